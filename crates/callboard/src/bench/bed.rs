@@ -1,0 +1,86 @@
+//! A store and an engine in a folder of their own, as the product would open them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use callboard_domain::actor::Actor;
+use callboard_domain::ids::{Prefix, TaskId};
+use callboard_domain::policy::Policy;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::{Engine, Parts, TaskDraft};
+use callboard_store::clock::SystemClock;
+use callboard_store::sqlite::SqliteStore;
+use callboard_store::{Place, Store};
+use tokio::task::JoinSet;
+
+pub struct Bed {
+    pub folder: PathBuf,
+    pub engine: Arc<Engine>,
+}
+
+impl Bed {
+    /// A new `.callboard/` in `parent/name`.
+    pub async fn new(parent: &Path, name: &str) -> anyhow::Result<Self> {
+        let folder = parent.join(name);
+        std::fs::create_dir_all(folder.join(".callboard"))?;
+        std::fs::write(folder.join(".callboard/config.toml"), "[graph]\nprefix = \"BENCH\"\n")?;
+        Self::open(folder).await
+    }
+
+    pub async fn open(folder: PathBuf) -> anyhow::Result<Self> {
+        let path = database(&folder);
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?);
+        let place = Place {
+            org: "default".into(),
+            project_name: "bench".into(),
+            prefix: Prefix::parse("BENCH").ok_or_else(|| anyhow!("a constant prefix"))?,
+            repo: None,
+        };
+        let engine = Engine::new(Parts {
+            home: store.settle(place).await?,
+            store,
+            ids: Arc::new(TimeOrderedIds),
+            policy: Arc::new(Policy::default()),
+            machine: "bench".into(),
+            checks: None,
+            check_shell: "sh".into(),
+            check_log_tail_bytes: 0,
+        });
+        Ok(Self { folder, engine })
+    }
+
+    /// Tasks to claim; made by many at once, so that making them takes little time.
+    pub async fn tasks(&self, count: usize) -> anyhow::Result<Vec<TaskId>> {
+        let mut makers = JoinSet::new();
+        for maker in 0..64 {
+            let (engine, op) = (self.engine.clone(), context(&actor(maker)?));
+            makers.spawn(async move {
+                let mut made = Vec::new();
+                for n in (maker..count).step_by(64) {
+                    let draft = TaskDraft { title: format!("task {n}"), ..TaskDraft::default() };
+                    made.push(engine.task_create(&op, draft).await?.it.task.id);
+                }
+                anyhow::Ok(made)
+            });
+        }
+        let mut tasks = Vec::with_capacity(count);
+        while let Some(made) = makers.join_next().await {
+            tasks.extend(made??);
+        }
+        Ok(tasks)
+    }
+}
+
+pub fn database(folder: &Path) -> PathBuf {
+    folder.join(".callboard/callboard.db")
+}
+
+pub fn actor(number: usize) -> anyhow::Result<Actor> {
+    format!("agent:w{number}").parse().map_err(|error| anyhow!("{error}"))
+}
+
+pub fn context(actor: &Actor) -> OpContext {
+    OpContext::new(Principal::local(actor.clone()), "bench")
+}

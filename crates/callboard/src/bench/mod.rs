@@ -1,0 +1,176 @@
+//! `callboard bench`: what this build does on this machine, as ratios taken in one run.
+//!
+//! Absolute numbers of a laptop and a server cannot be compared; each figure here stands beside
+//! the limit it is measured against. No rule lives here, and nothing of it runs in the product.
+
+mod bed;
+mod claims;
+mod next;
+mod peer;
+mod race;
+mod start;
+mod wake;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+pub use wake::{WaiterArgs, cmd_waiter};
+
+/// Measure durable claims, wake-ups, races, start-up and sizes on this machine
+///
+/// Example: callboard bench --json > bench.json
+#[derive(clap::Args, Debug)]
+pub struct BenchArgs {
+    /// Folder to measure in; its disk is the one that counts (default: the current folder)
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Smaller counts: a look in seconds instead of a measurement in minutes
+    #[arg(long)]
+    quick: bool,
+}
+
+/// A figure, what it is compared with, and what was hoped for.
+pub struct Figure {
+    pub name: &'static str,
+    pub value: f64,
+    pub unit: &'static str,
+    pub goal: Option<Goal>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Goal {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Figure {
+    pub fn plain(name: &'static str, value: f64, unit: &'static str) -> Self {
+        Self { name, value, unit, goal: None }
+    }
+
+    pub fn with(name: &'static str, value: f64, unit: &'static str, goal: Goal) -> Self {
+        Self { name, value, unit, goal: Some(goal) }
+    }
+
+    fn met(&self) -> Option<bool> {
+        self.goal.map(|goal| match goal {
+            Goal::AtLeast(least) => self.value >= least,
+            Goal::AtMost(most) => self.value <= most,
+        })
+    }
+
+    fn goal_text(&self) -> String {
+        match self.goal {
+            None => String::new(),
+            Some(Goal::AtLeast(least)) => format!(">= {least}"),
+            Some(Goal::AtMost(most)) => format!("<= {most}"),
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let mut figure =
+            json!({"name": self.name, "value": rounded(self.value), "unit": self.unit});
+        if self.goal.is_some() {
+            figure["goal"] = self.goal_text().into();
+            figure["met"] = json!(self.met());
+        }
+        figure
+    }
+
+    pub fn line(&self) -> String {
+        let mark = match self.met() {
+            None => "     ",
+            Some(true) => "ok   ",
+            Some(false) => "miss ",
+        };
+        let goal = self.goal_text();
+        format!("{mark}{:<58} {:>12} {:<6} {goal}", self.name, rounded(self.value), self.unit)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    let scale = if value.abs() >= 100.0 { 1.0 } else { 1000.0 };
+    (value * scale).round() / scale
+}
+
+/// How much of everything.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    pub raw_for: Duration,
+    pub claims: usize,
+    pub single_claims: usize,
+    pub waiters: usize,
+    pub wakes: usize,
+    pub many_tasks: usize,
+    pub race_tasks: usize,
+    pub starts: usize,
+}
+
+impl Scale {
+    fn of(quick: bool) -> Self {
+        let full = Self {
+            raw_for: Duration::from_secs(2),
+            claims: 20_000,
+            single_claims: 2_000,
+            waiters: 10_000,
+            wakes: 500,
+            many_tasks: 1_000_000,
+            race_tasks: 200,
+            starts: 10,
+        };
+        if !quick {
+            return full;
+        }
+        Self {
+            raw_for: Duration::from_millis(500),
+            claims: 3_000,
+            single_claims: 300,
+            waiters: 1_000,
+            wakes: 100,
+            many_tasks: 50_000,
+            race_tasks: 50,
+            starts: 3,
+        }
+    }
+}
+
+/// Runs everything; `say` hears what is being measured.
+pub fn run(args: &BenchArgs, say: impl Fn(&str)) -> anyhow::Result<Vec<Figure>> {
+    let scale = Scale::of(args.quick);
+    let parent = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => std::env::current_dir()?,
+    };
+    let folder = tempfile::Builder::new()
+        .prefix(".callboard-bench-")
+        .tempdir_in(&parent)
+        .with_context(|| format!("cannot write in {}", parent.display()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut figures = Vec::new();
+    say("raw 4 KiB overwrite + fdatasync, and claims in process and over stdio");
+    figures.extend(claims::measure(&runtime, folder.path(), scale)?);
+    say("wake-ups of waits, in this process and in another");
+    figures.extend(wake::measure(&runtime, folder.path(), scale)?);
+    say("the next task among many blocked ones");
+    figures.extend(next::measure(&runtime, folder.path(), scale)?);
+    say("8 and 32 processes claiming the same tasks");
+    figures.extend(race::measure(&runtime, folder.path(), scale)?);
+    say("start-up and sizes");
+    figures.extend(start::measure(&runtime, folder.path(), scale)?);
+    Ok(figures)
+}
+
+/// The value below which `share` of the sorted sample lies.
+fn percentile(sorted: &[Duration], share: f64) -> Duration {
+    let at = ((sorted.len() as f64 * share).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+    sorted.get(at).copied().unwrap_or_default()
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}

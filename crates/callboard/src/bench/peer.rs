@@ -1,0 +1,90 @@
+//! Our own program as an agent starts it: `callboard mcp` on pipes, spoken to in JSON lines.
+//!
+//! Blocking and without a JSON parser in the hot path, so that the client costs little of the
+//! machine it measures.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, bail};
+use callboard_domain::ids::TaskId;
+
+pub struct Peer {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    line: String,
+}
+
+impl Peer {
+    pub fn start(folder: &Path, actor: &str) -> anyhow::Result<Self> {
+        let mut peer = Self::spawn(folder, &["mcp", "--actor", actor])?;
+        peer.send(
+            r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#,
+        )?;
+        peer.receive()?;
+        peer.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+        Ok(peer)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the benchmark plays the client that starts us")]
+    pub fn spawn(folder: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .current_dir(folder)
+            .env("CALLBOARD_PROJECT_ROOT", folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .context("cannot start callboard")?;
+        let input = child.stdin.take().context("a pipe to it")?;
+        let output = BufReader::new(child.stdout.take().context("a pipe from it")?);
+        Ok(Self { child, input, output, line: String::new() })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn send(&mut self, line: &str) -> anyhow::Result<()> {
+        self.input.write_all(line.as_bytes())?;
+        self.input.write_all(b"\n")?;
+        Ok(())
+    }
+
+    pub fn receive(&mut self) -> anyhow::Result<&str> {
+        self.line.clear();
+        if self.output.read_line(&mut self.line)? == 0 {
+            bail!("callboard ended");
+        }
+        Ok(&self.line)
+    }
+
+    pub fn send_claim(&mut self, number: usize, task: &TaskId) -> anyhow::Result<()> {
+        self.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"claim","arguments":{{"id":"{task}"}}}}}}"#
+        ))
+    }
+
+    /// Whether the next answer is a success; a refusal other than "already claimed" is an error.
+    pub fn receive_claim(&mut self) -> anyhow::Result<bool> {
+        let line = self.receive()?;
+        if !line.contains(r#""isError":true"#) && line.contains(r#""structuredContent""#) {
+            return Ok(true);
+        }
+        if line.contains("ALREADY_CLAIMED") {
+            return Ok(false);
+        }
+        bail!("unexpected answer: {line}")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It also ends by itself when its input closes.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,39 @@
+//! `callboard bench`, and the process it starts to wait in.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use crate::bench::{self, BenchArgs, Figure, WaiterArgs};
+use crate::output::{Exit, Failure};
+
+pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure> {
+    let out = context.out;
+    let say = move |what: &str| out.note(&format!("measuring {what}"));
+    let figures = apart(move || bench::run(&args, say)).await?;
+    if out.json {
+        let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
+        return out.document(&json!({"version": 1, "figures": figures}));
+    }
+    figures.iter().try_for_each(|figure| out.line(&figure.line()))
+}
+
+pub async fn cmd_waiter(args: WaiterArgs) -> Result<(), Failure> {
+    let print = |line: &str| {
+        let mut stdout = std::io::stdout().lock();
+        // Nobody reads any more: the measurement is over.
+        let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    };
+    apart(move || bench::cmd_waiter(&args, print)).await
+}
+
+/// The benchmark brings its own runtime, so it runs on a thread of its own.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(anyhow::Error::from)
+        .flatten()
+        .map_err(|error| Failure::new(Exit::Failure, "BENCH_FAILED", format!("{error:#}")))
+}

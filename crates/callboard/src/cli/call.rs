@@ -1,0 +1,61 @@
+//! `callboard call`: any tool, from a terminal.
+
+use callboard_engine::context::OpContext;
+use callboard_surface::error;
+use callboard_surface::front::Unknown;
+use callboard_surface::toolsets;
+use serde_json::Value;
+
+use super::context::Context;
+use crate::output::{Exit, Failure, exit_of};
+
+/// Call a tool the way an agent does
+///
+/// Prints the structured result as JSON.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard call list '{\"ready\": true}'")]
+pub struct CallArgs {
+    tool: String,
+    /// Its arguments; - reads them from standard input
+    #[arg(default_value = "{}", hide_default_value = true, value_name = "JSON")]
+    arguments: String,
+    /// Vocabularies to look for the tool in
+    #[arg(long, default_value = "all")]
+    toolsets: String,
+}
+
+pub async fn cmd_call(context: &Context, args: CallArgs) -> Result<(), Failure> {
+    let toolsets = toolsets::parse(&args.toolsets).map_err(Failure::usage)?;
+    let arguments = read_arguments(&args.arguments)?;
+    let open = context.open().await?;
+    let front = open.app.front(&toolsets);
+    let op = open.op_long("call")?;
+    let answer = front.ask(&args.tool, arguments, |tool| OpContext { tool, ..op }).await;
+    let (answer, code) = answer.map_err(|Unknown(name)| {
+        let tools = front.tools(&open.principal);
+        unknown_tool(&name, &tools.iter().map(|tool| tool.name).collect::<Vec<_>>())
+    })?;
+    match answer {
+        Ok(value) => context.out.document(&value),
+        Err(error) => Err(Failure::rendered(exit_of(&error), &error::render(&error, code))),
+    }
+}
+
+fn read_arguments(text: &str) -> Result<Value, Failure> {
+    let text = match text {
+        "-" => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| Failure::io("cannot read standard input", &error))?,
+        text => text.to_owned(),
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))
+}
+
+fn unknown_tool(name: &str, known: &[&str]) -> Failure {
+    let near = known.iter().find(|tool| strsim::damerau_levenshtein(tool, name) <= 2);
+    let failure = Failure::new(Exit::Usage, "UNKNOWN_TOOL", format!("there is no tool '{name}'"));
+    failure.hint(match near {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("tools are {}", known.join(", ")),
+    })
+}

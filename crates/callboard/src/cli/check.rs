@@ -1,0 +1,93 @@
+//! `callboard check …`: running and attesting what gates closing a task.
+
+use callboard_domain::refusal::{Refusal, UnmetCheck};
+use callboard_domain::task::{Check, Task, VerdictSource};
+
+use super::context::Context;
+use crate::output::Failure;
+
+/// Run or attest a task's checks
+#[derive(clap::Subcommand, Debug)]
+pub enum CheckCommand {
+    Run(RunArgs),
+    Attest(AttestArgs),
+}
+
+impl CheckCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            CheckCommand::Run(args) => cmd_check_run(context, args).await,
+            CheckCommand::Attest(args) => cmd_check_attest(context, args).await,
+        }
+    }
+}
+
+/// Run a task's command checks and record the results
+///
+/// The task stays where it is. Exit code 6 says that a check failed.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard check run SHOP-01j8x2k7 --only 1")]
+pub struct RunArgs {
+    /// The task, or the beginning of its id
+    id: String,
+    /// Only these checks, counted from 0 as task show does
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    only: Vec<usize>,
+}
+
+async fn cmd_check_run(context: &Context, args: RunArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let id = open.task_id(&args.id).await?;
+    let op = open.op_long("run_checks")?;
+    let ran = open.engine().check_run(&op, id, args.only.clone()).await?;
+    open.print_checks(&ran)?;
+    match failed(&ran.it.task, &args.only) {
+        checks if checks.is_empty() => Ok(()),
+        checks => {
+            open.show_logs(&checks);
+            Err(Failure::from(Refusal::ChecksNotPassed { checks }).about(id))
+        }
+    }
+}
+
+/// The command checks asked for that do not hold.
+fn failed(task: &Task, only: &[usize]) -> Vec<UnmetCheck> {
+    let asked = |index: usize| only.is_empty() || only.contains(&index);
+    let log = |check: &Check| match check.verdict.as_ref().map(|verdict| &verdict.source) {
+        Some(VerdictSource::Run { log, .. }) => Some(log.clone()),
+        Some(VerdictSource::Attested { .. }) | None => None,
+    };
+    let unmet = |(index, check): (usize, &Check)| UnmetCheck {
+        index,
+        desc: check.desc.clone(),
+        result: check.result(),
+        log: log(check),
+    };
+    task.checks
+        .iter()
+        .enumerate()
+        .filter(|(index, check)| asked(*index) && check.is_command() && check.result() == "fail")
+        .map(unmet)
+        .collect()
+}
+
+/// Say that a manual check holds, or that it does not
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard check attest SHOP-01j8x2k7 1")]
+pub struct AttestArgs {
+    /// The task, or the beginning of its id
+    id: String,
+    /// Which check, counted from 0 as task show does
+    #[arg(value_name = "N")]
+    index: usize,
+    /// It does not hold
+    #[arg(long)]
+    fail: bool,
+}
+
+async fn cmd_check_attest(context: &Context, args: AttestArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let id = open.task_id(&args.id).await?;
+    let op = open.op("attest");
+    open.print_checks(&open.engine().check_attest(&op, id, args.index, !args.fail).await?)
+}

@@ -1,0 +1,92 @@
+//! `callboard config`: every setting, its value and where that came from.
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use crate::config::{KEYS, Key, Resolved, Settings, schema, unknown};
+use crate::output::{Exit, Failure, Style, Table};
+use crate::place::Place;
+
+/// Show settings and where they come from
+///
+/// In order: flag, CALLBOARD_* variable, .callboard/config.local.toml, .callboard/config.toml,
+/// ~/.config/callboard/config.toml, default.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard config get http.listen --show-origin")]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    command: Option<ConfigCommand>,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum ConfigCommand {
+    /// Print one setting
+    #[command(after_help = "Example:\n  callboard config get graph.prefix")]
+    Get {
+        key: String,
+        /// Also print where the value comes from
+        #[arg(long)]
+        show_origin: bool,
+    },
+    /// Print a JSON Schema of the settings file, for editors
+    #[command(after_help = "Example:\n  callboard config schema > callboard.schema.json")]
+    Schema,
+}
+
+pub fn cmd_config(context: &Context, args: ConfigArgs) -> Result<(), Failure> {
+    if let Some(ConfigCommand::Schema) = args.command {
+        return context.out.line(&format!("{:#}", schema()));
+    }
+    let place = Place::find()?;
+    let values = context.values(place.as_ref(), None)?;
+    Settings::of(&values)?;
+    match args.command {
+        Some(ConfigCommand::Get { key, show_origin }) => get(context, &values, &key, show_origin),
+        Some(ConfigCommand::Schema) | None => list(context, &values),
+    }
+}
+
+fn get(context: &Context, values: &Resolved, name: &str, origin: bool) -> Result<(), Failure> {
+    let key = Key::find(name).ok_or_else(|| {
+        Failure::new(Exit::NotFound, "UNKNOWN_KEY", unknown(name)).hint("callboard config")
+    })?;
+    if context.out.json {
+        return context.out.document(&entry(key, values));
+    }
+    let value = values.value(key.name);
+    match origin {
+        true => context.out.line(&format!("{value}\t{}", values.origin(key.name))),
+        false => context.out.line(&value.to_string()),
+    }
+}
+
+fn list(context: &Context, values: &Resolved) -> Result<(), Failure> {
+    if context.out.json {
+        let settings: Vec<Value> = KEYS.iter().map(|key| entry(key, values)).collect();
+        return context.out.document(&json!({"settings": settings}));
+    }
+    let mut table = Table::new(&["KEY", "FROM", "VALUE"]).whole();
+    for key in KEYS {
+        let value = match values.value(key.name).to_string() {
+            empty if empty.is_empty() => "-".to_owned(),
+            value => value,
+        };
+        let origin = values.origin(key.name).to_string();
+        table.row([
+            (key.name.to_owned(), Style::Bold),
+            (origin, Style::Dim),
+            (value, Style::Plain),
+        ]);
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+fn entry(key: &Key, values: &Resolved) -> Value {
+    json!({
+        "key": key.name,
+        "value": values.value(key.name).to_json(),
+        "origin": values.origin(key.name).to_string(),
+        "default": key.default_value().to_json(),
+        "help": key.help,
+    })
+}

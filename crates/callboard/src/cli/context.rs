@@ -1,0 +1,110 @@
+//! What every command starts from: the global flags, where it stands, and an open project.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::policy::Policy;
+use callboard_engine::Engine;
+use callboard_engine::context::{OpContext, Principal, Progress};
+use tokio_util::sync::CancellationToken;
+
+use super::{GlobalArgs, signal};
+use crate::compose::App;
+use crate::config::{FlagValue, Resolved, Settings};
+use crate::identity::{self, Rights};
+use crate::output::{Failure, Out};
+use crate::place::Place;
+
+pub struct Context {
+    global: GlobalArgs,
+    pub out: Out,
+}
+
+impl Context {
+    pub(super) fn new(global: GlobalArgs, out: Out) -> Self {
+        Self { global, out }
+    }
+
+    pub fn org(&self) -> &str {
+        &self.global.org
+    }
+
+    /// Who was named by flag or variable.
+    pub fn actor_named(&self) -> Result<Option<Actor>, Failure> {
+        identity::named(self.global.actor.as_deref())
+    }
+
+    pub fn actor(&self) -> Result<Actor, Failure> {
+        identity::of_person(self.global.actor.as_deref())
+    }
+
+    pub fn rights(&self, scopes: &[String], client: Option<String>) -> Result<Rights, Failure> {
+        Ok(Rights { org: self.global.org.clone(), scopes: identity::scopes(scopes)?, client })
+    }
+
+    pub fn values(
+        &self,
+        place: Option<&Place>,
+        flags: impl IntoIterator<Item = FlagValue>,
+    ) -> Result<Resolved, Failure> {
+        let store = self.global.store.clone();
+        let store = store.map(|value| FlagValue { flag: "--store", key: "store.url", value });
+        let flags: Vec<FlagValue> = flags.into_iter().chain(store).collect();
+        Resolved::read(place, &flags)
+    }
+
+    pub fn settings(
+        &self,
+        place: Option<&Place>,
+        flags: impl IntoIterator<Item = FlagValue>,
+    ) -> Result<Settings, Failure> {
+        Settings::of(&self.values(place, flags)?)
+    }
+
+    /// Opens the project this process stands in, for one command.
+    pub async fn open(&self) -> Result<Open, Failure> {
+        let principal = self.rights(&[], None)?.principal(self.actor()?);
+        let place = Place::find()?;
+        let settings = self.settings(place.as_ref(), None)?;
+        let app = App::open(&settings, place.as_ref(), self.org()).await?;
+        Ok(Open { app, principal, root: place.map(|place| place.root), out: self.out })
+    }
+}
+
+/// A project opened for one command, and who gives the command.
+pub struct Open {
+    pub app: App,
+    pub principal: Principal,
+    /// The project's folder, when the command stands in one.
+    pub root: Option<PathBuf>,
+    pub out: Out,
+}
+
+impl Open {
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.app.engine
+    }
+
+    pub fn policy(&self) -> &Policy {
+        self.app.engine.policy()
+    }
+
+    /// The company of one call, under the name of the tool that does the same.
+    pub fn op(&self, tool: &'static str) -> OpContext {
+        OpContext::new(self.principal.clone(), tool)
+    }
+
+    /// The same for a call that may take long: it says how far it is, and a signal ends it.
+    pub fn op_long(&self, tool: &'static str) -> Result<OpContext, Failure> {
+        let cancel = CancellationToken::new();
+        signal::cancel_on_signal(&cancel)?;
+        let out = self.out;
+        let progress = if out.json {
+            Progress::default()
+        } else {
+            Progress::new(move |report| out.note(&report.message))
+        };
+        Ok(OpContext { cancel, progress, ..self.op(tool) })
+    }
+}

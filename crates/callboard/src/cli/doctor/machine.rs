@@ -1,0 +1,68 @@
+//! Looks at the machine: programs, disk, port.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use super::Finding;
+
+const DISK_FAIL_BYTES: u64 = 50 << 20;
+const DISK_WARN_BYTES: u64 = 1 << 30;
+
+pub(super) fn git() -> Finding {
+    match on_path("git") {
+        Some(path) => Finding::ok("git", path.display().to_string()),
+        None => Finding::warn(
+            "git",
+            "git is not on PATH; worktrees and reviews need it",
+            "install git with your package manager",
+        ),
+    }
+}
+
+pub(super) fn shell(name: &str) -> Finding {
+    match on_path(name) {
+        Some(path) => Finding::ok("check shell", path.display().to_string()),
+        None => Finding::fail(
+            "check shell",
+            format!("'{name}' is not on PATH, so no command check can run"),
+            "set graph.check_shell to a shell that is installed",
+        ),
+    }
+}
+
+/// Where a program is, without starting it.
+fn on_path(name: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(is_program);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
+}
+
+pub(super) fn disk(folder: &Path) -> Finding {
+    let Ok(disk) = rustix::fs::statvfs(folder) else {
+        return Finding::warn("disk", "the free space cannot be read", "look at df -h");
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let words = format!("{} MB free", free >> 20);
+    let fix = format!("free some space on the disk of {}", folder.display());
+    match free {
+        0..DISK_FAIL_BYTES => Finding::fail("disk", words, fix),
+        DISK_FAIL_BYTES..DISK_WARN_BYTES => Finding::warn("disk", words, fix),
+        _ => Finding::ok("disk", words),
+    }
+}
+
+pub(super) fn port(address: SocketAddr) -> Finding {
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::ok("port", format!("{address} is free")),
+        Err(error) => Finding::warn(
+            "port",
+            format!("{address} cannot be used: {error}"),
+            "callboard up takes a free port; or callboard serve --listen 127.0.0.1:0",
+        ),
+    }
+}

@@ -1,0 +1,108 @@
+//! `callboard doctor`: one line per thing that must be right, with the exact fix where it is not.
+
+mod handshake;
+mod machine;
+mod project;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use crate::output::{Failure, Style, Table};
+
+/// Look for what keeps callboard from working here
+///
+/// Exit code 1 says that something must be fixed; warnings do not.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard doctor --json")]
+pub struct DoctorArgs {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// What one look found.
+struct Finding {
+    name: &'static str,
+    health: Health,
+    message: String,
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, health: Health::Ok, message: message.into(), fix: None }
+    }
+
+    fn warn(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, health: Health::Warn, message: message.into(), fix: Some(fix.into()) }
+    }
+
+    fn fail(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, health: Health::Fail, message: message.into(), fix: Some(fix.into()) }
+    }
+
+    /// What kept the look from happening is what it found.
+    fn failed(name: &'static str, failure: &Failure) -> Self {
+        let Failure::Said(complaint) = failure else { return Self::ok(name, "not looked at") };
+        let fix = complaint.hint.clone().filter(|hint| hint != "callboard doctor");
+        let fix = fix.unwrap_or_else(|| "see the message".into());
+        Self::fail(name, complaint.message.clone(), fix)
+    }
+}
+
+impl Health {
+    fn word(self) -> &'static str {
+        match self {
+            Health::Ok => "ok",
+            Health::Warn => "warn",
+            Health::Fail => "fail",
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            Health::Ok => Style::Green,
+            Health::Warn => Style::Yellow,
+            Health::Fail => Style::Red,
+        }
+    }
+}
+
+pub async fn cmd_doctor(context: &Context, _: DoctorArgs) -> Result<(), Failure> {
+    let mut found = vec![machine::git()];
+    found.extend(project::look(context).await);
+    print(context, &found)?;
+    let failed = found.iter().any(|finding| finding.health == Health::Fail);
+    if failed { Err(Failure::Silent(1)) } else { Ok(()) }
+}
+
+fn print(context: &Context, found: &[Finding]) -> Result<(), Failure> {
+    if context.out.json {
+        let checks: Vec<Value> = found
+            .iter()
+            .map(|finding| {
+                json!({
+                    "name": finding.name,
+                    "status": finding.health.word(),
+                    "message": finding.message,
+                    "fix": finding.fix,
+                })
+            })
+            .collect();
+        let ok = found.iter().all(|finding| finding.health != Health::Fail);
+        return context.out.document(&json!({"ok": ok, "checks": checks}));
+    }
+    let mut table = Table::new(&["", "WHAT", "FOUND"]).whole();
+    for finding in found {
+        let fix = finding.fix.as_ref().map(|fix| format!("; fix: {fix}")).unwrap_or_default();
+        table.row([
+            (finding.health.word().to_owned(), finding.health.style()),
+            (finding.name.to_owned(), Style::Bold),
+            (format!("{}{fix}", finding.message), Style::Plain),
+        ]);
+    }
+    context.out.raw(&table.render(&context.out))
+}

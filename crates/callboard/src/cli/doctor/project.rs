@@ -1,0 +1,94 @@
+//! Looks at the project: its folder, settings, database, and whether agents could connect.
+
+use std::path::Path;
+
+use rustix::fs::Access;
+
+use super::{Finding, handshake, machine};
+use crate::cli::context::Context;
+use crate::compose::App;
+use crate::config::Settings;
+use crate::output::Failure;
+use crate::place::Place;
+
+pub(super) async fn look(context: &Context) -> Vec<Finding> {
+    let place = match Place::find() {
+        Ok(Some(place)) => place,
+        Ok(None) => {
+            let words = "no .callboard folder here or in any folder above";
+            return vec![Finding::fail("project", words, "callboard init")];
+        }
+        Err(failure) => return vec![Finding::failed("project", &failure)],
+    };
+    let mut found = vec![
+        Finding::ok("project", place.root.display().to_string()),
+        repository(&place),
+        permissions(&place.folder()),
+        machine::disk(&place.root),
+    ];
+    let settings = match context.settings(Some(&place), None) {
+        Ok(settings) => settings,
+        Err(failure) => {
+            found.push(Finding::failed("config", &failure));
+            return found;
+        }
+    };
+    found.push(Finding::ok("config", "every setting can be read"));
+    found.push(machine::shell(&settings.check_shell));
+    found.push(machine::port(settings.listen));
+    match App::open(&settings, Some(&place), context.org()).await {
+        Err(failure) => found.push(Finding::failed("database", &failure)),
+        Ok(app) => found.extend(opened(&app, &settings).await),
+    }
+    found
+}
+
+fn repository(place: &Place) -> Finding {
+    if place.is_in_git() {
+        Finding::ok("repository", "the project is in git")
+    } else {
+        Finding::warn(
+            "repository",
+            "the project is not in git; worktrees and reviews need it",
+            format!("git init {}", place.root.display()),
+        )
+    }
+}
+
+fn permissions(folder: &Path) -> Finding {
+    let needed = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::access(folder, needed) {
+        Ok(()) => Finding::ok("permissions", format!("{} can be written", folder.display())),
+        Err(error) => Finding::fail(
+            "permissions",
+            format!("{} cannot be written: {error}", folder.display()),
+            format!("chown -R $USER {}", folder.display()),
+        ),
+    }
+}
+
+async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {
+    vec![
+        database(app).await.unwrap_or_else(|failure| Finding::failed("database", &failure)),
+        handshake::shake(app, &settings.toolsets).await,
+    ]
+}
+
+async fn database(app: &App) -> Result<Finding, Failure> {
+    let store = app.engine.store();
+    store.ping().await?;
+    let damage = store.verify().await?;
+    let Some(first) = damage.first() else {
+        let events = store.last_seq().await?;
+        return Ok(Finding::ok(
+            "database",
+            format!("whole; {events} events agree with the tables"),
+        ));
+    };
+    let others = damage.len() - 1;
+    let words = match others {
+        0 => first.what.clone(),
+        _ => format!("{} (and {others} more)", first.what),
+    };
+    Ok(Finding::fail("database", words, first.fix.clone()))
+}

@@ -1,0 +1,63 @@
+//! `callboard mcp`: one agent over standard input and output.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use callboard_surface::stdio::{StdioIdentity, serve_stdio};
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::signal;
+use crate::compose::{self, App};
+use crate::config::FlagValue;
+use crate::output::{Exit, Failure};
+use crate::place::Place;
+
+/// Serve one agent over standard input and output
+///
+/// This is the command an agent's MCP settings name. Nobody calls it by hand.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard mcp --actor agent:claude-1")]
+pub struct McpArgs {
+    /// Vocabularies to serve, separated by commas, or all [default: mcp.toolsets]
+    #[arg(long)]
+    toolsets: Option<String>,
+    /// Bind the connection to this client's name
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
+    /// What the agent may do: tasks:read, tasks:write, … [default: everything]
+    #[arg(long, value_delimiter = ',')]
+    scopes: Vec<String>,
+    /// Do no background work in this process
+    #[arg(long)]
+    no_runner: bool,
+    #[arg(long, hide = true)]
+    conformance_fixtures: bool,
+}
+
+pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
+    let rights = context.rights(&args.scopes, args.client)?;
+    let identity = match context.actor_named()? {
+        Some(actor) => StdioIdentity::Fixed(rights.principal(actor)),
+        None => StdioIdentity::FromClient(Arc::new(move |actor| rights.principal(actor))),
+    };
+    let flags =
+        args.toolsets.map(|value| FlagValue { flag: "--toolsets", key: "mcp.toolsets", value });
+    let place = Place::find()?;
+    let settings = context.settings(place.as_ref(), flags)?;
+    let app = App::open(&settings, place.as_ref(), context.org()).await?;
+    let stop = CancellationToken::new();
+    signal::cancel_on_signal(&stop)?;
+    if !args.no_runner {
+        let (engine, stop) = (app.engine.clone(), stop.clone());
+        tokio::spawn(async move { engine.sweep_until(stop).await });
+    }
+    if std::io::stdin().is_terminal() {
+        context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
+    }
+    let front = app.front(&settings.toolsets);
+    let options = compose::mcp_options(args.conformance_fixtures);
+    let served = serve_stdio(front, options, identity, stop.clone()).await;
+    stop.cancel();
+    served.map_err(|error| Failure::new(Exit::Failure, "IO_ERROR", error.to_string()))
+}

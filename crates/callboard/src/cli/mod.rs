@@ -1,0 +1,197 @@
+//! The command tree and how one command runs. One command, one file: `XArgs`, whose doc comment
+//! is its help, and `cmd_x`.
+
+mod bench;
+mod call;
+mod check;
+mod claim;
+mod completions;
+mod config;
+mod context;
+mod doctor;
+mod done;
+mod init;
+mod log;
+mod mcp;
+mod next;
+mod note;
+mod release;
+mod serve;
+mod signal;
+mod task;
+mod task_ref;
+mod up;
+mod view;
+mod wait;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::logging;
+use crate::output::{Color, Failure, Out};
+use context::Context;
+
+/// One place where coding agents get their work, prove it and hand it over
+#[derive(Parser)]
+#[command(name = "callboard", version, max_term_width = 100)]
+#[command(after_help = "Start with:\n  callboard up\n  callboard task add \"My first task\"")]
+struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+struct GlobalArgs {
+    /// Print JSON: one document, or one line per event in follow mode
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to use colours: auto, always, never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    color: Color,
+    /// Who acts, like human:ana or agent:x [default: $CALLBOARD_ACTOR, else you]
+    #[arg(long, global = true)]
+    actor: Option<String>,
+    /// Where tasks are kept [default: .callboard/callboard.db]
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
+    /// Organisation to act in [default: default]
+    #[arg(long, global = true, default_value = "default", hide_default_value = true)]
+    org: String,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Up(up::UpArgs),
+    Init(init::InitArgs),
+    Serve(serve::ServeArgs),
+    Mcp(mcp::McpArgs),
+    Doctor(doctor::DoctorArgs),
+    #[command(subcommand)]
+    Task(task::TaskCommand),
+    Next(next::NextArgs),
+    Claim(claim::ClaimArgs),
+    Release(release::ReleaseArgs),
+    Note(note::NoteArgs),
+    Done(done::DoneArgs),
+    Wait(wait::WaitArgs),
+    #[command(subcommand)]
+    Check(check::CheckCommand),
+    Log(log::LogArgs),
+    Call(call::CallArgs),
+    Config(config::ConfigArgs),
+    Bench(crate::bench::BenchArgs),
+    #[command(hide = true)]
+    BenchWaiter(crate::bench::WaiterArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+/// How long tasks of the runtime may take to let go when a command is over.
+const RUNTIME_END: Duration = Duration::from_millis(300);
+
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    let out = Out::new(cli.global.json, cli.global.color);
+    let Some(command) = cli.command else {
+        let help = Cli::command().render_help().to_string();
+        return finish(&out, out.raw(&help));
+    };
+    logging::start(command.log_level());
+    let runtime = match command.runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return finish(&out, Err(Failure::io("cannot start", &error))),
+    };
+    let context = Context::new(cli.global, out);
+    let code = finish(&out, runtime.block_on(command.run(&context)));
+    runtime.shutdown_timeout(RUNTIME_END);
+    code
+}
+
+fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            out.failure(&failure);
+            failure.exit_code().into()
+        }
+    }
+}
+
+/// What clap has to say: help and version are data, the rest is a mistake.
+fn misused(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !wants_json || asked {
+        error.exit();
+    }
+    let text = error.to_string();
+    let words = text.lines().next().unwrap_or_default();
+    let failure = Failure::usage(words.strip_prefix("error: ").unwrap_or(words));
+    finish(&Out::new(true, Color::Auto), Err(failure.hint("callboard --help")))
+}
+
+impl Command {
+    async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            Command::Up(args) => up::cmd_up(context, args).await,
+            Command::Init(args) => init::cmd_init(context, args).await,
+            Command::Serve(args) => serve::cmd_serve(context, args).await,
+            Command::Mcp(args) => mcp::cmd_mcp(context, args).await,
+            Command::Doctor(args) => doctor::cmd_doctor(context, args).await,
+            Command::Task(command) => command.run(context).await,
+            Command::Next(args) => next::cmd_next(context, args).await,
+            Command::Claim(args) => claim::cmd_claim(context, args).await,
+            Command::Release(args) => release::cmd_release(context, args).await,
+            Command::Note(args) => note::cmd_note(context, args).await,
+            Command::Done(args) => done::cmd_done(context, args).await,
+            Command::Wait(args) => wait::cmd_wait(context, args).await,
+            Command::Check(command) => command.run(context).await,
+            Command::Log(args) => log::cmd_log(context, args).await,
+            Command::Call(args) => call::cmd_call(context, args).await,
+            Command::Config(args) => config::cmd_config(context, args),
+            Command::Bench(args) => bench::cmd_bench(context, args).await,
+            Command::BenchWaiter(args) => bench::cmd_waiter(args).await,
+            Command::Completions(args) => completions::cmd_completions(context, args),
+        }
+    }
+
+    fn is_http_server(&self) -> bool {
+        matches!(self, Command::Serve(_) | Command::Up(_))
+    }
+
+    fn log_level(&self) -> &'static str {
+        match self {
+            Command::Mcp(_) => "error",
+            _ if self.is_http_server() => "warn,callboard=info",
+            _ => "warn",
+        }
+    }
+
+    /// An HTTP server spreads its calls over the machine. Everything else runs on one thread: for
+    /// `mcp` the writer's own thread is the other half, and each change of threads would cost an
+    /// agent more time than its call takes.
+    fn runtime(&self) -> std::io::Result<Runtime> {
+        let mut builder = if self.is_http_server() {
+            Builder::new_multi_thread()
+        } else {
+            Builder::new_current_thread()
+        };
+        builder.enable_all().build()
+    }
+}

@@ -1,0 +1,149 @@
+//! `callboard serve`: agents over HTTP, and the page for people.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use callboard_surface::front::Front;
+use callboard_surface::http::{
+    FrontFor, HttpDoors, HttpOptions, ReadyProbe, local_principal, router, serve_http,
+};
+use callboard_surface::{toolsets, web};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::signal;
+use crate::compose::{self, App};
+use crate::config::{FlagValue, Settings};
+use crate::output::{Exit, Failure};
+use crate::place::Place;
+
+/// Serve agents over HTTP and the page for people
+///
+/// Prints the address it listens on. SIGTERM ends it after calls in flight have finished.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard serve --listen 127.0.0.1:3001")]
+pub struct ServeArgs {
+    /// Address and port; port 0 takes a free one [default: http.listen]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// What callers may do: tasks:read, tasks:write, … [default: everything]
+    #[arg(long, value_delimiter = ',')]
+    scopes: Vec<String>,
+    /// Do no background work in this process
+    #[arg(long)]
+    no_runner: bool,
+    #[arg(long, hide = true)]
+    conformance_fixtures: bool,
+}
+
+pub async fn cmd_serve(context: &Context, args: ServeArgs) -> Result<(), Failure> {
+    let place = Place::find()?;
+    let listen = args.listen.map(|value| FlagValue { flag: "--listen", key: "http.listen", value });
+    let settings = context.settings(place.as_ref(), listen)?;
+    let listener = bind(settings.listen).await?;
+    let server = Server {
+        settings,
+        place,
+        listener,
+        scopes: args.scopes,
+        no_runner: args.no_runner,
+        fixtures: args.conformance_fixtures,
+    };
+    server.run(context, |url| context.out.line(&format!("callboard listens on {url}"))).await
+}
+
+/// What `serve` and `up` have in common.
+pub(super) struct Server {
+    pub settings: Settings,
+    pub place: Option<Place>,
+    pub listener: TcpListener,
+    pub scopes: Vec<String>,
+    pub no_runner: bool,
+    pub fixtures: bool,
+}
+
+pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    if !address.ip().is_loopback() {
+        let message = format!(
+            "{address} can be reached by others, and without tokens anybody could give commands; \
+             tokens come with a later version"
+        );
+        let refused = Failure::new(Exit::Auth, "TOKENS_NEEDED", message);
+        return Err(refused.hint("callboard serve --listen 127.0.0.1:3001"));
+    }
+    TcpListener::bind(address).await.map_err(|error| {
+        let taken = Failure::new(
+            Exit::Failure,
+            "CANNOT_LISTEN",
+            format!("cannot listen on {address}: {error}"),
+        );
+        taken.hint("callboard serve --listen 127.0.0.1:0 takes a free port")
+    })
+}
+
+impl Server {
+    pub async fn run(
+        self,
+        context: &Context,
+        announce: impl FnOnce(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
+        let principal = context.rights(&self.scopes, None)?.principal(context.actor()?);
+        let stop = CancellationToken::new();
+        signal::cancel_on_signal(&stop)?;
+        if !self.no_runner {
+            let (engine, stop) = (app.engine.clone(), stop.clone());
+            tokio::spawn(async move { engine.sweep_until(stop).await });
+        }
+        let address =
+            self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
+        let options = HttpOptions {
+            allowed_hosts: self.settings.allowed_hosts.clone(),
+            allowed_origins: self.settings.allowed_origins.clone(),
+            listener_is_loopback: address.ip().is_loopback(),
+            shutdown: stop.clone(),
+            ..HttpOptions::default()
+        };
+        let pages = web::routes(app.engine.clone(), principal.clone());
+        let doors = HttpDoors {
+            ready: ready(&app, &stop),
+            principal_for: local_principal(principal),
+            front_for: fronts(app, &self.settings),
+        };
+        let routes = router(options, compose::mcp_options(self.fixtures), doors, pages);
+        announce(&format!("http://{address}"))?;
+        serve_http(self.listener, routes, stop)
+            .await
+            .map_err(|error| Failure::io("the server stopped", &error))
+    }
+}
+
+/// A front per set of toolsets, made when first asked for.
+fn fronts(app: App, settings: &Settings) -> FrontFor {
+    let usual = app.front(&settings.toolsets);
+    let made: Mutex<HashMap<Vec<&'static str>, Arc<Front>>> = Mutex::default();
+    Arc::new(move |names| {
+        if names.is_empty() {
+            return Some(usual.clone());
+        }
+        let wanted = toolsets::parse(names).ok()?;
+        let key = wanted.iter().map(|toolset| toolset.name).collect();
+        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(made.entry(key).or_insert_with(|| app.front(&wanted)).clone())
+    })
+}
+
+fn ready(app: &App, stop: &CancellationToken) -> ReadyProbe {
+    let (engine, stop) = (app.engine.clone(), stop.clone());
+    Arc::new(move || {
+        let (engine, stop) = (engine.clone(), stop.clone());
+        Box::pin(async move {
+            if stop.is_cancelled() {
+                return Err("the server is shutting down".into());
+            }
+            engine.store().ping().await.map_err(|error| error.to_string())
+        })
+    })
+}

@@ -1,0 +1,56 @@
+//! `callboard task add`.
+
+use callboard_engine::TaskDraft;
+
+use super::{new_check, text_or_stdin};
+use crate::cli::context::Context;
+use crate::output::Failure;
+
+/// Add a task
+///
+/// Prints the new task's id.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Example:\n  callboard task add \"Add --version flag\" --check \"cargo test\" \
+                  --check \"manual: reads well\""
+)]
+pub struct AddArgs {
+    title: String,
+    /// What is wanted, as Markdown; - reads standard input
+    #[arg(long, default_value = "", hide_default_value = true)]
+    body: String,
+    /// A task that must be closed first; may be given several times
+    #[arg(long = "dep", value_name = "ID")]
+    deps: Vec<String>,
+    /// What must hold before it can close: a shell command, or "manual: TEXT"
+    #[arg(long = "check", value_name = "CHECK")]
+    checks: Vec<String>,
+    /// 0..1000, smaller first [default: 500]
+    #[arg(long, value_name = "N")]
+    priority: Option<u16>,
+    /// The task this one is part of
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+}
+
+pub async fn cmd_task_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+    let body = text_or_stdin(args.body)?;
+    let open = context.open().await?;
+    let parent = match &args.parent {
+        Some(typed) => Some(open.task_id(typed).await?),
+        None => None,
+    };
+    let draft = TaskDraft {
+        title: args.title,
+        body,
+        priority: args.priority,
+        parent,
+        deps: open.dep_ids(&args.deps).await?,
+        checks: args.checks.iter().map(|text| new_check(text)).collect(),
+    };
+    let added = open.engine().task_create(&open.op("create"), draft).await?;
+    if context.out.json {
+        return open.print_json(&added);
+    }
+    context.out.line(&added.it.task.id.to_string())
+}

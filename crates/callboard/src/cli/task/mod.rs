@@ -1,0 +1,63 @@
+//! `callboard task …`: making, reading and changing tasks.
+
+mod add;
+mod dep;
+mod edit;
+mod list;
+mod r#move;
+mod rm;
+mod show;
+
+use callboard_domain::command::NewCheck;
+
+use super::context::Context;
+use crate::output::Failure;
+
+/// Add, read and change tasks
+#[derive(clap::Subcommand, Debug)]
+pub enum TaskCommand {
+    Add(add::AddArgs),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Edit(edit::EditArgs),
+    Move(r#move::MoveArgs),
+    #[command(subcommand)]
+    Dep(dep::DepCommand),
+    Rm(rm::RmArgs),
+}
+
+impl TaskCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            TaskCommand::Add(args) => add::cmd_task_add(context, args).await,
+            TaskCommand::List(args) => list::cmd_task_list(context, args).await,
+            TaskCommand::Show(args) => show::cmd_task_show(context, args).await,
+            TaskCommand::Edit(args) => edit::cmd_task_edit(context, args).await,
+            TaskCommand::Move(args) => r#move::cmd_task_move(context, args).await,
+            TaskCommand::Dep(command) => command.run(context).await,
+            TaskCommand::Rm(args) => rm::cmd_task_rm(context, args).await,
+        }
+    }
+}
+
+/// The longest description made out of a command.
+const DESC_CHARS_MAX: usize = 200;
+
+/// Reads `--check`: a shell line, or `manual: TEXT`.
+fn new_check(text: &str) -> NewCheck {
+    if let Some(desc) = text.trim_start().strip_prefix("manual:") {
+        return NewCheck { desc: desc.trim().into(), manual: true, ..NewCheck::default() };
+    }
+    let first_line = text.trim().lines().next().unwrap_or_default();
+    let desc = first_line.chars().take(DESC_CHARS_MAX).collect();
+    NewCheck { desc, cmd: Some(text.into()), ..NewCheck::default() }
+}
+
+/// A text argument; `-` reads standard input.
+fn text_or_stdin(text: String) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text);
+    }
+    std::io::read_to_string(std::io::stdin())
+        .map_err(|error| Failure::io("cannot read standard input", &error))
+}

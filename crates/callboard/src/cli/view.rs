@@ -1,0 +1,211 @@
+//! Tasks as people read them, and as `--json` prints them: the shapes of the graph toolset.
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::{Refusal, UnmetCheck};
+use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
+use callboard_engine::{At, EngineError};
+use callboard_surface::time::rfc3339_ms;
+use callboard_surface::toolsets::graph::view;
+use serde_json::json;
+
+use super::context::Open;
+use crate::output::{Failure, Out, Style, Table};
+
+const LOG_LINES_SHOWN: usize = 10;
+const COLUMNS: [&str; 6] = ["ID", "STATUS", "READY", "CHECKS", "ASSIGNEE", "TITLE"];
+
+impl Open {
+    /// The answer of a command that changed one task: its line, or the whole task as JSON.
+    pub fn print_changed(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
+        if self.out.json {
+            return self.print_json(seen);
+        }
+        let mut table = Table::new(&COLUMNS).without_heads();
+        table.row(cells(&seen.it.task, &self.out));
+        self.out.raw(&table.render(&self.out))
+    }
+
+    /// The answer of a command that moved a task, or tried to.
+    pub fn print_moved(
+        &self,
+        id: TaskId,
+        moved: Result<At<TaskRecord>, EngineError>,
+    ) -> Result<(), Failure> {
+        match moved {
+            Ok(seen) => self.print_changed(&seen),
+            Err(error) => {
+                if let EngineError::Refused(Refusal::ChecksNotPassed { checks }) = &error {
+                    self.show_logs(checks);
+                }
+                Err(Failure::from(error).about(id))
+            }
+        }
+    }
+
+    /// Ends of the logs of failed checks, which is what somebody looks at next.
+    pub fn show_logs(&self, checks: &[UnmetCheck]) {
+        let Some(root) = self.root.as_ref().filter(|_| !self.out.json) else { return };
+        for check in checks {
+            let Some(log) = &check.log else { continue };
+            // A log that cannot be read is named in the hint all the same.
+            let text = std::fs::read(root.join(log)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let output = text.split_once("\n----\n").map_or("", |(_, output)| output);
+            let lines: Vec<&str> = output.lines().collect();
+            for line in &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..] {
+                self.out.note(&format!("  {}", plain(line)));
+            }
+        }
+    }
+
+    /// A task's checks, one per line.
+    pub fn print_checks(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
+        if self.out.json {
+            return self.print_json(seen);
+        }
+        self.out.raw(&check_lines(&seen.it.task, &self.out))
+    }
+
+    pub fn print_json(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
+        self.out.document(&view::task(&seen.it, self.policy(), seen.now))
+    }
+
+    /// A page of tasks; `more` says that others follow the last one.
+    pub fn print_rows(&self, rows: &At<Vec<TaskRow>>, more: bool) -> Result<(), Failure> {
+        let next = rows.it.last().filter(|_| more).map(|row| row.task.id);
+        if self.out.json {
+            let row = |row| view::task_row(row, self.policy(), rows.now);
+            let tasks: Vec<_> = rows.it.iter().map(row).collect();
+            return self.out.document(&json!({"tasks": tasks, "next": next}));
+        }
+        let mut table = Table::new(&COLUMNS);
+        rows.it.iter().for_each(|row| table.row(cells(&row.task, &self.out)));
+        if !table.is_empty() {
+            self.out.raw(&table.render(&self.out))?;
+        }
+        if let Some(next) = next {
+            self.out.note(&format!("more: --after {next}"));
+        }
+        Ok(())
+    }
+
+    /// Everything about one task.
+    pub fn print_task(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
+        if self.out.json {
+            return self.print_json(seen);
+        }
+        let out = &self.out;
+        let TaskRecord { task, body, deps, entries, newest } = &seen.it;
+        let (status, style) = status(task, out);
+        let mut text = format!("{}  {}\n", task.id, out.styled(style, &status));
+        text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
+        let mut fact = |name: &str, value: &str| text += &format!("{name:<10}{value}\n");
+        fact("assignee", task.assignee.as_ref().map_or("nobody", |who| who.as_str()));
+        fact("priority", &task.priority.to_string());
+        fact("changed", &rfc3339_ms(task.updated_at));
+        let state = newest
+            .as_ref()
+            .and_then(|attempt| attempt.execution_state(task.phase, self.policy(), seen.now));
+        if let (Some(attempt), Some(state)) = (newest, state) {
+            let words = format!("ses_{} ({}, {})", attempt.id.0, attempt.actor, state.as_str());
+            fact("session", &words);
+        }
+        for dep in deps.iter().filter(|dep| !dep.removed) {
+            fact("needs", &format!("{} ({})", dep.id, dep.label));
+        }
+        text += &check_lines(task, out);
+        if !body.is_empty() {
+            text += &format!("\n{}\n", plain_lines(body.trim_end()));
+        }
+        text.push('\n');
+        for entry in entries {
+            let at = out.styled(Style::Dim, &rfc3339_ms(entry.at));
+            let words = entry.text.as_deref().map(|words| format!(": {}", plain(words)));
+            text += &format!("{at}  {} {}{}\n", entry.who, entry.did, words.unwrap_or_default());
+        }
+        out.raw(&text)
+    }
+}
+
+fn cells(task: &Task, out: &Out) -> [(String, Style); 6] {
+    let ready = match (task.phase.is_closed(), task.is_ready()) {
+        (true, _) => ("-", Style::Dim),
+        (false, true) => ("ready", Style::Green),
+        (false, false) => ("blocked", Style::Yellow),
+    };
+    let assignee = task.assignee.as_ref().map_or("-".into(), ToString::to_string);
+    [
+        (task.id.to_string(), Style::Plain),
+        status(task, out),
+        (ready.0.to_owned(), ready.1),
+        checks(&task.checks),
+        (assignee, Style::Plain),
+        (task.title.clone(), Style::Plain),
+    ]
+}
+
+/// On a terminal the word has a glyph beside it, so that nothing depends on colour.
+fn status(task: &Task, out: &Out) -> (String, Style) {
+    let (glyph, style) = match task.phase {
+        Phase::Initial => ("○", Style::Plain),
+        Phase::Working => ("◐", Style::Yellow),
+        Phase::Review => ("◑", Style::Cyan),
+        Phase::ClosedDone => ("●", Style::Green),
+        Phase::ClosedCanceled => ("✕", Style::Dim),
+    };
+    let text = if out.terminal { format!("{glyph} {}", task.label) } else { task.label.clone() };
+    (text, style)
+}
+
+fn checks(checks: &[Check]) -> (String, Style) {
+    let count = |result: &str| checks.iter().filter(|check| check.result() == result).count();
+    let (passed, failed, all) = (count("pass"), count("fail"), checks.len());
+    match (all, failed) {
+        (0, _) => ("-".into(), Style::Dim),
+        (_, 0) if passed == all => (format!("{passed}/{all} pass"), Style::Green),
+        (_, 0) => (format!("{passed}/{all} pending"), Style::Plain),
+        _ => (format!("{passed}/{all} fail"), Style::Red),
+    }
+}
+
+fn check_lines(task: &Task, out: &Out) -> String {
+    let line = |(index, check): (usize, &Check)| {
+        let (result, style) = check_result(check, out);
+        format!("check {index:<4}{}  {}\n", out.styled(style, &result), said(check))
+    };
+    task.checks.iter().enumerate().map(line).collect()
+}
+
+fn check_result(check: &Check, out: &Out) -> (String, Style) {
+    let result = check.result();
+    let (glyph, style) = match result {
+        "pass" => ("✓", Style::Green),
+        "fail" => ("✗", Style::Red),
+        _ => ("·", Style::Plain),
+    };
+    let text = if out.terminal { format!("{glyph} {result}") } else { result.to_owned() };
+    (format!("{text:<9}"), style)
+}
+
+fn said(check: &Check) -> String {
+    let what = match &check.kind {
+        CheckKind::Command { cmd, .. } if *cmd == check.desc => plain(cmd),
+        CheckKind::Command { cmd, .. } => format!("{} ({})", plain(&check.desc), plain(cmd)),
+        CheckKind::Manual => format!("manual: {}", plain(&check.desc)),
+    };
+    match check.verdict.as_ref().map(|verdict| &verdict.source) {
+        Some(VerdictSource::Run { log, .. }) => format!("{what}  [{log}]"),
+        Some(VerdictSource::Attested { by }) => format!("{what}  [{by}]"),
+        None => what,
+    }
+}
+
+/// What agents wrote may hold control characters; a terminal must not obey them.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn plain_lines(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}

@@ -1,0 +1,93 @@
+//! The composition root: settings become a store, an engine and a front. Nothing else wires.
+
+use std::sync::Arc;
+
+use callboard_domain::ids::Prefix;
+use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::store::clock::SystemClock;
+use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
+use callboard_engine::{Engine, Parts};
+use callboard_runner::LocalChecks;
+use callboard_surface::front::Front;
+use callboard_surface::mcp::McpOptions;
+use callboard_surface::tool::Toolset;
+
+use crate::config::{Settings, StoreUrl};
+use crate::identity;
+use crate::output::Failure;
+use crate::place::{self, Place};
+
+const DATABASE: &str = "callboard.db";
+
+/// What agents are told when they connect.
+const INSTRUCTIONS: &str = "Callboard hands out tasks. Find work with list {\"ready\": true, \
+    \"status\": \"backlog\", \"assignee\": \"\"}, begin a session on one task before you edit, send a \
+    heartbeat while you work, run its checks, and finish with a summary for the reviewer. A task \
+    closes only when its dependencies are closed and its checks pass.";
+
+/// An open project.
+pub struct App {
+    pub engine: Arc<Engine>,
+    repo: Option<String>,
+}
+
+impl App {
+    pub async fn open(
+        settings: &Settings,
+        place: Option<&Place>,
+        org: &str,
+    ) -> Result<Self, Failure> {
+        let store = open_store(settings, place)?;
+        let machine = identity::machine();
+        let folder = place.map(Place::name);
+        let home = store
+            .settle(StorePlace {
+                org: org.to_owned(),
+                project_name: folder.clone().unwrap_or_else(|| "default".into()),
+                prefix: prefix(settings, place),
+                repo: place.map(|p| RepoPlace { machine: machine.clone(), path: p.root.clone() }),
+            })
+            .await?;
+        let engine = Engine::new(Parts {
+            store: Arc::new(store),
+            ids: Arc::new(TimeOrderedIds),
+            policy: Arc::new(settings.policy.clone()),
+            home,
+            machine,
+            checks: Some(Arc::new(LocalChecks::new(settings.checks_enabled))),
+            check_shell: settings.check_shell.clone(),
+            check_log_tail_bytes: settings.check_log_tail_bytes,
+        });
+        Ok(Self { engine, repo: folder })
+    }
+
+    pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {
+        Arc::new(Front::new(self.engine.clone(), toolsets, self.repo.clone()))
+    }
+}
+
+pub fn prefix(settings: &Settings, place: Option<&Place>) -> Prefix {
+    settings.prefix.unwrap_or_else(|| match place {
+        Some(place) => Prefix::from_folder(&place.name()),
+        None => Prefix::fallback(),
+    })
+}
+
+fn open_store(settings: &Settings, place: Option<&Place>) -> Result<SqliteStore, Failure> {
+    let path = match (&settings.store, place) {
+        (StoreUrl::Default, Some(place)) => place.folder().join(DATABASE),
+        (StoreUrl::Default, None) => return Err(place::missing()),
+        (StoreUrl::File(path), Some(place)) => place.root.join(path),
+        (StoreUrl::File(path), None) => path.clone(),
+    };
+    Ok(SqliteStore::open(&path, Arc::new(SystemClock))?)
+}
+
+pub fn mcp_options(fixtures: bool) -> McpOptions {
+    McpOptions {
+        version: env!("CARGO_PKG_VERSION").into(),
+        instructions: INSTRUCTIONS.into(),
+        fixtures,
+    }
+}

@@ -1,0 +1,120 @@
+//! The table of settings. File parsing, variables, `callboard config` and the schema for editors
+//! are all made from it.
+
+use callboard_domain::policy::DEFAULT_STATUSES;
+
+pub struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As it would be written in a variable; empty when nothing is the default.
+    pub default: &'static str,
+    pub help: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    Boolean,
+    Word(&'static [&'static str]),
+    /// A TOML array of strings, or one string with commas.
+    List,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Key {
+    Key { name, kind, default, help }
+}
+
+const SECONDS: Kind = Kind::Integer { min: 1, max: 86_400 };
+
+#[rustfmt::skip]
+pub static KEYS: &[Key] = &[
+    key("graph.prefix", Kind::Text, "",
+        "Word before the dash of new task ids; empty = from the folder's name."),
+    key("graph.statuses", Kind::List, DEFAULT_STATUSES,
+        "Status labels with their phases, in order: exactly one initial, at least one closed_done."),
+    key("graph.working_state", Kind::Text, "",
+        "Label that beginning a session moves a task to; empty = the first working label."),
+    key("graph.review_state", Kind::Text, "",
+        "Label that finishing a session moves a task to; empty = the first review label."),
+    key("graph.check_timeout_default", Kind::Integer { min: 1, max: 3600 }, "120",
+        "Seconds a command check may run unless it says otherwise."),
+    key("graph.check_shell", Kind::Text, "sh",
+        "Shell that runs command checks, with -c."),
+    key("graph.checks_enabled", Kind::Boolean, "true",
+        "Whether this server runs command checks at all; they have its rights."),
+    key("graph.check_log_tail_bytes", Kind::Integer { min: 0, max: 16_777_216 }, "65536",
+        "Bytes of output kept in a check's log."),
+    key("graph.session_heartbeat_interval", SECONDS, "30",
+        "Seconds between heartbeats that agents are told to keep."),
+    key("graph.session_stale_after", SECONDS, "180",
+        "Seconds of silence until a session is reported stalled."),
+    key("graph.finish_requires_checks", Kind::Boolean, "false",
+        "Whether finishing a session needs every command check to pass."),
+    key("graph.gate_canceled", Kind::Boolean, "false",
+        "Whether giving a task up passes the same gates as closing it as done."),
+    key("graph.attest_by", Kind::Word(&["any", "not_assignee", "human"]), "any",
+        "Who may attest manual checks."),
+    key("mcp.toolsets", Kind::List, "graph",
+        "Toolsets of callboard mcp and of /mcp when none are named."),
+    key("http.listen", Kind::Text, "127.0.0.1:3001",
+        "Address and port of callboard serve."),
+    key("http.allowed_hosts", Kind::List, "",
+        "Host names accepted beside the loopback ones."),
+    key("http.allowed_origins", Kind::List, "",
+        "Origins accepted beside the server's own."),
+    key("store.url", Kind::Text, "",
+        "Where tasks are kept; empty = .callboard/callboard.db."),
+];
+
+impl Key {
+    pub fn find(name: &str) -> Option<&'static Key> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The known name that looks most like what somebody wrote.
+    pub fn nearest(name: &str) -> Option<&'static str> {
+        let distance = |known: &str| strsim::damerau_levenshtein(known, name);
+        let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| distance(known))?;
+        (distance(nearest) <= 3).then_some(nearest)
+    }
+
+    /// `graph.prefix` is `CALLBOARD_GRAPH_PREFIX`; the store has a shorter name as well.
+    pub fn variables(&self) -> Vec<String> {
+        let mut names =
+            vec![format!("CALLBOARD_{}", self.name.replace('.', "_").to_ascii_uppercase())];
+        if self.name == "store.url" {
+            names.insert(0, "CALLBOARD_STORE".into());
+        }
+        names
+    }
+
+    pub fn default_value(&self) -> super::Value {
+        super::Value::from_text(self, self.default).expect("a test reads every default")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_well_formed() {
+        for (n, key) in KEYS.iter().enumerate() {
+            key.default_value();
+            let (section, name) = key.name.split_once('.').expect("section.name");
+            assert!(!section.is_empty() && !name.contains('.'), "{}", key.name);
+            assert!(key.help.ends_with('.'), "{}", key.name);
+            assert!(KEYS[..n].iter().all(|other| other.name != key.name), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        assert_eq!(Key::nearest("graph.prefx"), Some("graph.prefix"));
+        assert_eq!(Key::nearest("http.host"), None);
+    }
+}

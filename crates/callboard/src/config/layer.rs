@@ -1,0 +1,168 @@
+//! Where values come from: flag, variable, local file, project file, user file, default.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{Document, TableLike};
+
+use super::key::{KEYS, Key};
+use super::value::Value;
+use crate::output::Failure;
+use crate::place::Place;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Flag(&'static str),
+    Variable(String),
+    File(PathBuf),
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(flag) => f.write_str(flag),
+            Origin::Variable(name) => f.write_str(name),
+            Origin::File(path) => path.display().fmt(f),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Every key with its value and where that came from.
+#[derive(Clone, Debug)]
+pub struct Resolved(HashMap<&'static str, (Value, Origin)>);
+
+/// A value given on the command line.
+#[derive(Clone, Debug)]
+pub struct FlagValue {
+    pub flag: &'static str,
+    pub key: &'static str,
+    pub value: String,
+}
+
+impl Resolved {
+    pub fn read(place: Option<&Place>, flags: &[FlagValue]) -> Result<Self, Failure> {
+        let mut values = HashMap::new();
+        for key in KEYS {
+            values.insert(key.name, (key.default_value(), Origin::Default));
+        }
+        // From the weakest to the strongest; a later one replaces an earlier.
+        for path in files(place) {
+            read_file(&path, &mut values)?;
+        }
+        for key in KEYS {
+            // The last variable looked at wins, so the shorter name comes last.
+            for name in key.variables().into_iter().rev() {
+                let Ok(text) = std::env::var(&name) else { continue };
+                let value = Value::from_text(key, &text)
+                    .map_err(|error| Failure::config(format!("{name}: {error}")))?;
+                values.insert(key.name, (value, Origin::Variable(name)));
+            }
+        }
+        for given in flags {
+            let key = Key::find(given.key).expect("flags name keys of the table");
+            let value = Value::from_text(key, &given.value)
+                .map_err(|error| Failure::config(format!("{}: {error}", given.flag)))?;
+            values.insert(key.name, (value, Origin::Flag(given.flag)));
+        }
+        Ok(Self(values))
+    }
+
+    pub fn value(&self, name: &str) -> &Value {
+        &self.get(name).0
+    }
+
+    pub fn origin(&self, name: &str) -> &Origin {
+        &self.get(name).1
+    }
+
+    fn get(&self, name: &str) -> &(Value, Origin) {
+        self.0.get(name).expect("every key of the table has at least its default")
+    }
+}
+
+/// The files that are looked at, weakest first.
+fn files(place: Option<&Place>) -> Vec<PathBuf> {
+    let user = user_folder().map(|folder| folder.join("config.toml"));
+    let project = place.map(|place| place.folder().join("config.toml"));
+    let local = place.map(|place| place.folder().join("config.local.toml"));
+    [user, project, local].into_iter().flatten().collect()
+}
+
+fn user_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let config = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
+    config.map(|folder| folder.join("callboard"))
+}
+
+type Values = HashMap<&'static str, (Value, Origin)>;
+
+fn read_file(path: &Path, values: &mut Values) -> Result<(), Failure> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        Err(error) => return Err(Failure::config(format!("{}: {error}", path.display()))),
+    };
+    let document = Document::parse(text.as_str()).map_err(|error| {
+        let words = error.message().trim().replace('\n', ", ");
+        Failure::config(format!("{}{}: {words}", path.display(), line_of(&text, error.span())))
+    })?;
+    read_table(&File { path, text: &text }, document.as_table(), "", values)
+}
+
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+fn read_table(
+    file: &File<'_>,
+    table: &dyn TableLike,
+    prefix: &str,
+    values: &mut Values,
+) -> Result<(), Failure> {
+    for (name, item) in table.iter() {
+        let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        let fault = |words: String| {
+            let line = line_of(file.text, item.span());
+            Failure::config(format!("{}{line}: {words}", file.path.display()))
+        };
+        match Key::find(&name) {
+            Some(key) => {
+                let value = item.as_value().ok_or_else(|| fault(format!("{name} is no table")))?;
+                let value = Value::from_toml(key, value).map_err(fault)?;
+                values.insert(key.name, (value, Origin::File(file.path.to_owned())));
+            }
+            None if is_section(&name) => {
+                let inner = item
+                    .as_table_like()
+                    .ok_or_else(|| fault(format!("{name} must be a table, [{name}]")))?;
+                read_table(file, inner, &name, values)?;
+            }
+            None => return Err(fault(unknown(&name))),
+        }
+    }
+    Ok(())
+}
+
+fn is_section(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+pub fn unknown(name: &str) -> String {
+    match Key::nearest(name) {
+        Some(nearest) => format!("unknown key '{name}'; did you mean '{nearest}'?"),
+        None => format!("unknown key '{name}'"),
+    }
+}
+
+fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    let Some(before) = span.and_then(|span| text.get(..span.start)) else { return String::new() };
+    format!(":{}", before.matches('\n').count() + 1)
+}

@@ -1,0 +1,15 @@
+//! Settings: a table of keys, the layers values come from, and the typed result.
+//!
+//! Raw values are judged once, here; nothing behind `Settings` reads a file or a variable.
+
+mod key;
+mod layer;
+mod schema;
+mod settings;
+mod value;
+
+pub use key::{KEYS, Key};
+pub use layer::{FlagValue, Resolved, unknown};
+pub use schema::schema;
+pub use settings::{Settings, StoreUrl};
+pub use value::Value;

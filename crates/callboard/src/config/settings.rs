@@ -1,0 +1,174 @@
+//! Settings with types: what is left when every layer was read and judged.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use callboard_domain::ids::Prefix;
+use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_surface::tool::Toolset;
+use callboard_surface::toolsets;
+
+use super::layer::{Origin, Resolved};
+use super::value::Value;
+use crate::output::Failure;
+
+#[derive(Clone)]
+pub struct Settings {
+    /// `None`: from the folder's name.
+    pub prefix: Option<Prefix>,
+    pub policy: Policy,
+    pub check_shell: String,
+    pub checks_enabled: bool,
+    pub check_log_tail_bytes: usize,
+    pub toolsets: Vec<&'static Toolset>,
+    pub listen: SocketAddr,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub store: StoreUrl,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// `callboard.db` in the project's folder.
+    Default,
+    /// Relative to the project's root.
+    File(PathBuf),
+}
+
+impl Settings {
+    pub fn of(values: &Resolved) -> Result<Self, Failure> {
+        Reader(values).settings().map_err(Failure::config)
+    }
+}
+
+struct Reader<'a>(&'a Resolved);
+
+impl Reader<'_> {
+    fn settings(&self) -> Result<Settings, String> {
+        Ok(Settings {
+            prefix: self.filled("graph.prefix").map(|text| self.prefix(text)).transpose()?,
+            policy: self.policy()?,
+            check_shell: self.required("graph.check_shell")?,
+            checks_enabled: self.boolean("graph.checks_enabled"),
+            check_log_tail_bytes: self.number("graph.check_log_tail_bytes") as usize,
+            toolsets: self.toolsets()?,
+            listen: self.listen()?,
+            allowed_hosts: self.list("http.allowed_hosts").to_vec(),
+            allowed_origins: self.list("http.allowed_origins").to_vec(),
+            store: self.store()?,
+        })
+    }
+
+    fn policy(&self) -> Result<Policy, String> {
+        let name = "graph.statuses";
+        let labels = parse_labels(&self.list(name).join(",")).map_err(|e| self.at(name, &e))?;
+        let mut policy = Policy::with_labels(labels).map_err(|e| self.at(name, &e))?;
+        if let Some(label) = self.filled("graph.working_state") {
+            policy.set_working(label).map_err(|e| self.at("graph.working_state", &e))?;
+        }
+        if let Some(label) = self.filled("graph.review_state") {
+            policy.set_review(label).map_err(|e| self.at("graph.review_state", &e))?;
+        }
+        policy.check_timeout_default_s = self.number("graph.check_timeout_default");
+        policy.heartbeat_interval_s = self.number("graph.session_heartbeat_interval");
+        policy.stale_after_s = self.number("graph.session_stale_after");
+        policy.finish_requires_checks = self.boolean("graph.finish_requires_checks");
+        policy.gate_canceled = self.boolean("graph.gate_canceled");
+        policy.attest_by = match self.text("graph.attest_by") {
+            "not_assignee" => AttestBy::NotAssignee,
+            "human" => AttestBy::Human,
+            _ => AttestBy::Any,
+        };
+        Ok(policy)
+    }
+
+    fn prefix(&self, text: &str) -> Result<Prefix, String> {
+        Prefix::parse(text).ok_or_else(|| {
+            self.at("graph.prefix", &format!("'{text}' is not 1..12 letters, digits or '_'"))
+        })
+    }
+
+    fn toolsets(&self) -> Result<Vec<&'static Toolset>, String> {
+        let name = "mcp.toolsets";
+        toolsets::parse(&self.list(name).join(",")).map_err(|e| self.at(name, &e))
+    }
+
+    fn listen(&self) -> Result<SocketAddr, String> {
+        let text = self.text("http.listen");
+        let text = text
+            .strip_prefix("localhost:")
+            .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
+        let wrong = format!("'{text}' is not an address with a port, like 127.0.0.1:3001");
+        text.parse().map_err(|_| self.at("http.listen", &wrong))
+    }
+
+    fn store(&self) -> Result<StoreUrl, String> {
+        let url = self.text("store.url");
+        if url.is_empty() {
+            return Ok(StoreUrl::Default);
+        }
+        let later = url.starts_with("postgres://") || url.starts_with("postgresql://");
+        let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+        match path.unwrap_or(url) {
+            // The address may hold a password, so it is not repeated.
+            _ if later => Err(self.at(
+                "store.url",
+                "PostgreSQL comes with a later version; leave it empty for the file in .callboard/",
+            )),
+            "" => Err(self.at("store.url", "the path of the database is missing")),
+            path if path.contains("://") => {
+                Err(self.at("store.url", "write a path, or sqlite:PATH"))
+            }
+            path => self.database(path).map(StoreUrl::File),
+        }
+    }
+
+    /// What is typed is meant from where one stands; what is in a file, from the project's root.
+    fn database(&self, path: &str) -> Result<PathBuf, String> {
+        match self.0.origin("store.url") {
+            Origin::Flag(_) | Origin::Variable(_) => {
+                std::path::absolute(path).map_err(|e| self.at("store.url", &e.to_string()))
+            }
+            Origin::File(_) | Origin::Default => Ok(path.into()),
+        }
+    }
+
+    /// Says where a value that makes no sense came from.
+    fn at(&self, name: &str, words: &str) -> String {
+        format!("{name} ({}): {words}", self.0.origin(name))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        match self.0.value(name) {
+            Value::Text(text) => text,
+            Value::Integer(_) | Value::Boolean(_) | Value::List(_) => "",
+        }
+    }
+
+    fn filled(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    fn required(&self, name: &str) -> Result<String, String> {
+        let text = self.filled(name).ok_or_else(|| self.at(name, "cannot be empty"))?;
+        Ok(text.to_owned())
+    }
+
+    fn number(&self, name: &str) -> u32 {
+        match self.0.value(name) {
+            Value::Integer(number) => u32::try_from(*number).unwrap_or(u32::MAX),
+            Value::Text(_) | Value::Boolean(_) | Value::List(_) => 0,
+        }
+    }
+
+    fn boolean(&self, name: &str) -> bool {
+        *self.0.value(name) == Value::Boolean(true)
+    }
+
+    fn list(&self, name: &str) -> &[String] {
+        match self.0.value(name) {
+            Value::List(items) => items,
+            Value::Text(_) | Value::Integer(_) | Value::Boolean(_) => &[],
+        }
+    }
+}

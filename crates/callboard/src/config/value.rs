@@ -1,0 +1,94 @@
+//! One setting's value: read from text or TOML, judged against its key, shown again.
+
+use std::fmt;
+
+use serde_json::json;
+
+use super::key::{Key, Kind};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Integer(i64),
+    Boolean(bool),
+    List(Vec<String>),
+}
+
+impl Value {
+    /// From a variable, a flag or a default. The error says what was wanted.
+    pub fn from_text(key: &Key, text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        match key.kind {
+            Kind::Text => Ok(Self::Text(text.to_owned())),
+            Kind::List => Ok(Self::List(items(text))),
+            Kind::Boolean => match text.to_ascii_lowercase().as_str() {
+                "true" | "1" | "yes" | "on" => Ok(Self::Boolean(true)),
+                "false" | "0" | "no" | "off" => Ok(Self::Boolean(false)),
+                _ => Err(format!("{} must be true or false, not '{text}'", key.name)),
+            },
+            Kind::Integer { min, max } => text
+                .parse()
+                .ok()
+                .filter(|number| (min..=max).contains(number))
+                .map(Self::Integer)
+                .ok_or_else(|| format!("{} must be a number {min}..{max}, not '{text}'", key.name)),
+            Kind::Word(known) => known
+                .iter()
+                .find(|word| word.eq_ignore_ascii_case(text))
+                .map(|word| Self::Text((*word).to_owned()))
+                .ok_or_else(|| {
+                    format!("{} must be one of {}, not '{text}'", key.name, known.join(", "))
+                }),
+        }
+    }
+
+    pub fn from_toml(key: &Key, value: &toml_edit::Value) -> Result<Self, String> {
+        let wrong = |wanted: &str| format!("{} must be {wanted}", key.name);
+        match key.kind {
+            Kind::Text | Kind::Word(_) => {
+                let text = value.as_str().ok_or_else(|| wrong("a string"))?;
+                Self::from_text(key, text)
+            }
+            Kind::Integer { .. } => {
+                let number = value.as_integer().ok_or_else(|| wrong("a number"))?;
+                Self::from_text(key, &number.to_string())
+            }
+            Kind::Boolean => {
+                value.as_bool().map(Self::Boolean).ok_or_else(|| wrong("true or false"))
+            }
+            Kind::List => match (value.as_str(), value.as_array()) {
+                (Some(text), _) => Ok(Self::List(items(text))),
+                (None, Some(array)) => {
+                    let item = |item: &toml_edit::Value| item.as_str().map(str::to_owned);
+                    let all: Option<Vec<String>> = array.iter().map(item).collect();
+                    all.map(Self::List).ok_or_else(|| wrong("an array of strings"))
+                }
+                (None, None) => Err(wrong("an array of strings or one string with commas")),
+            },
+        }
+    }
+
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Text(text) => json!(text),
+            Self::Integer(number) => json!(number),
+            Self::Boolean(yes) => json!(yes),
+            Self::List(items) => json!(items),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Integer(number) => number.fmt(f),
+            Self::Boolean(yes) => yes.fmt(f),
+            Self::List(items) => f.write_str(&items.join(", ")),
+        }
+    }
+}
+
+fn items(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}

@@ -1,0 +1,72 @@
+//! Who acts when nobody said so: the variable, else the person logged in.
+
+use callboard_domain::actor::Actor;
+use callboard_engine::context::{Principal, Scope};
+
+use crate::output::Failure;
+
+pub const ACTOR_VARIABLE: &str = "CALLBOARD_ACTOR";
+
+/// The actor that was named, by flag or variable.
+pub fn named(flag: Option<&str>) -> Result<Option<Actor>, Failure> {
+    let variable = std::env::var(ACTOR_VARIABLE).ok().filter(|name| !name.trim().is_empty());
+    let given = flag.map(str::to_owned).or(variable);
+    let parse = |text: String| text.trim().parse().map_err(|e| Failure::usage(format!("{e}")));
+    given.map(parse).transpose()
+}
+
+/// The actor of a command typed by a person.
+pub fn of_person(flag: Option<&str>) -> Result<Actor, Failure> {
+    Ok(named(flag)?.unwrap_or_else(logged_in))
+}
+
+fn logged_in() -> Actor {
+    let name = ["USER", "LOGNAME"]
+        .iter()
+        .find_map(|variable| std::env::var(variable).ok().filter(|name| !name.is_empty()))
+        .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
+    let name = Actor::name_from(&name);
+    format!("human:{name}").parse().expect("a cleaned name makes an actor")
+}
+
+/// What a connection may do besides being somebody.
+#[derive(Clone, Debug)]
+pub struct Rights {
+    pub org: String,
+    pub scopes: Vec<Scope>,
+    pub client: Option<String>,
+}
+
+impl Rights {
+    pub fn principal(&self, actor: Actor) -> Principal {
+        Principal {
+            org: self.org.as_str().into(),
+            actor,
+            scopes: self.scopes.clone(),
+            bound_client: self.client.clone(),
+        }
+    }
+}
+
+/// Reads `tasks:read,tasks:write`; nothing given means all.
+pub fn scopes(given: &[String]) -> Result<Vec<Scope>, Failure> {
+    if given.is_empty() {
+        return Ok(Scope::ALL.to_vec());
+    }
+    let parse = |text: &String| {
+        Scope::parse(text.trim()).ok_or_else(|| {
+            let known: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+            Failure::usage(format!("unknown scope '{text}'; scopes are {}", known.join(", ")))
+        })
+    };
+    given.iter().map(parse).collect()
+}
+
+/// The name repository rows on this machine carry.
+pub fn machine() -> String {
+    let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    match id.trim() {
+        "" | "uninitialized" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        id => id.to_owned(),
+    }
+}

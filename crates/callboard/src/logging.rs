@@ -1,0 +1,20 @@
+//! Logs go to stderr: for eyes on a terminal, as JSON otherwise.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+pub const LEVEL_VARIABLE: &str = "CALLBOARD_LOG";
+
+/// Starts logging at the level of `CALLBOARD_LOG`, else at the one given.
+pub fn start(default_level: &str) {
+    let level = std::env::var(LEVEL_VARIABLE).unwrap_or_else(|_| default_level.to_owned());
+    // A filter that makes no sense must not keep a server from starting.
+    let filter = EnvFilter::try_new(&level).unwrap_or_else(|_| EnvFilter::new(default_level));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        log.init();
+    } else {
+        log.json().with_ansi(false).init();
+    }
+}

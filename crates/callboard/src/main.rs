@@ -1,0 +1,17 @@
+//! The `callboard` program: reads flags and settings, wires the crates together, prints.
+//!
+//! No rule lives in this crate. What a command may do is decided in `domain`, and every command
+//! is one engine verb with flags around it.
+
+mod bench;
+mod cli;
+mod compose;
+mod config;
+mod identity;
+mod logging;
+mod output;
+mod place;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

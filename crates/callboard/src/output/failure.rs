@@ -1,0 +1,260 @@
+//! Every way a command can fail, with what people read and what scripts branch on.
+
+use callboard_domain::attempt::Health;
+use callboard_domain::ids::TaskId;
+use callboard_domain::refusal::{Refusal, UnmetCheck};
+use callboard_engine::EngineError;
+use callboard_engine::store::StoreError;
+use serde_json::{Map, Value, json};
+
+/// The exit codes scripts rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Failure = 1,
+    Usage = 2,
+    NotFound = 3,
+    Auth = 4,
+    Conflict = 5,
+    Gate = 6,
+    Unavailable = 7,
+    TimedOut = 8,
+    Interrupted = 130,
+}
+
+/// Why a command did not do what was asked.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    Said(Box<Complaint>),
+    /// There is nothing to say: nobody reads our output any more, or it was said already.
+    Silent(u8),
+}
+
+#[derive(Clone, Debug)]
+pub struct Complaint {
+    pub exit: Exit,
+    pub code: String,
+    pub message: String,
+    pub hint: Option<String>,
+    pub retryable: bool,
+    pub details: Option<Value>,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, code: &str, message: impl Into<String>) -> Self {
+        Self::Said(Box::new(Complaint {
+            exit,
+            code: code.into(),
+            message: message.into(),
+            hint: None,
+            retryable: false,
+            details: None,
+        }))
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "INVALID_INPUT", message)
+    }
+
+    pub fn config(message: impl std::fmt::Display) -> Self {
+        Self::new(Exit::Usage, "INVALID_CONFIG", format!("invalid config: {message}"))
+            .hint("callboard config shows every key")
+    }
+
+    /// Something of the machine went wrong: a file, a socket.
+    pub fn io(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(Exit::Failure, "IO_ERROR", format!("{what}: {error}"))
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Said(complaint) = &mut self {
+            complaint.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// Puts the task at hand where a hint says ID.
+    pub fn about(mut self, task: TaskId) -> Self {
+        if let Self::Said(complaint) = &mut self {
+            let named = complaint.hint.take().map(|hint| hint.replace(" ID", &format!(" {task}")));
+            complaint.hint = named;
+        }
+        self
+    }
+
+    pub fn retryable(mut self) -> Self {
+        if let Self::Said(complaint) = &mut self {
+            complaint.retryable = true;
+        }
+        self
+    }
+
+    /// An error that a toolset has put in its own words already.
+    pub fn rendered(exit: Exit, error: &Value) -> Self {
+        let text = |name: &str| error[name].as_str().map(str::to_owned);
+        Self::Said(Box::new(Complaint {
+            exit,
+            code: text("code").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+            hint: text("hint"),
+            retryable: error["retryable"] == true,
+            details: error.get("details").cloned(),
+        }))
+    }
+
+    pub fn details(mut self, details: Value) -> Self {
+        if let Self::Said(complaint) = &mut self {
+            complaint.details = Some(details);
+        }
+        self
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Said(complaint) => complaint.exit as u8,
+            Self::Silent(code) => *code,
+        }
+    }
+}
+
+impl Complaint {
+    /// `{"error":{code,message,hint,retryable,details}}`.
+    pub fn to_json(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("code".into(), self.code.as_str().into());
+        body.insert("message".into(), self.message.as_str().into());
+        body.insert("hint".into(), json!(self.hint));
+        body.insert("retryable".into(), self.retryable.into());
+        body.insert("details".into(), json!(self.details));
+        json!({ "error": body })
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        EngineError::from(refusal).into()
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let exit = exit_of(&error);
+        match error {
+            EngineError::Refused(refusal) => Self::Said(Box::new(Complaint {
+                exit,
+                code: refusal.code().into(),
+                message: refusal.message(),
+                hint: hint_for(&refusal),
+                retryable: refusal.retryable(),
+                details: refusal.details(),
+            })),
+            EngineError::Unavailable(words) => Self::Said(Box::new(Complaint {
+                exit,
+                code: "UNAVAILABLE".into(),
+                message: words,
+                hint: Some("callboard doctor".into()),
+                retryable: true,
+                details: None,
+            })),
+            // A person at a terminal is shown what the log would say.
+            EngineError::Internal(words) => {
+                Self::new(exit, "INTERNAL_ERROR", words).hint("callboard doctor")
+            }
+            EngineError::Canceled => Self::new(exit, "CANCELED", "interrupted"),
+        }
+    }
+}
+
+/// A store that cannot be opened is out of reach, whether it is locked or damaged.
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt(words) => Self::new(Exit::Unavailable, "STORE_DAMAGED", words),
+            error @ (StoreError::Unavailable(_) | StoreError::Internal(_)) => {
+                EngineError::from(error).into()
+            }
+        }
+    }
+}
+
+pub fn exit_of(error: &EngineError) -> Exit {
+    match error {
+        EngineError::Refused(refusal) => exit_of_refusal(refusal),
+        EngineError::Unavailable(_) => Exit::Unavailable,
+        EngineError::Internal(_) => Exit::Failure,
+        EngineError::Canceled => Exit::Interrupted,
+    }
+}
+
+fn exit_of_refusal(refusal: &Refusal) -> Exit {
+    match refusal {
+        Refusal::InvalidInput { .. } | Refusal::UnknownState { .. } => Exit::Usage,
+        Refusal::TaskNotFound { .. }
+        | Refusal::SessionNotFound { .. }
+        | Refusal::DanglingDependency { .. } => Exit::NotFound,
+        Refusal::AuthorizationDenied { .. }
+        | Refusal::ActorMismatch { .. }
+        | Refusal::ClientMismatch { .. }
+        | Refusal::NotSessionOwner { .. } => Exit::Auth,
+        Refusal::AlreadyClaimed { .. }
+        | Refusal::TaskClosed { .. }
+        | Refusal::SessionActive { .. }
+        | Refusal::SessionTerminal { .. }
+        | Refusal::DependencyCycle { .. }
+        | Refusal::Conflict { .. } => Exit::Conflict,
+        Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
+        Refusal::CheckInfrastructure { .. } => Exit::Failure,
+    }
+}
+
+/// The way out in the CLI's verbs, where the tools' own hints speak of tools.
+fn hint_for(refusal: &Refusal) -> Option<String> {
+    let hint = match refusal {
+        Refusal::TaskNotFound { .. } => "callboard task list",
+        Refusal::SessionNotFound { .. } => "callboard call list_sessions '{}'",
+        Refusal::DanglingDependency { .. } => {
+            "callboard task list shows what a task can depend on; nothing was created"
+        }
+        Refusal::DepsNotClosed { .. } => {
+            "close the dependencies first, or callboard next for work that can start"
+        }
+        Refusal::ChecksNotPassed { checks } => return Some(hint_for_checks(checks)),
+        Refusal::AlreadyClaimed { .. } => "callboard next",
+        Refusal::TaskClosed { .. } => "reopen it first: callboard task move ID STATUS",
+        Refusal::SessionActive { health: Health::Stalled, .. } => {
+            "the session is stalled: callboard call begin with \"takeover\": true replaces it"
+        }
+        Refusal::SessionActive { .. } => {
+            "finish or cancel the session: callboard call finish, callboard call cancel"
+        }
+        Refusal::Conflict { .. } => "callboard task show ID, then try again",
+        Refusal::InvalidInput { .. }
+        | Refusal::UnknownState { .. }
+        | Refusal::DependencyCycle { .. }
+        | Refusal::ActorMismatch { .. }
+        | Refusal::ClientMismatch { .. }
+        | Refusal::NotSessionOwner { .. }
+        | Refusal::SessionTerminal { .. }
+        | Refusal::CheckInfrastructure { .. }
+        | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
+    };
+    Some(hint.into())
+}
+
+/// Names the logs of what failed and the command for what only a person can say.
+fn hint_for_checks(checks: &[UnmetCheck]) -> String {
+    let logs: Vec<&str> = checks.iter().filter_map(|check| check.log.as_deref()).collect();
+    let manual: Vec<String> = checks
+        .iter()
+        .filter(|check| check.log.is_none())
+        .map(|check| format!("callboard check attest ID {}", check.index))
+        .collect();
+    let mut steps = Vec::new();
+    if !logs.is_empty() {
+        steps.push(format!("read {}", logs.join(", ")));
+    }
+    if !manual.is_empty() {
+        steps.push(manual.join(", "));
+    }
+    steps.push("then callboard done ID again".into());
+    steps.join("; ")
+}

@@ -1,0 +1,164 @@
+//! The forms that scripts rely on, and ids by their beginning.
+
+use serde_json::json;
+
+use crate::fixture::World;
+
+#[test]
+fn a_task_from_words_to_done() {
+    let world = World::project();
+    let added = world.ok(&[
+        "task",
+        "add",
+        "Add --version flag",
+        "--body",
+        "why",
+        "--check",
+        "test -f ok",
+        "--check",
+        "manual: reads well",
+        "--priority",
+        "7",
+        "--json",
+    ]);
+    let task = added.json();
+    let id = task["id"].as_str().expect("an id").to_owned();
+    assert!(id.starts_with("SHOP-"), "{id}");
+    assert_eq!(task["checks"][0]["cmd"], "test -f ok");
+    assert_eq!(task["checks"][1]["type"], "manual");
+    assert_eq!(task["checks"][1]["desc"], "reads well");
+
+    assert_eq!(world.run(&["done", &id]).code, 6);
+    world.write(&world.root().join("ok"), "");
+    world.ok(&["check", "run", &id, "--only", "0"]);
+    world.ok(&["check", "attest", &id, "1"]);
+    world.ok(&["note", &id, "ready to go"]);
+    let done = world.ok(&["done", &id, "--json"]).json();
+    assert_eq!(done["status"], "done");
+
+    let shown = world.ok(&["task", "show", &id]).stdout;
+    for part in ["done", "Add --version flag", "priority  7", "why", "manual: reads well"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let log = world.ok(&["log", &id, "--json"]).json();
+    let last = log["events"].as_array().and_then(|events| events.last()).expect("events").clone();
+    assert_eq!(last["event"], "task.status_changed");
+    assert_eq!(last["actor"], "human:ana");
+    world.ok(&["task", "move", &id, "In Progress"]);
+}
+
+#[test]
+fn lists_have_one_shape() {
+    let world = World::project();
+    let empty = json!({"tasks": [], "next": null});
+    assert_eq!(world.ok(&["task", "list", "--json"]).json(), empty);
+    assert_eq!(world.ok(&["next", "--json"]).json(), empty);
+    let first = world.task(&["first"]);
+    let second = world.task(&["second", "--dep", &first, "--priority", "1"]);
+    let page = world.ok(&["task", "list", "--limit", "1", "--json"]).json();
+    assert_eq!(page["next"], first);
+    let rest = world.ok(&["task", "list", "--after", &first, "--json"]).json();
+    assert_eq!(rest["tasks"][0]["id"], second);
+    assert_eq!(rest["next"], json!(null));
+    let next = world.ok(&["next", "--json"]).json();
+    assert_eq!(next["tasks"][0]["id"], first);
+    world.ok(&["task", "move", &first, "canceled"]);
+    let open = world.ok(&["task", "list", "--open"]).stdout;
+    assert_eq!(open, format!("{second}  backlog  ready  -  -  second\n"));
+    assert_eq!(world.run(&["task", "list", "--status", "nowhere"]).code, 2);
+}
+
+#[test]
+fn deps_words_and_removal() {
+    let world = World::project();
+    let (first, second) = (world.task(&["first"]), world.task(&["second"]));
+    let waits = world.ok(&["task", "dep", "add", &second, &first, "--json"]).json();
+    assert_eq!((&waits["ready"], &waits["deps"][0]), (&json!(false), &json!(first)));
+    assert_eq!(world.run(&["task", "dep", "add", &first, &second]).code, 5);
+    world.ok(&["task", "dep", "rm", &second, &first]);
+    let edit = ["task", "edit", &first, "--title", "better", "--check", "true", "--json"];
+    let edited = world.ok(&edit).json();
+    assert_eq!((&edited["title"], &edited["checks"][0]["cmd"]), (&json!("better"), &json!("true")));
+    let bare = world.ok(&["task", "edit", &first, "--no-checks", "--json"]).json();
+    assert_eq!(bare["checks"], json!([]));
+    world.ok(&["claim", &first]);
+    assert_eq!(world.ok(&["release", &first, "--json"]).json()["assignee"], json!(null));
+    world.ok(&["task", "rm", &first]);
+    assert_eq!(world.run(&["task", "show", &first]).code, 3);
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough() {
+    let world = World::project();
+    let only = world.task(&["only"]);
+    for typed in [&only[..9], "SHOP", "shop-0", &only[5..12]] {
+        assert_eq!(world.ok(&["task", "show", typed, "--json"]).json()["id"], only, "{typed}");
+    }
+    let other = world.task(&["other"]);
+    let several = world.run(&["task", "show", "SHOP-0", "--json"]);
+    assert_eq!((several.code, several.error_code()), (2, "AMBIGUOUS_ID".into()));
+    assert!(several.stderr.contains(&only) && several.stderr.contains(&other));
+    let (known, last) = other.split_at(other.len() - 1);
+    let mistyped = format!("{known}{}", if last == "0" { "1" } else { "0" });
+    let near = world.run(&["task", "show", &mistyped]);
+    assert_eq!(near.code, 3);
+    assert!(near.stderr.ends_with(&format!("hint: did you mean {other}?\n")), "{}", near.stderr);
+}
+
+#[test]
+fn any_tool_can_be_called() {
+    let world = World::project();
+    let made = world.ok(&["call", "create", r#"{"title": "by tool"}"#, "--actor", "agent:x"]);
+    assert_eq!(made.json()["provenance"][0]["who"], "agent:x");
+    let who = world.ok(&["call", "identity"]).json();
+    assert_eq!((&who["actor"], &who["project"]), (&json!("human:ana"), &json!("SHOP")));
+    let unknown = world.run(&["call", "lst"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean list?"), "{}", unknown.stderr);
+    assert_eq!(world.run(&["call", "list", "{"]).code, 2);
+    assert_eq!(world.run(&["call", "list", "{}", "--toolsets", "nope"]).code, 2);
+    let refused = world.run(&["call", "get", r#"{"id": "SHOP-1"}"#, "--json"]);
+    assert_eq!((refused.code, refused.error_code()), (3, "TASK_NOT_FOUND".into()));
+    assert_eq!(refused.stdout, "");
+}
+
+#[test]
+fn the_actor_is_the_flag_the_variable_or_the_login() {
+    let world = World::project().with("CALLBOARD_ACTOR", "agent:env");
+    assert_eq!(world.ok(&["call", "identity"]).json()["actor"], "agent:env");
+    let flag = world.ok(&["call", "identity", "--actor", "agent:flag"]).json();
+    assert_eq!(flag["actor"], "agent:flag");
+    let odd = World::project().with("USER", "Ana María");
+    assert_eq!(odd.ok(&["call", "identity"]).json()["actor"], "human:Ana-Mar-a");
+}
+
+#[test]
+fn the_doctor_names_the_fix() {
+    let world = World::project();
+    let well = world.ok(&["doctor", "--json"]).json();
+    assert_eq!(well["ok"], true);
+    let names: Vec<&str> = well["checks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|c| c["name"].as_str())
+        .collect();
+    for name in ["git", "project", "config", "disk", "port", "database", "mcp"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    let nowhere = World::git().run(&["doctor"]);
+    assert_eq!(nowhere.code, 1);
+    assert!(nowhere.stdout.contains("fix: callboard init"), "{}", nowhere.stdout);
+    world.write(&world.callboard("config.toml"), "[graph]\nprefx = \"X\"\n");
+    let broken = world.run(&["doctor"]);
+    assert_eq!(broken.code, 1);
+    assert!(broken.stdout.contains("did you mean 'graph.prefix'"), "{}", broken.stdout);
+}
+
+#[test]
+fn colour_only_where_it_is_wanted() {
+    let world = World::project();
+    world.task(&["plain"]);
+    assert!(!world.ok(&["task", "list"]).stdout.contains('\x1b'));
+    assert!(world.ok(&["task", "list", "--color", "always"]).stdout.contains('\x1b'));
+}

@@ -1,0 +1,105 @@
+//! Settings: which layer wins, where a value came from, and what is refused.
+
+use crate::fixture::World;
+
+fn origin_of(world: &World, key: &str, flags: &[&str]) -> (String, String) {
+    let mut arguments = vec!["config", "get", key, "--show-origin"];
+    arguments.extend(flags);
+    let line = world.ok(&arguments).stdout;
+    let (value, origin) = line.trim_end().split_once('\t').expect("value and origin");
+    (value.to_owned(), origin.to_owned())
+}
+
+#[test]
+fn the_nearest_layer_wins() {
+    let world = World::project();
+    let key = "store.url";
+    assert_eq!(origin_of(&world, key, &[]), (String::new(), "default".into()));
+    let layers = [
+        (world.home().join(".config/callboard/config.toml"), "user.db"),
+        (world.callboard("config.toml"), "project.db"),
+        (world.callboard("config.local.toml"), "local.db"),
+    ];
+    for (path, value) in &layers {
+        world.write(path, &format!("[store]\nurl = \"{value}\"\n"));
+        let (found, origin) = origin_of(&world, key, &[]);
+        assert_eq!(&found, value);
+        let named = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert!(origin.ends_with(named), "{origin}");
+    }
+    let world = world.with("CALLBOARD_STORE_URL", "long.db");
+    assert_eq!(origin_of(&world, key, &[]), ("long.db".into(), "CALLBOARD_STORE_URL".into()));
+    let world = world.with("CALLBOARD_STORE", "short.db");
+    assert_eq!(origin_of(&world, key, &[]), ("short.db".into(), "CALLBOARD_STORE".into()));
+    let flag = origin_of(&world, key, &["--store", "flag.db"]);
+    assert_eq!(flag, ("flag.db".into(), "--store".into()));
+}
+
+#[test]
+fn unknown_keys_name_the_file_the_line_and_the_nearest() {
+    let world = World::project().with("CALLBOARD_GRAPH_NO_SUCH_THING", "fine");
+    world.ok(&["task", "list"]);
+    let path = world.callboard("config.toml");
+    world.write(&path, "[graph]\nprefix = \"A\"\n\n[http]\nlistn = \"x\"\n");
+    let ran = world.run(&["task", "list"]);
+    assert_eq!(ran.code, 2);
+    let said = format!(
+        "error[INVALID_CONFIG]: invalid config: {}:5: unknown key 'http.listn'; \
+         did you mean 'http.listen'?\nhint: callboard config shows every key\n",
+        path.display()
+    );
+    assert_eq!(ran.stderr, said);
+}
+
+#[test]
+fn values_that_make_no_sense_stop_the_start() {
+    let cases = [
+        ("graph.check_timeout_default = 0", "must be a number 1..3600"),
+        ("graph.checks_enabled = \"maybe\"", "must be true or false"),
+        ("graph.attest_by = \"nobody\"", "must be one of any, not_assignee, human"),
+        ("graph.prefix = \"far too long a prefix\"", "is not 1..12 letters"),
+        ("graph.statuses = \"open:working\"", "exactly one status must have the phase initial"),
+        ("graph.working_state = \"done\"", "must have the phase working"),
+        ("mcp.toolsets = [\"nope\"]", "unknown toolset 'nope'"),
+        ("http.listen = \"here\"", "is not an address with a port"),
+        ("store.url = \"postgres://u:secret@host/db\"", "PostgreSQL comes with a later version"),
+        ("graph = 1", "graph must be a table"),
+        ("graph.prefix = ", "config.toml:1"),
+    ];
+    let world = World::project();
+    for (text, said) in cases {
+        world.write(&world.callboard("config.toml"), text);
+        for command in [vec!["mcp"], vec!["task", "list"], vec!["config"]] {
+            let ran = world.run(&command);
+            assert_eq!(ran.code, 2, "{text}");
+            assert!(ran.stderr.contains("invalid config: "), "{text}: {}", ran.stderr);
+            assert!(ran.stderr.contains(said), "{text}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn statuses_are_an_array_or_one_string() {
+    let world = World::project();
+    let array = "[graph]\nstatuses = [\"todo:initial\", \"doing:working\", \"fin:closed_done\"]\n";
+    let string = "[graph]\nstatuses = \"todo:initial, doing:working, fin:closed_done\"\n";
+    for text in [array, string] {
+        world.write(&world.callboard("config.toml"), text);
+        let id = world.task(&["labelled"]);
+        assert_eq!(world.ok(&["done", &id, "--json"]).json()["status"], "fin");
+    }
+}
+
+#[test]
+fn every_setting_is_shown() {
+    let world = World::project();
+    let all = world.ok(&["config", "--json"]).json();
+    let settings = all["settings"].as_array().expect("settings");
+    let prefix = settings.iter().find(|s| s["key"] == "graph.prefix").expect("the prefix");
+    assert_eq!(prefix["value"], "SHOP");
+    assert!(settings.iter().all(|s| s["help"].as_str().is_some_and(|help| help.ends_with('.'))));
+    let one = world.run(&["config", "get", "graph.prefx"]);
+    assert_eq!(one.code, 3);
+    assert!(one.stderr.contains("did you mean 'graph.prefix'?"), "{}", one.stderr);
+}

@@ -1,0 +1,51 @@
+//! Help and config schema as files, so that a review sees every change of them.
+//! `CALLBOARD_BLESS=1 cargo test -p callboard --test cli goldens` rewrites them.
+
+use std::path::Path;
+
+use crate::fixture::World;
+
+#[test]
+fn help() {
+    let world = World::bare();
+    let mut text = String::new();
+    help_of(&world, &mut Vec::new(), &mut text);
+    compare("help.txt", &text);
+}
+
+#[test]
+fn config_schema() {
+    let world = World::bare();
+    compare("config.schema.json", &world.ok(&["config", "schema"]).stdout);
+}
+
+/// Appends the help of a command and of all below it, in the order they are listed.
+fn help_of(world: &World, path: &mut Vec<String>, text: &mut String) {
+    let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+    let help = world.ok(&arguments).stdout;
+    text.push_str(&format!("$ callboard {}\n\n{help}\n", arguments.join(" ")));
+    let commands = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+    let names = commands.lines().take_while(|line| !line.is_empty());
+    // A continued description is indented further than a name.
+    let names = names
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next());
+    for name in names.filter(|name| *name != "help").map(str::to_owned).collect::<Vec<_>>() {
+        path.push(name);
+        help_of(world, path, text);
+        path.pop();
+    }
+}
+
+fn compare(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+    if std::env::var_os("CALLBOARD_BLESS").is_some() {
+        return std::fs::write(&path, found).expect("the golden is written");
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        wanted == found,
+        "{} differs; look at it and rewrite it with CALLBOARD_BLESS=1. It is now:\n{found}",
+        path.display()
+    );
+}

@@ -1,0 +1,61 @@
+//! A disk that is really full, in a mount of our own: clear words, nothing lost, life goes on.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::peer::{CALLBOARD, Peer, clean};
+
+#[test]
+fn a_full_disk_is_said_and_nothing_is_lost() {
+    if !Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|s| s.success()) {
+        eprintln!("left out: this machine lets nobody make a small disk (unshare -rm)");
+        return;
+    }
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path();
+    let mut small_disk = Command::new("unshare");
+    clean(&mut small_disk, folder);
+    // The mount lives and dies with the process.
+    small_disk.args(["-rm", "sh", "-c"]).arg(format!(
+        "mount -t tmpfs -o size=2m tmpfs . && cd \"$PWD\" && '{CALLBOARD}' init --prefix P >&2 && \
+         exec '{CALLBOARD}' mcp --actor agent:x"
+    ));
+    let mut peer = Peer::over(small_disk);
+    peer.hello();
+    let inside = format!("/proc/{}/root{}", peer.child.id(), folder.display());
+    let task = peer.create(json!({"title": "small"}));
+    std::fs::write(Path::new(&inside).join("filler"), "").unwrap();
+    let filler = Path::new(&inside).join("filler");
+    // Fills what is left; the write that fails is the point.
+    let _ = std::fs::write(&filler, vec![0u8; 4 << 20]);
+
+    let mut refused = 0;
+    let mut noted = 0;
+    while refused < 3 && noted < 1000 {
+        match peer
+            .call("note", json!({"id": task, "text": format!("{noted} {}", "x".repeat(4000))}))
+        {
+            Ok(_) => noted += 1,
+            Err(refusal) => {
+                assert_eq!(refusal["code"], "UNAVAILABLE", "{refusal}");
+                let message = refusal["message"].as_str().unwrap();
+                assert!(
+                    message.contains("disk is full") || message.contains("failed"),
+                    "{message}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(refused, 3, "the disk never filled");
+    let entries = |peer: &mut Peer| {
+        let task = peer.call("get", json!({"id": task})).unwrap();
+        task["provenance"].as_array().unwrap().len() - 1
+    };
+    assert_eq!(entries(&mut peer), noted, "what was acknowledged is there, and no more");
+    std::fs::remove_file(&filler).unwrap();
+    peer.call("note", json!({"id": task, "text": "space again"})).unwrap();
+    assert_eq!(entries(&mut peer), noted + 1);
+}

@@ -1,0 +1,41 @@
+//! Waits across processes: a change made by one wakes those who watch in another.
+
+use serde_json::json;
+
+use crate::peer::{Peer, board, command};
+
+#[test]
+fn a_subscription_hears_what_another_process_did() {
+    let board = board();
+    let mut watcher = Peer::start(board.path(), "agent:watcher");
+    let mut worker = Peer::start(board.path(), "agent:worker");
+    let task = worker.create(json!({"title": "watched"}));
+    let other = worker.create(json!({"title": "not watched"}));
+    let uri = format!("callboard://tasks/{task}");
+    let subscribed = watcher.request("resources/subscribe", json!({"uri": uri}));
+    assert!(subscribed.get("error").is_none(), "{subscribed}");
+    worker.call("claim", json!({"id": other})).unwrap();
+    worker.call("claim", json!({"id": task})).unwrap();
+    let note = watcher.receive().expect("a notification");
+    assert_eq!(note["method"], "notifications/resources/updated");
+    assert_eq!(note["params"]["uri"], uri, "only the watched task");
+    let read = watcher.request("resources/read", json!({"uri": uri}));
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(text.contains("agent:worker"), "{text}");
+}
+
+#[test]
+fn a_wait_in_the_terminal_ends_when_an_agent_is_done() {
+    let board = board();
+    let mut worker = Peer::start(board.path(), "agent:worker");
+    let task = worker.create(json!({"title": "awaited"}));
+    let waiting = command(board.path())
+        .args(["wait", &task, "--for", "done", "--timeout", "60s", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    worker.call("transition", json!({"id": task, "to": "done"})).unwrap();
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"done\""));
+}

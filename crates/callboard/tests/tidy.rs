@@ -1,0 +1,215 @@
+//! The workspace's own rules, checked like any other. Each message names the fix.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What each crate must never name in its manifest.
+const BANS: &[(&str, &[&str])] = &[
+    (
+        "domain",
+        &[
+            "tokio",
+            "rusqlite",
+            "tokio-postgres",
+            "axum",
+            "rmcp",
+            "clap",
+            "jiff",
+            "uuid",
+            "rustix",
+            "callboard-store",
+            "callboard-engine",
+            "callboard-runner",
+            "callboard-surface",
+        ],
+    ),
+    (
+        "store",
+        &[
+            "axum",
+            "rmcp",
+            "clap",
+            "maud",
+            "callboard-engine",
+            "callboard-runner",
+            "callboard-surface",
+        ],
+    ),
+    (
+        "engine",
+        &[
+            "rusqlite",
+            "tokio-postgres",
+            "axum",
+            "rmcp",
+            "clap",
+            "maud",
+            "callboard-runner",
+            "callboard-surface",
+        ],
+    ),
+    ("runner", &["rusqlite", "tokio-postgres", "axum", "rmcp", "clap", "callboard-surface"]),
+    ("surface", &["rusqlite", "tokio-postgres", "clap", "callboard-runner"]),
+];
+
+#[test]
+fn crates_name_only_what_they_may() {
+    for (name, banned) in BANS {
+        let manifest = read(&root().join("crates").join(name).join("Cargo.toml"));
+        let (product, _) = manifest.split_once("[dev-dependencies]").unwrap_or((&manifest, ""));
+        let names: Vec<&str> =
+            product.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).collect();
+        for banned in *banned {
+            assert!(
+                !names.contains(banned),
+                "crates/{name} must not depend on {banned}: see the codemap in ARCHITECTURE.md"
+            );
+        }
+    }
+}
+
+/// A word that may stand in some places only.
+struct Reserved {
+    word: &'static str,
+    only_in: &'static [&'static str],
+    fix: &'static str,
+}
+
+const RESERVED: &[Reserved] = &[
+    Reserved {
+        word: "rmcp::",
+        only_in: &["crates/surface/src/mcp/"],
+        fix: "go through surface/src/mcp/, the only place that names the protocol's SDK",
+    },
+    Reserved {
+        word: "rusqlite::",
+        only_in: &["crates/store/"],
+        fix: "ask the store; only crates/store names a database",
+    },
+    Reserved {
+        word: "Command::new(",
+        only_in: &["crates/runner/src/process.rs", "crates/callboard/src/bench/"],
+        fix: "spawn through runner/src/process.rs",
+    },
+    Reserved {
+        word: "SystemTime::now(",
+        only_in: &["crates/store/src/clock.rs"],
+        fix: "ask the store for the time",
+    },
+];
+
+#[test]
+fn reserved_words_stay_in_their_place() {
+    for file in product_sources() {
+        let path = relative(&file);
+        let text = read(&file);
+        for Reserved { word, only_in, fix } in RESERVED {
+            let allowed = only_in.iter().any(|place| path.starts_with(place));
+            assert!(allowed || !text.contains(word), "{path} names {word}: {fix}");
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_lives_in_it() {
+    for file in sources() {
+        let first = read(&file).lines().next().unwrap_or_default().to_owned();
+        let path = relative(&file);
+        assert!(
+            first.starts_with("//! "),
+            "{path} must open with `//!`: what lives here, and what not"
+        );
+    }
+}
+
+#[test]
+fn files_fit_in_a_head() {
+    for file in product_sources() {
+        let (path, lines) = (relative(&file), read(&file).lines().count());
+        assert!(lines <= 600, "{path} has {lines} lines: split it by what changes together");
+        let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        for vague in ["util", "utils", "common", "helper", "helpers", "misc", "manager"] {
+            assert!(name != vague, "{path}: name the file after what it does");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    for file in sources() {
+        let path = relative(&file);
+        if path.ends_with("tests/tidy.rs") {
+            continue;
+        }
+        for (number, line) in read(&file).lines().enumerate() {
+            for mark in ["TODO", "FIXME", "XXX", "#[ignore"] {
+                assert!(
+                    !line.contains(mark),
+                    "{path}:{}: finish it or delete it ({mark})",
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn documents_name_files_that_exist() {
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        let text = read(&root().join(document));
+        for word in text.split('`').skip(1).step_by(2) {
+            let is_path = ["crates/", "docs/", "scripts/", "transcripts/"]
+                .iter()
+                .any(|start| word.starts_with(start));
+            if is_path && !word.contains(['*', '<', '{', ' ']) {
+                assert!(
+                    root().join(word).exists(),
+                    "{document} names {word}, which does not exist"
+                );
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn relative(path: &Path) -> String {
+    let root = root().canonicalize().expect("the workspace exists");
+    let path = path.canonicalize().expect("the file exists");
+    path.strip_prefix(root).expect("inside the workspace").display().to_string()
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(&root().join("crates"), &mut found);
+    assert!(found.len() > 50, "the search for sources is broken");
+    found
+}
+
+/// Sources of the product, without tests.
+fn product_sources() -> Vec<PathBuf> {
+    sources()
+        .into_iter()
+        .filter(|file| {
+            let path = relative(file);
+            !path.contains("/tests/") && !path.contains("/examples/")
+        })
+        .collect()
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the workspace").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}

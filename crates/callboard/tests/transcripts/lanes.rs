@@ -1,0 +1,229 @@
+//! The ways a call can reach the engine: directly, over stdio's JSON lines, over HTTP.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use callboard_domain::actor::Actor;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_surface::front::{Front, ToolReply};
+use callboard_surface::http::{self, HttpDoors, HttpOptions};
+use callboard_surface::mcp::McpOptions;
+use callboard_surface::stdio::{StdioIdentity, serve_streams};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::{Mutex, oneshot};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Direct,
+    Stdio,
+    Http,
+}
+
+impl Transport {
+    pub const ALL: [Transport; 3] = [Transport::Direct, Transport::Stdio, Transport::Http];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Transport::Direct => "direct",
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+        }
+    }
+}
+
+/// A tool's answer, or what it refused with.
+pub type Reply = Result<Value, Value>;
+
+pub struct Lane {
+    front: Arc<Front>,
+    kind: Kind,
+    stop: CancellationToken,
+}
+
+enum Kind {
+    Direct,
+    Stdio(Mutex<HashMap<Actor, Arc<StdioClient>>>),
+    Http(String),
+}
+
+fn options() -> McpOptions {
+    McpOptions { version: "test".into(), instructions: String::new(), fixtures: false }
+}
+
+impl Lane {
+    pub async fn open(transport: Transport, front: Arc<Front>) -> Self {
+        let stop = CancellationToken::new();
+        let kind = match transport {
+            Transport::Direct => Kind::Direct,
+            Transport::Stdio => Kind::Stdio(Mutex::default()),
+            Transport::Http => Kind::Http(listen(&front, &stop).await),
+        };
+        Self { front, kind, stop }
+    }
+
+    pub async fn call(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
+        match &self.kind {
+            Kind::Direct => self.call_directly(who, tool, arguments).await,
+            Kind::Stdio(clients) => {
+                let client = {
+                    let mut clients = clients.lock().await;
+                    match clients.get(who) {
+                        Some(client) => client.clone(),
+                        None => {
+                            let client = self.connect(who).await;
+                            clients.insert(who.clone(), client.clone());
+                            client
+                        }
+                    }
+                };
+                let params = json!({"name": tool, "arguments": arguments});
+                tool_reply(client.request("tools/call", params).await)
+            }
+            Kind::Http(url) => {
+                let (url, tool) = (format!("{url}/mcp?actor={who}"), tool.to_owned());
+                let post = move || post(&url, &tool, &arguments);
+                tool_reply(tokio::task::spawn_blocking(post).await.expect("the client lives"))
+            }
+        }
+    }
+
+    async fn call_directly(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
+        let context = |tool| OpContext::new(Principal::local(who.clone()), tool);
+        match self.front.call(tool, arguments, context).await {
+            Ok(ToolReply::Done(value)) => Ok(value),
+            Ok(ToolReply::Refused(value)) => Err(value),
+            Err(unknown) => {
+                Err(json!({"code": "-32602", "message": format!("unknown tool: {}", unknown.0)}))
+            }
+        }
+    }
+
+    async fn connect(&self, who: &Actor) -> Arc<StdioClient> {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (input, output) = tokio::io::split(theirs);
+        let identity = StdioIdentity::Fixed(Principal::local(who.clone()));
+        let front = self.front.clone();
+        tokio::spawn(serve_streams(front, options(), identity, input, output, self.stop.clone()));
+        StdioClient::start(ours).await
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn listen(front: &Arc<Front>, stop: &CancellationToken) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback listens");
+    let url = format!("http://{}", listener.local_addr().expect("it has an address"));
+    let front = front.clone();
+    let nobody = Principal::local("human:nobody".parse().expect("an actor"));
+    let doors = HttpDoors {
+        front_for: Arc::new(move |_| Some(front.clone())),
+        principal_for: http::local_principal(nobody),
+        ready: Arc::new(|| Box::pin(async { Ok(()) })),
+    };
+    let http_options = HttpOptions { shutdown: stop.clone(), ..HttpOptions::default() };
+    let router = http::router(http_options, options(), doors, axum::Router::new());
+    tokio::spawn(http::serve_http(listener, router, stop.clone()));
+    url
+}
+
+/// One stateless request of the modern protocol era.
+fn post(url: &str, tool: &str, arguments: &Value) -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "transcript", "version": "1"},
+    });
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut response = agent
+        .post(url)
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "tools/call")
+        .header("Mcp-Name", tool)
+        .send_json(&body)
+        .expect("the server answers");
+    let text = response.body_mut().read_to_string().expect("a readable body");
+    let json = match text.trim_start().starts_with('{') {
+        true => text.as_str(),
+        // A stream: the answer is the last event.
+        false => text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap_or(""),
+    };
+    serde_json::from_str(json).unwrap_or_else(|_| panic!("not an answer: {text}"))
+}
+
+/// What a JSON-RPC answer to `tools/call` says; the text copy must say the same.
+fn tool_reply(answer: Value) -> Reply {
+    if let Some(error) = answer.get("error") {
+        let code = error["code"].to_string();
+        return Err(json!({"code": code, "message": error["message"]}));
+    }
+    let result = &answer["result"];
+    let structured = result["structuredContent"].clone();
+    let text = result["content"][0]["text"].as_str().expect("a text copy");
+    let copy: Value = serde_json::from_str(text).expect("the text copy is JSON");
+    assert_eq!(copy, structured, "text and structured content differ");
+    if result["isError"].as_bool() == Some(true) { Err(structured) } else { Ok(structured) }
+}
+
+/// A client of the legacy protocol era: handshake, then requests by number.
+pub struct StdioClient {
+    next: AtomicU64,
+    output: Mutex<WriteHalf<DuplexStream>>,
+    waiting: Arc<std::sync::Mutex<HashMap<u64, oneshot::Sender<Value>>>>,
+}
+
+impl StdioClient {
+    async fn start(stream: DuplexStream) -> Arc<Self> {
+        let (input, output) = tokio::io::split(stream);
+        let waiting = Arc::default();
+        tokio::spawn(receive(input, Arc::clone(&waiting)));
+        let client =
+            Arc::new(Self { next: AtomicU64::new(1), output: Mutex::new(output), waiting });
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "transcript", "version": "1"},
+        });
+        client.request("initialize", hello).await;
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        client
+    }
+
+    async fn request(&self, method: &str, params: Value) -> Value {
+        let id = self.next.fetch_add(1, Ordering::SeqCst);
+        let (reply, answer) = oneshot::channel();
+        self.waiting.lock().expect("not poisoned").insert(id, reply);
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        answer.await.expect("the server answers")
+    }
+
+    async fn send(&self, message: Value) {
+        let line = format!("{message}\n");
+        self.output.lock().await.write_all(line.as_bytes()).await.expect("the server reads");
+    }
+}
+
+async fn receive(
+    input: ReadHalf<DuplexStream>,
+    waiting: Arc<std::sync::Mutex<HashMap<u64, oneshot::Sender<Value>>>>,
+) {
+    let mut lines = BufReader::new(input).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let message: Value = serde_json::from_str(&line).expect("only JSON on the wire");
+        let reply =
+            message["id"].as_u64().and_then(|id| waiting.lock().expect("not poisoned").remove(&id));
+        if let Some(reply) = reply {
+            let _ = reply.send(message);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Runs every Markdown file under `transcripts/` on every transport. `CALLBOARD_BLESS=1` rewrites
+//! the replies instead; review them with `git diff transcripts/`.
+
+mod lanes;
+mod names;
+mod script;
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use lanes::Transport;
+use script::Script;
+
+fn main() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../transcripts");
+    let mut files = Vec::new();
+    find(&root, &mut files);
+    files.sort();
+    assert!(!files.is_empty(), "no transcripts under {}", root.display());
+    if std::env::var_os("CALLBOARD_BLESS").is_some() {
+        for file in &files {
+            bless(file);
+        }
+    }
+    let trials = files.iter().flat_map(|file| trials(&root, file)).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn find(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("transcripts can be listed").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            find(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            files.push(path);
+        }
+    }
+}
+
+fn read(file: &Path) -> Script {
+    Script::parse(&std::fs::read_to_string(file).expect("a transcript can be read"))
+}
+
+fn trials(root: &Path, file: &Path) -> Vec<Trial> {
+    let name = file.strip_prefix(root).expect("found below").display().to_string();
+    let mut trials = Vec::new();
+    for (index, scene) in read(file).scenes.iter().enumerate() {
+        for transport in Transport::ALL {
+            let file = file.to_owned();
+            let title = format!("{name}: {} [sqlite, {}]", scene.title, transport.as_str());
+            trials.push(Trial::test(title, move || check(&file, index, transport)));
+        }
+    }
+    trials
+}
+
+fn check(file: &Path, index: usize, transport: Transport) -> Result<(), Failed> {
+    let scene = read(file).scenes.swap_remove(index);
+    let replies = play(&scene, transport);
+    for (step, reply) in scene.steps.iter().zip(replies) {
+        if step.reply != reply {
+            let at = format!("{}:{}", file.display(), step.line);
+            let (expected, got) = (step.reply.join("\n  "), reply.join("\n  "));
+            return Err(
+                format!("{at}\n{}\nexpected:\n  {expected}\ngot:\n  {got}", step.text).into()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn play(scene: &script::Scene, transport: Transport) -> Vec<Vec<String>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    runtime.block_on(world::play(scene, transport))
+}
+
+fn bless(file: &Path) {
+    let mut script = read(file);
+    for scene in &mut script.scenes {
+        let replies = play(scene, Transport::Direct);
+        for (step, reply) in scene.steps.iter_mut().zip(replies) {
+            step.reply = reply;
+        }
+    }
+    std::fs::write(file, script.render()).expect("a transcript can be written");
+}

@@ -1,0 +1,309 @@
+//! One scene's world: a folder, a store, an engine, a clock that moves only when told to.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use callboard_domain::actor::Actor;
+use callboard_domain::ids::{Id, Prefix, TaskId};
+use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_domain::time::Timestamp;
+use callboard_engine::ports::IdSource;
+use callboard_engine::{Engine, Parts};
+use callboard_runner::LocalChecks;
+use callboard_store::clock::ManualClock;
+use callboard_store::sqlite::SqliteStore;
+use callboard_store::{EventQuery, Place, RepoPlace, Store};
+use callboard_surface::front::Front;
+use callboard_surface::toolsets;
+use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
+
+use crate::lanes::{Lane, Reply, Transport};
+use crate::names::{Names, START};
+use crate::script::Scene;
+
+struct World {
+    transport: Transport,
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    ids: Arc<CountingIds>,
+    policy: Policy,
+    checks_enabled: bool,
+    /// Made at the first step that needs it, so that settings can come before.
+    server: Option<Server>,
+    names: Names,
+    under_way: HashMap<String, (JoinHandle<Reply>, Vec<String>)>,
+}
+
+struct Server {
+    lane: Arc<Lane>,
+    store: Arc<dyn Store>,
+}
+
+/// Ids that count up: the same in every run.
+#[derive(Default)]
+struct CountingIds(AtomicU64);
+
+impl IdSource for CountingIds {
+    fn next_id(&self) -> Id {
+        Id(u128::from(self.0.fetch_add(1, Ordering::SeqCst) + 1) << 64)
+    }
+}
+
+pub async fn play(scene: &Scene, transport: Transport) -> Vec<Vec<String>> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::create_dir_all(folder.path().join("repo/.callboard")).expect("a repository folder");
+    let mut world = World {
+        transport,
+        folder,
+        clock: Arc::new(ManualClock::at(Timestamp(START))),
+        ids: Arc::default(),
+        policy: Policy::default(),
+        checks_enabled: true,
+        server: None,
+        names: Names::default(),
+        under_way: HashMap::new(),
+    };
+    let mut replies = Vec::new();
+    for step in &scene.steps {
+        replies.push(world.step(&step.text).await);
+    }
+    replies
+}
+
+impl World {
+    async fn step(&mut self, text: &str) -> Vec<String> {
+        if let Some(who) = text.strip_suffix('<') {
+            let (running, keys) = self.under_way.remove(who).expect("a call is under way");
+            let reply = running.await.expect("the call ends");
+            return self.show(reply, &keys);
+        }
+        let (who, rest) = text.split_once("> ").or(text.split_once('>')).expect("who> does what");
+        match who {
+            "clock" => self.advance(rest),
+            "config" => self.configure(rest),
+            "events" => return self.events(rest).await,
+            "sh" => return self.shell("sh", &["-c", rest]),
+            "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
+            "restart" => self.server = None,
+            who => return self.call(who, rest).await,
+        }
+        Vec::new()
+    }
+
+    fn repo(&self) -> std::path::PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    async fn server(&mut self) -> &Server {
+        if self.server.is_none() {
+            self.server = Some(self.start().await);
+        }
+        self.server.as_ref().expect("just started")
+    }
+
+    async fn start(&self) -> Server {
+        let path = self.repo().join(".callboard/callboard.db");
+        let store = SqliteStore::open(&path, self.clock.clone()).expect("the store opens");
+        let store: Arc<dyn Store> = Arc::new(store);
+        let place = Place {
+            org: "default".into(),
+            project_name: "repo".into(),
+            prefix: Prefix::parse("PROJ").expect("a prefix"),
+            repo: Some(RepoPlace { machine: "here".into(), path: self.repo() }),
+        };
+        let engine = Engine::new(Parts {
+            home: store.settle(place).await.expect("settles"),
+            store: store.clone(),
+            ids: self.ids.clone(),
+            policy: Arc::new(self.policy.clone()),
+            machine: "here".into(),
+            checks: self.checks_enabled.then(|| Arc::new(LocalChecks::new(true)) as Arc<_>),
+            check_shell: "sh".into(),
+            check_log_tail_bytes: 65536,
+        });
+        let front = Arc::new(Front::new(engine, toolsets::ALL, Some("repo".into())));
+        Server { lane: Arc::new(Lane::open(self.transport, front).await), store }
+    }
+
+    async fn call(&mut self, who: &str, rest: &str) -> Vec<String> {
+        let (tool, rest) = rest.split_once(' ').unwrap_or((rest, "{}"));
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let arguments = values.next().expect("arguments").expect("arguments are JSON");
+        let keys = rest[values.byte_offset()..].trim().trim_start_matches('|');
+        let keys: Vec<String> = keys.split_whitespace().map(str::to_owned).collect();
+        let arguments = self.names.expand(&arguments);
+        let lane = self.server().await.lane.clone();
+        let (who, starts) = who.strip_suffix('&').map_or((who, false), |who| (who, true));
+        let (actor, tool) = (actor(who), tool.to_owned());
+        let running = tokio::spawn(async move { lane.call(&actor, &tool, arguments).await });
+        if starts {
+            self.under_way.insert(who.into(), (running, keys));
+            return Vec::new();
+        }
+        let reply = running.await.expect("the call ends");
+        self.show(reply, &keys)
+    }
+
+    fn show(&mut self, reply: Reply, keys: &[String]) -> Vec<String> {
+        match reply {
+            Err(refusal) => {
+                let words = |key: &str| refusal[key].as_str().unwrap_or("?").to_owned();
+                vec![self.names.shorten(&format!("error {}: {}", words("code"), words("message")))]
+            }
+            Ok(value) if keys.is_empty() => render(&self.shorten(&value)),
+            Ok(value) => {
+                let value = self.shorten(&value);
+                let picked = keys.iter().map(|key| (key.clone(), pick(&value, key)));
+                render(&Value::Object(picked.collect::<Map<_, _>>()))
+            }
+        }
+    }
+
+    fn shorten(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.names.shorten(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.shorten(item)).collect(),
+            Value::Object(map) => {
+                Value::Object(map.iter().map(|(k, v)| (k.clone(), self.shorten(v))).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// `T1`: the names of its events. Nothing: how many there are in all.
+    async fn events(&mut self, of: &str) -> Vec<String> {
+        let task: Option<TaskId> = self.names.task(of.trim()).parse().ok();
+        let store = self.server().await.store.clone();
+        if task.is_none() {
+            return vec![store.last_seq().await.expect("readable").to_string()];
+        }
+        let query = EventQuery { after: 0, task, limit: 1000 };
+        let events = store.events(query).await.expect("readable");
+        events.iter().map(|event| format!("{} {}", event.actor, event.name.as_str())).collect()
+    }
+
+    /// `+16m`, `+90s`, `+1500ms`.
+    fn advance(&self, by: &str) {
+        let by = by.trim().trim_start_matches('+');
+        let digits = by.trim_end_matches(char::is_alphabetic);
+        let number: i64 = digits.parse().expect("+16m");
+        let ms = match &by[digits.len()..] {
+            "ms" => number,
+            "s" => number * 1000,
+            "m" => number * 60_000,
+            "h" => number * 3_600_000,
+            other => panic!("unknown unit {other}"),
+        };
+        self.clock.advance_ms(ms);
+    }
+
+    fn configure(&mut self, line: &str) {
+        let (key, value) = line.split_once('=').expect("key = value");
+        let (key, value) = (key.trim(), value.trim());
+        match key {
+            "graph.statuses" => {
+                let labels = parse_labels(value).expect("labels");
+                self.policy = Policy::with_labels(labels).expect("complete labels");
+            }
+            "graph.finish_requires_checks" => self.policy.finish_requires_checks = value == "true",
+            "graph.gate_canceled" => self.policy.gate_canceled = value == "true",
+            "graph.checks_enabled" => self.checks_enabled = value == "true",
+            "graph.attest_by" => {
+                self.policy.attest_by = match value {
+                    "human" => AttestBy::Human,
+                    "not_assignee" => AttestBy::NotAssignee,
+                    _ => AttestBy::Any,
+                }
+            }
+            other => panic!("transcripts do not set {other}"),
+        }
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "tests play the user at a terminal")]
+    fn shell(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(self.repo())
+            .envs(git_identity(self.folder.path()))
+            .output()
+            .expect("the program starts");
+        let text = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    }
+}
+
+/// Git that depends on nobody's settings.
+fn git_identity(home: &Path) -> Vec<(&'static str, String)> {
+    let mut variables = vec![("HOME", home.display().to_string())];
+    for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
+        variables.push((name, "ana".into()));
+    }
+    for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
+        variables.push((name, "ana@example.org".into()));
+    }
+    for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+        variables.push((name, "2026-01-01T00:00:00Z".into()));
+    }
+    variables
+}
+
+fn actor(who: &str) -> Actor {
+    let kind = if who == "ana" { "human" } else { "agent" };
+    format!("{kind}:{who}").parse().expect("names in transcripts are actors")
+}
+
+/// `provenance.did` over a list gives each one's; `checks.0.result` one; `deps.#` how many.
+fn pick(value: &Value, path: &str) -> Value {
+    let Some((first, rest)) = path.split_once('.') else { return part(value, path) };
+    match part(value, first) {
+        Value::Array(items) if rest == "#" => items.len().into(),
+        Value::Array(items) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            pick(&Value::Array(items), rest)
+        }
+        Value::Array(items) => items.iter().map(|item| pick(item, rest)).collect(),
+        one => pick(&one, rest),
+    }
+}
+
+fn part(value: &Value, key: &str) -> Value {
+    match (value, key.parse::<usize>()) {
+        (Value::Array(items), Ok(index)) => items.get(index).cloned().unwrap_or_default(),
+        _ => value.get(key).cloned().unwrap_or_default(),
+    }
+}
+
+/// One line when it fits, else one per key.
+fn render(value: &Value) -> Vec<String> {
+    let line = inline(value);
+    match value {
+        Value::Object(map) if line.chars().count() > 92 => {
+            let last = map.len() - 1;
+            let mut lines = vec!["{".to_owned()];
+            for (index, (key, value)) in map.iter().enumerate() {
+                let comma = if index == last { "" } else { "," };
+                lines.push(format!(" \"{key}\": {}{comma}", inline(value)));
+            }
+            lines.push("}".into());
+            lines
+        }
+        _ => vec![line],
+    }
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let pairs: Vec<_> =
+                map.iter().map(|(k, v)| format!("\"{k}\": {}", inline(v))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,193 @@
+//! One actor's try at one task. The fencing number tells an old try from the current one.
+
+use crate::actor::Actor;
+use crate::ids::{AttemptId, TaskId};
+use crate::policy::{Phase, Policy};
+use crate::time::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptKind {
+    Graph,
+    Execution,
+    Pair,
+    Crew,
+    Job,
+}
+
+impl AttemptKind {
+    pub const ALL: [AttemptKind; 5] = [
+        AttemptKind::Graph,
+        AttemptKind::Execution,
+        AttemptKind::Pair,
+        AttemptKind::Crew,
+        AttemptKind::Job,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AttemptKind::Graph => "graph",
+            AttemptKind::Execution => "execution",
+            AttemptKind::Pair => "pair",
+            AttemptKind::Crew => "crew",
+            AttemptKind::Job => "job",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub id: AttemptId,
+    pub task: TaskId,
+    pub kind: AttemptKind,
+    pub fence: u64,
+    pub actor: Actor,
+    /// Makes a repeated `begin` of one actor on one task find this attempt again.
+    pub key: Option<String>,
+    pub client: Option<String>,
+    pub model: Option<String>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub head_started: Option<String>,
+    pub started_at: Timestamp,
+    pub state: AttemptState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptState {
+    /// Left by finish, cancel, release, takeover, or the end of its lease.
+    Live {
+        heartbeat_at: Timestamp,
+        progress: Option<String>,
+        lease: Option<Lease>,
+    },
+    Ended {
+        at: Timestamp,
+        end: AttemptEnd,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub granted_s: u32,
+    pub expires_at: Timestamp,
+}
+
+impl Lease {
+    /// A lease ends exactly at its expiry.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        now >= self.expires_at
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptEnd {
+    Finished { summary: String, head: Option<String> },
+    Canceled { reason: String },
+    Released,
+    Expired,
+}
+
+/// What others should think of an attempt right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    Active,
+    Stalled,
+    Finished,
+    Canceled,
+}
+
+impl Health {
+    pub const ALL: [Health; 4] =
+        [Health::Active, Health::Stalled, Health::Finished, Health::Canceled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Health::Active => "active",
+            Health::Stalled => "stalled",
+            Health::Finished => "finished",
+            Health::Canceled => "canceled",
+        }
+    }
+}
+
+/// What a task's newest attempt means for somebody who looks for work or reviews.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionState {
+    Active,
+    Stalled,
+    AwaitingReview,
+}
+
+impl ExecutionState {
+    pub const ALL: [ExecutionState; 3] =
+        [ExecutionState::Active, ExecutionState::Stalled, ExecutionState::AwaitingReview];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ExecutionState::Active => "active",
+            ExecutionState::Stalled => "stalled",
+            ExecutionState::AwaitingReview => "awaiting_review",
+        }
+    }
+}
+
+impl Attempt {
+    /// Live as written and, if leased, still within its lease.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        match &self.state {
+            AttemptState::Live { lease, .. } => !lease.is_some_and(|lease| lease.is_over(now)),
+            AttemptState::Ended { .. } => false,
+        }
+    }
+
+    pub fn lease_is_over(&self, now: Timestamp) -> bool {
+        match &self.state {
+            AttemptState::Live { lease, .. } => lease.is_some_and(|lease| lease.is_over(now)),
+            AttemptState::Ended { .. } => false,
+        }
+    }
+
+    pub fn health(&self, policy: &Policy, now: Timestamp) -> Health {
+        match &self.state {
+            AttemptState::Live { .. } if self.lease_is_over(now) => Health::Canceled,
+            AttemptState::Live { heartbeat_at, .. } => {
+                let last = (*heartbeat_at).max(self.started_at);
+                if now > last.plus_s(policy.stale_after_s) {
+                    Health::Stalled
+                } else {
+                    Health::Active
+                }
+            }
+            AttemptState::Ended { end: AttemptEnd::Finished { .. }, .. } => Health::Finished,
+            AttemptState::Ended {
+                end: AttemptEnd::Canceled { .. } | AttemptEnd::Released | AttemptEnd::Expired,
+                ..
+            } => Health::Canceled,
+        }
+    }
+
+    /// What this attempt, the newest of its task, says about the task.
+    pub fn execution_state(
+        &self,
+        task_phase: Phase,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<ExecutionState> {
+        match self.health(policy, now) {
+            Health::Active => Some(ExecutionState::Active),
+            Health::Stalled => Some(ExecutionState::Stalled),
+            Health::Finished => {
+                let waits = match policy.review() {
+                    Some(_) => task_phase == Phase::Review,
+                    None => !task_phase.is_closed(),
+                };
+                waits.then_some(ExecutionState::AwaitingReview)
+            }
+            Health::Canceled => None,
+        }
+    }
+}

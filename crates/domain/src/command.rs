@@ -1,0 +1,181 @@
+//! Everything that can be asked of the core, as data. Ids and outcomes of outside work come in
+//! with the command, so that `decide` stays pure.
+
+use crate::actor::Actor;
+use crate::attempt::AttemptKind;
+use crate::ids::{AttemptId, TaskId};
+use crate::task::{Check, Verdict};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    TaskCreate(TaskCreate),
+    TaskEdit(TaskEdit),
+    TaskRemove {
+        task: TaskId,
+    },
+    TaskClaim {
+        task: TaskId,
+    },
+    TaskRelease {
+        task: TaskId,
+    },
+    TaskTransition {
+        task: TaskId,
+        to: String,
+        checked: Option<Checked>,
+    },
+    TaskNote {
+        task: TaskId,
+        text: String,
+    },
+    DependencyAdd {
+        task: TaskId,
+        dep: TaskId,
+    },
+    DependencyRemove {
+        task: TaskId,
+        dep: TaskId,
+    },
+    CheckRun {
+        task: TaskId,
+        checked: Checked,
+    },
+    CheckAttest {
+        task: TaskId,
+        index: usize,
+        pass: bool,
+        tree: Option<String>,
+    },
+    AttemptBegin(AttemptBegin),
+    AttemptHeartbeat {
+        attempt: AttemptId,
+        progress: Option<String>,
+    },
+    AttemptFinish {
+        attempt: AttemptId,
+        summary: String,
+        head: Option<String>,
+        tree: Option<String>,
+    },
+    AttemptCancel {
+        attempt: AttemptId,
+        reason: String,
+    },
+    /// Writes down that a lease is over; nothing when it is not.
+    AttemptExpire {
+        attempt: AttemptId,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskCreate {
+    pub task: TaskId,
+    pub project: i64,
+    pub title: String,
+    pub body: String,
+    pub priority: u16,
+    pub parent: Option<TaskId>,
+    pub deps: Vec<TaskId>,
+    pub checks: Vec<NewCheck>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskEdit {
+    pub task: TaskId,
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub priority: Option<u16>,
+    pub checks: Option<Vec<NewCheck>>,
+}
+
+/// A check as somebody wrote it down; `decide` judges it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewCheck {
+    pub desc: String,
+    pub cmd: Option<String>,
+    pub manual: bool,
+    pub cwd: Option<String>,
+    pub timeout_s: Option<u32>,
+}
+
+/// What came back from running checks, and what the task looked like when they started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    pub basis: Basis,
+    pub tree: Option<String>,
+    pub runs: Vec<(usize, Verdict)>,
+}
+
+/// If this no longer holds, the results may be kept but the move is off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Basis {
+    pub label: String,
+    pub deps: Vec<TaskId>,
+    pub checks: Vec<Check>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptBegin {
+    pub attempt: AttemptId,
+    pub task: TaskId,
+    pub kind: AttemptKind,
+    pub key: Option<String>,
+    /// Compared with the actor of the connection; `None` where a toolset has no such argument.
+    pub expected_actor: Option<String>,
+    pub client: Option<String>,
+    pub bound_client: Option<String>,
+    pub model: Option<String>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub head: Option<String>,
+    pub lease_s: Option<u32>,
+    pub takeover: bool,
+}
+
+/// Which rows a store loads before `decide` may look at a command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    pub task: Option<TaskId>,
+    pub attempt: Option<AttemptId>,
+    pub attempt_by_key: Option<(TaskId, Actor, String)>,
+    /// Tasks that are only named: do they exist, are they closed.
+    pub named: Vec<TaskId>,
+    /// Tasks that wait for the subject: wanted when it may close or reopen.
+    pub dependents: bool,
+    /// Everything this task depends on, at any depth: wanted for the cycle check.
+    pub ancestry_of: Option<TaskId>,
+}
+
+impl Command {
+    pub fn needs(&self, actor: &Actor) -> Needs {
+        let subject = |task: &TaskId| Needs { task: Some(*task), ..Needs::default() };
+        let attempt = |attempt: &AttemptId| Needs { attempt: Some(*attempt), ..Needs::default() };
+        match self {
+            Command::TaskCreate(c) => Needs {
+                named: c.deps.iter().chain(&c.parent).copied().collect(),
+                ..Needs::default()
+            },
+            Command::TaskEdit(c) => subject(&c.task),
+            Command::TaskClaim { task }
+            | Command::TaskRelease { task }
+            | Command::TaskNote { task, .. }
+            | Command::CheckRun { task, .. }
+            | Command::CheckAttest { task, .. } => subject(task),
+            Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
+                Needs { dependents: true, ..subject(task) }
+            }
+            Command::DependencyAdd { task, dep } => {
+                Needs { named: vec![*dep], ancestry_of: Some(*dep), ..subject(task) }
+            }
+            Command::DependencyRemove { task, dep } => Needs { named: vec![*dep], ..subject(task) },
+            Command::AttemptBegin(c) => Needs {
+                attempt_by_key: c.key.clone().map(|key| (c.task, actor.clone(), key)),
+                ..subject(&c.task)
+            },
+            Command::AttemptHeartbeat { attempt: id, .. }
+            | Command::AttemptFinish { attempt: id, .. }
+            | Command::AttemptCancel { attempt: id, .. }
+            | Command::AttemptExpire { attempt: id } => attempt(id),
+        }
+    }
+}

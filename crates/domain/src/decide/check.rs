@@ -1,0 +1,140 @@
+//! Checks: which to run, what their results mean, attesting by hand.
+
+use serde_json::json;
+
+use super::draft::Draft;
+use crate::command::{Basis, Checked};
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::refusal::{Refusal, UnmetCheck};
+use crate::task::{Check, CheckKind, Task, Verdict, VerdictSource};
+use crate::time::Timestamp;
+use crate::world::{Change, World};
+
+/// Command checks that must run before the task may close: all that are not `pass` for this tree.
+pub fn checks_to_run(task: &Task, tree: Option<&str>) -> Vec<usize> {
+    let stale = |check: &Check| check.is_command() && !check.passes_for(tree);
+    (0..task.checks.len()).filter(|index| stale(&task.checks[*index])).collect()
+}
+
+/// The command checks a caller asked to run, `only` empty meaning all. Manual ones are skipped.
+pub fn judge_run_request(task: &Task, only: &[usize]) -> Result<Vec<usize>, Refusal> {
+    for index in only {
+        check_at(task, *index)?;
+    }
+    let wanted = |index: &usize| only.is_empty() || only.contains(index);
+    Ok((0..task.checks.len())
+        .filter(wanted)
+        .filter(|index| task.checks[*index].is_command())
+        .collect())
+}
+
+fn check_at(task: &Task, index: usize) -> Result<&Check, Refusal> {
+    task.checks.get(index).ok_or_else(|| {
+        Refusal::invalid(format!(
+            "check index {index} is out of range; task {} has {} checks",
+            task.id,
+            task.checks.len()
+        ))
+    })
+}
+
+pub(super) fn check_run(
+    world: &World<'_>,
+    id: TaskId,
+    checked: &Checked,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    if !same_checks(&draft.task, &checked.basis) {
+        return Err(Refusal::Conflict { task: id, what: "checks" });
+    }
+    record(&mut draft, checked);
+    draft.entry("ran checks", summary(&draft.task, &checked.runs));
+    Ok(draft.done())
+}
+
+pub(super) fn check_attest(
+    world: &World<'_>,
+    id: TaskId,
+    index: usize,
+    pass: bool,
+    tree: Option<String>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    let check = check_at(&draft.task, index)?;
+    match check.kind {
+        CheckKind::Manual => {}
+        CheckKind::Command { .. } => {
+            return Err(Refusal::invalid(format!(
+                "check {index} ({}) is a command check and cannot be attested",
+                check.desc
+            )));
+        }
+    }
+    world.policy.may_attest(world.actor, draft.task.assignee.as_ref()).map_err(Refusal::invalid)?;
+    let source = VerdictSource::Attested { by: world.actor.clone() };
+    draft.task.checks[index].verdict = Some(Verdict { pass, at: now, tree, source });
+    let result = draft.task.checks[index].result();
+    draft.event(EventName::CheckAttested, json!({"index": index, "result": result}));
+    draft.entry("attested", Some(format!("check {index} {result}")));
+    Ok(draft.done())
+}
+
+pub(super) fn record(draft: &mut Draft<'_>, checked: &Checked) {
+    for (index, verdict) in &checked.runs {
+        let Some(check) = draft.task.checks.get_mut(*index) else { continue };
+        check.verdict = Some(verdict.clone());
+        let data = json!({"index": index, "result": check.result(), "tree": verdict.tree});
+        draft.event(EventName::CheckRan, data);
+    }
+}
+
+/// `0 pass, 1 fail`: what ran in this call; `None` when nothing did.
+pub(super) fn summary(task: &Task, runs: &[(usize, Verdict)]) -> Option<String> {
+    let parts: Vec<_> = runs
+        .iter()
+        .filter_map(|(index, _)| Some(format!("{index} {}", task.checks.get(*index)?.result())))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Checks among those `counts` that do not pass for this tree. A stored pass for another tree is
+/// as good as pending.
+pub(super) fn unmet(
+    task: &Task,
+    tree: Option<&str>,
+    counts: impl Fn(&Check) -> bool,
+) -> Vec<UnmetCheck> {
+    let open = |check: &&Check| counts(check) && !check.passes_for(tree);
+    let unmet = |(index, check): (usize, &Check)| UnmetCheck {
+        index,
+        desc: check.desc.clone(),
+        result: if check.result() == "pass" { "pending" } else { check.result() },
+        log: check.verdict.as_ref().and_then(|verdict| match &verdict.source {
+            VerdictSource::Run { log, .. } => Some(log.clone()),
+            VerdictSource::Attested { .. } => None,
+        }),
+    };
+    task.checks.iter().enumerate().filter(|(_, check)| open(check)).map(unmet).collect()
+}
+
+pub(super) fn same_checks(task: &Task, basis: &Basis) -> bool {
+    task.checks.len() == basis.checks.len()
+        && task.checks.iter().zip(&basis.checks).all(|(now, then)| now.same_definition(then))
+}
+
+/// The first thing that changed since the checks started, if a move depends on it.
+pub(super) fn changed_meanwhile(draft: &Draft<'_>, basis: &Basis) -> Option<&'static str> {
+    let deps_now = draft.subject.deps.iter().map(|dep| dep.id);
+    if draft.task.label != basis.label {
+        Some("status")
+    } else if !deps_now.eq(basis.deps.iter().copied()) {
+        Some("deps")
+    } else if !same_checks(&draft.task, basis) {
+        Some("checks")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,93 @@
+//! Dependencies: adding without cycles, removing.
+
+use serde_json::json;
+
+use super::draft::Draft;
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::limits::DEPS_MAX;
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+use crate::world::{Change, Reply, World, Write};
+
+pub(super) fn dependency_add(
+    world: &World<'_>,
+    id: TaskId,
+    dep: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    let known = world.named.iter().find(|named| named.id == dep && !named.removed);
+    let known = known.ok_or_else(|| Refusal::DanglingDependency { task: dep.to_string() })?;
+    if draft.subject.deps.iter().any(|existing| existing.id == dep) {
+        return Ok(draft.unchanged(Reply::Task(id)));
+    }
+    if let Some(path) = cycle(&world.ancestry, id, dep) {
+        return Err(Refusal::DependencyCycle { path });
+    }
+    if draft.task.phase != Phase::Initial {
+        return Err(Refusal::invalid(format!(
+            "task {id} is {}; dependencies can be added only before work starts",
+            draft.task.label
+        )));
+    }
+    if draft.subject.deps.len() >= DEPS_MAX {
+        return Err(Refusal::invalid(format!("at most {DEPS_MAX} deps")));
+    }
+    draft.task.open_deps += u32::from(known.is_open());
+    draft.write(Write::DepInsert { task: id, dep });
+    draft.event(EventName::TaskDependencyAdded, json!({"dep": dep}));
+    draft.entry("added dependency", Some(dep.to_string()));
+    Ok(draft.done())
+}
+
+pub(super) fn dependency_remove(
+    world: &World<'_>,
+    id: TaskId,
+    dep: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    let Some(existing) = draft.subject.deps.iter().find(|existing| existing.id == dep) else {
+        return Ok(draft.unchanged(Reply::Task(id)));
+    };
+    if draft.task.phase.is_closed() {
+        return Err(Refusal::invalid(format!(
+            "task {id} is {}; reopen it first",
+            draft.task.label
+        )));
+    }
+    let was_open = existing.is_open();
+    draft.write(Write::DepDelete { task: id, dep });
+    draft.event(EventName::TaskDependencyRemoved, json!({"dep": dep}));
+    if was_open {
+        draft.task.open_deps -= 1;
+        if draft.task.open_deps == 0 {
+            draft.event(EventName::TaskReady, json!({"unblocked_by": dep}));
+        }
+    }
+    draft.entry("removed dependency", Some(dep.to_string()));
+    Ok(draft.done())
+}
+
+/// The cycle that `task -> dep` would close, as a path from `task` back to `task`.
+fn cycle(ancestry: &[(TaskId, TaskId)], task: TaskId, dep: TaskId) -> Option<Vec<TaskId>> {
+    let mut paths = vec![vec![task, dep]];
+    let mut seen = vec![dep];
+    while let Some(path) = paths.pop() {
+        let last = *path.last().expect("a path starts with two tasks");
+        if last == task {
+            return Some(path);
+        }
+        for (_, next) in ancestry.iter().filter(|(from, _)| *from == last) {
+            if *next == task || !seen.contains(next) {
+                seen.push(*next);
+                let mut longer = path.clone();
+                longer.push(*next);
+                paths.push(longer);
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,227 @@
+//! A change in the making: the subject as it will be, and what was noted along the way.
+
+use serde_json::{Value, json};
+
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::event::{Event, EventName};
+use crate::ids::{AttemptId, TaskId};
+use crate::policy::{Label, Phase};
+use crate::refusal::Refusal;
+use crate::task::{Entry, Task};
+use crate::time::Timestamp;
+use crate::world::{Change, Reply, Subject, World, Write};
+
+pub(super) struct Draft<'w> {
+    pub world: &'w World<'w>,
+    pub subject: &'w Subject,
+    pub now: Timestamp,
+    pub task: Task,
+    /// The live attempt, judged at `now`.
+    pub live: Option<Attempt>,
+    writes: Vec<Write>,
+    events: Vec<Event>,
+}
+
+impl<'w> Draft<'w> {
+    /// Starts from the subject. A lease that is over is ended first, so that every rule sees the
+    /// task as it is now; if the command is then refused, nothing of that is written.
+    pub fn of_task(world: &'w World<'w>, id: TaskId, now: Timestamp) -> Result<Self, Refusal> {
+        let subject =
+            world.subject.as_ref().ok_or_else(|| Refusal::TaskNotFound { task: id.to_string() })?;
+        let mut draft = Self {
+            world,
+            subject,
+            now,
+            task: subject.task.clone(),
+            live: subject.live.clone(),
+            writes: Vec::new(),
+            events: Vec::new(),
+        };
+        draft.settle_lease();
+        Ok(draft)
+    }
+
+    fn settle_lease(&mut self) {
+        if !self.live.as_ref().is_some_and(|live| live.lease_is_over(self.now)) {
+            return;
+        }
+        let clock: Actor = "system:clock".parse().expect("a constant actor is well formed");
+        let holder = self.live.as_ref().map(|live| live.actor.clone());
+        let attempt = self.end_live_as(&clock, AttemptEnd::Expired);
+        self.event_by(&clock, EventName::AttemptExpired, attempt, json!({"holder": holder}));
+        self.give_back(&clock);
+        self.entry_by(&clock, "lease expired", None, attempt);
+    }
+
+    /// Unassigned and back at the start, as after a lease that ended without a result.
+    pub fn give_back(&mut self, by: &Actor) {
+        self.task.assignee = None;
+        match self.task.phase {
+            Phase::Initial | Phase::Working => {
+                let initial = self.world.policy.initial().clone();
+                if initial.name != self.task.label {
+                    self.relabel(by, &initial);
+                }
+            }
+            Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => {}
+        }
+    }
+
+    pub fn actor(&self) -> &'w Actor {
+        self.world.actor
+    }
+
+    /// Who holds the task: the assignee, else the actor of the live attempt.
+    pub fn holder(&self) -> Option<&Actor> {
+        self.task.assignee.as_ref().or(self.live.as_ref().map(|live| &live.actor))
+    }
+
+    pub fn held_by_another(&self) -> Option<Refusal> {
+        let others = [self.task.assignee.as_ref(), self.live.as_ref().map(|live| &live.actor)];
+        let other = others.into_iter().flatten().find(|holder| *holder != self.actor())?;
+        Some(Refusal::AlreadyClaimed { task: self.task.id, holder: other.clone() })
+    }
+
+    pub fn deps_gate(&self) -> Result<(), Refusal> {
+        super::task::deps_gate(&self.subject.deps)
+    }
+
+    pub fn event(&mut self, name: EventName, data: Value) {
+        self.event_by(self.world.actor, name, None, data);
+    }
+
+    pub fn attempt_event(&mut self, name: EventName, attempt: AttemptId, data: Value) {
+        self.event_by(self.world.actor, name, Some(attempt), data);
+    }
+
+    fn event_by(&mut self, by: &Actor, name: EventName, attempt: Option<AttemptId>, data: Value) {
+        self.events.push(Event { actor: by.clone(), name, task: self.task.id, attempt, data });
+    }
+
+    pub fn write(&mut self, write: Write) {
+        self.writes.push(write);
+    }
+
+    /// The one line this call adds to the task's history.
+    pub fn entry(&mut self, did: impl Into<String>, text: Option<String>) {
+        self.entry_by(self.world.actor, did, text, None);
+    }
+
+    pub fn attempt_entry(&mut self, did: &str, text: Option<String>, attempt: AttemptId) {
+        self.entry_by(self.world.actor, did, text, Some(attempt));
+    }
+
+    fn entry_by(
+        &mut self,
+        by: &Actor,
+        did: impl Into<String>,
+        text: Option<String>,
+        attempt: Option<AttemptId>,
+    ) {
+        self.task.entries += 1;
+        self.put_entry(Entry { who: by.clone(), at: self.now, did: did.into(), text }, attempt);
+    }
+
+    /// Replaces the newest line instead of adding one.
+    pub fn entry_again(&mut self, did: &str, attempt: AttemptId) {
+        let who = self.world.actor.clone();
+        self.put_entry(Entry { who, at: self.now, did: did.into(), text: None }, Some(attempt));
+    }
+
+    fn put_entry(&mut self, entry: Entry, attempt: Option<AttemptId>) {
+        let (task, number) = (self.task.id, self.task.entries);
+        self.write(Write::EntryPut { task, number, entry, attempt });
+    }
+
+    /// Moves the task to a label with everything that follows from the move; gates are the
+    /// caller's business.
+    pub fn move_to(&mut self, label: &Label) {
+        let by = self.world.actor;
+        let was_closed = self.task.phase.is_closed();
+        self.relabel(by, label);
+        if label.phase.is_closed() != was_closed {
+            self.adjust_dependents(label.phase.is_closed());
+        }
+        let outside = self.live.as_ref().is_some_and(|live| live.kind != AttemptKind::Graph);
+        if label.phase.is_closed() && outside {
+            self.end_live(AttemptEnd::Canceled { reason: format!("task moved to {}", label.name) });
+        }
+    }
+
+    fn relabel(&mut self, by: &Actor, label: &Label) {
+        let data = json!({"from": self.task.label, "to": label.name, "phase": label.phase});
+        self.task.label = label.name.clone();
+        self.task.phase = label.phase;
+        self.event_by(by, EventName::TaskStatusChanged, None, data);
+    }
+
+    /// One open dep less (or more) for everybody who waits; says who became ready.
+    pub fn adjust_dependents(&mut self, closed: bool) {
+        if self.subject.dependents.is_empty() {
+            return;
+        }
+        let delta = if closed { -1 } else { 1 };
+        self.write(Write::DependentsAdjust { dep: self.task.id, delta });
+        for dependent in &self.subject.dependents {
+            if closed && dependent.open_deps == 1 && !dependent.phase.is_closed() {
+                self.events.push(Event {
+                    actor: self.world.actor.clone(),
+                    name: EventName::TaskReady,
+                    task: dependent.id,
+                    attempt: None,
+                    data: json!({"unblocked_by": self.task.id}),
+                });
+            }
+        }
+    }
+
+    pub fn end_live(&mut self, end: AttemptEnd) -> Option<AttemptId> {
+        self.end_live_as(self.world.actor, end)
+    }
+
+    fn end_live_as(&mut self, by: &Actor, end: AttemptEnd) -> Option<AttemptId> {
+        let mut attempt = self.live.take()?;
+        let id = attempt.id;
+        let how = match &end {
+            AttemptEnd::Finished { .. } => "finished",
+            AttemptEnd::Canceled { .. } => "canceled",
+            AttemptEnd::Released => "released",
+            AttemptEnd::Expired => "expired",
+        };
+        attempt.state = AttemptState::Ended { at: self.now, end };
+        self.write(Write::AttemptUpdate { attempt });
+        self.event_by(by, EventName::AttemptEnded, Some(id), json!({"how": how}));
+        Some(id)
+    }
+
+    pub fn assign(&mut self) {
+        self.task.assignee = Some(self.world.actor.clone());
+        self.event(EventName::TaskClaimed, json!({"assignee": self.world.actor}));
+    }
+
+    pub fn unassign(&mut self) {
+        let was = self.task.assignee.take();
+        self.event(EventName::TaskReleased, json!({"assignee": was}));
+    }
+
+    /// A repeat that changes nothing: no row, no event, no entry.
+    pub fn unchanged(self, reply: Reply) -> Change {
+        Change { writes: Vec::new(), events: Vec::new(), reply, but: None }
+    }
+
+    pub fn done(mut self) -> Change {
+        self.task.updated_at = self.now;
+        let reply = Reply::Task(self.task.id);
+        self.writes.push(Write::TaskUpdate { task: self.task });
+        Change { writes: self.writes, events: self.events, reply, but: None }
+    }
+
+    pub fn done_with(self, attempt: AttemptId) -> Change {
+        Change { reply: Reply::Attempt(attempt), ..self.done() }
+    }
+
+    pub fn done_but(self, refusal: Refusal) -> Change {
+        Change { but: Some(refusal), ..self.done() }
+    }
+}

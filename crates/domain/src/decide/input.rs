@@ -1,0 +1,130 @@
+//! Judging what somebody wrote: lengths, blanks, paths. Messages name the field.
+
+use crate::command::NewCheck;
+use crate::limits::*;
+use crate::refusal::Refusal;
+use crate::task::{Check, CheckKind};
+
+pub(super) fn title(text: &str) -> Result<String, Refusal> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Refusal::invalid("title cannot be empty"));
+    }
+    longest("title", text, TITLE_CHARS_MAX)?;
+    Ok(text.to_owned())
+}
+
+pub(super) fn body(text: &str) -> Result<String, Refusal> {
+    if text.len() > BODY_BYTES_MAX {
+        let message = format!("body must be at most {BODY_BYTES_MAX} bytes, got {}", text.len());
+        return Err(Refusal::invalid(message));
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn priority(given: u16) -> Result<u16, Refusal> {
+    if given > crate::task::PRIORITY_MAX {
+        return Err(Refusal::invalid(format!("priority must be 0..1000, got {given}")));
+    }
+    Ok(given)
+}
+
+/// A text that must say something; `complaint` is the message when it does not.
+pub(super) fn said<'t>(
+    field: &str,
+    text: &'t str,
+    chars_max: usize,
+    complaint: &str,
+) -> Result<&'t str, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::invalid(complaint));
+    }
+    longest(field, text, chars_max)?;
+    Ok(text)
+}
+
+pub(super) fn optional(
+    field: &str,
+    text: Option<&String>,
+    chars_max: usize,
+) -> Result<(), Refusal> {
+    match text {
+        None => Ok(()),
+        Some(text) => said(field, text, chars_max, &format!("{field} cannot be blank")).map(|_| ()),
+    }
+}
+
+pub(super) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), Refusal> {
+    // Bytes bound characters, so short texts are never counted.
+    if text.len() <= chars_max {
+        return Ok(());
+    }
+    let chars = text.chars().count();
+    if chars > chars_max {
+        let message = format!("{field} must be at most {chars_max} characters, got {chars}");
+        return Err(Refusal::invalid(message));
+    }
+    Ok(())
+}
+
+pub(super) fn checks(given: &[NewCheck]) -> Result<Vec<Check>, Refusal> {
+    if given.len() > CHECKS_MAX {
+        let message = format!("at most {CHECKS_MAX} checks, got {}", given.len());
+        return Err(Refusal::invalid(message));
+    }
+    given.iter().enumerate().map(|(index, new)| check(index, new)).collect()
+}
+
+fn check(index: usize, new: &NewCheck) -> Result<Check, Refusal> {
+    let refuse = |what: &str| Refusal::invalid(format!("check {index}: {what}"));
+    let desc = new.desc.trim();
+    if desc.is_empty() {
+        return Err(refuse("desc is required"));
+    }
+    longest(&format!("check {index}: desc"), desc, CHECK_DESC_CHARS_MAX)?;
+    let kind = match &new.cmd {
+        Some(_) if new.manual => return Err(refuse("a manual check has no cmd")),
+        None if new.cwd.is_some() || new.timeout_s.is_some() => {
+            return Err(refuse("only a check with a cmd has cwd and timeout"));
+        }
+        None => CheckKind::Manual,
+        Some(cmd) => {
+            if cmd.trim().is_empty() || cmd.contains('\0') {
+                return Err(refuse("cmd cannot be blank; leave it out for a manual check"));
+            }
+            longest(&format!("check {index}: cmd"), cmd, CHECK_CMD_CHARS_MAX)?;
+            if new.timeout_s.is_some_and(|s| !(1..=CHECK_TIMEOUT_S_MAX).contains(&s)) {
+                return Err(refuse("timeout must be 1..3600 seconds"));
+            }
+            let cwd = new.cwd.as_deref().unwrap_or(".").trim();
+            longest(&format!("check {index}: cwd"), cwd, CHECK_CWD_CHARS_MAX)?;
+            if !stays_inside(cwd) {
+                return Err(refuse("cwd must stay inside the repo"));
+            }
+            let cwd = if cwd.is_empty() { "." } else { cwd };
+            CheckKind::Command { cmd: cmd.clone(), cwd: cwd.into(), timeout_s: new.timeout_s }
+        }
+    };
+    Ok(Check { desc: desc.into(), kind, verdict: None })
+}
+
+/// Whether a relative path can be joined to a root without leaving it, as far as its text tells.
+/// Links are judged again by whoever resolves the path.
+fn stays_inside(path: &str) -> bool {
+    let absolute = path.starts_with('/') || path.starts_with('\\') || path.contains(':');
+    if absolute || path.contains('\0') {
+        return false;
+    }
+    let mut depth = 0i32;
+    for part in path.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    true
+}

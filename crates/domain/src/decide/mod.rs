@@ -1,0 +1,50 @@
+//! `decide`: the only place where a rule says yes or no. Total, deterministic, without I/O; it
+//! knows the time only as an argument. The order of refusals is part of the contract.
+
+mod attempt;
+mod check;
+mod dependency;
+mod draft;
+mod input;
+mod task;
+
+pub use check::{checks_to_run, judge_run_request};
+pub use task::{TransitionGate, transition_gate};
+
+use crate::command::Command;
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+use crate::world::{Change, World};
+
+pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
+    match command {
+        Command::TaskCreate(c) => task::task_create(world, c, now),
+        Command::TaskEdit(c) => task::task_edit(world, c, now),
+        Command::TaskRemove { task } => task::task_remove(world, *task, now),
+        Command::TaskClaim { task } => task::task_claim(world, *task, now),
+        Command::TaskRelease { task } => task::task_release(world, *task, now),
+        Command::TaskTransition { task, to, checked } => {
+            task::task_transition(world, *task, to, checked.as_ref(), now)
+        }
+        Command::TaskNote { task, text } => task::task_note(world, *task, text, now),
+        Command::DependencyAdd { task, dep } => dependency::dependency_add(world, *task, *dep, now),
+        Command::DependencyRemove { task, dep } => {
+            dependency::dependency_remove(world, *task, *dep, now)
+        }
+        Command::CheckRun { task, checked } => check::check_run(world, *task, checked, now),
+        Command::CheckAttest { task, index, pass, tree } => {
+            check::check_attest(world, *task, *index, *pass, tree.clone(), now)
+        }
+        Command::AttemptBegin(c) => attempt::attempt_begin(world, c, now),
+        Command::AttemptHeartbeat { attempt, progress } => {
+            attempt::attempt_heartbeat(world, *attempt, progress.as_deref(), now)
+        }
+        Command::AttemptFinish { attempt, summary, head, tree } => {
+            attempt::attempt_finish(world, *attempt, summary, head.clone(), tree.as_deref(), now)
+        }
+        Command::AttemptCancel { attempt, reason } => {
+            attempt::attempt_cancel(world, *attempt, reason, now)
+        }
+        Command::AttemptExpire { attempt } => attempt::attempt_expire(world, *attempt, now),
+    }
+}

@@ -1,0 +1,281 @@
+//! Tasks: create, edit, remove, claim, release, move, note.
+
+use serde_json::json;
+
+use super::draft::Draft;
+use super::{check, input};
+use crate::attempt::{AttemptEnd, AttemptKind, Health};
+use crate::command::{Checked, TaskCreate, TaskEdit};
+use crate::event::{Event, EventName};
+use crate::ids::TaskId;
+use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX};
+use crate::policy::{Label, Phase, Policy};
+use crate::refusal::Refusal;
+use crate::task::{Dep, Entry, Task};
+use crate::time::Timestamp;
+use crate::world::{Change, Reply, World, Write};
+
+pub(super) fn task_create(
+    world: &World<'_>,
+    new: &TaskCreate,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let title = input::title(&new.title)?;
+    let body = input::body(&new.body)?;
+    let priority = input::priority(new.priority)?;
+    let checks = input::checks(&new.checks)?;
+    let mut deps: Vec<TaskId> = Vec::with_capacity(new.deps.len());
+    for dep in &new.deps {
+        if !deps.contains(dep) {
+            deps.push(*dep);
+        }
+    }
+    if deps.len() > DEPS_MAX {
+        return Err(Refusal::invalid(format!("at most {DEPS_MAX} deps, got {}", deps.len())));
+    }
+    let mut open_deps = 0;
+    for dep in &deps {
+        let known = world.named.iter().find(|named| named.id == *dep && !named.removed);
+        let known = known.ok_or_else(|| Refusal::DanglingDependency { task: dep.to_string() })?;
+        open_deps += u32::from(known.is_open());
+    }
+    if let Some(parent) = new.parent {
+        let known = world.named.iter().any(|named| named.id == parent && !named.removed);
+        if !known {
+            return Err(Refusal::TaskNotFound { task: parent.to_string() });
+        }
+    }
+    let initial = world.policy.initial();
+    let task = Task {
+        id: new.task,
+        project: new.project,
+        title,
+        label: initial.name.clone(),
+        phase: initial.phase,
+        priority,
+        assignee: None,
+        parent: new.parent,
+        is_plan: false,
+        checks,
+        open_deps,
+        fence: 0,
+        newest_attempt: None,
+        entries: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let who = world.actor.clone();
+    let entry = Entry { who: who.clone(), at: now, did: "created".into(), text: None };
+    let data = json!({"title": task.title, "status": task.label, "deps": deps});
+    let created =
+        Event { actor: who, name: EventName::TaskCreated, task: task.id, attempt: None, data };
+    Ok(Change {
+        reply: Reply::Task(task.id),
+        writes: vec![
+            Write::EntryPut { task: task.id, number: 1, entry, attempt: None },
+            Write::TaskInsert { task, body, deps },
+        ],
+        events: vec![created],
+        but: None,
+    })
+}
+
+pub(super) fn task_edit(
+    world: &World<'_>,
+    edit: &TaskEdit,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, edit.task, now)?;
+    let mut fields = Vec::new();
+    if let Some(title) = &edit.title {
+        draft.task.title = input::title(title)?;
+        fields.push("title");
+    }
+    if let Some(priority) = edit.priority {
+        draft.task.priority = input::priority(priority)?;
+        fields.push("priority");
+    }
+    if let Some(checks) = &edit.checks {
+        draft.task.checks = input::checks(checks)?;
+        fields.push("checks");
+    }
+    if let Some(body) = &edit.body {
+        let body = input::body(body)?;
+        draft.write(Write::BodyReplace { task: edit.task, body });
+        fields.push("body");
+    }
+    if fields.is_empty() {
+        return Err(Refusal::invalid("nothing to edit: give a title, body, priority or checks"));
+    }
+    draft.event(EventName::TaskEdited, json!({"fields": fields}));
+    draft.entry("edited", Some(fields.join(", ")));
+    Ok(draft.done())
+}
+
+/// Leaves a tombstone: nobody finds the task any more, and a dep on it counts as closed.
+pub(super) fn task_remove(
+    world: &World<'_>,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    if let Some(refusal) = draft.held_by_another().filter(|_| !world.actor.is_human()) {
+        return Err(refusal);
+    }
+    draft.end_live(AttemptEnd::Canceled { reason: "task removed".into() });
+    if !draft.task.phase.is_closed() {
+        draft.adjust_dependents(true);
+    }
+    draft.event(EventName::TaskRemoved, json!({"title": draft.task.title}));
+    draft.entry("removed", None);
+    draft.write(Write::TaskTombstone { task: id });
+    Ok(draft.done())
+}
+
+pub(super) fn task_claim(world: &World<'_>, id: TaskId, now: Timestamp) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    if let Some(refusal) = draft.held_by_another() {
+        return Err(refusal);
+    }
+    if draft.task.assignee.is_some() {
+        return Ok(draft.unchanged(Reply::Task(id)));
+    }
+    draft.assign();
+    draft.entry("claimed", None);
+    Ok(draft.done())
+}
+
+pub(super) fn task_release(
+    world: &World<'_>,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    if let Some(refusal) = draft.held_by_another() {
+        return Err(refusal);
+    }
+    if draft.holder().is_none() {
+        return Ok(draft.unchanged(Reply::Task(id)));
+    }
+    match draft.live.as_ref().map(|live| live.kind) {
+        None => {}
+        Some(AttemptKind::Execution) => {
+            draft.end_live(AttemptEnd::Released);
+            draft.give_back(world.actor);
+        }
+        Some(AttemptKind::Graph | AttemptKind::Pair | AttemptKind::Crew | AttemptKind::Job) => {
+            return Err(session_active(&draft));
+        }
+    }
+    draft.unassign();
+    draft.entry("released", None);
+    Ok(draft.done())
+}
+
+pub(super) fn session_active(draft: &Draft<'_>) -> Refusal {
+    let live = draft.live.as_ref().expect("only asked while an attempt is live");
+    Refusal::SessionActive {
+        attempt: live.id,
+        actor: live.actor.clone(),
+        health: live.health(draft.world.policy, draft.now),
+    }
+}
+
+pub(super) fn task_note(
+    world: &World<'_>,
+    id: TaskId,
+    text: &str,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let text = input::said("text", text, NOTE_CHARS_MAX, "text cannot be blank")?;
+    let mut draft = Draft::of_task(world, id, now)?;
+    draft.event(EventName::TaskNoted, json!({"text": text}));
+    draft.entry("note", Some(text.to_owned()));
+    Ok(draft.done())
+}
+
+/// What stands between a task and a label, before any check has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransitionGate {
+    Free(Label),
+    /// Every check must pass first.
+    Checks(Label),
+}
+
+/// The part of a transition that needs no check results. The engine asks it before running
+/// anything, `decide` asks it again in the transaction.
+pub fn transition_gate(
+    policy: &Policy,
+    task: &Task,
+    deps: &[Dep],
+    to: &str,
+) -> Result<TransitionGate, Refusal> {
+    let label = policy
+        .label(to)
+        .ok_or_else(|| Refusal::UnknownState { given: to.into(), known: policy.names() })?;
+    let gives_up = label.phase == Phase::ClosedCanceled && !policy.gate_canceled;
+    if task.phase == Phase::Initial && label.phase != Phase::Initial && !gives_up {
+        deps_gate(deps)?;
+    }
+    let gated = label.phase.is_closed() && !gives_up;
+    if gated && !task.checks.is_empty() {
+        Ok(TransitionGate::Checks(label.clone()))
+    } else {
+        Ok(TransitionGate::Free(label.clone()))
+    }
+}
+
+pub(super) fn deps_gate(deps: &[Dep]) -> Result<(), Refusal> {
+    let open: Vec<_> =
+        deps.iter().filter(|dep| dep.is_open()).map(|dep| (dep.id, dep.label.clone())).collect();
+    if open.is_empty() { Ok(()) } else { Err(Refusal::DepsNotClosed { open }) }
+}
+
+pub(super) fn task_transition(
+    world: &World<'_>,
+    id: TaskId,
+    to: &str,
+    checked: Option<&Checked>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    if let Some(checked) = checked
+        && let Some(what) = check::changed_meanwhile(&draft, &checked.basis)
+    {
+        let conflict = Refusal::Conflict { task: id, what };
+        if checked.runs.is_empty() || !check::same_checks(&draft.task, &checked.basis) {
+            return Err(conflict);
+        }
+        check::record(&mut draft, checked);
+        draft.entry("ran checks", check::summary(&draft.task, &checked.runs));
+        return Ok(draft.done_but(conflict));
+    }
+    let (label, ran) = match transition_gate(world.policy, &draft.task, &draft.subject.deps, to)? {
+        TransitionGate::Free(label) => (label, None),
+        TransitionGate::Checks(label) => {
+            let tree = checked.and_then(|checked| checked.tree.as_deref());
+            if let Some(checked) = checked {
+                check::record(&mut draft, checked);
+            }
+            let runs = checked.map_or(&[][..], |checked| &checked.runs);
+            let ran = check::summary(&draft.task, runs);
+            let unmet = check::unmet(&draft.task, tree, |_| true);
+            if !unmet.is_empty() {
+                draft.entry("ran checks", ran);
+                return Ok(draft.done_but(Refusal::ChecksNotPassed { checks: unmet }));
+            }
+            (label, ran)
+        }
+    };
+    draft.move_to(&label);
+    draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
+    Ok(draft.done())
+}
+
+/// Whether an attempt's health lets somebody else take its place.
+pub(super) fn may_take_over(draft: &Draft<'_>) -> bool {
+    draft.live.as_ref().is_some_and(|live| {
+        live.kind == AttemptKind::Graph
+            && live.health(draft.world.policy, draft.now) == Health::Stalled
+    })
+}

@@ -1,0 +1,68 @@
+//! What happened: appended in the transaction of the change, numbered in commit order.
+
+use serde_json::Value;
+
+use crate::actor::Actor;
+use crate::ids::{AttemptId, TaskId};
+use crate::time::Timestamp;
+
+macro_rules! event_names {
+    ($($variant:ident => $name:literal,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum EventName { $($variant),* }
+
+        impl EventName {
+            pub const ALL: &'static [EventName] = &[$(EventName::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(EventName::$variant => $name),* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($name => Some(EventName::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+event_names! {
+    TaskCreated => "task.created",
+    TaskEdited => "task.edited",
+    TaskRemoved => "task.removed",
+    TaskClaimed => "task.claimed",
+    TaskReleased => "task.released",
+    TaskStatusChanged => "task.status_changed",
+    TaskReady => "task.ready",
+    TaskNoted => "task.noted",
+    TaskDependencyAdded => "task.dependency_added",
+    TaskDependencyRemoved => "task.dependency_removed",
+    CheckRan => "check.ran",
+    CheckAttested => "check.attested",
+    AttemptStarted => "attempt.started",
+    AttemptHeartbeat => "attempt.heartbeat",
+    AttemptEnded => "attempt.ended",
+    AttemptExpired => "attempt.expired",
+}
+
+/// An event as `decide` makes it; its time is that of the whole change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub actor: Actor,
+    pub name: EventName,
+    pub task: TaskId,
+    pub attempt: Option<AttemptId>,
+    pub data: Value,
+}
+
+/// An event as the log holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedEvent {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub name: EventName,
+    pub project: i64,
+    pub task: TaskId,
+    pub attempt: Option<AttemptId>,
+    pub data: Value,
+}

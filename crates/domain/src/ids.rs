@@ -1,0 +1,205 @@
+//! Identifiers: 128 bits that rise with time, shown as 26 lower-case Crockford characters.
+//!
+//! Nothing here makes an id; the engine's id source does. A task id carries the prefix it was
+//! created under, so changing a project's prefix never renames old tasks.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const TEXT_LEN: usize = 26;
+pub const PREFIX_CHARS_MAX: usize = 12;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u128);
+
+impl Id {
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.len() != TEXT_LEN {
+            return None;
+        }
+        let mut value: u128 = 0;
+        for (position, character) in text.bytes().enumerate() {
+            let digit = crockford_digit(character)?;
+            // 26 characters hold 130 bits; the first may only use three of its five.
+            if position == 0 && digit > 7 {
+                return None;
+            }
+            value = (value << 5) | u128::from(digit);
+        }
+        Some(Self(value))
+    }
+}
+
+fn crockford_digit(character: u8) -> Option<u8> {
+    let lower = match character.to_ascii_lowercase() {
+        b'o' => b'0',
+        b'i' | b'l' => b'1',
+        other => other,
+    };
+    ALPHABET.iter().position(|c| *c == lower).map(|p| p as u8)
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; TEXT_LEN];
+        let mut value = self.0;
+        for slot in text.iter_mut().rev() {
+            *slot = ALPHABET[(value & 31) as usize];
+            value >>= 5;
+        }
+        f.write_str(std::str::from_utf8(&text).expect("the alphabet is ASCII"))
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The word before the dash of a task id. Kept inline so that a `TaskId` is `Copy`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix {
+    bytes: [u8; PREFIX_CHARS_MAX],
+    len: u8,
+}
+
+impl Prefix {
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (1..=PREFIX_CHARS_MAX).contains(&text.len());
+        let clean = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !fits || !clean {
+            return None;
+        }
+        let mut bytes = [0; PREFIX_CHARS_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Some(Self { bytes, len: text.len() as u8 })
+    }
+
+    /// The prefix a project gets when nobody chose one: its folder's name in capitals.
+    pub fn from_folder(name: &str) -> Self {
+        let text: String = name
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .take(PREFIX_CHARS_MAX)
+            .map(|c| c.to_ascii_uppercase())
+            .collect();
+        Self::parse(&text).unwrap_or_else(Self::fallback)
+    }
+
+    pub fn fallback() -> Self {
+        Self::parse("TASK").expect("four letters are a prefix")
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len as usize]).expect("only ASCII was let in")
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId {
+    pub id: Id,
+    pub prefix: Prefix,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptId(pub Id);
+
+/// Why a text is not an id. `Foreign` has the right characters, so it may name a task of an
+/// older form: the caller answers "not found" instead of "invalid".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdError {
+    Invalid,
+    Foreign,
+}
+
+impl FromStr for TaskId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let clean = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        if text.is_empty() || text.len() > 200 || !clean {
+            return Err(IdError::Invalid);
+        }
+        let (prefix, rest) = text.rsplit_once('-').ok_or(IdError::Foreign)?;
+        let prefix = Prefix::parse(prefix).ok_or(IdError::Foreign)?;
+        let id = Id::parse(rest).ok_or(IdError::Foreign)?;
+        Ok(Self { id, prefix })
+    }
+}
+
+impl FromStr for AttemptId {
+    type Err = IdError;
+
+    /// Takes `ses_…` and `att_…`: a session is an attempt seen through one toolset.
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let rest = text.strip_prefix("ses_").or_else(|| text.strip_prefix("att_"));
+        rest.and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.prefix, self.id)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "att_{}", self.0)
+    }
+}
+
+impl fmt::Debug for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for TaskId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| serde::de::Error::custom("not a task id"))
+    }
+}
+
+impl Serialize for AttemptId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,31 @@
+//! The rules of Callboard, without a clock, a file, a process or a database.
+//!
+//! Glossary, used in every layer:
+//! - **task**: what is wanted; title, body, status, priority, deps, checks.
+//! - **attempt**: one actor's try at one task, with a fencing number and perhaps a lease.
+//! - **check**: a command or an attestation that gates closing.
+//! - **label**: a configured status word; its **phase** is what rules look at.
+//! - **entry**: one line of a task's visible history; **event**: one row of the log.
+//! - **actor**: who acts, `human:ana` or `agent:claude-1`.
+//! - **refusal**: an expected "no" with a code and a way out.
+//!
+//! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a
+//! `Refusal`. Everything else in the workspace loads the one and carries out the other.
+
+pub mod actor;
+pub mod attempt;
+pub mod command;
+pub mod decide;
+pub mod event;
+pub mod ids;
+pub mod limits;
+pub mod policy;
+pub mod refusal;
+pub mod task;
+pub mod time;
+pub mod world;
+
+pub use decide::decide;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! What a project may configure about the core: status labels with their phases, and the gates'
+//! switches. Differences between projects are data here, never branches in `decide`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+
+/// Where a task stands. Labels are configured words; each has exactly one phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nobody has started. Left by `begin` or a transition once every dep is closed.
+    Initial,
+    /// Somebody works on it. Left by `finish` or a transition.
+    Working,
+    /// Somebody should look at it. Left by a transition.
+    Review,
+    /// Done; entered only with every check passing. Left by reopening.
+    ClosedDone,
+    /// Given up. Left by reopening.
+    ClosedCanceled,
+}
+
+impl Phase {
+    pub const ALL: [Phase; 5] =
+        [Phase::Initial, Phase::Working, Phase::Review, Phase::ClosedDone, Phase::ClosedCanceled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Initial => "initial",
+            Phase::Working => "working",
+            Phase::Review => "review",
+            Phase::ClosedDone => "closed_done",
+            Phase::ClosedCanceled => "closed_canceled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.as_str() == text)
+    }
+
+    /// A canceled dep counts as closed.
+    pub fn is_closed(self) -> bool {
+        match self {
+            Phase::ClosedDone | Phase::ClosedCanceled => true,
+            Phase::Initial | Phase::Working | Phase::Review => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub name: String,
+    pub phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttestBy {
+    Any,
+    NotAssignee,
+    Human,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    labels: Vec<Label>,
+    working: Option<usize>,
+    review: Option<usize>,
+    pub check_timeout_default_s: u32,
+    pub heartbeat_interval_s: u32,
+    pub stale_after_s: u32,
+    pub finish_requires_checks: bool,
+    pub gate_canceled: bool,
+    pub attest_by: AttestBy,
+}
+
+pub const DEFAULT_STATUSES: &str = "backlog:initial, in_progress:working, in_review:review, \
+                                    done:closed_done, canceled:closed_canceled";
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::with_labels(parse_labels(DEFAULT_STATUSES).expect("the default labels are valid"))
+            .expect("the default labels are complete")
+    }
+}
+
+impl Policy {
+    pub fn with_labels(labels: Vec<Label>) -> Result<Self, String> {
+        if labels.iter().filter(|l| l.phase == Phase::Initial).count() != 1 {
+            return Err("exactly one status must have the phase initial".into());
+        }
+        if !labels.iter().any(|l| l.phase == Phase::ClosedDone) {
+            return Err("at least one status must have the phase closed_done".into());
+        }
+        for (n, label) in labels.iter().enumerate() {
+            if labels[..n].iter().any(|l| fold(&l.name) == fold(&label.name)) {
+                return Err(format!("status '{}' is there twice", label.name));
+            }
+        }
+        let first = |phase| labels.iter().position(|l| l.phase == phase);
+        Ok(Self {
+            working: first(Phase::Working),
+            review: first(Phase::Review),
+            labels,
+            check_timeout_default_s: 120,
+            heartbeat_interval_s: 30,
+            stale_after_s: 180,
+            finish_requires_checks: false,
+            gate_canceled: false,
+            attest_by: AttestBy::Any,
+        })
+    }
+
+    /// Points `begin` at another working label than the first.
+    pub fn set_working(&mut self, name: &str) -> Result<(), String> {
+        self.working = Some(self.position(name, Phase::Working)?);
+        Ok(())
+    }
+
+    /// Points `finish` at another review label than the first.
+    pub fn set_review(&mut self, name: &str) -> Result<(), String> {
+        self.review = Some(self.position(name, Phase::Review)?);
+        Ok(())
+    }
+
+    fn position(&self, name: &str, phase: Phase) -> Result<usize, String> {
+        let found = self.labels.iter().position(|l| fold(&l.name) == fold(name));
+        let at = found.ok_or_else(|| format!("'{name}' is not one of the statuses"))?;
+        if self.labels[at].phase == phase {
+            Ok(at)
+        } else {
+            Err(format!("status '{name}' must have the phase {}", phase.as_str()))
+        }
+    }
+
+    pub fn initial(&self) -> &Label {
+        self.labels
+            .iter()
+            .find(|l| l.phase == Phase::Initial)
+            .expect("with_labels lets no policy without one through")
+    }
+
+    pub fn working(&self) -> Option<&Label> {
+        self.working.map(|at| &self.labels[at])
+    }
+
+    pub fn review(&self) -> Option<&Label> {
+        self.review.map(|at| &self.labels[at])
+    }
+
+    pub fn first_of(&self, phase: Phase) -> Option<&Label> {
+        self.labels.iter().find(|l| l.phase == phase)
+    }
+
+    /// Finds a label in any case and with `-` or spaces for `_`.
+    pub fn label(&self, name: &str) -> Option<&Label> {
+        self.labels.iter().find(|l| fold(&l.name) == fold(name))
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.labels.iter().map(|l| l.name.clone()).collect()
+    }
+
+    pub fn may_attest(&self, actor: &Actor, assignee: Option<&Actor>) -> Result<(), &'static str> {
+        match self.attest_by {
+            AttestBy::Any => Ok(()),
+            AttestBy::Human if actor.is_human() => Ok(()),
+            AttestBy::Human => Err("this project lets only humans attest"),
+            AttestBy::NotAssignee if assignee != Some(actor) => Ok(()),
+            AttestBy::NotAssignee => Err("this project does not let the assignee attest"),
+        }
+    }
+}
+
+/// One spelling for every way to write an enum word: `In-Progress` and `in progress` are
+/// `in_progress`.
+pub fn fold(word: &str) -> String {
+    word.trim()
+        .chars()
+        .map(|c| if c == '-' || c == ' ' { '_' } else { c.to_ascii_lowercase() })
+        .collect()
+}
+
+/// Reads `backlog:initial, in_progress:working, …`.
+pub fn parse_labels(text: &str) -> Result<Vec<Label>, String> {
+    let mut labels = Vec::new();
+    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let (name, phase) = item
+            .split_once(':')
+            .ok_or_else(|| format!("status '{item}' has no phase; write {item}:working"))?;
+        let (name, phase) = (name.trim(), phase.trim());
+        let clean = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if name.is_empty() || name.len() > 40 || !clean {
+            return Err(format!("status '{name}' may hold 1..40 letters, digits and '_'"));
+        }
+        let phase = Phase::parse(&fold(phase)).ok_or_else(|| {
+            let known: Vec<_> = Phase::ALL.iter().map(|p| p.as_str()).collect();
+            format!(
+                "status '{name}' has the unknown phase '{phase}'; phases are {}",
+                known.join(", ")
+            )
+        })?;
+        labels.push(Label { name: name.into(), phase });
+    }
+    Ok(labels)
+}

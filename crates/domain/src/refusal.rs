@@ -1,0 +1,218 @@
+//! Every expected "no", as data: a code, a message, a way out.
+//!
+//! The codes are the graph toolset's, which the CLI and the web board speak too; other toolsets
+//! translate the variant. `docs/refusals.md` is printed from `Refusal::examples`.
+
+use serde_json::{Value, json};
+
+use crate::actor::Actor;
+use crate::attempt::Health;
+use crate::ids::{AttemptId, TaskId};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    InvalidInput { message: String },
+    TaskNotFound { task: String },
+    SessionNotFound { session: String },
+    DanglingDependency { task: String },
+    UnknownState { given: String, known: Vec<String> },
+    DependencyCycle { path: Vec<TaskId> },
+    DepsNotClosed { open: Vec<(TaskId, String)> },
+    ChecksNotPassed { checks: Vec<UnmetCheck> },
+    AlreadyClaimed { task: TaskId, holder: Actor },
+    TaskClosed { task: TaskId, label: String },
+    SessionActive { attempt: AttemptId, actor: Actor, health: Health },
+    ActorMismatch { expected: String, bound: Actor },
+    ClientMismatch { given: String, bound: String },
+    NotSessionOwner { owner: Actor },
+    SessionTerminal { health: Health },
+    Conflict { task: TaskId, what: &'static str },
+    CheckInfrastructure { message: String },
+    AuthorizationDenied { verb: String, scope: &'static str },
+}
+
+/// A check that stands in the way of closing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmetCheck {
+    pub index: usize,
+    pub desc: String,
+    pub result: &'static str,
+    pub log: Option<String>,
+}
+
+impl Refusal {
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::InvalidInput { message: message.into() }
+    }
+
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidInput { .. } => "INVALID_INPUT",
+            Self::TaskNotFound { .. } => "TASK_NOT_FOUND",
+            Self::SessionNotFound { .. } => "SESSION_NOT_FOUND",
+            Self::DanglingDependency { .. } => "DANGLING_DEPENDENCY",
+            Self::UnknownState { .. } => "UNKNOWN_STATE",
+            Self::DependencyCycle { .. } => "DEPENDENCY_CYCLE",
+            Self::DepsNotClosed { .. } => "DEPS_NOT_CLOSED",
+            Self::ChecksNotPassed { .. } => "CHECKS_NOT_PASSED",
+            Self::AlreadyClaimed { .. } => "ALREADY_CLAIMED",
+            Self::TaskClosed { .. } => "TASK_CLOSED",
+            Self::SessionActive { .. } => "SESSION_ACTIVE",
+            Self::ActorMismatch { .. } => "ACTOR_MISMATCH",
+            Self::ClientMismatch { .. } => "CLIENT_MISMATCH",
+            Self::NotSessionOwner { .. } => "NOT_SESSION_OWNER",
+            Self::SessionTerminal { .. } => "SESSION_TERMINAL",
+            Self::Conflict { .. } => "CONFLICT",
+            Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
+            Self::AuthorizationDenied { .. } => "AUTHORIZATION_DENIED",
+        }
+    }
+
+    pub fn message(&self) -> String {
+        match self {
+            Self::InvalidInput { message } | Self::CheckInfrastructure { message } => {
+                message.clone()
+            }
+            Self::TaskNotFound { task } => format!("task not found: {task}"),
+            Self::SessionNotFound { session } => format!("session not found: {session}"),
+            Self::DanglingDependency { task } => format!("dangling dependency: {task}"),
+            Self::UnknownState { given, known } => {
+                format!("unknown target state: {given}; states are {}", known.join(", "))
+            }
+            Self::DependencyCycle { path } => {
+                let path: Vec<_> = path.iter().map(TaskId::to_string).collect();
+                format!("dependency would close a cycle: {}", path.join(" -> "))
+            }
+            Self::DepsNotClosed { open } => {
+                let open: Vec<_> =
+                    open.iter().map(|(id, label)| format!("{id} ({label})")).collect();
+                format!("dependencies not closed: {}", open.join(", "))
+            }
+            Self::ChecksNotPassed { checks } => {
+                let checks: Vec<_> = checks
+                    .iter()
+                    .map(|c| format!("check {} ({}) is {}", c.index, c.desc, c.result))
+                    .collect();
+                format!("checks not passed: {}", checks.join(", "))
+            }
+            Self::AlreadyClaimed { holder, .. } => {
+                format!("task already claimed by another actor: held by {holder}")
+            }
+            Self::TaskClosed { task, label } => {
+                format!("cannot begin a session on a closed task: {task} is {label}")
+            }
+            Self::SessionActive { attempt, actor, health } => format!(
+                "task already has a live session: ses_{} ({actor}, {})",
+                attempt.0,
+                health.as_str()
+            ),
+            Self::ActorMismatch { expected, bound } => format!(
+                "session actor does not match the bound connection actor: \
+                 expected {expected}, bound {bound}"
+            ),
+            Self::ClientMismatch { given, bound } => {
+                format!("client does not match the bound client: given {given}, bound {bound}")
+            }
+            Self::NotSessionOwner { owner } => {
+                format!("session belongs to another actor: {owner}")
+            }
+            Self::SessionTerminal { health } => format!("session is terminal: {}", health.as_str()),
+            Self::Conflict { task, what } => {
+                format!("task {task} changed while its checks ran: {what}")
+            }
+            Self::AuthorizationDenied { verb, scope } => format!("{verb} needs scope {scope}"),
+        }
+    }
+
+    /// What the caller can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::InvalidInput { .. } | Self::ClientMismatch { .. } => return None,
+            Self::TaskNotFound { .. } => "list shows the tasks there are",
+            Self::SessionNotFound { .. } => "list_sessions shows the sessions there are",
+            Self::DanglingDependency { .. } => "create the dependency first; nothing was created",
+            Self::UnknownState { .. } => "use one of the states named",
+            Self::DependencyCycle { .. } => "remove one dependency of the cycle first",
+            Self::DepsNotClosed { .. } => {
+                "close the dependencies first, or list {\"ready\": true} for work that can start"
+            }
+            Self::ChecksNotPassed { .. } => {
+                "read the logs, fix what fails and try again; attest manual checks"
+            }
+            Self::AlreadyClaimed { .. } => {
+                "list {\"ready\": true, \"assignee\": \"\"} for free work"
+            }
+            Self::TaskClosed { .. } => "reopen it with transition first",
+            Self::SessionActive { health: Health::Stalled, .. } => {
+                "begin with takeover: true replaces a stalled session"
+            }
+            Self::SessionActive { .. } => "wait until it is finished, canceled or stalled",
+            Self::ActorMismatch { .. } => "pass the actor that identity returns",
+            Self::NotSessionOwner { .. } => "only the actor that began a session may change it",
+            Self::SessionTerminal { .. } => "begin a new session",
+            Self::Conflict { .. } => "get the task and try again",
+            Self::CheckInfrastructure { .. } => {
+                "run the checks where the repository and its tools are"
+            }
+            Self::AuthorizationDenied { .. } => "ask for a token with that scope",
+        };
+        Some(hint.into())
+    }
+
+    /// True when the same call can succeed later without other changes by the caller.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::DepsNotClosed { .. }
+            | Self::AlreadyClaimed { .. }
+            | Self::SessionActive { .. }
+            | Self::Conflict { .. }
+            | Self::CheckInfrastructure { .. } => true,
+            Self::InvalidInput { .. }
+            | Self::TaskNotFound { .. }
+            | Self::SessionNotFound { .. }
+            | Self::DanglingDependency { .. }
+            | Self::UnknownState { .. }
+            | Self::DependencyCycle { .. }
+            | Self::ChecksNotPassed { .. }
+            | Self::TaskClosed { .. }
+            | Self::ActorMismatch { .. }
+            | Self::ClientMismatch { .. }
+            | Self::NotSessionOwner { .. }
+            | Self::SessionTerminal { .. }
+            | Self::AuthorizationDenied { .. } => false,
+        }
+    }
+
+    pub fn details(&self) -> Option<Value> {
+        match self {
+            Self::DepsNotClosed { open } => {
+                let open: Vec<_> =
+                    open.iter().map(|(id, label)| json!({"id": id, "status": label})).collect();
+                Some(json!({"deps": open}))
+            }
+            Self::ChecksNotPassed { checks } => {
+                let checks: Vec<_> = checks
+                    .iter()
+                    .map(|c| json!({"index": c.index, "desc": c.desc, "result": c.result, "log": c.log}))
+                    .collect();
+                Some(json!({"checks": checks}))
+            }
+            Self::AlreadyClaimed { task, holder } => Some(json!({"task": task, "holder": holder})),
+            Self::DependencyCycle { path } => Some(json!({"cycle": path})),
+            Self::UnknownState { known, .. } => Some(json!({"states": known})),
+            Self::InvalidInput { .. }
+            | Self::TaskNotFound { .. }
+            | Self::SessionNotFound { .. }
+            | Self::DanglingDependency { .. }
+            | Self::TaskClosed { .. }
+            | Self::SessionActive { .. }
+            | Self::ActorMismatch { .. }
+            | Self::ClientMismatch { .. }
+            | Self::NotSessionOwner { .. }
+            | Self::SessionTerminal { .. }
+            | Self::Conflict { .. }
+            | Self::CheckInfrastructure { .. }
+            | Self::AuthorizationDenied { .. } => None,
+        }
+    }
+}

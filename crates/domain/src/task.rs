@@ -1,0 +1,168 @@
+//! What is wanted: a task, its checks, and what is known of its neighbours.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::attempt::Attempt;
+use crate::ids::{AttemptId, TaskId};
+use crate::policy::Phase;
+use crate::time::Timestamp;
+
+pub const PRIORITY_DEFAULT: u16 = 500;
+pub const PRIORITY_MAX: u16 = 1000;
+
+/// A task's row. Prose (`body`) is kept apart: no rule reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub id: TaskId,
+    pub project: i64,
+    pub title: String,
+    /// The configured word, and the phase it had when it was written.
+    pub label: String,
+    pub phase: Phase,
+    /// 0..=1000, smaller first.
+    pub priority: u16,
+    pub assignee: Option<Actor>,
+    pub parent: Option<TaskId>,
+    /// A plan or epic: never offered or leased as work.
+    pub is_plan: bool,
+    pub checks: Vec<Check>,
+    /// Deps that are not closed; maintained in the transaction that closes or reopens them.
+    pub open_deps: u32,
+    /// The highest fencing number given to an attempt so far.
+    pub fence: u64,
+    /// The attempt with that number.
+    pub newest_attempt: Option<AttemptId>,
+    pub entries: u32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Task {
+    pub fn is_ready(&self) -> bool {
+        self.open_deps == 0
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    pub desc: String,
+    pub kind: CheckKind,
+    /// `None` while pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckKind {
+    Command {
+        cmd: String,
+        cwd: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_s: Option<u32>,
+    },
+    Manual,
+}
+
+/// What is known about a check that was run or attested.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub pass: bool,
+    pub at: Timestamp,
+    /// The state of the files it speaks of; `None` outside git.
+    pub tree: Option<String>,
+    pub source: VerdictSource,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictSource {
+    Run { exit_code: Option<i32>, log: String },
+    Attested { by: Actor },
+}
+
+impl Check {
+    pub fn is_command(&self) -> bool {
+        match self.kind {
+            CheckKind::Command { .. } => true,
+            CheckKind::Manual => false,
+        }
+    }
+
+    pub fn result(&self) -> &'static str {
+        match &self.verdict {
+            None => "pending",
+            Some(verdict) if verdict.pass => "pass",
+            Some(_) => "fail",
+        }
+    }
+
+    /// A command's pass belongs to the tree it ran on; outside git (`tree` is `None`) it is
+    /// trusted. An attestation stays valid when files change.
+    pub fn passes_for(&self, tree: Option<&str>) -> bool {
+        let Some(verdict) = self.verdict.as_ref().filter(|v| v.pass) else { return false };
+        match self.kind {
+            CheckKind::Manual => true,
+            CheckKind::Command { .. } => tree.is_none() || verdict.tree.as_deref() == tree,
+        }
+    }
+
+    /// Same definition, whatever the results are.
+    pub fn same_definition(&self, other: &Self) -> bool {
+        self.desc == other.desc && self.kind == other.kind
+    }
+}
+
+/// A dep as seen from the task that waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dep {
+    pub id: TaskId,
+    pub label: String,
+    pub phase: Phase,
+    /// A removed dep counts as closed.
+    pub removed: bool,
+}
+
+impl Dep {
+    pub fn is_open(&self) -> bool {
+        !self.removed && !self.phase.is_closed()
+    }
+}
+
+/// A task that waits for the one at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependent {
+    pub id: TaskId,
+    pub open_deps: u32,
+    pub phase: Phase,
+}
+
+/// One line of a task's visible history: exactly one per write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub who: Actor,
+    pub at: Timestamp,
+    pub did: String,
+    pub text: Option<String>,
+}
+
+/// A task as the single read shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRecord {
+    pub task: Task,
+    pub body: String,
+    /// Removed ones included; views leave them out.
+    pub deps: Vec<Dep>,
+    /// The newest entries, oldest first; `task.entries` counts all of them.
+    pub entries: Vec<Entry>,
+    pub newest: Option<Attempt>,
+}
+
+/// A task as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    pub task: Task,
+    pub deps: Vec<TaskId>,
+    pub newest: Option<Attempt>,
+}

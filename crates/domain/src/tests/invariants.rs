@@ -1,0 +1,78 @@
+//! Whatever is asked in whatever order, these stay true.
+
+use proptest::prelude::*;
+
+use super::model::Model;
+use crate::attempt::AttemptState;
+use crate::policy::Policy;
+
+const VERBS: &[&str] = &[
+    "claim T",
+    "release T",
+    "begin T",
+    "begin T takeover",
+    "begin T lease",
+    "note T text=x",
+    "move T backlog",
+    "move T in_progress",
+    "move T in_review",
+    "move T done",
+    "move T canceled",
+    "depend T U",
+    "undepend T U",
+    "remove T",
+    "beat s1",
+    "finish s2",
+    "cancel s3",
+    "expire s4",
+    "clock",
+];
+
+fn steps() -> impl Strategy<Value = Vec<(usize, usize, usize, usize)>> {
+    prop::collection::vec((0..3usize, 0..VERBS.len(), 0..4usize, 0..4usize), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn hold_after_every_command(steps in steps()) {
+        let mut model = Model::new(Policy::default());
+        for name in ["A", "B", "C", "D"] {
+            let create = model.command(&format!("create {name}"));
+            model.act("ana", &create).expect("a new name");
+        }
+        for (who, verb, task, other) in steps {
+            let name = |n: usize| ["A", "B", "C", "D"][n];
+            let line = VERBS[verb].replace('T', name(task)).replace('U', name(other));
+            if line == "clock" {
+                model.now = model.now.plus_s(100);
+                continue;
+            }
+            let command = model.command(&line);
+            let before = (model.events.len(), model.entries.len());
+            let change = model.act(["ana", "w1", "w2"][who], &command);
+            let wrote = change.is_ok_and(|change| !change.writes.is_empty());
+            prop_assert_eq!(wrote, model.events.len() > before.0, "{}", line);
+            check(&model)?;
+        }
+    }
+}
+
+fn check(model: &Model) -> Result<(), TestCaseError> {
+    for (id, task) in &model.tasks {
+        let open = model.deps.iter().filter(|(of, dep)| {
+            of == id && !model.removed.contains(dep) && !model.tasks[dep].phase.is_closed()
+        });
+        prop_assert_eq!(task.open_deps as usize, open.count(), "open deps of {}", id);
+        let live = model.attempts.values().filter(|attempt| {
+            attempt.task == *id && matches!(attempt.state, AttemptState::Live { .. })
+        });
+        prop_assert!(live.clone().count() <= 1, "two live attempts on {}", id);
+        for attempt in live {
+            prop_assert_eq!(attempt.fence, task.fence, "a live attempt has the highest fence");
+        }
+        let entries = model.entries.range((*id, 0)..=(*id, u32::MAX)).count();
+        prop_assert_eq!(task.entries as usize, entries, "entries of {}", id);
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! The rules as tables. `model` is a world in memory that carries out changes.
+
+mod invariants;
+mod model;
+mod refusals;
+mod rules;
+mod states;
+
+use std::path::PathBuf;
+
+/// Compares a generated document with the committed one; `CALLBOARD_BLESS=1` rewrites it.
+fn check_document(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    if std::env::var_os("CALLBOARD_BLESS").is_some() {
+        std::fs::write(&path, text).expect("docs can be written");
+        return;
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == text, "docs/{name} is out of date; run the tests with CALLBOARD_BLESS=1");
+}

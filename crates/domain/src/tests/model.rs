@@ -1,0 +1,299 @@
+//! A world in memory: applies changes as a store would, and reads commands from lines of text.
+
+use std::collections::BTreeMap;
+
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptKind};
+use crate::command::{AttemptBegin, Basis, Checked, Command, NewCheck, TaskCreate, TaskEdit};
+use crate::decide;
+use crate::ids::{AttemptId, Id, Prefix, TaskId};
+use crate::policy::Policy;
+use crate::refusal::Refusal;
+use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
+use crate::time::Timestamp;
+use crate::world::{Change, LastEntry, Subject, World, Write};
+
+#[derive(Clone)]
+pub struct Model {
+    pub policy: Policy,
+    pub now: Timestamp,
+    pub tasks: BTreeMap<TaskId, Task>,
+    pub removed: Vec<TaskId>,
+    pub deps: Vec<(TaskId, TaskId)>,
+    pub attempts: BTreeMap<AttemptId, Attempt>,
+    pub entries: BTreeMap<(TaskId, u32), (Entry, Option<AttemptId>)>,
+    pub events: Vec<&'static str>,
+    next: u128,
+}
+
+pub fn task_named(name: &str) -> TaskId {
+    let number = name.bytes().fold(0u128, |sum, byte| sum * 256 + u128::from(byte));
+    TaskId { id: Id(number), prefix: Prefix::fallback() }
+}
+
+fn attempt_named(name: &str) -> AttemptId {
+    AttemptId(Id(1 << 100 | task_named(name).id.0))
+}
+
+pub fn actor(name: &str) -> Actor {
+    let kind = if name == "ana" { "human" } else { "agent" };
+    format!("{kind}:{name}").parse().expect("test names are actors")
+}
+
+impl Model {
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            now: Timestamp(1_000_000_000),
+            tasks: BTreeMap::new(),
+            removed: Vec::new(),
+            deps: Vec::new(),
+            attempts: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            events: Vec::new(),
+            next: 0,
+        }
+    }
+
+    pub fn act(&mut self, who: &str, command: &Command) -> Result<Change, Refusal> {
+        let who = actor(who);
+        let policy = self.policy.clone();
+        let world = self.world(&policy, &who, command);
+        let change = decide(&world, command, self.now)?;
+        for write in &change.writes {
+            self.apply(write);
+        }
+        self.events.extend(change.events.iter().map(|event| event.name.as_str()));
+        Ok(change)
+    }
+
+    fn world<'a>(&self, policy: &'a Policy, actor: &'a Actor, command: &Command) -> World<'a> {
+        let needs = command.needs(actor);
+        let attempt = match (&needs.attempt, &needs.attempt_by_key) {
+            (Some(id), _) => self.attempts.get(id).cloned(),
+            (None, Some((task, actor, key))) => self
+                .attempts
+                .values()
+                .find(|a| a.task == *task && a.actor == *actor && a.key.as_ref() == Some(key))
+                .cloned(),
+            (None, None) => None,
+        };
+        let of_attempt = needs.attempt.and(attempt.as_ref()).map(|attempt| attempt.task);
+        let subject = needs.task.or(of_attempt).and_then(|id| self.subject(id));
+        World {
+            policy,
+            actor,
+            subject,
+            attempt,
+            named: needs.named.iter().filter_map(|id| self.dep(*id)).collect(),
+            ancestry: self.deps.clone(),
+        }
+    }
+
+    fn subject(&self, id: TaskId) -> Option<Subject> {
+        let task = self.tasks.get(&id).filter(|_| !self.removed.contains(&id))?.clone();
+        let dependent = |id: &TaskId| {
+            let task = &self.tasks[id];
+            Dependent { id: *id, open_deps: task.open_deps, phase: task.phase }
+        };
+        let last = self.entries.range(..=(id, u32::MAX)).next_back();
+        let last = last.filter(|((task, _), _)| *task == id).map(|(_, (entry, attempt))| {
+            LastEntry { did: entry.did.clone(), has_text: entry.text.is_some(), attempt: *attempt }
+        });
+        let on = |pair: &&(TaskId, TaskId)| pair.1 == id;
+        Some(Subject {
+            deps: self.deps.iter().filter(|d| d.0 == id).filter_map(|d| self.dep(d.1)).collect(),
+            dependents: self.deps.iter().filter(on).map(|d| dependent(&d.0)).collect(),
+            live: task.newest_attempt.map(|id| self.attempts[&id].clone()).filter(is_written_live),
+            last_entry: last,
+            task,
+        })
+    }
+
+    fn dep(&self, id: TaskId) -> Option<Dep> {
+        let task = self.tasks.get(&id)?;
+        let removed = self.removed.contains(&id);
+        Some(Dep { id, label: task.label.clone(), phase: task.phase, removed })
+    }
+
+    fn apply(&mut self, write: &Write) {
+        match write {
+            Write::TaskInsert { task, deps, .. } => {
+                self.deps.extend(deps.iter().map(|dep| (task.id, *dep)));
+                self.tasks.insert(task.id, task.clone());
+            }
+            Write::TaskUpdate { task } => {
+                self.tasks.insert(task.id, task.clone());
+            }
+            Write::TaskTombstone { task } => self.removed.push(*task),
+            Write::BodyReplace { .. } => {}
+            Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
+            Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
+            Write::DependentsAdjust { dep, delta } => {
+                for (task, _) in self.deps.clone().iter().filter(|d| d.1 == *dep) {
+                    let task = self.tasks.get_mut(task).expect("deps name tasks that exist");
+                    task.open_deps =
+                        task.open_deps.checked_add_signed(*delta).expect("not below 0");
+                }
+            }
+            Write::AttemptInsert { attempt } | Write::AttemptUpdate { attempt } => {
+                self.attempts.insert(attempt.id, attempt.clone());
+            }
+            Write::EntryPut { task, number, entry, attempt } => {
+                self.entries.insert((*task, *number), (entry.clone(), *attempt));
+            }
+        }
+    }
+
+    /// `begin A key=k1 takeover`: a verb, a name, options.
+    pub fn command(&mut self, line: &str) -> Command {
+        let mut words = line.split_whitespace();
+        let (verb, name) = (words.next().expect("a verb"), words.next().unwrap_or(""));
+        let rest: Vec<&str> = words.collect();
+        let option = |key: &str| {
+            rest.iter().find_map(|word| word.strip_prefix(&format!("{key}="))).map(str::to_owned)
+        };
+        let has = |word: &str| rest.contains(&word);
+        let (task, attempt) = (task_named(name), attempt_named(name));
+        let list = |key: &str| -> Vec<TaskId> {
+            let names = option(key).unwrap_or_default();
+            names.split(',').filter(|n| !n.is_empty()).map(task_named).collect()
+        };
+        match verb {
+            "create" => Command::TaskCreate(TaskCreate {
+                task,
+                project: 1,
+                title: option("title").unwrap_or_else(|| name.into()),
+                body: String::new(),
+                priority: 500,
+                parent: None,
+                deps: list("deps"),
+                checks: option("checks").unwrap_or_default().split(',').filter_map(check).collect(),
+            }),
+            "edit" => Command::TaskEdit(TaskEdit {
+                task,
+                title: option("title"),
+                body: None,
+                priority: None,
+                checks: None,
+            }),
+            "remove" => Command::TaskRemove { task },
+            "claim" => Command::TaskClaim { task },
+            "release" => Command::TaskRelease { task },
+            "note" => Command::TaskNote { task, text: option("text").unwrap_or_default() },
+            "move" => {
+                let to = rest.first().copied().unwrap_or("").to_owned();
+                let checked = self.checked(task, &option("ran"), option("tree"));
+                Command::TaskTransition { task, to, checked }
+            }
+            "ran" => {
+                let checked = self.checked(task, &option("ran"), option("tree"));
+                Command::CheckRun { task, checked: checked.expect("ran=… is given") }
+            }
+            "attest" => Command::CheckAttest {
+                task,
+                index: rest[0].parse().expect("an index"),
+                pass: !has("fail"),
+                tree: None,
+            },
+            "depend" => Command::DependencyAdd { task, dep: task_named(rest[0]) },
+            "undepend" => Command::DependencyRemove { task, dep: task_named(rest[0]) },
+            "begin" => {
+                self.next += 1;
+                let id = option("as").unwrap_or_else(|| format!("s{}", self.next));
+                Command::AttemptBegin(AttemptBegin {
+                    attempt: attempt_named(&id),
+                    task,
+                    kind: if has("lease") { AttemptKind::Execution } else { AttemptKind::Graph },
+                    key: Some(option("key").unwrap_or_else(|| id.clone())),
+                    expected_actor: option("expected"),
+                    client: option("client"),
+                    bound_client: option("bound"),
+                    model: None,
+                    worktree: None,
+                    branch: None,
+                    head: None,
+                    lease_s: has("lease").then_some(60),
+                    takeover: has("takeover"),
+                })
+            }
+            "beat" => Command::AttemptHeartbeat { attempt, progress: option("progress") },
+            "finish" => Command::AttemptFinish {
+                attempt,
+                summary: option("summary").unwrap_or_else(|| "did it".into()),
+                head: None,
+                tree: option("tree"),
+            },
+            "cancel" => Command::AttemptCancel {
+                attempt,
+                reason: option("reason").unwrap_or_else(|| "gave up".into()),
+            },
+            "expire" => Command::AttemptExpire { attempt },
+            other => panic!("no verb {other}"),
+        }
+    }
+
+    /// `0:pass,1:fail`, run on the task as it is now.
+    fn checked(&self, id: TaskId, ran: &Option<String>, tree: Option<String>) -> Option<Checked> {
+        let task = self.tasks.get(&id)?;
+        let verdict = |pass| Verdict {
+            pass,
+            at: self.now,
+            tree: tree.clone(),
+            source: VerdictSource::Run { exit_code: Some(i32::from(!pass)), log: "log".into() },
+        };
+        let run = |word: &str| {
+            let (index, result) = word.split_once(':').expect("index:result");
+            (index.parse().expect("an index"), verdict(result == "pass"))
+        };
+        let runs = ran.as_ref()?.split(',').filter(|w| !w.is_empty()).map(run).collect();
+        let basis = Basis {
+            label: task.label.clone(),
+            deps: self.deps.iter().filter(|d| d.0 == id).map(|d| d.1).collect(),
+            checks: task.checks.clone(),
+        };
+        Some(Checked { basis, tree, runs })
+    }
+
+    /// `in_progress w1`: label, assignee, and what is not usual.
+    pub fn summary(&self, name: &str) -> String {
+        let task = &self.tasks[&task_named(name)];
+        let holder =
+            task.assignee.as_ref().map_or("-", |a| a.as_str().split_once(':').expect("kind").1);
+        let mut text = format!("{} {holder}", task.label);
+        if task.open_deps > 0 {
+            text += &format!(" open={}", task.open_deps);
+        }
+        let results: Vec<_> = task.checks.iter().map(Check::result).collect();
+        if !results.is_empty() {
+            text += &format!(" checks={}", results.join(","));
+        }
+        text
+    }
+
+    pub fn entries_of(&self, name: &str) -> Vec<String> {
+        let id = task_named(name);
+        self.entries
+            .range((id, 0)..=(id, u32::MAX))
+            .map(|(_, (entry, _))| {
+                let did = entry.did.split(" ses_").next().expect("split gives one").to_owned();
+                entry.text.as_ref().map_or(did.clone(), |text| format!("{did}({text})"))
+            })
+            .collect()
+    }
+}
+
+fn is_written_live(attempt: &Attempt) -> bool {
+    matches!(attempt.state, crate::attempt::AttemptState::Live { .. })
+}
+
+/// `cmd` or `manual`.
+fn check(word: &str) -> Option<NewCheck> {
+    match word {
+        "" => None,
+        "manual" => {
+            Some(NewCheck { desc: "looked at".into(), manual: true, ..NewCheck::default() })
+        }
+        cmd => Some(NewCheck { desc: cmd.into(), cmd: Some(cmd.into()), ..NewCheck::default() }),
+    }
+}

@@ -1,0 +1,83 @@
+//! Prints docs/states.md: what every command does to a task in every situation.
+
+use super::check_document;
+use super::model::Model;
+use crate::policy::Policy;
+
+/// A name for a situation, and how a task `A` gets there. `me` asks, `bob` is somebody else.
+const SITUATIONS: &[(&str, &[&str])] = &[
+    ("initial, free", &[]),
+    ("initial, open dep", &["ana depend A D"]),
+    ("initial, claimed by me", &["me claim A"]),
+    ("initial, claimed by another", &["bob claim A"]),
+    ("initial, leased by another", &["bob begin A as=s lease", "bob move A backlog"]),
+    ("working, my session", &["me begin A as=s"]),
+    ("working, another's session", &["bob begin A as=s"]),
+    ("working, another's stalled session", &["bob begin A as=s", "clock"]),
+    ("working, free", &["me move A in_progress"]),
+    ("review, my finished session", &["me begin A as=s", "me finish s"]),
+    ("done", &["me move A done"]),
+    ("canceled", &["me move A canceled"]),
+];
+
+const COMMANDS: &[(&str, &str)] = &[
+    ("claim", "claim A"),
+    ("release", "release A"),
+    ("begin", "begin A as=n"),
+    ("begin, takeover", "begin A as=n takeover"),
+    ("heartbeat", "beat s"),
+    ("finish", "finish s"),
+    ("cancel", "cancel s"),
+    ("to initial", "move A backlog"),
+    ("to working", "move A in_progress"),
+    ("to review", "move A in_review"),
+    ("to done", "move A done"),
+    ("to canceled", "move A canceled"),
+];
+
+#[test]
+fn the_state_table_is_documented() {
+    let mut text = String::from(
+        "# States\n\nPrinted by a test from the rules in `domain/src/decide/`. A cell is the task's status and \
+         holder after\n`me` gave the command, `=` when nothing changes, or the refusal's code. The task has no \
+         checks; a\nclosed(done) label is further gated by them (docs/refusals.md, `CHECKS_NOT_PASSED`).\n\n\
+         | phase | graph's default word | who moves a task out of it |\n|---|---|---|\n\
+         | initial | `backlog` | `begin` or a transition, once every dep is closed |\n\
+         | working | `in_progress` | `finish` or a transition |\n\
+         | review | `in_review` | a transition |\n\
+         | closed_done | `done` | a transition that reopens it |\n\
+         | closed_canceled | `canceled` | a transition that reopens it |\n\n| situation |",
+    );
+    for (name, _) in COMMANDS {
+        text += &format!(" {name} |");
+    }
+    text += "\n|---|";
+    text += &"---|".repeat(COMMANDS.len());
+    for (situation, steps) in SITUATIONS {
+        text += &format!("\n| {situation} |");
+        for (_, command) in COMMANDS {
+            text += &format!(" {} |", outcome(steps, command));
+        }
+    }
+    text.push('\n');
+    check_document("states.md", &text);
+}
+
+fn outcome(steps: &[&str], command: &str) -> String {
+    let mut model = Model::new(Policy::default());
+    for step in ["ana create A", "ana create D"].iter().chain(steps) {
+        match step.split_once(' ') {
+            None => model.now = model.now.plus_s(181),
+            Some((who, rest)) => {
+                let command = model.command(rest);
+                model.act(who, &command).expect("a situation can be reached");
+            }
+        }
+    }
+    let command = model.command(command);
+    match model.act("me", &command) {
+        Err(refusal) => format!("`{}`", refusal.code()),
+        Ok(change) if change.writes.is_empty() => "=".into(),
+        Ok(_) => model.summary("A"),
+    }
+}

@@ -1,0 +1,81 @@
+//! The one write path: every change goes through here to the store and comes back committed.
+
+use callboard_domain::attempt::Attempt;
+use callboard_domain::command::Command;
+use callboard_domain::task::TaskRecord;
+use callboard_store::{Applied, ApplyError, Op, Outcome, StoreError};
+
+use crate::context::{OpContext, Principal, Scope};
+use crate::{At, Engine, EngineError};
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(words) => Self::Unavailable(words),
+            StoreError::Corrupt(words) | StoreError::Internal(words) => Self::Internal(words),
+        }
+    }
+}
+
+impl From<ApplyError> for EngineError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Refused(refusal) => Self::Refused(refusal),
+            ApplyError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) async fn act(
+        &self,
+        op: &OpContext,
+        command: Command,
+    ) -> Result<Applied, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await?;
+        match applied.but {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(applied),
+        }
+    }
+
+    fn op_of(&self, principal: &Principal, op: &OpContext, command: Command) -> Op {
+        Op {
+            org: principal.org.clone(),
+            actor: principal.actor.clone(),
+            tool: op.tool,
+            retry_key: op.retry_key.clone(),
+            policy: self.parts.policy.clone(),
+            command,
+        }
+    }
+
+    pub(crate) async fn act_on_task(
+        &self,
+        op: &OpContext,
+        command: Command,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let applied = self.act(op, command).await?;
+        match applied.outcome {
+            Outcome::Task(record) => Ok(At { it: *record, now: applied.at }),
+            Outcome::Attempt(_) | Outcome::Removed(_) => {
+                Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
+            }
+        }
+    }
+
+    pub(crate) async fn act_on_attempt(
+        &self,
+        op: &OpContext,
+        command: Command,
+    ) -> Result<At<Attempt>, EngineError> {
+        let applied = self.act(op, command).await?;
+        match applied.outcome {
+            Outcome::Attempt(attempt) => Ok(At { it: *attempt, now: applied.at }),
+            Outcome::Task(_) | Outcome::Removed(_) => {
+                Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Running checks around a change: look, run outside any transaction, then let `decide` judge the
+//! results together with whatever happened meanwhile.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::command::{Basis, Checked, Command};
+use callboard_domain::decide::{TransitionGate, checks_to_run, judge_run_request, transition_gate};
+use callboard_domain::ids::TaskId;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::{CheckKind, TaskRecord, Verdict, VerdictSource};
+
+use crate::context::{OpContext, Scope};
+use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState};
+use crate::{At, Engine, EngineError};
+
+/// A long check says that it still runs this often.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// Where a task's checks run in this process.
+struct Site {
+    runner: Arc<dyn CheckRunner>,
+    repo: PathBuf,
+    root: PathBuf,
+}
+
+impl Engine {
+    /// Moves a task. Closing runs the command checks that do not pass for the files as they are.
+    pub async fn task_transition(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        to: String,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let record = self.task_get(op, task).await?.it;
+        let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, &to)?;
+        let has_commands = record.task.checks.iter().any(|check| check.is_command());
+        match gate {
+            TransitionGate::Checks(_) if has_commands => {}
+            TransitionGate::Checks(_) | TransitionGate::Free(_) => {
+                return self
+                    .act_on_task(op, Command::TaskTransition { task, to, checked: None })
+                    .await;
+            }
+        }
+        let site = self.site(&record).await?;
+        let _turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
+        // Another run may have ended while this one waited for its turn.
+        let record = self.task_get(op, task).await?.it;
+        let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
+        let wanted = checks_to_run(&record.task, files.tree.as_deref());
+        let checked = self.run(op, &site, &record, files, &wanted).await?;
+        self.act_on_task(op, Command::TaskTransition { task, to, checked: Some(checked) }).await
+    }
+
+    /// Runs command checks and records the results; moves nothing.
+    pub async fn check_run(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        only: Vec<usize>,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let record = self.task_get(op, task).await?.it;
+        let wanted = judge_run_request(&record.task, &only)?;
+        if wanted.is_empty() {
+            let checked = Checked { basis: basis(&record), tree: None, runs: Vec::new() };
+            return self.act_on_task(op, Command::CheckRun { task, checked }).await;
+        }
+        let site = self.site(&record).await?;
+        let _turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
+        let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
+        let checked = self.run(op, &site, &record, files, &wanted).await?;
+        self.act_on_task(op, Command::CheckRun { task, checked }).await
+    }
+
+    pub async fn check_attest(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        index: usize,
+        pass: bool,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        // An attestation is worth having also where the files cannot be seen.
+        let tree = self.tree_of(op, task, self.worktree(&record)).await.unwrap_or_default();
+        self.act_on_task(op, Command::CheckAttest { task, index, pass, tree }).await
+    }
+
+    /// The state of a task's files; `None` outside git or where they are not on this machine.
+    pub(crate) async fn tree_of(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        worktree: Option<&str>,
+    ) -> Result<Option<String>, EngineError> {
+        let (Some(runner), Some(repo)) = (&self.parts.checks, self.repo_of(op, task).await?) else {
+            return Ok(None);
+        };
+        let root = runner.root(&repo, worktree).await;
+        Ok(runner.files(&root).await.map_err(infrastructure)?.tree)
+    }
+
+    /// Where the current session of a task works, also while its result waits for review.
+    fn worktree<'r>(&self, record: &'r TaskRecord) -> Option<&'r str> {
+        let (policy, now) = (&self.parts.policy, self.parts.store.now());
+        let attempt = record.newest.as_ref()?;
+        attempt.execution_state(record.task.phase, policy, now)?;
+        attempt.worktree.as_deref()
+    }
+
+    async fn site(&self, record: &TaskRecord) -> Result<Site, EngineError> {
+        let missing = |message: String| Refusal::CheckInfrastructure { message };
+        let runner = self
+            .parts
+            .checks
+            .clone()
+            .ok_or_else(|| missing("this server runs no commands".into()))?;
+        let repo = self
+            .parts
+            .store
+            .repo_path(record.task.project, &self.parts.machine)
+            .await?
+            .ok_or_else(|| {
+                missing(format!("no repository is registered for task {}", record.task.id))
+            })?;
+        let root = runner.root(&repo, self.worktree(record)).await;
+        Ok(Site { runner, repo, root })
+    }
+
+    async fn run(
+        &self,
+        op: &OpContext,
+        site: &Site,
+        record: &TaskRecord,
+        files: FilesState,
+        wanted: &[usize],
+    ) -> Result<Checked, EngineError> {
+        let mut runs = Vec::with_capacity(wanted.len());
+        for (done, index) in wanted.iter().enumerate() {
+            let check = &record.task.checks[*index];
+            let CheckKind::Command { cmd, cwd, timeout_s } = &check.kind else { continue };
+            let timeout_s = timeout_s.unwrap_or(self.parts.policy.check_timeout_default_s);
+            let run = CheckRun {
+                task: record.task.id,
+                index: *index,
+                cmd: cmd.clone(),
+                cwd: cwd.clone(),
+                timeout: Duration::from_secs(timeout_s.into()),
+                repo: site.repo.clone(),
+                root: site.root.clone(),
+                files: files.clone(),
+                shell: self.parts.check_shell.clone(),
+                log_tail_bytes: self.parts.check_log_tail_bytes,
+            };
+            let what = format!("check {index} ({})", check.desc);
+            let ran = self.run_one(op, site, run, done, wanted.len(), &what).await?;
+            let verdict = Verdict {
+                pass: ran.passed(),
+                at: self.parts.store.now(),
+                tree: files.tree.clone(),
+                source: VerdictSource::Run { exit_code: ran.exit_code, log: ran.log },
+            };
+            runs.push((*index, verdict));
+        }
+        Ok(Checked { basis: basis(record), tree: files.tree, runs })
+    }
+
+    async fn run_one(
+        &self,
+        op: &OpContext,
+        site: &Site,
+        run: CheckRun,
+        done: usize,
+        total: usize,
+        what: &str,
+    ) -> Result<crate::ports::CheckRan, EngineError> {
+        let index = run.index;
+        let total = Some(total as f64);
+        op.progress.report(done as f64, total, format!("running {what}"));
+        let mut tick =
+            tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+        let running = site.runner.run(run, op.cancel.clone());
+        tokio::pin!(running);
+        let mut ticks = 0u32;
+        let ran = loop {
+            tokio::select! {
+                ran = &mut running => break ran,
+                _ = tick.tick() => {
+                    ticks += 1;
+                    // Progress must rise; a check that runs on creeps towards the next whole one.
+                    let part = 1.0 - 1.0 / f64::from(ticks + 1);
+                    let seconds = u64::from(ticks) * PROGRESS_EVERY.as_secs();
+                    let words = format!("running {what}, {seconds} s");
+                    op.progress.report(done as f64 + part, total, words);
+                }
+            }
+        };
+        ran.map_err(|fault| match fault {
+            CheckFault::LeavesRepo => {
+                Refusal::invalid(format!("check {index}: cwd leaves the repo")).into()
+            }
+            fault @ (CheckFault::Infrastructure(_) | CheckFault::Canceled) => infrastructure(fault),
+        })
+    }
+}
+
+fn infrastructure(fault: CheckFault) -> EngineError {
+    match fault {
+        CheckFault::Canceled => EngineError::Canceled,
+        CheckFault::Infrastructure(message) => Refusal::CheckInfrastructure { message }.into(),
+        CheckFault::LeavesRepo => Refusal::invalid("cwd leaves the repo").into(),
+    }
+}
+
+fn basis(record: &TaskRecord) -> Basis {
+    Basis {
+        label: record.task.label.clone(),
+        deps: record.deps.iter().map(|dep| dep.id).collect(),
+        checks: record.task.checks.clone(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Who asks, and what comes along with one call: cancellation, progress, a retry key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::refusal::Refusal;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    TasksRead,
+    TasksWrite,
+    KnowledgeRead,
+    KnowledgeWrite,
+}
+
+impl Scope {
+    pub const ALL: [Scope; 4] =
+        [Scope::TasksRead, Scope::TasksWrite, Scope::KnowledgeRead, Scope::KnowledgeWrite];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::TasksRead => "tasks:read",
+            Scope::TasksWrite => "tasks:write",
+            Scope::KnowledgeRead => "knowledge:read",
+            Scope::KnowledgeWrite => "knowledge:write",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+/// The identity of a connection. Fixed when it opens; never an argument of a call.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    pub org: Arc<str>,
+    pub actor: Actor,
+    pub scopes: Vec<Scope>,
+    /// The client this connection is bound to (`--client`).
+    pub bound_client: Option<String>,
+}
+
+impl Principal {
+    pub fn local(actor: Actor) -> Self {
+        Self { org: "default".into(), actor, scopes: Scope::ALL.to_vec(), bound_client: None }
+    }
+
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    pub fn judge(&self, verb: &str, scope: Scope) -> Result<(), Refusal> {
+        if self.may(scope) {
+            Ok(())
+        } else {
+            Err(Refusal::AuthorizationDenied { verb: verb.into(), scope: scope.as_str() })
+        }
+    }
+}
+
+/// One call's company.
+#[derive(Clone, Debug)]
+pub struct OpContext {
+    pub principal: Principal,
+    /// The name the client gave for itself, if it did.
+    pub client_name: Option<String>,
+    /// The tool's name; retry keys are kept per org, actor and tool.
+    pub tool: &'static str,
+    pub retry_key: Option<String>,
+    pub cancel: CancellationToken,
+    pub progress: Progress,
+}
+
+impl OpContext {
+    pub fn new(principal: Principal, tool: &'static str) -> Self {
+        Self {
+            principal,
+            client_name: None,
+            tool,
+            retry_key: None,
+            cancel: CancellationToken::new(),
+            progress: Progress::default(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgressReport {
+    pub done: f64,
+    pub total: Option<f64>,
+    pub message: String,
+}
+
+/// Where a long call says how far it is; silent unless the caller asked.
+#[derive(Clone, Default)]
+pub struct Progress(Option<Arc<dyn Fn(ProgressReport) + Send + Sync>>);
+
+impl Progress {
+    pub fn new(sink: impl Fn(ProgressReport) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(sink)))
+    }
+
+    pub fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub fn report(&self, done: f64, total: Option<f64>, message: impl Into<String>) {
+        if let Some(sink) = &self.0 {
+            sink(ProgressReport { done, total, message: message.into() });
+        }
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Progress(wanted: {})", self.is_wanted())
+    }
+}

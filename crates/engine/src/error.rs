@@ -1,0 +1,23 @@
+//! What can go wrong in the engine. A refusal is an answer; the rest is broken.
+
+use callboard_domain::refusal::Refusal;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("{}", .0.message())]
+    Refused(Refusal),
+    /// The store cannot be reached or cannot write now; the same call may succeed later.
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("{0}")]
+    Internal(String),
+    /// The caller went away.
+    #[error("canceled")]
+    Canceled,
+}
+
+impl From<Refusal> for EngineError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

@@ -1,0 +1,78 @@
+//! Use cases: one write path, read models that page, waits, sweeps.
+//!
+//! A verb here is a verb of the domain (`task_claim`) with the outside work around it. No SQL, no
+//! protocol, no process: stores, ids and check runners come in through traits.
+
+mod act;
+mod attempt;
+mod check;
+pub mod context;
+pub mod error;
+pub mod ids;
+pub mod ports;
+mod query;
+mod sweep;
+mod task;
+mod wait;
+
+use std::sync::Arc;
+
+use callboard_domain::policy::Policy;
+use callboard_domain::time::Timestamp;
+use callboard_store::{Home, Store};
+
+pub use attempt::AttemptDraft;
+pub use callboard_store as store;
+pub use error::EngineError;
+pub use query::{AttemptFilter, TaskFilter};
+pub use task::TaskDraft;
+pub use wait::{WaitOutcome, Watch};
+
+use ports::{CheckRunner, IdSource};
+
+/// What a process is made of. The binary fills it, tests fill it with their own doors.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub ids: Arc<dyn IdSource>,
+    pub policy: Arc<Policy>,
+    /// Where this process works: its org and project.
+    pub home: Home,
+    /// The name repository rows on this machine carry.
+    pub machine: String,
+    /// `None` on a server that runs no commands.
+    pub checks: Option<Arc<dyn CheckRunner>>,
+    pub check_shell: String,
+    pub check_log_tail_bytes: usize,
+}
+
+pub struct Engine {
+    parts: Parts,
+    waits: Arc<wait::Waits>,
+}
+
+/// A value with the time it was true at; health and staleness are judged against that.
+#[derive(Clone, Debug)]
+pub struct At<T> {
+    pub it: T,
+    pub now: Timestamp,
+}
+
+impl Engine {
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let waits = Arc::new(wait::Waits::default());
+        parts.store.publish_to(waits.clone());
+        Arc::new(Self { parts, waits })
+    }
+
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.parts.policy
+    }
+
+    pub fn home(&self) -> &Home {
+        &self.parts.home
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.parts.store
+    }
+}

@@ -1,0 +1,102 @@
+//! What the engine needs from outside, as traits that the binary fills: ids, and the checks that
+//! a call itself must run. The engine never names the runner.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::ids::{Id, TaskId};
+use tokio_util::sync::CancellationToken;
+
+/// Makes 128-bit ids that rise within a process.
+pub trait IdSource: Send + Sync {
+    fn next_id(&self) -> Id;
+}
+
+/// Runs command checks and looks at the files they speak of.
+#[async_trait]
+pub trait CheckRunner: Send + Sync {
+    /// Where a task's checks run: its repository, or the session's worktree when that is a
+    /// registered git worktree of the same repository on this machine.
+    async fn root(&self, repo: &Path, worktree: Option<&str>) -> PathBuf;
+
+    /// Head and working tree at a root; both `None` outside git.
+    async fn files(&self, root: &Path) -> Result<FilesState, CheckFault>;
+
+    /// Branch and head alone, which cost little; never fails.
+    async fn head(&self, root: &Path) -> Head;
+
+    /// Waits until no other run of this task is under way on this machine.
+    async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault>;
+
+    /// Runs one command to its end, its time limit, or cancellation. Nothing of it is left
+    /// running when this returns or is dropped.
+    async fn run(&self, run: CheckRun, cancel: CancellationToken) -> Result<CheckRan, CheckFault>;
+
+    /// Deletes logs older than this.
+    async fn prune_logs(&self, repo: &Path, older_than: Duration);
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    pub branch: Option<String>,
+    pub head: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilesState {
+    pub head: Option<String>,
+    /// Git's tree id of the files as they are, uncommitted and untracked ones included.
+    pub tree: Option<String>,
+}
+
+/// Held while one task's checks run; dropping it lets the next run begin.
+pub struct Turn(#[allow(dead_code, reason = "held for its Drop")] Box<dyn Send + Sync>);
+
+impl Turn {
+    pub fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct CheckRun {
+    pub task: TaskId,
+    pub index: usize,
+    pub cmd: String,
+    /// Relative to `root`; judged again after links are resolved.
+    pub cwd: String,
+    pub timeout: Duration,
+    /// The task's repository, whose `.callboard/runs/` takes the log.
+    pub repo: PathBuf,
+    pub root: PathBuf,
+    pub files: FilesState,
+    pub shell: String,
+    pub log_tail_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckRan {
+    /// `None` when a signal or the time limit ended it.
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    /// The log's path relative to the repository.
+    pub log: String,
+}
+
+impl CheckRan {
+    pub fn passed(&self) -> bool {
+        !self.timed_out && self.exit_code == Some(0)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckFault {
+    /// The check could not be run at all; says why in words for the caller.
+    #[error("{0}")]
+    Infrastructure(String),
+    #[error("cwd leaves the repo")]
+    LeavesRepo,
+    #[error("canceled")]
+    Canceled,
+}

@@ -1,0 +1,140 @@
+//! Read models: one task, pages of tasks, attempts and events. Reads never write.
+
+use callboard_domain::attempt::{Attempt, ExecutionState, Health};
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::{TaskRecord, TaskRow};
+use callboard_domain::time::Timestamp;
+use callboard_store::{AttemptQuery, EventQuery, TaskQuery};
+
+use crate::context::{OpContext, Scope};
+use crate::{At, Engine, EngineError};
+
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    pub label: Option<String>,
+    /// `Some(None)`: nobody.
+    pub assignee: Option<Option<String>>,
+    pub ready: Option<bool>,
+    pub execution: Option<ExecutionState>,
+    pub after: Option<Id>,
+    pub newest_first: bool,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct AttemptFilter {
+    pub task: Option<TaskId>,
+    pub actor: Option<String>,
+    pub health: Vec<Health>,
+    pub after: Option<(Timestamp, Id)>,
+    pub limit: usize,
+}
+
+impl Engine {
+    pub async fn task_get(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let found = self.parts.store.task(&op.principal.org, task).await?;
+        let it = found.ok_or_else(|| Refusal::TaskNotFound { task: task.to_string() })?;
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    pub async fn task_list(
+        &self,
+        op: &OpContext,
+        filter: TaskFilter,
+    ) -> Result<At<Vec<TaskRow>>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let policy = self.parts.policy.clone();
+        let query = TaskQuery {
+            project: self.parts.home.project.id,
+            label: filter.label,
+            assignee: filter.assignee,
+            ready: filter.ready,
+            execution: filter.execution,
+            policy,
+            after: filter.after,
+            newest_first: filter.newest_first,
+            limit: filter.limit,
+        };
+        let it = self.parts.store.tasks(query).await?;
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    /// What somebody looking for work should take, best first.
+    pub async fn task_next(
+        &self,
+        op: &OpContext,
+        limit: usize,
+    ) -> Result<At<Vec<TaskRow>>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let it = self.parts.store.tasks_free(self.parts.home.project.id, limit).await?;
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    /// Ids that start with what somebody typed.
+    pub async fn task_ids(
+        &self,
+        op: &OpContext,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let clean = typed.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        if !clean || typed.len() > 60 {
+            return Ok(Vec::new());
+        }
+        Ok(self.parts.store.task_ids(&op.principal.org, typed, limit).await?)
+    }
+
+    pub async fn attempt_get(
+        &self,
+        op: &OpContext,
+        attempt: AttemptId,
+    ) -> Result<At<Attempt>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let found = self.parts.store.attempt(&op.principal.org, attempt).await?;
+        let session = || format!("ses_{}", attempt.0);
+        let it = found.ok_or_else(|| Refusal::SessionNotFound { session: session() })?;
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    pub async fn attempt_list(
+        &self,
+        op: &OpContext,
+        filter: AttemptFilter,
+    ) -> Result<At<Vec<Attempt>>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let query = AttemptQuery {
+            org: op.principal.org.clone(),
+            task: filter.task,
+            actor: filter.actor,
+            health: filter.health,
+            policy: self.parts.policy.clone(),
+            after: filter.after,
+            limit: filter.limit,
+        };
+        let it = self.parts.store.attempts(query).await?;
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    pub async fn event_list(
+        &self,
+        op: &OpContext,
+        after: u64,
+        task: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<LoggedEvent>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.events(EventQuery { after, task, limit }).await?)
+    }
+
+    pub async fn last_seq(&self) -> Result<u64, EngineError> {
+        Ok(self.parts.store.last_seq().await?)
+    }
+}

@@ -1,0 +1,69 @@
+//! Background work: functions without input that may run at any time, twice, or never. Nothing
+//! depends on them for correctness; they only write down early what every read already judges.
+
+use std::time::Duration;
+
+use callboard_domain::command::Command;
+use callboard_store::Op;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Engine, EngineError};
+
+const EXPIRE_EVERY: Duration = Duration::from_secs(5);
+/// Every how many ticks the rarer work runs.
+const TIDY_EVERY_TICKS: u32 = 720;
+const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
+const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const BATCH: usize = 100;
+
+impl Engine {
+    /// Sweeps until canceled. A failure is logged and tried again at the next tick.
+    pub async fn sweep_until(&self, stop: CancellationToken) {
+        let start = tokio::time::Instant::now() + EXPIRE_EVERY;
+        let mut tick = tokio::time::interval_at(start, EXPIRE_EVERY);
+        let mut ticks = 0u32;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            if let Err(error) = self.sweep_leases().await {
+                tracing::warn!(%error, "cannot look for leases that are over");
+            }
+            if ticks.is_multiple_of(TIDY_EVERY_TICKS)
+                && let Err(error) = self.sweep_leftovers().await
+            {
+                tracing::warn!(%error, "cannot remove what is too old");
+            }
+            ticks = ticks.wrapping_add(1);
+        }
+    }
+
+    /// Writes down leases that are over. Returns how many.
+    pub async fn sweep_leases(&self) -> Result<usize, EngineError> {
+        let overdue = self.parts.store.attempts_overdue(BATCH).await?;
+        for item in &overdue {
+            let op = Op {
+                org: item.org.clone(),
+                actor: "system:clock".parse().expect("a constant actor is well formed"),
+                tool: "sweep",
+                retry_key: None,
+                policy: self.parts.policy.clone(),
+                command: Command::AttemptExpire { attempt: item.attempt },
+            };
+            self.parts.store.apply(op).await?;
+        }
+        Ok(overdue.len())
+    }
+
+    /// Forgets retry keys after a day and check logs after a month.
+    pub async fn sweep_leftovers(&self) -> Result<(), EngineError> {
+        let store = &self.parts.store;
+        store.prune_retries(store.now().plus_ms(-RETRIES_KEPT_MS)).await?;
+        let repo = store.repo_path(self.parts.home.project.id, &self.parts.machine).await?;
+        if let (Some(checks), Some(repo)) = (&self.parts.checks, repo) {
+            checks.prune_logs(&repo, LOGS_KEPT).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Waits, indexed by what they wait for: an event wakes those who asked about its task and nobody
+//! else.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::{Phase, fold};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::TaskRecord;
+use callboard_store::EventSink;
+use tokio::sync::Notify;
+
+use crate::context::OpContext;
+use crate::{At, Engine, EngineError};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WaitKey {
+    Task(Id),
+    /// Anything at all: follow modes.
+    Any,
+}
+
+#[derive(Default)]
+pub(crate) struct Waits {
+    by_key: Mutex<HashMap<WaitKey, HashMap<u64, Arc<Notify>>>>,
+    next: AtomicU64,
+    count: AtomicUsize,
+}
+
+impl Waits {
+    fn by_key(&self) -> MutexGuard<'_, HashMap<WaitKey, HashMap<u64, Arc<Notify>>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn register(self: &Arc<Self>, key: WaitKey) -> Watch {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let changed = Arc::new(Notify::new());
+        // Counted before it can be found: whoever sees no listener has missed nothing of ours.
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.by_key().entry(key).or_default().insert(number, changed.clone());
+        Watch { waits: self.clone(), key, number, changed }
+    }
+}
+
+impl EventSink for Waits {
+    fn publish(&self, events: &[LoggedEvent]) {
+        let by_key = self.by_key();
+        for event in events {
+            for key in [WaitKey::Task(event.task.id), WaitKey::Any] {
+                for changed in by_key.get(&key).into_iter().flat_map(HashMap::values) {
+                    changed.notify_one();
+                }
+            }
+        }
+    }
+
+    fn is_listening(&self) -> bool {
+        self.count.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// Wakes when something it watches happens. Several events before a look count as one.
+pub struct Watch {
+    waits: Arc<Waits>,
+    key: WaitKey,
+    number: u64,
+    changed: Arc<Notify>,
+}
+
+impl Watch {
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut by_key = self.waits.by_key();
+        if let Some(waiting) = by_key.get_mut(&self.key) {
+            waiting.remove(&self.number);
+            if waiting.is_empty() {
+                by_key.remove(&self.key);
+            }
+        }
+        self.waits.count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum WaitOutcome {
+    Reached(Box<At<TaskRecord>>),
+    TimedOut(Box<At<TaskRecord>>),
+}
+
+impl Engine {
+    /// From when this returns, no change of the task goes unnoticed.
+    pub async fn task_watch(&self, task: TaskId) -> Result<Watch, EngineError> {
+        let watch = self.waits.register(WaitKey::Task(task.id));
+        self.parts.store.listen().await?;
+        Ok(watch)
+    }
+
+    pub async fn event_watch(&self) -> Result<Watch, EngineError> {
+        let watch = self.waits.register(WaitKey::Any);
+        self.parts.store.listen().await?;
+        Ok(watch)
+    }
+
+    /// Returns when the task has one of the states, or with what it is at the deadline.
+    pub async fn task_wait(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        states: &[String],
+        timeout: Duration,
+    ) -> Result<WaitOutcome, EngineError> {
+        let goals = self.goals(states)?;
+        let deadline = tokio::time::Instant::now() + timeout;
+        let watch = self.task_watch(task).await?;
+        loop {
+            let seen = self.task_get(op, task).await?;
+            let there = goals.iter().any(|goal| goal.matches(&seen.it));
+            if there {
+                return Ok(WaitOutcome::Reached(Box::new(seen)));
+            }
+            tokio::select! {
+                () = watch.changed() => {}
+                () = tokio::time::sleep_until(deadline) => {
+                    return Ok(WaitOutcome::TimedOut(Box::new(seen)));
+                }
+                () = op.cancel.cancelled() => return Err(EngineError::Canceled),
+            }
+        }
+    }
+
+    /// A goal is a label, a phase, `closed`, or `ready`.
+    fn goals(&self, states: &[String]) -> Result<Vec<Goal>, EngineError> {
+        let goal = |word: &String| {
+            let policy = &self.parts.policy;
+            let folded = fold(word);
+            match policy.label(word) {
+                Some(label) => Ok(Goal::Label(label.name.clone())),
+                None if folded == "closed" => Ok(Goal::Closed),
+                None if folded == "ready" => Ok(Goal::Ready),
+                None => Phase::parse(&folded).map(Goal::Phase).ok_or_else(|| {
+                    let mut known = policy.names();
+                    known.extend(Phase::ALL.iter().map(|phase| phase.as_str().to_owned()));
+                    known.extend(["closed".into(), "ready".into()]);
+                    Refusal::UnknownState { given: word.clone(), known }.into()
+                }),
+            }
+        };
+        states.iter().map(goal).collect()
+    }
+}
+
+enum Goal {
+    Label(String),
+    Phase(Phase),
+    Closed,
+    Ready,
+}
+
+impl Goal {
+    fn matches(&self, record: &TaskRecord) -> bool {
+        match self {
+            Goal::Label(label) => record.task.label == *label,
+            Goal::Phase(phase) => record.task.phase == *phase,
+            Goal::Closed => record.task.phase.is_closed(),
+            Goal::Ready => record.task.is_ready(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The engine's check port on this machine: where a check runs, what it ran on, how it ended.
+
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::ids::TaskId;
+use callboard_engine::ports::{
+    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, Turn,
+};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{self, Ending, Output, Program};
+use crate::turn::Turns;
+use crate::{check_log, environment, git, tree};
+
+/// Runs checks as processes of this machine, with this server's rights.
+pub struct LocalChecks {
+    checks_enabled: bool,
+    turns: Turns,
+}
+
+impl LocalChecks {
+    pub fn new(checks_enabled: bool) -> Self {
+        Self { checks_enabled, turns: Turns::default() }
+    }
+}
+
+#[async_trait]
+impl CheckRunner for LocalChecks {
+    async fn root(&self, repo: &Path, worktree: Option<&str>) -> PathBuf {
+        let registered = match worktree {
+            Some(worktree) => git::registered_worktree(repo, worktree).await,
+            None => None,
+        };
+        registered.unwrap_or_else(|| repo.to_owned())
+    }
+
+    async fn files(&self, root: &Path) -> Result<FilesState, CheckFault> {
+        tree::files(root).await
+    }
+
+    async fn head(&self, root: &Path) -> Head {
+        git::head(root).await
+    }
+
+    async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault> {
+        let held = self.turns.take(&repo.join(check_log::RUNS), task).await;
+        held.map(Turn::new).map_err(|error| cannot_write_runs(&error))
+    }
+
+    async fn run(&self, run: CheckRun, cancel: CancellationToken) -> Result<CheckRan, CheckFault> {
+        if !self.checks_enabled {
+            return Err(infrastructure("this server runs no commands"));
+        }
+        if cancel.is_cancelled() {
+            return Err(CheckFault::Canceled);
+        }
+        let program = Program {
+            name: run.shell.clone().into(),
+            args: vec!["-c".into(), run.cmd.clone().into()],
+            cwd: working_directory(&run)?,
+            env: environment::inherited(),
+            timeout: run.timeout,
+            output: Output::Merged { bytes_max: run.log_tail_bytes },
+            dies_with_us: true,
+        };
+        let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
+        let (exit_code, timed_out) = match ended.ending {
+            Ending::Exited(code) => (code, false),
+            Ending::TimedOut => (None, true),
+            Ending::Canceled => return Err(CheckFault::Canceled),
+        };
+        let mut ran = CheckRan { exit_code, timed_out, log: String::new() };
+        let (output, dropped) = ended.stdout.finish();
+        let text = check_log::render(&run, &ran, ended.duration, &output, dropped);
+        // Not handed to another thread: a call dropped before this line leaves no log, and one
+        // that got here finishes it.
+        ran.log = check_log::write(&run.repo, run.task, Timestamp::now(), &text)
+            .map_err(|error| cannot_write_runs(&error))?;
+        Ok(ran)
+    }
+
+    async fn prune_logs(&self, repo: &Path, older_than: Duration) {
+        let repo = repo.to_owned();
+        let pruned = tokio::task::spawn_blocking(move || check_log::prune(&repo, older_than));
+        if let Ok(Err(error)) = pruned.await {
+            tracing::warn!(%error, "old check logs stay");
+        }
+    }
+}
+
+/// Root and `cwd` with every link resolved, and still inside root.
+fn working_directory(run: &CheckRun) -> Result<PathBuf, CheckFault> {
+    let root = run.root.canonicalize().map_err(|error| {
+        tracing::warn!(root = %run.root.display(), %error, "a check has no folder to run in");
+        infrastructure("the repo's folder cannot be opened on this machine")
+    })?;
+    let CheckRun { index, cwd, .. } = run;
+    let resolved = root.join(cwd).canonicalize().map_err(|error| match error.kind() {
+        _ if climbs_out(cwd) => CheckFault::LeavesRepo,
+        ErrorKind::NotFound => {
+            infrastructure(format!("check {index}: cwd '{cwd}' does not exist in the repo"))
+        }
+        _ => infrastructure(format!("check {index}: cwd '{cwd}' cannot be opened: {error}")),
+    })?;
+    if !resolved.starts_with(&root) {
+        return Err(CheckFault::LeavesRepo);
+    }
+    if !resolved.is_dir() {
+        return Err(infrastructure(format!("check {index}: cwd '{cwd}' is not a folder")));
+    }
+    Ok(resolved)
+}
+
+/// Judges the text alone, for a path that leads nowhere.
+fn climbs_out(cwd: &str) -> bool {
+    let mut depth = 0_i32;
+    Path::new(cwd).components().any(|component| {
+        match component {
+            Component::RootDir | Component::Prefix(_) => return true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+        }
+        depth < 0
+    })
+}
+
+fn no_shell(run: &CheckRun, error: &std::io::Error) -> CheckFault {
+    let shell = &run.shell;
+    match error.kind() {
+        ErrorKind::NotFound => infrastructure(format!("check shell '{shell}' not found on PATH")),
+        _ => infrastructure(format!("check shell '{shell}' cannot be started: {error}")),
+    }
+}
+
+fn cannot_write_runs(error: &std::io::Error) -> CheckFault {
+    infrastructure(format!("cannot write to {}: {error}", check_log::RUNS))
+}
+
+fn infrastructure(why: impl Into<String>) -> CheckFault {
+    CheckFault::Infrastructure(why.into())
+}

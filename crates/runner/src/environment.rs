@@ -1,0 +1,74 @@
+//! What a spawned program sees of our environment. Everything is passed by name; what looks
+//! like a credential is not passed at all.
+
+use std::ffi::{OsStr, OsString};
+
+pub(crate) type Variables = Vec<(OsString, OsString)>;
+
+const SECRET_WORDS: [&str; 10] = [
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "API_KEY",
+    "APIKEY",
+    "ACCESS_KEY",
+    "PRIVATE_KEY",
+];
+
+/// `CALLBOARD_*` may hold a store's password and would make a nested `callboard` believe that it
+/// is us; `GIT_*` (a hook's GIT_DIR, GIT_INDEX_FILE) would point a check at another repository.
+const OUR_PREFIXES: [&str; 2] = ["CALLBOARD_", "GIT_"];
+
+pub(crate) fn inherited() -> Variables {
+    without_secrets(std::env::vars_os())
+}
+
+pub(crate) fn without_secrets(variables: impl Iterator<Item = (OsString, OsString)>) -> Variables {
+    variables.filter(|(name, _)| may_be_seen(name)).collect()
+}
+
+fn may_be_seen(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_uppercase();
+    let secret = SECRET_WORDS.iter().any(|word| name.contains(word));
+    let ours = OUR_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    !secret && !ours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_and_our_own_variables_are_left_out() {
+        let table = "
+            PATH                     kept
+            HOME                     kept
+            LANG                     kept
+            CARGO_HOME               kept
+            DIGIT_COUNT              kept
+            GITHUB_TOKEN             dropped
+            npm_config__authToken    dropped
+            AWS_SECRET_ACCESS_KEY    dropped
+            AWS_ACCESS_KEY_ID        dropped
+            PGPASSWORD               dropped
+            MYSQL_PASSWD             dropped
+            SSH_PASSPHRASE           dropped
+            GOOGLE_APPLICATION_CREDENTIALS dropped
+            ANTHROPIC_API_KEY        dropped
+            anthropic_api_key        dropped
+            DEPLOY_PRIVATE_KEY       dropped
+            CALLBOARD_STORE          dropped
+            GIT_DIR                  dropped
+            GIT_INDEX_FILE           dropped
+        ";
+        for line in table.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, wanted) = line.trim().split_once(' ').expect("two columns");
+            let given = [(OsString::from(name), OsString::from("value"))];
+            let kept = without_secrets(given.into_iter());
+            assert_eq!(kept.len() == 1, wanted.trim() == "kept", "{name}");
+        }
+    }
+}

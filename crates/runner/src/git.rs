@@ -1,0 +1,143 @@
+//! The `git` program: how it is called, and the small questions. Arguments are vectors, never a
+//! shell string, and no caller's `GIT_*` reaches it. Nothing here writes to a repository.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callboard_engine::ports::Head;
+use tokio_util::sync::CancellationToken;
+
+use crate::environment;
+use crate::process::{self, Ending, Output, Program};
+
+const TIME_MAX: Duration = Duration::from_secs(300);
+const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Settings of a user that would start daemons, run hooks, write beside the index, or turn a
+/// question into an error.
+const SETTINGS: [&str; 6] = [
+    "core.fsmonitor=",
+    "core.hooksPath=/dev/null",
+    "core.splitIndex=false",
+    "core.safecrlf=false",
+    "core.fsync=none",
+    "add.ignoreErrors=false",
+];
+
+pub(crate) struct Git<'a> {
+    directory: &'a Path,
+    extra: environment::Variables,
+}
+
+#[derive(Debug)]
+pub(crate) enum GitFault {
+    /// No git on this machine, or no working tree here.
+    Outside,
+    /// In git's words.
+    Failed(String),
+}
+
+impl<'a> Git<'a> {
+    pub(crate) fn at(directory: &'a Path) -> Self {
+        Self { directory, extra: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.extra.push((name.into(), value.into()));
+        self
+    }
+
+    /// Runs `git <args>` and answers its stdout.
+    pub(crate) async fn ask<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitFault> {
+        let name = args.first().map(|arg| arg.as_ref().to_string_lossy()).unwrap_or_default();
+        let failed = |words: &str| GitFault::Failed(format!("git {name}: {words}"));
+        let ended = match process::run(self.program(args), &CancellationToken::new()).await {
+            Ok(ended) => ended,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(GitFault::Outside),
+            Err(error) => return Err(failed(&error.to_string())),
+        };
+        let (answer, missing) = ended.stdout.finish();
+        let (words, _) = ended.stderr.finish();
+        let words = String::from_utf8_lossy(&words);
+        match ended.ending {
+            Ending::Exited(Some(0)) if missing == 0 => Ok(answer),
+            Ending::Exited(Some(0)) => Err(failed("its answer is too long")),
+            Ending::Exited(_) if is_outside(&words) => Err(GitFault::Outside),
+            Ending::Exited(_) => Err(failed(&complaint(&words))),
+            Ending::TimedOut | Ending::Canceled => Err(failed("it took too long")),
+        }
+    }
+
+    fn program<A: AsRef<OsStr>>(&self, args: &[A]) -> Program {
+        let settings = SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]);
+        let mut env = environment::inherited();
+        // Its words are read below, so they must not be translated.
+        let fixed = [("LC_ALL", "C"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0")];
+        env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+        env.extend(self.extra.iter().cloned());
+        Program {
+            name: "git".into(),
+            args: settings.chain(args.iter().map(|arg| arg.as_ref().to_owned())).collect(),
+            cwd: self.directory.to_owned(),
+            env,
+            timeout: TIME_MAX,
+            output: Output::Apart { bytes_max: ANSWER_BYTES_MAX },
+            dies_with_us: false,
+        }
+    }
+}
+
+fn is_outside(words: &str) -> bool {
+    words.contains("not a git repository") || words.contains("must be run in a work tree")
+}
+
+/// What git blames, without the warnings and hints around it.
+fn complaint(words: &str) -> String {
+    let blames = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    let blamed: Vec<&str> = words.lines().filter(blames).collect();
+    if blamed.is_empty() { words.trim().to_owned() } else { blamed.join("; ") }
+}
+
+pub(crate) async fn head(root: &Path) -> Head {
+    let git = Git::at(root);
+    let (branch, commit) = tokio::join!(
+        git.ask(&["symbolic-ref", "-q", "HEAD"]),
+        git.ask(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]),
+    );
+    let branch = branch.ok().map(one_line);
+    let branch = branch.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned));
+    Head { branch, head: commit.ok().map(one_line) }
+}
+
+fn one_line(answer: Vec<u8>) -> String {
+    String::from_utf8_lossy(&answer).trim_end().to_owned()
+}
+
+/// The real path of `worktree` when git knows it as a working tree of this repository.
+pub(crate) async fn registered_worktree(repo: &Path, worktree: &str) -> Option<PathBuf> {
+    let wanted = repo.join(worktree).canonicalize().ok()?;
+    let known = worktrees(repo).await.ok()?;
+    known.contains(&wanted).then_some(wanted)
+}
+
+/// The real paths of all working trees of a repository that exist; the main one is first.
+pub(crate) async fn worktrees(repo: &Path) -> Result<Vec<PathBuf>, GitFault> {
+    let git = Git::at(repo);
+    // Git before 2.36 has no `-z` here.
+    let (answer, line_end) = match git.ask(&["worktree", "list", "--porcelain", "-z"]).await {
+        Ok(answer) => (answer, 0),
+        Err(_) => (git.ask(&["worktree", "list", "--porcelain"]).await?, b'\n'),
+    };
+    let mut found: Vec<PathBuf> = Vec::new();
+    for line in answer.split(|byte| *byte == line_end) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            found.push(PathBuf::from(OsStr::from_bytes(path)));
+        } else if line == b"bare" {
+            found.pop();
+        }
+    }
+    Ok(found.into_iter().filter_map(|path| path.canonicalize().ok()).collect())
+}

@@ -1,0 +1,17 @@
+//! Work outside the store: processes, git, and the checks that gate closing a task.
+//!
+//! `process.rs` is the only place that spawns; everything else describes a `Program` and reads
+//! how it ended. What a program answers is data (`CheckRan`, `CheckFault`), never a panic.
+//!
+//! Must never live here: SQL, axum, rmcp. The engine knows this crate only through its ports.
+
+mod check_log;
+mod checks;
+mod environment;
+mod git;
+mod process;
+mod tail;
+mod tree;
+mod turn;
+
+pub use checks::LocalChecks;

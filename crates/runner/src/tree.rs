@@ -1,0 +1,223 @@
+//! The git tree id of a working tree as it stands: tracked, uncommitted and untracked files, not
+//! ignored ones, without `.callboard/`.
+//!
+//! The repository is only read. Git works on a copy of the index, for what it knows of unchanged
+//! files, and writes new objects to a folder that is thrown away.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use callboard_engine::ports::{CheckFault, FilesState};
+use tempfile::TempDir;
+
+use crate::git::{self, Git, GitFault};
+
+/// A build that goes on meanwhile may delete a file between git's finding and reading it.
+const ADD_TRIES: usize = 5;
+
+pub(crate) async fn files(root: &Path) -> Result<FilesState, CheckFault> {
+    if !root.is_dir() {
+        let why = "the repo's folder cannot be opened on this machine";
+        return Err(CheckFault::Infrastructure(why.into()));
+    }
+    let work_tree = match WorkTree::around(root).await {
+        Ok(work_tree) => work_tree,
+        Err(GitFault::Outside) => return Ok(FilesState::default()),
+        Err(GitFault::Failed(words)) => return Err(CheckFault::Infrastructure(words)),
+    };
+    let (head, tree) = tokio::join!(git::head(root), work_tree.tree());
+    match tree {
+        Ok(tree) => Ok(FilesState { head: head.head, tree: Some(tree) }),
+        Err(GitFault::Failed(words)) => Err(CheckFault::Infrastructure(words)),
+        Err(GitFault::Outside) => {
+            Err(CheckFault::Infrastructure("the repo was moved while its files were read".into()))
+        }
+    }
+}
+
+struct WorkTree {
+    top: PathBuf,
+    /// Paths from `top` that are not part of the tree.
+    left_out: Vec<PathBuf>,
+    index: PathBuf,
+    objects: PathBuf,
+}
+
+impl WorkTree {
+    /// The whole working tree that `root` is in, or its top.
+    async fn around(root: &Path) -> Result<Self, GitFault> {
+        let questions =
+            "rev-parse --show-toplevel --show-prefix --git-path index --git-path objects";
+        let questions: Vec<&str> = questions.split(' ').collect();
+        let answer = Git::at(root).ask(&questions).await?;
+        let lines: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').collect();
+        let [top, prefix, index, objects, b""] = lines.as_slice() else {
+            return Err(GitFault::Failed("git rev-parse: a path has a line break in it".into()));
+        };
+        let top = real(Path::new(OsStr::from_bytes(top)))?;
+        let prefix = Path::new(OsStr::from_bytes(prefix));
+        let mut left_out = vec![PathBuf::from(".callboard")];
+        if prefix != Path::new("") {
+            left_out.push(prefix.join(".callboard"));
+        }
+        // A linked working tree inside this one has a tree of its own.
+        let others = git::worktrees(root).await?.into_iter();
+        let others = others.filter_map(|other| inside(&top, &other));
+        left_out.extend(others.filter(|other| !other.starts_with(".callboard")));
+        let index = root.join(OsStr::from_bytes(index));
+        let objects = real(&root.join(OsStr::from_bytes(objects)))?;
+        Ok(Self { top, left_out, index, objects })
+    }
+
+    async fn tree(mut self) -> Result<String, GitFault> {
+        let index = self.index.clone();
+        let scratch = off_runtime(move || Scratch::new(&index)).await?;
+        // Someone may keep temporary files in the working tree.
+        self.left_out.extend(inside(&self.top, &real(scratch.folder.path())?));
+        let git = Git::at(&self.top)
+            .with("GIT_INDEX_FILE", scratch.index.clone())
+            .with("GIT_OBJECT_DIRECTORY", scratch.objects.clone())
+            // Git follows the alternates of this one by itself.
+            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects));
+        git.ask(&self.forget_left_out()).await?;
+        self.add_all(&git).await?;
+        add_dirty_submodules(&git, &self.top).await?;
+        // We want the id alone; missing objects of a partial clone are none of our business.
+        let tree = git.ask(&["write-tree", "--missing-ok"]).await?;
+        off_runtime(move || scratch.folder.close()).await?;
+        Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
+    }
+
+    async fn add_all(&self, git: &Git<'_>) -> Result<(), GitFault> {
+        let add = self.add_the_rest();
+        for _ in 1..ADD_TRIES {
+            match git.ask(&add).await {
+                Err(GitFault::Failed(words)) if words.contains("No such file") => {}
+                answer => return answer.map(drop),
+            }
+        }
+        git.ask(&add).await.map(drop)
+    }
+
+    fn forget_left_out(&self) -> Vec<OsString> {
+        let rm = ["rm", "-r", "-f", "-q", "--cached", "--sparse", "--ignore-unmatch", "--"];
+        let left_out = self.left_out.iter().map(|path| joined(":(top,literal)", path.as_os_str()));
+        rm.into_iter().map(OsString::from).chain(left_out).collect()
+    }
+
+    /// Git refuses to add when a pathspec spells the name of an ignored path, even one that
+    /// excludes it. A pattern that begins with an escaped character spells nothing.
+    fn add_the_rest(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = ["add", "-A", "--sparse", "--", "."].map(Into::into).into();
+        for path in &self.left_out {
+            let itself = joined(":(exclude,top,glob)", &as_pattern(path));
+            args.push(joined(itself.clone(), OsStr::new("/**")));
+            args.push(itself);
+        }
+        args
+    }
+}
+
+/// A submodule is one commit in its parent's tree, which says nothing of files changed since. In
+/// place of the commit a changed one is given the id of its own tree.
+fn add_dirty_submodules<'a>(
+    git: &'a Git<'_>,
+    top: &'a Path,
+) -> Pin<Box<dyn Future<Output = Result<(), GitFault>> + Send + 'a>> {
+    Box::pin(async move {
+        let diff = ["diff-files", "--raw", "-z", "--ignore-submodules=none"];
+        let answer = git.ask(&diff).await?;
+        let mut fields = answer.split(|byte| *byte == 0);
+        while let (Some(change), Some(path)) = (fields.next(), fields.next()) {
+            if !change.starts_with(b":160000 160000 ") {
+                continue;
+            }
+            let path = OsStr::from_bytes(path);
+            let tree = WorkTree::around(&top.join(path)).await?.tree().await?;
+            let entry = joined(format!("160000,{tree},"), path);
+            git.ask(&[OsStr::new("update-index"), OsStr::new("--cacheinfo"), &entry]).await?;
+        }
+        Ok(())
+    })
+}
+
+struct Scratch {
+    folder: TempDir,
+    index: PathBuf,
+    objects: PathBuf,
+}
+
+impl Scratch {
+    fn new(index_of_repo: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("callboard-tree-").tempdir()?;
+        let (index, objects) = (folder.path().join("index"), folder.path().join("objects"));
+        std::fs::create_dir(&objects)?;
+        match File::open(index_of_repo) {
+            Ok(original) => copy_with_time(original, &index)?,
+            // Nothing was ever added.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self { folder, index, objects })
+    }
+}
+
+/// The time goes along because git compares it: a file as young as the index is read again, an
+/// older one is believed. Under a younger index, an edit of the same instant would be missed.
+fn copy_with_time(mut original: File, to: &Path) -> io::Result<()> {
+    let written = original.metadata()?.modified()?;
+    let mut copy = File::create_new(to)?;
+    io::copy(&mut original, &mut copy)?;
+    copy.set_modified(written)
+}
+
+async fn off_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, GitFault> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other);
+    done.flatten().map_err(|error| GitFault::Failed(format!("cannot copy the git index: {error}")))
+}
+
+fn real(path: &Path) -> Result<PathBuf, GitFault> {
+    path.canonicalize().map_err(|error| GitFault::Failed(format!("cannot find a folder: {error}")))
+}
+
+fn inside(top: &Path, path: &Path) -> Option<PathBuf> {
+    let rest = path.strip_prefix(top).ok()?;
+    (rest != Path::new("")).then(|| rest.to_owned())
+}
+
+fn joined(start: impl Into<OsString>, end: &OsStr) -> OsString {
+    let mut whole = start.into();
+    whole.push(end);
+    whole
+}
+
+fn as_pattern(path: &Path) -> OsString {
+    let mut pattern = Vec::new();
+    for (position, byte) in path.as_os_str().as_bytes().iter().enumerate() {
+        if position == 0 || b"*?[\\".contains(byte) {
+            pattern.push(b'\\');
+        }
+        pattern.push(*byte);
+    }
+    OsString::from_vec(pattern)
+}
+
+/// The variable is a list with `:` between; in quotes a path may hold one.
+fn quoted(path: &Path) -> OsString {
+    let mut quoted = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        if b"\"\\".contains(byte) {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    OsString::from_vec(quoted)
+}

@@ -1,0 +1,10 @@
+//! The runner against real processes and a real git. No mocks; where a process must be seen to
+//! die, the test looks until it has, with a deadline.
+
+#![allow(clippy::disallowed_methods, reason = "the tests call git themselves, to compare")]
+
+mod checks;
+mod fixture;
+mod processes;
+mod tree;
+mod worktrees;

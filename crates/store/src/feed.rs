@@ -1,0 +1,103 @@
+//! Carries committed events, of this process and of others, to whoever waits in this process.
+//!
+//! While nobody listens it keeps no position and costs nothing. While somebody does, every event
+//! committed after `start` reaches the sink exactly once and in order: what this process commits
+//! is handed over directly, what others commit is read from the log.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use callboard_domain::event::LoggedEvent;
+
+use crate::StoreError;
+
+pub trait EventSink: Send + Sync {
+    fn publish(&self, events: &[LoggedEvent]);
+    /// Whether anybody waits for an event at all.
+    fn is_listening(&self) -> bool;
+}
+
+#[derive(Default)]
+pub(crate) struct Feed {
+    sink: OnceLock<Arc<dyn EventSink>>,
+    /// The last event handed over; `None` while nobody listens.
+    position: Mutex<Option<u64>>,
+}
+
+impl Feed {
+    pub fn set_sink(&self, sink: Arc<dyn EventSink>) {
+        // A second sink would be a wiring mistake; the first one stays.
+        let _ = self.sink.set(sink);
+    }
+
+    fn position(&self) -> std::sync::MutexGuard<'_, Option<u64>> {
+        self.position.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Starts at the end of the log unless already started.
+    pub fn start(
+        &self,
+        last_seq: impl FnOnce() -> Result<u64, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut position = self.position();
+        if position.is_none() {
+            *position = Some(last_seq()?);
+        }
+        Ok(())
+    }
+
+    /// Hands over what this process just committed, and first what others did before it.
+    pub fn committed(
+        &self,
+        events: &[LoggedEvent],
+        read_after: impl FnOnce(u64) -> Result<Vec<LoggedEvent>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(()) };
+        let mut position = self.position();
+        let Some(seen) = *position else { return Ok(()) };
+        let Some(sink) = self.listening_sink(&mut position) else { return Ok(()) };
+        if first.seq == seen + 1 {
+            sink.publish(events);
+            *position = Some(last.seq);
+            return Ok(());
+        }
+        Self::catch_up(sink, &mut position, seen, read_after)
+    }
+
+    /// Hands over what others committed since the last look.
+    pub fn look(
+        &self,
+        read_after: impl FnOnce(u64) -> Result<Vec<LoggedEvent>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut position = self.position();
+        let Some(seen) = *position else { return Ok(()) };
+        let Some(sink) = self.listening_sink(&mut position) else { return Ok(()) };
+        Self::catch_up(sink, &mut position, seen, read_after)
+    }
+
+    /// Whether a look would find a listener; lets pollers stay quiet.
+    pub fn is_started(&self) -> bool {
+        self.position().is_some()
+    }
+
+    fn listening_sink(&self, position: &mut Option<u64>) -> Option<&Arc<dyn EventSink>> {
+        let sink = self.sink.get().filter(|sink| sink.is_listening());
+        if sink.is_none() {
+            *position = None;
+        }
+        sink
+    }
+
+    fn catch_up(
+        sink: &Arc<dyn EventSink>,
+        position: &mut Option<u64>,
+        seen: u64,
+        read_after: impl FnOnce(u64) -> Result<Vec<LoggedEvent>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let missed = read_after(seen)?;
+        if let Some(last) = missed.last() {
+            sink.publish(&missed);
+            *position = Some(last.seq);
+        }
+        Ok(())
+    }
+}

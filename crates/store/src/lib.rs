@@ -1,0 +1,227 @@
+//! Keeps tasks, attempts and events. One coarse trait, a backend per database.
+//!
+//! A store loads the rows a command needs, asks `domain::decide`, and writes the change with its
+//! events in one transaction. No rule lives here, and nothing above knows which database it is.
+
+#[doc(hidden)]
+pub mod baseline;
+pub mod clock;
+mod feed;
+pub mod sqlite;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::attempt::{Attempt, ExecutionState, Health};
+use callboard_domain::command::Command;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::policy::Policy;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::{TaskRecord, TaskRow};
+use callboard_domain::time::Timestamp;
+
+pub use feed::EventSink;
+
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
+    async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
+
+    async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError>;
+    async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError>;
+    /// Free tasks whose deps are closed, best priority first, then oldest.
+    async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
+    /// Ids that begin with what somebody typed, `PREFIX-` or not; newest first.
+    async fn task_ids(
+        &self,
+        org: &str,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StoreError>;
+    async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError>;
+    async fn attempts(&self, query: AttemptQuery) -> Result<Vec<Attempt>, StoreError>;
+    /// Attempts that are live as written and whose lease is over.
+    async fn attempts_overdue(&self, limit: usize) -> Result<Vec<Overdue>, StoreError>;
+    async fn events(&self, query: EventQuery) -> Result<Vec<LoggedEvent>, StoreError>;
+    /// The number of the newest event; 0 when there is none.
+    async fn last_seq(&self) -> Result<u64, StoreError>;
+
+    /// Finds or makes the org, project and repository a process works in.
+    async fn settle(&self, place: Place) -> Result<Home, StoreError>;
+    async fn project(&self, id: i64) -> Result<Option<Project>, StoreError>;
+    /// Where a project's files are on this machine.
+    async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError>;
+
+    /// Forgets retry keys older than this.
+    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// The store's time: never below the newest time in it.
+    fn now(&self) -> Timestamp;
+
+    /// Where committed events of every process go from now on. Set once.
+    fn publish_to(&self, sink: Arc<dyn EventSink>);
+    /// Makes sure events committed from now on reach the sink; cheap when they already do.
+    async fn listen(&self) -> Result<(), StoreError>;
+
+    /// Says whether the store can be written to right now.
+    async fn ping(&self) -> Result<(), StoreError>;
+    /// Looks for damage: integrity, counters recomputed, event log against tables.
+    async fn verify(&self) -> Result<Vec<Finding>, StoreError>;
+    /// Writes a consistent copy beside a running store.
+    async fn backup(&self, to: PathBuf) -> Result<(), StoreError>;
+
+    fn caps(&self) -> Caps;
+}
+
+/// What differs between backends and callers may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caps {
+    pub kind: &'static str,
+    /// Whether other machines can share this store.
+    pub shared: bool,
+}
+
+/// One command with who gives it and under which rules.
+#[derive(Clone, Debug)]
+pub struct Op {
+    pub org: Arc<str>,
+    pub actor: Actor,
+    pub tool: &'static str,
+    /// The same key from the same actor for the same tool answers with the first result.
+    pub retry_key: Option<String>,
+    pub policy: Arc<Policy>,
+    pub command: Command,
+}
+
+#[derive(Clone, Debug)]
+pub struct Applied {
+    pub outcome: Outcome,
+    /// A "no" that left a trace (`Change::but`).
+    pub but: Option<Refusal>,
+    /// Numbers of the events this change appended; empty when it changed nothing.
+    pub last_seq: Option<u64>,
+    /// The time the change happened at.
+    pub at: Timestamp,
+}
+
+/// What the change is about, as it was when it committed.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Task(Box<TaskRecord>),
+    Attempt(Box<Attempt>),
+    /// The task is gone (`TaskRemove`).
+    Removed(TaskId),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error("{}", .0.message())]
+    Refused(Refusal),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Cannot be reached or written now. The words are fit for a caller.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The data is not what it should be.
+    #[error("{0}")]
+    Corrupt(String),
+    #[error("{0}")]
+    Internal(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskQuery {
+    pub project: i64,
+    pub label: Option<String>,
+    /// `Some(None)`: nobody.
+    pub assignee: Option<Option<String>>,
+    pub ready: Option<bool>,
+    pub execution: Option<ExecutionState>,
+    pub policy: Arc<Policy>,
+    /// The last id of the page before.
+    pub after: Option<Id>,
+    pub newest_first: bool,
+    pub limit: usize,
+}
+
+impl TaskQuery {
+    pub fn of(project: i64, policy: Arc<Policy>) -> Self {
+        Self {
+            project,
+            label: None,
+            assignee: None,
+            ready: None,
+            execution: None,
+            policy,
+            after: None,
+            newest_first: false,
+            limit: 50,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptQuery {
+    pub org: Arc<str>,
+    pub task: Option<TaskId>,
+    pub actor: Option<String>,
+    pub health: Vec<Health>,
+    pub policy: Arc<Policy>,
+    /// Start and id of the last attempt of the page before; newest come first.
+    pub after: Option<(Timestamp, Id)>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventQuery {
+    pub after: u64,
+    pub task: Option<TaskId>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    pub attempt: AttemptId,
+    pub org: Arc<str>,
+}
+
+/// Where a process stands: an org, and a repository on this machine if it is in one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub org: String,
+    pub project_name: String,
+    pub prefix: Prefix,
+    pub repo: Option<RepoPlace>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepoPlace {
+    pub machine: String,
+    pub path: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    pub org: Arc<str>,
+    pub project: Project,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    pub id: i64,
+    pub name: String,
+    pub prefix: Prefix,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub what: String,
+    pub fix: String,
+}

@@ -1,0 +1,214 @@
+//! Reads what `decide` wants to know, inside the transaction that will write.
+
+use std::sync::Arc;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::attempt::Attempt;
+use callboard_domain::command::{Command, Needs};
+use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
+use callboard_domain::time::Timestamp;
+use callboard_domain::world::{LastEntry, Subject, World};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::rows;
+
+pub(super) fn world<'a>(
+    db: &Connection,
+    org: i64,
+    actor: &'a Actor,
+    policy: &'a Arc<Policy>,
+    command: &Command,
+) -> Result<World<'a>> {
+    let needs = command.needs(actor);
+    let attempt = match (&needs.attempt, &needs.attempt_by_key) {
+        (Some(id), _) => attempt(db, org, *id)?,
+        (None, Some((task, actor, key))) => attempt_by_key(db, org, *task, actor, key)?,
+        (None, None) => None,
+    };
+    let subject_id = needs.task.or(match needs.attempt {
+        Some(_) => attempt.as_ref().map(|attempt| attempt.task),
+        None => None,
+    });
+    let subject = match subject_id {
+        Some(id) => subject(db, org, id, &needs)?,
+        None => None,
+    };
+    let mut named = Vec::with_capacity(needs.named.len());
+    for id in &needs.named {
+        named.extend(named_task(db, org, *id)?);
+    }
+    let ancestry = match needs.ancestry_of {
+        Some(id) => ancestry(db, id)?,
+        None => Vec::new(),
+    };
+    Ok(World { policy, actor, subject, attempt, named, ancestry })
+}
+
+fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Option<Subject>> {
+    let Some(task) = task(db, org, id)? else { return Ok(None) };
+    Ok(Some(Subject {
+        deps: deps(db, id)?,
+        dependents: if needs.dependents { dependents(db, id)? } else { Vec::new() },
+        live: live_attempt(db, &task)?,
+        last_entry: match needs.attempt {
+            Some(_) => last_entry(db, id)?,
+            None => None,
+        },
+        task,
+    }))
+}
+
+pub(super) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>> {
+    let sql = format!(
+        "SELECT {} FROM {} WHERE t.id = ?1 AND t.org = ?2 AND t.prefix = ?3 \
+         AND t.removed_at IS NULL",
+        rows::TASK,
+        rows::TASK_FROM
+    );
+    db.prepare_cached(&sql)?
+        .query_row(params![id.id.to_bytes(), org, id.prefix.as_str()], rows::task)
+        .optional()
+}
+
+/// The newest attempt is the only one that can be live.
+fn live_attempt(db: &Connection, task: &Task) -> Result<Option<Attempt>> {
+    let Some(newest) = task.newest_attempt else { return Ok(None) };
+    let sql = format!(
+        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task \
+         WHERE a.id = ?1 AND a.ended_at IS NULL",
+        rows::ATTEMPT
+    );
+    db.prepare_cached(&sql)?.query_row([newest.0.to_bytes()], rows::attempt).optional()
+}
+
+pub(super) fn attempt(db: &Connection, org: i64, id: AttemptId) -> Result<Option<Attempt>> {
+    let sql = format!(
+        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE a.id = ?1 AND t.org = ?2",
+        rows::ATTEMPT
+    );
+    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], rows::attempt).optional()
+}
+
+fn attempt_by_key(
+    db: &Connection,
+    org: i64,
+    task: TaskId,
+    actor: &Actor,
+    key: &str,
+) -> Result<Option<Attempt>> {
+    let sql = format!(
+        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task \
+         WHERE a.task = ?1 AND a.actor = ?2 AND a.key = ?3 AND t.org = ?4",
+        rows::ATTEMPT
+    );
+    db.prepare_cached(&sql)?
+        .query_row(params![task.id.to_bytes(), actor.as_str(), key, org], rows::attempt)
+        .optional()
+}
+
+pub(super) fn deps(db: &Connection, task: TaskId) -> Result<Vec<Dep>> {
+    let sql = format!(
+        "SELECT {} FROM deps JOIN tasks d ON d.id = deps.dep \
+         WHERE deps.task = ?1 ORDER BY deps.position",
+        rows::DEP
+    );
+    db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], rows::dep)?.collect()
+}
+
+fn named_task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Dep>> {
+    let sql = format!(
+        "SELECT {} FROM tasks d WHERE d.id = ?1 AND d.org = ?2 AND d.prefix = ?3",
+        rows::DEP
+    );
+    db.prepare_cached(&sql)?
+        .query_row(params![id.id.to_bytes(), org, id.prefix.as_str()], rows::dep)
+        .optional()
+}
+
+fn dependents(db: &Connection, task: TaskId) -> Result<Vec<Dependent>> {
+    let read = |row: &Row<'_>| {
+        let phase = Phase::parse(row.get_ref(3)?.as_str()?);
+        Ok(Dependent {
+            id: rows::task_id(row, 0, 1)?,
+            open_deps: row.get(2)?,
+            phase: phase.unwrap_or(Phase::Initial),
+        })
+    };
+    db.prepare_cached(
+        "SELECT t.id, t.prefix, t.open_deps, t.phase FROM deps JOIN tasks t ON t.id = deps.task \
+         WHERE deps.dep = ?1 AND t.removed_at IS NULL",
+    )?
+    .query_map([task.id.to_bytes()], read)?
+    .collect()
+}
+
+/// Every edge that can be reached by following deps from `start`.
+fn ancestry(db: &Connection, start: TaskId) -> Result<Vec<(TaskId, TaskId)>> {
+    let read = |row: &Row<'_>| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
+    db.prepare_cached(
+        "WITH RECURSIVE above (id) AS (
+             SELECT ?1 UNION SELECT deps.dep FROM deps JOIN above ON deps.task = above.id)
+         SELECT t.id, t.prefix, d.id, d.prefix
+         FROM above JOIN deps ON deps.task = above.id
+             JOIN tasks t ON t.id = deps.task JOIN tasks d ON d.id = deps.dep",
+    )?
+    .query_map([start.id.to_bytes()], read)?
+    .collect()
+}
+
+fn last_entry(db: &Connection, task: TaskId) -> Result<Option<LastEntry>> {
+    let read = |row: &Row<'_>| {
+        Ok(LastEntry {
+            did: row.get(0)?,
+            has_text: row.get(1)?,
+            attempt: row.get::<_, Option<[u8; 16]>>(2)?.map(|b| AttemptId(Id::from_bytes(b))),
+        })
+    };
+    db.prepare_cached(
+        "SELECT did, text IS NOT NULL, attempt FROM entries WHERE task = ?1 \
+         ORDER BY number DESC LIMIT 1",
+    )?
+    .query_row([task.id.to_bytes()], read)
+    .optional()
+}
+
+/// The single read's view: everything about one task, the newest part of its history.
+pub(super) fn record(db: &Connection, org: i64, id: TaskId) -> Result<Option<TaskRecord>> {
+    let Some(task) = task(db, org, id)? else { return Ok(None) };
+    let key = id.id.to_bytes();
+    let body = db
+        .prepare_cached("SELECT body FROM bodies WHERE task = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?
+        .unwrap_or_default();
+    let newest = match task.newest_attempt {
+        Some(attempt_id) => attempt(db, org, attempt_id)?,
+        None => None,
+    };
+    Ok(Some(TaskRecord { body, deps: deps(db, id)?, entries: entries(db, id)?, newest, task }))
+}
+
+fn entries(db: &Connection, task: TaskId) -> Result<Vec<Entry>> {
+    let read = |row: &Row<'_>| {
+        let who = row.get_ref(0)?.as_str()?;
+        Ok(Entry {
+            who: who.parse().unwrap_or_else(|_| {
+                "system:unknown".parse().expect("a constant actor is well formed")
+            }),
+            at: Timestamp(row.get(1)?),
+            did: row.get(2)?,
+            text: row.get(3)?,
+        })
+    };
+    let shown = callboard_domain::limits::ENTRIES_SHOWN_MAX as i64;
+    let mut entries: Vec<Entry> = db
+        .prepare_cached(
+            "SELECT who, at, did, text FROM entries WHERE task = ?1 ORDER BY number DESC LIMIT ?2",
+        )?
+        .query_map(params![task.id.to_bytes(), shown], read)?
+        .collect::<Result<_>>()?;
+    entries.reverse();
+    Ok(entries)
+}

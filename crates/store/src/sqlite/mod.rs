@@ -1,0 +1,313 @@
+//! The embedded store: one SQLite file, shared by any number of processes on one machine.
+//!
+//! WAL, every commit flushed, one writer thread per process behind a turnstile between processes.
+//! Reads use a few read-only connections and never wait for a writer.
+
+mod bell;
+mod errors;
+mod load;
+mod read;
+mod rows;
+mod schema;
+mod settle;
+mod turnstile;
+mod verify;
+mod write;
+mod writer;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use callboard_domain::attempt::Attempt;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::task::{TaskRecord, TaskRow};
+use callboard_domain::time::Timestamp;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::feed::Feed;
+use crate::{
+    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, Op, Overdue,
+    Place, Project, Store, StoreError, TaskQuery,
+};
+use errors::from_sqlite;
+use writer::{Job, Writer};
+
+/// Idle read connections kept open.
+const READERS_KEPT: usize = 4;
+
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    inbox: Option<Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+pub(crate) struct Shared {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    turnstile: turnstile::Turnstile,
+    bell: bell::Bell,
+    feed: Feed,
+    /// The newest time known to be in the store.
+    last_at: AtomicI64,
+    readers: Mutex<Vec<Connection>>,
+}
+
+impl SqliteStore {
+    /// Opens or makes the database at `path`, migrating it if it is older.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let unavailable = |error: std::io::Error| {
+            StoreError::Unavailable(format!("cannot open {}: {error}", path.display()))
+        };
+        let turnstile = turnstile::Turnstile::open(path).map_err(unavailable)?;
+        let bell = bell::Bell::open(path).map_err(unavailable)?;
+        let mut db = Connection::open(path).map_err(from_sqlite)?;
+        configure(&db).map_err(from_sqlite)?;
+        db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
+        db.pragma_update(None, "synchronous", "FULL").map_err(from_sqlite)?;
+        schema::migrate(&mut db, path, &turnstile)?;
+        let last_at = read::last_at(&db).map_err(from_sqlite)?;
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            clock,
+            turnstile,
+            bell,
+            feed: Feed::default(),
+            last_at: AtomicI64::new(last_at),
+            readers: Mutex::default(),
+        });
+        let (inbox, jobs) = mpsc::channel();
+        let writer = Writer { shared: shared.clone(), db, orgs: HashMap::new() };
+        let writer = std::thread::Builder::new()
+            .name("callboard-writer".into())
+            .spawn(move || writer.run(&jobs))
+            .map_err(unavailable)?;
+        Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let gone = || StoreError::Unavailable("the store is closing".into());
+        self.inbox.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
+    }
+
+    /// Runs rare work on the writer's connection, in its turn.
+    async fn on_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Run(Box::new(move |db| {
+            let _ = reply.send(work(db));
+        })))?;
+        answer.await.map_err(|_| StoreError::Unavailable("the database cannot be locked".into()))?
+    }
+
+    /// For reads that may take long: on a thread where waiting is allowed.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || shared.read(work))
+            .await
+            .map_err(|error| StoreError::Internal(format!("a read stopped: {error}")))?
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.inbox = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has nothing left to finish.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Timestamp {
+        self.clock.now().max(Timestamp(self.last_at.load(Ordering::SeqCst)))
+    }
+
+    fn open_reader(&self) -> Result<Connection, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(&self.path, flags).map_err(from_sqlite)?;
+        configure(&db).map_err(from_sqlite)?;
+        Ok(db)
+    }
+
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let db = self.take_reader()?;
+        let answer = work(&db, self.now());
+        self.keep_reader(db);
+        answer
+    }
+
+    /// For reads by key, which take microseconds: a change of threads would cost more than they do.
+    fn look_up<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.read(|db, _| work(db).map_err(from_sqlite))
+    }
+
+    fn take_reader(&self) -> Result<Connection, StoreError> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match kept {
+            Some(db) => Ok(db),
+            None => self.open_reader(),
+        }
+    }
+
+    fn keep_reader(&self, db: Connection) {
+        let mut kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < READERS_KEPT {
+            kept.push(db);
+        }
+    }
+}
+
+fn configure(db: &Connection) -> rusqlite::Result<()> {
+    db.set_prepared_statement_cache_capacity(64);
+    // Behind the turnstile nobody of ours ever waits here; a foreign program may.
+    db.busy_timeout(std::time::Duration::from_secs(5))?;
+    // A plan that depends on bound values would be made anew for most calls.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    db.pragma_update(None, "foreign_keys", true)
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Apply(Box::new(op), reply))?;
+        answer.await.map_err(|_| StoreError::Unavailable("the store is closing".into()))?
+    }
+
+    async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            load::record(db, org, id).map_err(from_sqlite)
+        })
+    }
+
+    async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError> {
+        self.read(move |db, now| read::tasks(db, &query, now).map_err(from_sqlite)).await
+    }
+
+    async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+        self.shared.look_up(|db| read::tasks_free(db, project, limit))
+    }
+
+    async fn task_ids(
+        &self,
+        org: &str,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let (org, typed) = (org.to_owned(), typed.to_owned());
+        self.read(move |db, _| {
+            let org = read::org(db, &org)?;
+            read::task_ids(db, org, &typed, limit).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            load::attempt(db, org, id).map_err(from_sqlite)
+        })
+    }
+
+    async fn attempts(&self, query: AttemptQuery) -> Result<Vec<Attempt>, StoreError> {
+        self.read(move |db, now| {
+            let org = read::org(db, &query.org)?;
+            read::attempts(db, org, &query, now).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn attempts_overdue(&self, limit: usize) -> Result<Vec<Overdue>, StoreError> {
+        self.read(move |db, now| read::attempts_overdue(db, now, limit).map_err(from_sqlite)).await
+    }
+
+    async fn events(&self, query: EventQuery) -> Result<Vec<LoggedEvent>, StoreError> {
+        self.read(move |db, _| read::events(db, &query).map_err(from_sqlite)).await
+    }
+
+    async fn last_seq(&self) -> Result<u64, StoreError> {
+        self.shared.look_up(read::last_seq)
+    }
+
+    async fn settle(&self, place: Place) -> Result<Home, StoreError> {
+        let now = self.now().0;
+        self.on_writer(move |db| settle::settle(db, &place, now).map_err(from_sqlite)).await
+    }
+
+    async fn project(&self, id: i64) -> Result<Option<Project>, StoreError> {
+        self.shared.look_up(|db| read::project(db, id))
+    }
+
+    async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError> {
+        self.shared.look_up(|db| read::repo_path(db, project, machine))
+    }
+
+    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
+        let prune = move |db: &mut Connection| {
+            db.execute("DELETE FROM retries WHERE at < ?1", [before.0]).map_err(from_sqlite)?;
+            Ok(())
+        };
+        self.on_writer(prune).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+
+    fn publish_to(&self, sink: Arc<dyn EventSink>) {
+        self.shared.feed.set_sink(sink);
+    }
+
+    async fn listen(&self) -> Result<(), StoreError> {
+        if self.shared.feed.is_started() {
+            return Ok(());
+        }
+        self.shared.bell.watch(&self.shared)?;
+        self.shared.read(|db, _| self.shared.feed.start(|| read::last_seq(db).map_err(from_sqlite)))
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.on_writer(|db| {
+            let version = schema::version(db).map_err(from_sqlite)?;
+            if version > schema::latest() {
+                return Err(schema::newer(version));
+            }
+            db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn verify(&self) -> Result<Vec<Finding>, StoreError> {
+        self.read(|db, _| verify::verify(db).map_err(from_sqlite)).await
+    }
+
+    async fn backup(&self, to: PathBuf) -> Result<(), StoreError> {
+        self.read(move |db, _| schema::copy_to(db, &to)).await
+    }
+
+    fn caps(&self) -> Caps {
+        Caps { kind: "sqlite", shared: false }
+    }
+}

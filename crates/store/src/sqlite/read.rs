@@ -1,0 +1,346 @@
+//! Reads for the read models: short, on read-only connections, never writing.
+
+use std::path::PathBuf;
+
+use callboard_domain::attempt::{Attempt, ExecutionState, Health};
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::task::TaskRow;
+use callboard_domain::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
+
+use super::errors::from_sqlite;
+use super::{load, rows};
+use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery};
+
+pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
+    db.prepare_cached("SELECT id FROM orgs WHERE name = ?1")
+        .and_then(|mut s| s.query_row([name], |row| row.get(0)).optional())
+        .map_err(from_sqlite)?
+        .ok_or_else(|| StoreError::Unavailable(format!("no organisation is called '{name}'")))
+}
+
+/// Builds a WHERE clause with its values in step.
+#[derive(Default)]
+struct Filter {
+    terms: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Filter {
+    fn term(&mut self, sql: &str) {
+        self.terms.push(sql.into());
+    }
+
+    /// `sql` holds `?` where the value goes.
+    fn with(&mut self, sql: &str, value: impl Into<Value>) {
+        self.values.push(value.into());
+        self.terms.push(sql.replace('?', &format!("?{}", self.values.len())));
+    }
+
+    fn sql(&self) -> String {
+        self.terms.join(" AND ")
+    }
+}
+
+fn bytes(id: Id) -> Value {
+    Value::Blob(id.to_bytes().to_vec())
+}
+
+/// Live attempts that have been silent too long began or beat before this.
+fn stale_before(policy: &Policy, now: Timestamp) -> i64 {
+    now.0 - i64::from(policy.stale_after_s) * 1_000_000
+}
+
+const LEASE_OVER: &str = "(a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= ?)";
+
+pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
+    let mut filter = Filter::default();
+    filter.term("t.removed_at IS NULL");
+    filter.with("t.project = ?", query.project);
+    if let Some(label) = &query.label {
+        filter.with("t.label = ?", label.clone());
+        // Naming the phase too lets the planner use the index of startable tasks.
+        if query.policy.initial().name == *label && query.ready == Some(true) {
+            filter.term("t.phase = 'initial'");
+        }
+    }
+    match &query.assignee {
+        None => {}
+        Some(None) => filter.term("t.assignee IS NULL"),
+        Some(Some(actor)) => filter.with("t.assignee = ?", actor.clone()),
+    }
+    match query.ready {
+        None => {}
+        Some(true) => filter.term("t.open_deps = 0"),
+        Some(false) => filter.term("t.open_deps > 0"),
+    }
+    if let Some(execution) = query.execution {
+        execution_filter(&mut filter, execution, &query.policy, now);
+    }
+    let order = if query.newest_first { "DESC" } else { "ASC" };
+    if let Some(after) = query.after {
+        filter.with(if query.newest_first { "t.id < ?" } else { "t.id > ?" }, bytes(after));
+    }
+    let sql = format!(
+        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
+         WHERE {} ORDER BY t.id {order} LIMIT {}",
+        rows::TASK,
+        rows::ATTEMPT,
+        rows::TASK_FROM,
+        filter.sql(),
+        query.limit
+    );
+    task_rows(db, &sql, filter.values)
+}
+
+fn execution_filter(filter: &mut Filter, wanted: ExecutionState, policy: &Policy, now: Timestamp) {
+    let live = |filter: &mut Filter| {
+        filter.term("a.ended_at IS NULL AND a.id IS NOT NULL");
+        filter.with(&format!("NOT {LEASE_OVER}"), now.0);
+    };
+    match wanted {
+        ExecutionState::Active => {
+            live(filter);
+            filter.with("a.heartbeat_at >= ?", stale_before(policy, now));
+        }
+        ExecutionState::Stalled => {
+            live(filter);
+            filter.with("a.heartbeat_at < ?", stale_before(policy, now));
+        }
+        ExecutionState::AwaitingReview => {
+            filter.term("a.outcome = 'finished'");
+            match policy.review() {
+                Some(_) => filter.with("t.phase = ?", Phase::Review.as_str().to_owned()),
+                None => filter.term("t.phase NOT IN ('closed_done', 'closed_canceled')"),
+            }
+        }
+    }
+}
+
+pub(super) fn tasks_free(db: &Connection, project: i64, limit: usize) -> Result<Vec<TaskRow>> {
+    let sql = format!(
+        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
+         WHERE t.project = ?1 AND t.phase = 'initial' AND t.open_deps = 0 \
+             AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL \
+         ORDER BY t.priority, t.id LIMIT ?2",
+        rows::TASK,
+        rows::ATTEMPT,
+        rows::TASK_FROM
+    );
+    task_rows(db, &sql, vec![project.into(), (limit as i64).into()])
+}
+
+/// A damaged row is left out of a list rather than failing it; `doctor` names it.
+fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<TaskRow>> {
+    let mut statement = db.prepare_cached(sql)?;
+    let mut found = statement.query(params_from_iter(values))?;
+    let mut tasks = Vec::new();
+    while let Some(row) = found.next()? {
+        match (rows::task(row), rows::attempt_beside_task(row)) {
+            (Ok(task), Ok(newest)) => {
+                let deps =
+                    load::deps(db, task.id)?.iter().filter(|d| !d.removed).map(|d| d.id).collect();
+                tasks.push(TaskRow { task, deps, newest });
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::error!(%error, "a task's row is damaged; run callboard doctor");
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+pub(super) fn task_ids(
+    db: &Connection,
+    org: i64,
+    typed: &str,
+    limit: usize,
+) -> Result<Vec<TaskId>> {
+    let (prefix, rest) = match typed.rsplit_once('-') {
+        Some((prefix, rest)) => (Some(prefix), rest),
+        None => (None, typed),
+    };
+    let Some((low, high)) = id_range(rest) else {
+        return task_ids_of_prefix(db, org, typed, limit);
+    };
+    let found: Vec<TaskId> = db
+        .prepare_cached(
+            "SELECT id, prefix FROM tasks \
+             WHERE id >= ?1 AND id <= ?2 AND org = ?3 AND removed_at IS NULL \
+                 AND (?4 IS NULL OR lower(prefix) = lower(?4)) \
+             ORDER BY id DESC LIMIT ?5",
+        )?
+        .query_map(params![low.to_bytes(), high.to_bytes(), org, prefix, limit as i64], |row| {
+            rows::task_id(row, 0, 1)
+        })?
+        .collect::<Result<_>>()?;
+    if found.is_empty() && prefix.is_none() {
+        return task_ids_of_prefix(db, org, typed, limit);
+    }
+    Ok(found)
+}
+
+/// Somebody typed only (part of) the word before the dash.
+fn task_ids_of_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    db.prepare_cached(
+        "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
+             AND lower(substr(prefix, 1, length(?2))) = lower(?2) \
+         ORDER BY id DESC LIMIT ?3",
+    )?
+    .query_map(params![org, typed, limit as i64], |row| rows::task_id(row, 0, 1))?
+    .collect()
+}
+
+/// The ids whose text starts with these characters.
+fn id_range(typed: &str) -> Option<(Id, Id)> {
+    // The first of the 26 characters only goes up to 7: together they hold 130 bits.
+    let (low, high) = ("0".repeat(26), format!("7{}", "z".repeat(25)));
+    let fill = |with: &str| {
+        let text = format!("X-{typed}{}", with.get(typed.len()..)?);
+        text.parse::<TaskId>().ok().map(|task| task.id)
+    };
+    Some((fill(&low)?, fill(&high)?))
+}
+
+pub(super) fn attempts(
+    db: &Connection,
+    org: i64,
+    query: &AttemptQuery,
+    now: Timestamp,
+) -> Result<Vec<Attempt>> {
+    let mut filter = Filter::default();
+    filter.with("t.org = ?", org);
+    if let Some(task) = query.task {
+        filter.with("a.task = ?", bytes(task.id));
+    }
+    if let Some(actor) = &query.actor {
+        filter.with("a.actor = ?", actor.clone());
+    }
+    if !query.health.is_empty() {
+        let any: Vec<String> = query
+            .health
+            .iter()
+            .map(|health| health_term(&mut filter, *health, query, now))
+            .collect();
+        filter.term(&format!("({})", any.join(" OR ")));
+    }
+    if let Some((started_at, id)) = query.after {
+        filter.with("a.started_at <= ?", started_at.0);
+        filter.values.push(bytes(id));
+        let (started, id) = (filter.values.len() - 1, filter.values.len());
+        filter.term(&format!("(a.started_at, a.id) < (?{started}, ?{id})"));
+    }
+    let sql = format!(
+        "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
+         ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
+        rows::ATTEMPT,
+        filter.sql(),
+        query.limit
+    );
+    db.prepare_cached(&sql)?.query_map(params_from_iter(filter.values), rows::attempt)?.collect()
+}
+
+fn health_term(
+    filter: &mut Filter,
+    health: Health,
+    query: &AttemptQuery,
+    now: Timestamp,
+) -> String {
+    filter.values.push(now.0.into());
+    let over = LEASE_OVER.replace('?', &format!("?{}", filter.values.len()));
+    filter.values.push(stale_before(&query.policy, now).into());
+    let stale_before = filter.values.len();
+    match health {
+        Health::Active => {
+            format!("(a.ended_at IS NULL AND NOT {over} AND a.heartbeat_at >= ?{stale_before})")
+        }
+        Health::Stalled => {
+            format!("(a.ended_at IS NULL AND NOT {over} AND a.heartbeat_at < ?{stale_before})")
+        }
+        // Both values must appear, or SQLite would count one parameter less than it is given.
+        Health::Finished => {
+            format!("(a.outcome = 'finished' OR ({over} AND ?{stale_before} IS NULL))")
+        }
+        Health::Canceled => format!(
+            "(a.outcome IN ('canceled', 'released', 'expired') OR (a.ended_at IS NULL AND {over} \
+             AND ?{stale_before} IS NOT NULL))"
+        ),
+    }
+}
+
+pub(super) fn attempts_overdue(
+    db: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Overdue>> {
+    let read = |row: &Row<'_>| {
+        Ok(Overdue {
+            attempt: AttemptId(Id::from_bytes(row.get(0)?)),
+            org: row.get_ref(1)?.as_str()?.into(),
+        })
+    };
+    db.prepare_cached(
+        "SELECT a.id, o.name FROM attempts a JOIN tasks t ON t.id = a.task JOIN orgs o ON o.id = t.org \
+         WHERE a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= ?1 \
+         ORDER BY a.lease_expires_at LIMIT ?2",
+    )?
+    .query_map(params![now.0, limit as i64], read)?
+    .collect()
+}
+
+pub(super) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
+    let of_task = if query.task.is_some() { "e.task = ?2" } else { "?2 IS NULL" };
+    let sql = format!(
+        "SELECT {} FROM events e JOIN tasks t ON t.id = e.task WHERE e.seq > ?1 AND {of_task} \
+         ORDER BY e.seq LIMIT ?3",
+        rows::EVENT
+    );
+    let task = query.task.map(|task| task.id.to_bytes());
+    db.prepare_cached(&sql)?
+        .query_map(params![query.after as i64, task, query.limit as i64], rows::event)?
+        .collect()
+}
+
+pub(super) fn events_after(db: &Connection, seen: u64) -> Result<Vec<LoggedEvent>, StoreError> {
+    let query = EventQuery { after: seen, task: None, limit: i64::MAX as usize };
+    events(db, &query).map_err(from_sqlite)
+}
+
+pub(super) fn last_seq(db: &Connection) -> Result<u64> {
+    db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?
+        .query_row([], |row| row.get::<_, i64>(0))
+        .map(|seq| seq as u64)
+}
+
+pub(super) fn last_at(db: &Connection) -> Result<i64> {
+    db.query_row("SELECT at FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
+        .optional()
+        .map(Option::unwrap_or_default)
+}
+
+pub(super) fn project(db: &Connection, id: i64) -> Result<Option<Project>> {
+    db.prepare_cached("SELECT id, name, prefix FROM projects WHERE id = ?1")?
+        .query_row([id], project_row)
+        .optional()
+}
+
+pub(super) fn project_row(row: &Row<'_>) -> Result<Project> {
+    let prefix = row.get_ref(2)?.as_str()?;
+    Ok(Project {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        prefix: Prefix::parse(prefix).unwrap_or_else(Prefix::fallback),
+    })
+}
+
+pub(super) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<Option<PathBuf>> {
+    db.prepare_cached(
+        "SELECT path FROM repos WHERE project = ?1 AND machine = ?2 ORDER BY id DESC",
+    )?
+    .query_row(params![project, machine], |row| row.get::<_, String>(0))
+    .optional()
+    .map(|path| path.map(PathBuf::from))
+}

@@ -1,0 +1,115 @@
+//! Migrations: numbered, forward only, checksummed. An older file is backed up before it changes;
+//! a newer one is refused.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Result, TransactionBehavior, params};
+use sha2::{Digest, Sha256};
+
+use super::errors::from_sqlite;
+use super::turnstile::Turnstile;
+use crate::StoreError;
+
+struct Migration {
+    version: u32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") }];
+
+pub(super) fn latest() -> u32 {
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
+}
+
+pub(super) fn version(db: &Connection) -> Result<u32> {
+    db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
+}
+
+pub(super) fn newer(version: u32) -> StoreError {
+    StoreError::Unavailable(format!(
+        "the database has schema {version}, newer than this callboard knows ({}); \
+         use the callboard that wrote it or a newer one",
+        latest()
+    ))
+}
+
+/// Brings a database up to date. Safe to run from several processes at once.
+pub(super) fn migrate(
+    db: &mut Connection,
+    path: &Path,
+    turnstile: &Turnstile,
+) -> Result<(), StoreError> {
+    let found = version(db).map_err(from_sqlite)?;
+    if found > latest() {
+        return Err(newer(found));
+    }
+    if found < latest() {
+        let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
+        let found = version(db).map_err(from_sqlite)?;
+        if found > 0 && found < latest() {
+            back_up(db, path, found)?;
+        }
+        run_pending(db, found).map_err(from_sqlite)?;
+    }
+    verify_checksums(db)
+}
+
+fn back_up(db: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
+    let mut copy = path.as_os_str().to_owned();
+    copy.push(format!(".before-v{}", version + 1));
+    let copy = Path::new(&copy);
+    if copy.exists() {
+        std::fs::remove_file(copy).map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    }
+    copy_to(db, copy)
+}
+
+pub(super) fn copy_to(db: &Connection, to: &Path) -> Result<(), StoreError> {
+    let to =
+        to.to_str().ok_or_else(|| StoreError::Unavailable("the path is not valid UTF-8".into()))?;
+    db.execute("VACUUM INTO ?1", [to]).map_err(from_sqlite)?;
+    Ok(())
+}
+
+fn run_pending(db: &mut Connection, found: u32) -> Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    tx.execute_batch(
+        "CREATE TABLE IF NOT EXISTS migrations (
+             version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT",
+    )?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        tx.execute_batch(migration.sql)?;
+        tx.execute(
+            "INSERT INTO migrations (version, name, checksum) VALUES (?1, ?2, ?3)",
+            params![migration.version, migration.name, checksum(migration.sql)],
+        )?;
+    }
+    tx.pragma_update(None, "user_version", latest())?;
+    tx.commit()
+}
+
+fn verify_checksums(db: &Connection) -> Result<(), StoreError> {
+    for migration in MIGRATIONS {
+        let found: String = db
+            .query_row(
+                "SELECT checksum FROM migrations WHERE version = ?1",
+                [migration.version],
+                |row| row.get(0),
+            )
+            .map_err(from_sqlite)?;
+        if found != checksum(migration.sql) {
+            return Err(StoreError::Corrupt(format!(
+                "migration {} ({}) of this database is not the one this callboard knows; \
+                 it was made by a different build",
+                migration.version, migration.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn checksum(sql: &str) -> String {
+    Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

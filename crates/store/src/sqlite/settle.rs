@@ -1,0 +1,85 @@
+//! The org, project and repository rows a process works in.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
+
+use super::read;
+use crate::{Home, Place, Project};
+
+pub(super) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Home> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let org = org(&tx, &place.org)?;
+    let project = match &place.repo {
+        Some(repo) => {
+            let path = repo.path.to_string_lossy();
+            match project_of_repo(&tx, org, &repo.machine, &path)? {
+                Some(project) => project,
+                None => {
+                    let project = oldest_or_new(&tx, org, place, now)?;
+                    tx.execute(
+                        "INSERT OR REPLACE INTO repos (project, machine, path) VALUES (?1, ?2, ?3)",
+                        params![project.id, repo.machine, path],
+                    )?;
+                    project
+                }
+            }
+        }
+        None => oldest_or_new(&tx, org, place, now)?,
+    };
+    let project = with_prefix(&tx, project, place)?;
+    tx.commit()?;
+    Ok(Home { org: Arc::from(place.org.as_str()), project })
+}
+
+fn org(db: &Connection, name: &str) -> Result<i64> {
+    db.execute("INSERT OR IGNORE INTO orgs (name) VALUES (?1)", [name])?;
+    db.query_row("SELECT id FROM orgs WHERE name = ?1", [name], |row| row.get(0))
+}
+
+fn project_of_repo(
+    db: &Connection,
+    org: i64,
+    machine: &str,
+    path: &str,
+) -> Result<Option<Project>> {
+    db.query_row(
+        "SELECT p.id, p.name, p.prefix FROM repos r JOIN projects p ON p.id = r.project \
+         WHERE p.org = ?1 AND r.machine = ?2 AND r.path = ?3",
+        params![org, machine, path],
+        read::project_row,
+    )
+    .optional()
+}
+
+/// A folder that was moved keeps its project: the database came along with it.
+fn oldest_or_new(db: &Connection, org: i64, place: &Place, now: i64) -> Result<Project> {
+    let oldest = db
+        .query_row(
+            "SELECT id, name, prefix FROM projects WHERE org = ?1 ORDER BY id LIMIT 1",
+            [org],
+            read::project_row,
+        )
+        .optional()?;
+    if let Some(project) = oldest {
+        return Ok(project);
+    }
+    db.execute(
+        "INSERT INTO projects (org, name, prefix, created_at) VALUES (?1, ?2, ?3, ?4)",
+        params![org, place.project_name, place.prefix.as_str(), now],
+    )?;
+    let id = db.last_insert_rowid();
+    Ok(Project { id, name: place.project_name.clone(), prefix: place.prefix })
+}
+
+/// New tasks take the prefix that is configured now; old ones keep theirs.
+fn with_prefix(db: &Connection, project: Project, place: &Place) -> Result<Project> {
+    if project.prefix == place.prefix {
+        return Ok(project);
+    }
+    db.execute(
+        "UPDATE projects SET prefix = ?2 WHERE id = ?1",
+        params![project.id, place.prefix.as_str()],
+    )?;
+    Ok(Project { prefix: place.prefix, ..project })
+}

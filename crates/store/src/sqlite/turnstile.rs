@@ -1,0 +1,58 @@
+//! Lets the writers of several processes through one at a time, in about the order they came.
+//!
+//! SQLite's own busy handler sleeps and retries, which starves the unlucky for seconds. Two kernel
+//! locks do better: whoever holds the gate is next for the write lock, and everybody else queues
+//! at the gate. A killed process drops both.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+pub(super) struct Turnstile {
+    gate: File,
+    write: File,
+}
+
+impl Turnstile {
+    pub fn open(database: &Path) -> io::Result<Self> {
+        Ok(Self { gate: beside(database, "-gate")?, write: beside(database, "-turn")? })
+    }
+
+    /// Blocks until it is this process's turn.
+    pub fn enter(&self) -> io::Result<Turn<'_>> {
+        lock(&self.gate, FlockOperation::LockExclusive)?;
+        let entered = lock(&self.write, FlockOperation::LockExclusive);
+        lock(&self.gate, FlockOperation::Unlock)?;
+        entered.map(|()| Turn(self))
+    }
+}
+
+/// A writer's turn; the next one starts when it is dropped.
+pub(super) struct Turn<'t>(&'t Turnstile);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Unlocking a lock that is held cannot fail; if it ever did, closing the file frees it.
+        let _ = lock(&self.0.write, FlockOperation::Unlock);
+    }
+}
+
+fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
+    loop {
+        match flock(file, operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// A file next to the database, named after it.
+pub(super) fn beside(database: &Path, suffix: &str) -> io::Result<File> {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(name)
+}

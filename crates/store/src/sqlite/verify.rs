@@ -1,0 +1,100 @@
+//! Looks for damage. Each statement finds rows that must not exist.
+
+use callboard_domain::ids::Id;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, Row};
+
+use crate::Finding;
+
+/// What must never be true, the statement that finds it, and what to do about it.
+const RULES: &[(&str, &str, &str)] = &[
+    (
+        "open-deps counter differs from the deps",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.open_deps <> (
+             SELECT count(*) FROM deps JOIN tasks d ON d.id = deps.dep
+             WHERE deps.task = t.id AND d.removed_at IS NULL
+                 AND d.phase NOT IN ('closed_done', 'closed_canceled'))",
+        "restore a backup and report it",
+    ),
+    (
+        "a task's status differs from the event log",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.label <> (
+             SELECT coalesce(e.data ->> 'to', e.data ->> 'status') FROM events e
+             WHERE e.task = t.id AND e.name IN ('task.created', 'task.status_changed')
+             ORDER BY e.seq DESC LIMIT 1)",
+        "restore a backup and report it",
+    ),
+    (
+        "a task's assignee differs from the event log",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.assignee IS NOT (
+             SELECT iif(e.name = 'task.claimed', e.data ->> 'assignee', NULL) FROM events e
+             WHERE e.task = t.id AND e.name IN
+                 ('task.created', 'task.claimed', 'task.released', 'attempt.expired')
+             ORDER BY e.seq DESC LIMIT 1)",
+        "restore a backup and report it",
+    ),
+    (
+        "an attempt's end differs from the event log",
+        "SELECT a.id, 'att' FROM attempts a WHERE (a.ended_at IS NULL) = EXISTS (
+             SELECT 1 FROM events e WHERE e.task = a.task AND e.attempt = a.id
+                 AND e.name = 'attempt.ended')",
+        "restore a backup and report it",
+    ),
+    (
+        "a task has other entries than it counts",
+        "SELECT t.id, t.prefix FROM tasks t
+         WHERE t.entries <> (SELECT count(*) FROM entries n WHERE n.task = t.id)",
+        "restore a backup and report it",
+    ),
+    (
+        "the event log has a gap",
+        "SELECT max(seq) - count(*), '' FROM events HAVING max(seq) <> count(*)",
+        "restore a backup and report it",
+    ),
+    (
+        "an event speaks of a task that does not exist",
+        "SELECT seq, '' FROM events WHERE task NOT IN (SELECT id FROM tasks)",
+        "restore a backup and report it",
+    ),
+    (
+        "a task's checks cannot be read",
+        "SELECT t.id, t.prefix FROM tasks t
+         WHERE NOT json_valid(t.checks)",
+        "give the task its checks again with callboard task edit",
+    ),
+];
+
+pub(super) fn verify(db: &Connection) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let integrity: Vec<String> = db
+        .prepare("PRAGMA integrity_check(20)")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for line in integrity.iter().filter(|line| *line != "ok") {
+        findings.push(Finding { what: line.clone(), fix: "restore a backup".into() });
+    }
+    for (what, sql, fix) in RULES {
+        let found: Vec<String> = db
+            .prepare(&format!("{sql} LIMIT 5"))?
+            .query_map([], culprit)?
+            .collect::<Result<_>>()?;
+        if !found.is_empty() {
+            let what = format!("{what}: {}", found.join(", "));
+            findings.push(Finding { what, fix: (*fix).into() });
+        }
+    }
+    Ok(findings)
+}
+
+/// The row a rule found, as people know it: an id with its prefix, or a number.
+fn culprit(row: &Row<'_>) -> Result<String> {
+    let prefix: String = row.get(1)?;
+    Ok(match row.get(0)? {
+        Value::Blob(bytes) => match <[u8; 16]>::try_from(bytes) {
+            Ok(bytes) => format!("{prefix}-{}", Id::from_bytes(bytes)),
+            Err(_) => format!("{prefix}-?"),
+        },
+        Value::Integer(number) => number.to_string(),
+        Value::Null | Value::Real(_) | Value::Text(_) => prefix,
+    })
+}

@@ -1,0 +1,278 @@
+//! The one thread of a process that writes. It takes what has queued, up to 64 commands, gives
+//! each its own savepoint, and commits once: many durable writes for one flush of the disk.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+use callboard_domain::decide;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::time::Timestamp;
+use callboard_domain::world::{Change, Reply};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tokio::sync::oneshot;
+
+use super::errors::from_sqlite;
+use super::{Shared, load, read, schema, write};
+use crate::{Applied, ApplyError, Op, Outcome, StoreError};
+
+const BATCH_MAX: usize = 64;
+
+type Verdict = Result<Applied, ApplyError>;
+
+pub(super) enum Job {
+    Apply(Box<Op>, oneshot::Sender<Verdict>),
+    /// Rare work that needs the writer's connection and its turn.
+    Run(Box<dyn FnOnce(&mut Connection) + Send>),
+}
+
+pub(super) struct Writer {
+    pub shared: Arc<Shared>,
+    pub db: Connection,
+    pub orgs: HashMap<Arc<str>, i64>,
+}
+
+impl Writer {
+    pub fn run(mut self, inbox: &Receiver<Job>) {
+        while let Ok(job) = inbox.recv() {
+            match job {
+                Job::Apply(op, reply) => self.batch(*op, reply, inbox),
+                Job::Run(work) => self.run_alone(work),
+            }
+        }
+    }
+
+    fn run_alone(&mut self, work: Box<dyn FnOnce(&mut Connection) + Send>) {
+        match self.shared.turnstile.enter() {
+            Ok(_turn) => work(&mut self.db),
+            // Dropping the work drops its reply, which its caller sees as unavailable.
+            Err(error) => tracing::error!(%error, "cannot lock the database"),
+        }
+    }
+
+    fn batch(&mut self, op: Op, reply: oneshot::Sender<Verdict>, inbox: &Receiver<Job>) {
+        let mut replies = vec![reply];
+        let mut afterwards = None;
+        let shared = self.shared.clone();
+        let outcome = shared
+            .turnstile
+            .enter()
+            .map_err(|error| StoreError::Unavailable(format!("cannot lock the database: {error}")))
+            .and_then(|turn| {
+                let mut batch = self.begin()?;
+                self.one(&mut batch, op);
+                while replies.len() < BATCH_MAX {
+                    match inbox.try_recv() {
+                        Ok(Job::Apply(op, reply)) => {
+                            replies.push(reply);
+                            self.one(&mut batch, *op);
+                        }
+                        Ok(Job::Run(work)) => {
+                            afterwards = Some(work);
+                            break;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                self.commit()?;
+                drop(turn);
+                Ok(batch)
+            });
+        match outcome {
+            Ok(batch) => {
+                shared.last_at.fetch_max(batch.now.0, Ordering::SeqCst);
+                for (reply, verdict) in replies.into_iter().zip(batch.verdicts) {
+                    // A caller that went away does not need its answer.
+                    let _ = reply.send(verdict);
+                }
+                self.publish(&batch.events);
+            }
+            Err(error) => {
+                for reply in replies {
+                    let _ = reply.send(Err(error.clone().into()));
+                }
+            }
+        }
+        if let Some(work) = afterwards {
+            self.run_alone(work);
+        }
+    }
+
+    fn begin(&mut self) -> Result<Batch, StoreError> {
+        let begun = self.db.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([]));
+        begun.map_err(from_sqlite)?;
+        self.look_around().inspect_err(|_| self.rollback())
+    }
+
+    /// What another process may have changed since the last batch: the schema, the end of the log.
+    fn look_around(&self) -> Result<Batch, StoreError> {
+        let version = schema::version(&self.db).map_err(from_sqlite)?;
+        if version > schema::latest() {
+            return Err(schema::newer(version));
+        }
+        let newest = self
+            .db
+            .prepare_cached("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1")
+            .and_then(|mut s| {
+                s.query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()
+            })
+            .map_err(from_sqlite)?;
+        let (last_seq, last_at) = newest.unwrap_or((0, 0));
+        let now = self.shared.clock.now().max(Timestamp(last_at));
+        Ok(Batch { now, last_seq: last_seq as u64, verdicts: Vec::new(), events: Vec::new() })
+    }
+
+    fn commit(&self) -> Result<(), StoreError> {
+        let committed = self.db.prepare_cached("COMMIT").and_then(|mut s| s.execute([]));
+        committed.map(|_| ()).map_err(from_sqlite).inspect_err(|_| self.rollback())
+    }
+
+    fn rollback(&self) {
+        if !self.db.is_autocommit()
+            && let Err(error) = self.db.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "cannot roll back");
+        }
+    }
+
+    fn one(&mut self, batch: &mut Batch, op: Op) {
+        let judged = catch_unwind(AssertUnwindSafe(|| self.judge(batch, &op)));
+        let verdict = judged.unwrap_or_else(|_| {
+            let words = format!("a bug stopped {}; nothing was written", op.tool);
+            Err(StoreError::Internal(words).into())
+        });
+        let keep = matches!(&verdict, Ok(applied) if applied.last_seq.is_some());
+        if !keep && let Err(error) = self.db.execute_batch("ROLLBACK TO one; RELEASE one") {
+            // No savepoint was open: the command ended before it wrote anything.
+            tracing::trace!(%error, "nothing to roll back");
+        }
+        batch.verdicts.push(verdict);
+    }
+
+    fn judge(&mut self, batch: &mut Batch, op: &Op) -> Verdict {
+        let org = self.org(&op.org)?;
+        if let Some(reply) = self.earlier_reply(org, op).map_err(from_sqlite)? {
+            return self.unchanged(org, reply, batch.now).map_err(Into::into);
+        }
+        let world = load::world(&self.db, org, &op.actor, &op.policy, &op.command);
+        let world = world.map_err(from_sqlite)?;
+        let change = decide(&world, &op.command, batch.now).map_err(ApplyError::Refused)?;
+        if change.writes.is_empty() {
+            return self.unchanged(org, change.reply, batch.now).map_err(Into::into);
+        }
+        self.carry_out(org, op, change, batch).map_err(|error| from_sqlite(error).into())
+    }
+
+    fn carry_out(
+        &self,
+        org: i64,
+        op: &Op,
+        change: Change,
+        batch: &mut Batch,
+    ) -> rusqlite::Result<Applied> {
+        self.db.prepare_cached("SAVEPOINT one")?.execute([])?;
+        for item in &change.writes {
+            write::write(&self.db, org, item, batch.now)?;
+        }
+        let mut last_seq = batch.last_seq;
+        let events = write::append_events(&self.db, change.events, batch.now, &mut last_seq)?;
+        self.remember_reply(org, op, &change.reply, change.but.is_none(), batch.now)?;
+        let outcome = self.outcome(org, change.reply)?;
+        self.db.prepare_cached("RELEASE one")?.execute([])?;
+        batch.last_seq = last_seq;
+        batch.events.extend(events);
+        Ok(Applied { outcome, but: change.but, last_seq: Some(last_seq), at: batch.now })
+    }
+
+    fn unchanged(&self, org: i64, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
+        let outcome = self.outcome(org, reply).map_err(from_sqlite)?;
+        Ok(Applied { outcome, but: None, last_seq: None, at: now })
+    }
+
+    fn outcome(&self, org: i64, reply: Reply) -> rusqlite::Result<Outcome> {
+        match reply {
+            Reply::Task(id) => Ok(match load::record(&self.db, org, id)? {
+                Some(record) => Outcome::Task(Box::new(record)),
+                None => Outcome::Removed(id),
+            }),
+            Reply::Attempt(id) => match load::attempt(&self.db, org, id)? {
+                Some(attempt) => Ok(Outcome::Attempt(Box::new(attempt))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
+        }
+    }
+
+    fn org(&mut self, name: &Arc<str>) -> Result<i64, StoreError> {
+        if let Some(id) = self.orgs.get(name) {
+            return Ok(*id);
+        }
+        let id = read::org(&self.db, name)?;
+        self.orgs.insert(name.clone(), id);
+        Ok(id)
+    }
+
+    fn earlier_reply(&self, org: i64, op: &Op) -> rusqlite::Result<Option<Reply>> {
+        let Some(key) = &op.retry_key else { return Ok(None) };
+        let reply = |row: &Row<'_>| {
+            let id = Id::from_bytes(row.get(1)?);
+            Ok(match row.get_ref(0)?.as_str()? {
+                "attempt" => Reply::Attempt(AttemptId(id)),
+                _ => {
+                    let prefix = row.get_ref(2)?.as_str()?;
+                    let prefix = Prefix::parse(prefix).unwrap_or_else(Prefix::fallback);
+                    Reply::Task(TaskId { id, prefix })
+                }
+            })
+        };
+        self.db
+            .prepare_cached(
+                "SELECT r.kind, r.id, coalesce(t.prefix, '') FROM retries r \
+                 LEFT JOIN tasks t ON t.id = r.id \
+                 WHERE r.org = ?1 AND r.actor = ?2 AND r.tool = ?3 AND r.key = ?4",
+            )?
+            .query_row(params![org, op.actor.as_str(), op.tool, key], reply)
+            .optional()
+    }
+
+    fn remember_reply(
+        &self,
+        org: i64,
+        op: &Op,
+        reply: &Reply,
+        accepted: bool,
+        now: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let Some(key) = op.retry_key.as_ref().filter(|_| accepted) else { return Ok(()) };
+        let (kind, id) = match reply {
+            Reply::Task(task) => ("task", task.id),
+            Reply::Attempt(attempt) => ("attempt", attempt.0),
+        };
+        self.db
+            .prepare_cached(
+                "INSERT INTO retries (org, actor, tool, key, at, kind, id) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![org, op.actor.as_str(), op.tool, key, now.0, kind, id.to_bytes()])?;
+        Ok(())
+    }
+
+    fn publish(&self, events: &[LoggedEvent]) {
+        let Some(last) = events.last() else { return };
+        self.shared.bell.ring(last.seq);
+        let read_after = |seen| read::events_after(&self.db, seen);
+        if let Err(error) = self.shared.feed.committed(events, read_after) {
+            tracing::warn!(%error, "cannot read the event log");
+        }
+    }
+}
+
+/// One transaction's worth of work.
+struct Batch {
+    now: Timestamp,
+    last_seq: u64,
+    verdicts: Vec<Verdict>,
+    events: Vec<LoggedEvent>,
+}

@@ -1,0 +1,379 @@
+//! What every store must do, written against the trait.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use callboard_domain::attempt::{ExecutionState, Health};
+use callboard_domain::command::{Command, NewCheck};
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::TaskId;
+use callboard_store::{AttemptQuery, EventQuery, EventSink, Store, TaskQuery};
+use tokio::sync::Notify;
+
+use crate::fixture::{Fixture, attempt_of, place, task_of};
+
+#[tokio::test]
+async fn what_is_created_is_read_back() {
+    let f = Fixture::sqlite().await;
+    let dep = f.create("first", &[]).await;
+    let mut new = f.new_task("second", &[dep]);
+    new.body = "prose".into();
+    new.priority = 100;
+    new.parent = Some(dep);
+    new.checks = vec![NewCheck {
+        desc: "tests".into(),
+        cmd: Some("true".into()),
+        timeout_s: Some(5),
+        ..NewCheck::default()
+    }];
+    let applied = f.done("human:ana", Command::TaskCreate(new.clone())).await;
+    let record = f.record(new.task).await;
+    assert_eq!(*task_of(&applied), record, "the answer is what a later read sees");
+    assert_eq!(record.body, "prose");
+    assert_eq!(record.task.priority, 100);
+    assert_eq!(record.task.parent, Some(dep));
+    assert_eq!(record.task.open_deps, 1);
+    assert_eq!(record.deps.iter().map(|d| d.id).collect::<Vec<_>>(), vec![dep]);
+    assert_eq!(record.task.checks[0].desc, "tests");
+    assert_eq!(record.entries.len(), 1);
+    f.assert_sound().await;
+}
+
+#[tokio::test]
+async fn a_refusal_leaves_nothing_behind() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("a", &[]).await;
+    f.done("agent:w1", Command::TaskClaim { task }).await;
+    let before = (f.store.last_seq().await.unwrap(), f.record(task).await);
+    assert_eq!(f.code("agent:w2", Command::TaskClaim { task }).await, "ALREADY_CLAIMED");
+    assert_eq!(f.code("agent:w1", f.to(task, "nowhere")).await, "UNKNOWN_STATE");
+    let again = f.done("agent:w1", Command::TaskClaim { task }).await;
+    assert_eq!(again.last_seq, None, "a repeat appends nothing");
+    assert_eq!((f.store.last_seq().await.unwrap(), f.record(task).await), before);
+}
+
+#[tokio::test]
+async fn of_many_claims_at_once_one_wins() {
+    let f = Arc::new(Fixture::sqlite().await);
+    let task = f.create("wanted", &[]).await;
+    let claims: Vec<_> = (0..64)
+        .map(|n| {
+            let f = f.clone();
+            let claim = Command::TaskClaim { task };
+            tokio::spawn(async move { f.code(&format!("agent:w{n}"), claim).await })
+        })
+        .collect();
+    let mut won = 0;
+    for claim in claims {
+        match claim.await.unwrap() {
+            "" => won += 1,
+            code => assert_eq!(code, "ALREADY_CLAIMED"),
+        }
+    }
+    assert_eq!(won, 1);
+    f.assert_sound().await;
+}
+
+#[tokio::test]
+async fn events_are_numbered_without_gaps_and_tell_the_story() {
+    let f = Fixture::sqlite().await;
+    let a = f.create("a", &[]).await;
+    let b = f.create("b", &[a]).await;
+    f.done("agent:w1", f.begin(a, "k", None)).await;
+    f.done("human:ana", f.to(a, "done")).await;
+    let all = f.store.events(EventQuery { after: 0, task: None, limit: 100 }).await.unwrap();
+    let numbers: Vec<u64> = all.iter().map(|event| event.seq).collect();
+    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_eq!(f.store.last_seq().await.unwrap(), all.len() as u64);
+    let names: Vec<&str> = all.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "task.created",
+            "task.created",
+            "attempt.started",
+            "task.claimed",
+            "task.status_changed",
+            "task.status_changed",
+            "task.ready"
+        ]
+    );
+    let of_b = f.store.events(EventQuery { after: 2, task: Some(b), limit: 10 }).await.unwrap();
+    assert_eq!(of_b.len(), 1, "only what happened to b after the second event");
+    assert_eq!(of_b[0].task, b);
+}
+
+#[tokio::test]
+async fn a_retry_key_answers_with_the_first_result() {
+    let f = Fixture::sqlite().await;
+    let keyed = |who: &str, key: &str| {
+        let mut op = f.op(who, Command::TaskCreate(f.new_task("once", &[])));
+        op.retry_key = Some(key.into());
+        f.store.apply(op)
+    };
+    let first = task_of(&keyed("agent:w1", "k").await.unwrap()).task.id;
+    let again = keyed("agent:w1", "k").await.unwrap();
+    assert_eq!(task_of(&again).task.id, first);
+    assert_eq!(again.last_seq, None);
+    assert_ne!(
+        task_of(&keyed("agent:w2", "k").await.unwrap()).task.id,
+        first,
+        "keys are per actor"
+    );
+    f.clock.advance_ms(25 * 3600 * 1000);
+    f.store.prune_retries(f.store.now().plus_ms(-24 * 3600 * 1000)).await.unwrap();
+    assert_ne!(
+        task_of(&keyed("agent:w1", "k").await.unwrap()).task.id,
+        first,
+        "forgotten after a day"
+    );
+}
+
+async fn titles(f: &Fixture, change: impl FnOnce(&mut TaskQuery)) -> Vec<String> {
+    let mut query = TaskQuery::of(f.home.project.id, f.policy.clone());
+    change(&mut query);
+    let rows = f.store.tasks(query).await.unwrap();
+    rows.into_iter().map(|row| row.task.title).collect()
+}
+
+#[tokio::test]
+async fn lists_filter_and_page() {
+    let f = Fixture::sqlite().await;
+    let a = f.create("a", &[]).await;
+    let b = f.create("b", &[a]).await;
+    let c = f.create("c", &[]).await;
+    f.done("agent:w1", Command::TaskClaim { task: c }).await;
+    f.done("agent:w2", f.begin(a, "k", None)).await;
+
+    assert_eq!(titles(&f, |_| {}).await, ["a", "b", "c"]);
+    assert_eq!(titles(&f, |q| q.newest_first = true).await, ["c", "b", "a"]);
+    assert_eq!(titles(&f, |q| q.limit = 2).await, ["a", "b"]);
+    assert_eq!(titles(&f, |q| q.after = Some(b.id)).await, ["c"]);
+    assert_eq!(titles(&f, |q| q.label = Some("backlog".into())).await, ["b", "c"]);
+    assert_eq!(titles(&f, |q| q.ready = Some(false)).await, ["b"]);
+    let startable = |q: &mut TaskQuery| {
+        q.ready = Some(true);
+        q.label = Some("backlog".into());
+    };
+    assert_eq!(titles(&f, startable).await, ["c"]);
+    assert_eq!(titles(&f, |q| q.assignee = Some(None)).await, ["b"]);
+    assert_eq!(titles(&f, |q| q.assignee = Some(Some("agent:w1".into()))).await, ["c"]);
+
+    let in_state = |state| move |q: &mut TaskQuery| q.execution = Some(state);
+    assert_eq!(titles(&f, in_state(ExecutionState::Active)).await, ["a"]);
+    f.clock.advance_ms(180_000);
+    assert_eq!(titles(&f, in_state(ExecutionState::Stalled)).await, Vec::<String>::new());
+    f.clock.advance_ms(1);
+    assert_eq!(titles(&f, in_state(ExecutionState::Stalled)).await, ["a"]);
+    assert_eq!(titles(&f, in_state(ExecutionState::Active)).await, Vec::<String>::new());
+    let attempt = f.record(a).await.newest.expect("began").id;
+    let finish = Command::AttemptFinish { attempt, summary: "did".into(), head: None, tree: None };
+    f.done("agent:w2", finish).await;
+    assert_eq!(titles(&f, in_state(ExecutionState::AwaitingReview)).await, ["a"]);
+}
+
+#[tokio::test]
+async fn the_next_task_is_the_most_urgent_that_is_free() {
+    let f = Fixture::sqlite().await;
+    let low = f.create("low", &[]).await;
+    let mut urgent = f.new_task("urgent", &[]);
+    urgent.priority = 10;
+    f.done("human:ana", Command::TaskCreate(urgent.clone())).await;
+    let mut blocked = f.new_task("blocked", &[low]);
+    blocked.priority = 0;
+    f.done("human:ana", Command::TaskCreate(blocked.clone())).await;
+    let next = || async {
+        let rows = f.store.tasks_free(f.home.project.id, 10).await.unwrap();
+        rows.into_iter().map(|row| row.task.title).collect::<Vec<_>>()
+    };
+    assert_eq!(next().await, ["urgent", "low"]);
+    f.done("agent:w1", Command::TaskClaim { task: urgent.task }).await;
+    assert_eq!(next().await, ["low"]);
+    f.done("human:ana", f.to(low, "canceled")).await;
+    assert_eq!(next().await, ["blocked"]);
+    f.done("human:ana", Command::TaskRemove { task: blocked.task }).await;
+    assert_eq!(next().await, Vec::<String>::new());
+    f.assert_sound().await;
+}
+
+#[tokio::test]
+async fn attempts_are_found_by_key_and_by_health() {
+    let f = Fixture::sqlite().await;
+    let (a, b) = (f.create("a", &[]).await, f.create("b", &[]).await);
+    let first = f.done("agent:w1", f.begin(a, "k", None)).await;
+    let again = f.done("agent:w1", f.begin(a, "k", None)).await;
+    assert_eq!(attempt_of(&first).id, attempt_of(&again).id);
+    assert_eq!(f.code("agent:w1", f.begin(a, "other", None)).await, "SESSION_ACTIVE");
+    f.clock.advance_ms(1000);
+    let second = f.done("agent:w2", f.begin(b, "k", None)).await;
+    let reason = "no".to_owned();
+    let cancel = Command::AttemptCancel { attempt: attempt_of(&second).id, reason };
+    f.done("agent:w2", cancel).await;
+
+    let find = |health: Vec<Health>, limit| AttemptQuery {
+        org: f.home.org.clone(),
+        task: None,
+        actor: None,
+        health,
+        policy: f.policy.clone(),
+        after: None,
+        limit,
+    };
+    let all = f.store.attempts(find(Vec::new(), 10)).await.unwrap();
+    assert_eq!(all.iter().map(|a| a.task).collect::<Vec<_>>(), [b, a], "newest first");
+    let page = f.store.attempts(find(Vec::new(), 1)).await.unwrap();
+    let rest =
+        AttemptQuery { after: Some((page[0].started_at, page[0].id.0)), ..find(Vec::new(), 10) };
+    assert_eq!(f.store.attempts(rest).await.unwrap().len(), 1);
+    for (health, tasks) in [
+        (Health::Active, vec![a]),
+        (Health::Stalled, vec![]),
+        (Health::Canceled, vec![b]),
+        (Health::Finished, vec![]),
+    ] {
+        let found = f.store.attempts(find(vec![health], 10)).await.unwrap();
+        assert_eq!(found.iter().map(|a| a.task).collect::<Vec<_>>(), tasks, "{health:?}");
+    }
+    let both = f.store.attempts(find(vec![Health::Active, Health::Canceled], 10)).await.unwrap();
+    assert_eq!(both.len(), 2);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_over_frees_its_task() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("a", &[]).await;
+    let leased = f.done("agent:w1", f.begin(task, "k", Some(60))).await;
+    assert_eq!(f.store.attempts_overdue(10).await.unwrap().len(), 0);
+    f.clock.advance_ms(60_000);
+    assert_eq!(f.store.attempts_overdue(10).await.unwrap().len(), 1);
+    let expire = Command::AttemptExpire { attempt: attempt_of(&leased).id };
+    f.done("system:clock", expire.clone()).await;
+    assert_eq!(f.store.attempts_overdue(10).await.unwrap().len(), 0);
+    assert_eq!(f.done("system:clock", expire).await.last_seq, None, "once is enough");
+    let newer = f.done("agent:w2", f.begin(task, "k", Some(60))).await;
+    assert_eq!(attempt_of(&newer).fence, attempt_of(&leased).fence + 1);
+    f.assert_sound().await;
+}
+
+#[tokio::test]
+async fn another_org_does_not_exist() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("ours", &[]).await;
+    f.store.settle(place("other")).await.unwrap();
+    assert!(f.store.task("other", task).await.unwrap().is_none());
+    let mut op = f.op("agent:x", Command::TaskClaim { task });
+    op.org = "other".into();
+    assert!(f.store.apply(op).await.is_err());
+    assert!(f.store.task_ids("other", "DEMO", 10).await.unwrap().is_empty());
+    let mut prefixed = task;
+    prefixed.prefix = callboard_domain::ids::Prefix::fallback();
+    assert!(
+        f.store.task("default", prefixed).await.unwrap().is_none(),
+        "a prefix is part of the id"
+    );
+}
+
+#[tokio::test]
+async fn ids_are_found_by_their_beginning() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("a", &[]).await;
+    let text = task.to_string();
+    for typed in [&text[..], &text[..text.len() - 1], &text[5..], "DEMO-", "demo", ""] {
+        let found = f.store.task_ids("default", typed, 10).await.unwrap();
+        assert_eq!(found, [task], "typed {typed:?}");
+    }
+    let found: Vec<TaskId> = f.store.task_ids("default", "DEMO-z", 10).await.unwrap();
+    assert!(found.is_empty());
+}
+
+#[tokio::test]
+async fn time_never_goes_back() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("a", &[]).await;
+    f.clock.advance_ms(-5_000);
+    let noted = f.done("human:ana", Command::TaskNote { task, text: "later".into() }).await;
+    assert_eq!(noted.at, f.record(task).await.task.created_at);
+    let neighbour = f.neighbour().await;
+    neighbour.clock.advance_ms(-60_000);
+    assert!(neighbour.store.now() >= noted.at, "also for a process that just started");
+}
+
+/// Collects what it is told and lets tests wait for a number of events.
+#[derive(Default)]
+struct Heard {
+    events: Mutex<Vec<LoggedEvent>>,
+    more: Notify,
+}
+
+impl EventSink for Heard {
+    fn publish(&self, events: &[LoggedEvent]) {
+        self.events.lock().unwrap().extend_from_slice(events);
+        self.more.notify_one();
+    }
+
+    fn is_listening(&self) -> bool {
+        true
+    }
+}
+
+impl Heard {
+    async fn wait_for(&self, count: usize) -> Vec<u64> {
+        loop {
+            let seqs: Vec<u64> = self.events.lock().unwrap().iter().map(|e| e.seq).collect();
+            if seqs.len() >= count {
+                return seqs;
+            }
+            self.more.notified().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_process_hears_every_event_once_and_in_order() {
+    let f = Arc::new(Fixture::sqlite().await);
+    let neighbour = Arc::new(f.neighbour().await);
+    let task = f.create("a", &[]).await;
+    let mut listeners = Vec::new();
+    for process in [&f, &neighbour] {
+        let heard = Arc::new(Heard::default());
+        process.store.publish_to(heard.clone());
+        process.store.listen().await.unwrap();
+        listeners.push(heard);
+    }
+    let writes: Vec<_> = (0..50)
+        .map(|n| {
+            let process = if n % 2 == 0 { f.clone() } else { neighbour.clone() };
+            tokio::spawn(async move {
+                process.done("human:ana", Command::TaskNote { task, text: format!("{n}") }).await;
+            })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap();
+    }
+    for heard in listeners {
+        let seqs = heard.wait_for(50).await;
+        assert_eq!(seqs, (2..=51).collect::<Vec<u64>>());
+    }
+}
+
+#[tokio::test]
+async fn a_backup_is_a_whole_store() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("kept", &[]).await;
+    let copy = f.dir.path().join("copy.db");
+    f.store.backup(copy.clone()).await.unwrap();
+    let clock = f.clock.clone();
+    let restored = callboard_store::sqlite::SqliteStore::open(&copy, clock).unwrap();
+    assert_eq!(restored.task("default", task).await.unwrap().unwrap(), f.record(task).await);
+    assert!(restored.verify().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn settling_twice_is_settling_once() {
+    let f = Fixture::sqlite().await;
+    let again = f.store.settle(place("default")).await.unwrap();
+    assert_eq!(again, f.home);
+    let ids: HashSet<i64> = [f.home.project.id, again.project.id].into();
+    assert_eq!(ids.len(), 1);
+}

@@ -1,0 +1,150 @@
+//! A store in a temporary place, and short ways to say what tests ask of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use callboard_domain::attempt::AttemptKind;
+use callboard_domain::command::{AttemptBegin, Command, TaskCreate};
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::policy::Policy;
+use callboard_domain::task::TaskRecord;
+use callboard_domain::time::Timestamp;
+use callboard_store::clock::ManualClock;
+use callboard_store::sqlite::SqliteStore;
+use callboard_store::{Applied, ApplyError, Home, Op, Outcome, Place, Store};
+
+pub struct Fixture {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<ManualClock>,
+    pub home: Home,
+    pub policy: Arc<Policy>,
+    pub dir: Arc<tempfile::TempDir>,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+pub fn next_id() -> Id {
+    Id(u128::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 32)
+}
+
+impl Fixture {
+    pub async fn sqlite() -> Self {
+        Self::sqlite_in(Arc::new(tempfile::tempdir().expect("a temporary folder"))).await
+    }
+
+    async fn sqlite_in(dir: Arc<tempfile::TempDir>) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
+        let store = SqliteStore::open(&dir.path().join("test.db"), clock.clone());
+        let store: Arc<dyn Store> = Arc::new(store.expect("a new store opens"));
+        let home = store.settle(place("default")).await.expect("settles");
+        Self { store, clock, home, policy: Arc::default(), dir }
+    }
+
+    /// The same database, as another process would open it.
+    pub async fn neighbour(&self) -> Self {
+        Self::sqlite_in(self.dir.clone()).await
+    }
+
+    pub fn op(&self, who: &str, command: Command) -> Op {
+        Op {
+            org: self.home.org.clone(),
+            actor: who.parse().expect("an actor"),
+            tool: "test",
+            retry_key: None,
+            policy: self.policy.clone(),
+            command,
+        }
+    }
+
+    pub async fn act(&self, who: &str, command: Command) -> Result<Applied, ApplyError> {
+        self.store.apply(self.op(who, command)).await
+    }
+
+    pub async fn done(&self, who: &str, command: Command) -> Applied {
+        self.act(who, command).await.expect("accepted")
+    }
+
+    /// The refusal's code, or nothing when it was accepted.
+    pub async fn code(&self, who: &str, command: Command) -> &'static str {
+        match self.act(who, command).await {
+            Ok(applied) => applied.but.map_or("", |refusal| refusal.code()),
+            Err(ApplyError::Refused(refusal)) => refusal.code(),
+            Err(ApplyError::Store(error)) => panic!("{error}"),
+        }
+    }
+
+    pub fn new_task(&self, title: &str, deps: &[TaskId]) -> TaskCreate {
+        TaskCreate {
+            task: TaskId { id: next_id(), prefix: self.home.project.prefix },
+            project: self.home.project.id,
+            title: title.into(),
+            body: String::new(),
+            priority: 500,
+            parent: None,
+            deps: deps.to_vec(),
+            checks: Vec::new(),
+        }
+    }
+
+    pub async fn create(&self, title: &str, deps: &[TaskId]) -> TaskId {
+        let new = self.new_task(title, deps);
+        let id = new.task;
+        self.done("human:ana", Command::TaskCreate(new)).await;
+        id
+    }
+
+    pub fn begin(&self, task: TaskId, key: &str, lease_s: Option<u32>) -> Command {
+        let kind = if lease_s.is_some() { AttemptKind::Execution } else { AttemptKind::Graph };
+        Command::AttemptBegin(AttemptBegin {
+            attempt: AttemptId(next_id()),
+            task,
+            kind,
+            key: Some(key.into()),
+            expected_actor: None,
+            client: Some("test".into()),
+            bound_client: None,
+            model: None,
+            worktree: Some("../wt".into()),
+            branch: Some("main".into()),
+            head: Some("abc".into()),
+            lease_s,
+            takeover: false,
+        })
+    }
+
+    pub fn to(&self, task: TaskId, to: &str) -> Command {
+        Command::TaskTransition { task, to: to.into(), checked: None }
+    }
+
+    pub async fn record(&self, task: TaskId) -> TaskRecord {
+        let found = self.store.task(&self.home.org, task).await.expect("readable");
+        found.expect("there is such a task")
+    }
+
+    pub async fn assert_sound(&self) {
+        assert_eq!(self.store.verify().await.expect("verifies"), Vec::new());
+    }
+}
+
+pub fn place(org: &str) -> Place {
+    Place {
+        org: org.into(),
+        project_name: "demo".into(),
+        prefix: Prefix::parse("DEMO").expect("a prefix"),
+        repo: None,
+    }
+}
+
+pub fn task_of(applied: &Applied) -> &TaskRecord {
+    match &applied.outcome {
+        Outcome::Task(record) => record,
+        other => panic!("expected a task, got {other:?}"),
+    }
+}
+
+pub fn attempt_of(applied: &Applied) -> &callboard_domain::attempt::Attempt {
+    match &applied.outcome {
+        Outcome::Attempt(attempt) => attempt,
+        other => panic!("expected an attempt, got {other:?}"),
+    }
+}

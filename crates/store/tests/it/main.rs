@@ -1,0 +1,7 @@
+//! One conformance suite for every database, and what only one of them can show.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod conformance;
+mod fixture;
+mod sqlite;

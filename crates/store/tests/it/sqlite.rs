@@ -1,0 +1,84 @@
+//! What only the embedded store can show: its file, its versions, its neighbours.
+
+use std::sync::Arc;
+
+use callboard_domain::command::Command;
+use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
+use callboard_store::clock::ManualClock;
+use callboard_store::sqlite::SqliteStore;
+use rusqlite::Connection;
+
+use crate::fixture::Fixture;
+
+fn open(path: &std::path::Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(path, Arc::new(ManualClock::at(Timestamp(1))))
+}
+
+fn words(result: Result<SqliteStore, StoreError>) -> String {
+    result.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_left_alone() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("a", &[]).await;
+    let path = f.dir.path().join("test.db");
+    let other = Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", 99).unwrap();
+    assert!(words(open(&path)).contains("schema 99, newer than this callboard knows"));
+    // A process that was running when the newer one came refuses to write, and lives on.
+    let claim = f.act("agent:w1", Command::TaskClaim { task }).await;
+    assert!(claim.unwrap_err().to_string().contains("newer"));
+    other.pragma_update(None, "user_version", 1).unwrap();
+    f.done("agent:w1", Command::TaskClaim { task }).await;
+}
+
+#[tokio::test]
+async fn a_different_build_with_the_same_number_is_refused() {
+    let f = Fixture::sqlite().await;
+    let path = f.dir.path().join("test.db");
+    let other = Connection::open(&path).unwrap();
+    other.execute("UPDATE migrations SET checksum = 'x'", []).unwrap();
+    assert!(words(open(&path)).contains("made by a different build"));
+}
+
+#[test]
+fn what_is_no_database_is_said_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let garbage = dir.path().join("garbage.db");
+    std::fs::write(&garbage, vec![b'x'; 8192]).unwrap();
+    assert!(words(open(&garbage)).contains("damaged or is no database"));
+    assert!(words(open(&dir.path().join("no/such/folder.db"))).contains("cannot open"));
+    assert!(words(open(dir.path())).contains("cannot"), "a folder is no database");
+}
+
+#[tokio::test]
+async fn a_damaged_task_does_not_break_the_list() {
+    let f = Fixture::sqlite().await;
+    f.create("good", &[]).await;
+    let bad = f.create("bad", &[]).await;
+    let other = Connection::open(f.dir.path().join("test.db")).unwrap();
+    other.execute("UPDATE tasks SET checks = '{' WHERE title = 'bad'", []).unwrap();
+    let query = callboard_store::TaskQuery::of(f.home.project.id, f.policy.clone());
+    let titles: Vec<_> =
+        f.store.tasks(query).await.unwrap().into_iter().map(|row| row.task.title).collect();
+    assert_eq!(titles, ["good"]);
+    assert!(f.store.task("default", bad).await.is_err());
+    let findings = f.store.verify().await.unwrap();
+    assert!(findings.iter().any(|finding| finding.what.contains("checks cannot be read")));
+}
+
+#[tokio::test]
+async fn doctor_sees_a_counter_that_is_off() {
+    let f = Fixture::sqlite().await;
+    f.create("a", &[]).await;
+    let other = Connection::open(f.dir.path().join("test.db")).unwrap();
+    other
+        .execute("UPDATE tasks SET open_deps = 3, label = 'done', assignee = 'agent:x'", [])
+        .unwrap();
+    let found: Vec<_> = f.store.verify().await.unwrap().into_iter().map(|f| f.what).collect();
+    for what in ["open-deps counter differs", "status differs", "assignee differs"] {
+        assert!(found.iter().any(|finding| finding.contains(what)), "{what} not in {found:?}");
+    }
+}

@@ -1,0 +1,232 @@
+//! Reading arguments: lenient about how a value is written, strict about what it means.
+//!
+//! The tool's own input schema drives both: numeric strings become numbers, one value becomes a
+//! list, `In-Progress` becomes `in_progress`, `null` is as good as absent. What then does not fit
+//! the schema is refused with a message that names the field and the way out.
+
+use callboard_domain::policy::fold;
+use callboard_domain::refusal::Refusal;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The published schema of an argument type: inlined, without what some clients cannot read.
+pub fn schema_of<T: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    make_portable(&mut schema);
+    let Value::Object(mut schema) = schema else { return Map::new() };
+    schema.remove("title");
+    schema.remove("description");
+    schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    schema
+}
+
+fn make_portable(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.remove("format");
+            map.remove("default");
+            map.remove("additionalProperties");
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(words)) = map.get_mut("enum") {
+                words.retain(|word| !word.is_null());
+            }
+            map.values_mut().for_each(make_portable);
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_portable),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// `aliases` are other names that are accepted: (other, real).
+pub fn read<T: DeserializeOwned>(
+    schema: &Map<String, Value>,
+    aliases: &[(&str, &str)],
+    arguments: Value,
+) -> Result<T, Refusal> {
+    let mut arguments = match arguments {
+        Value::Null => Map::new(),
+        Value::Object(map) => map,
+        _ => return Err(Refusal::invalid("arguments must be an object")),
+    };
+    for (other, real) in aliases {
+        if !arguments.contains_key(*real)
+            && let Some(value) = arguments.shift_remove(*other)
+        {
+            arguments.insert((*real).into(), value);
+        }
+    }
+    let read = object(schema, arguments, "")?;
+    serde_json::from_value(read)
+        .map_err(|error| Refusal::invalid(format!("arguments do not fit: {error}")))
+}
+
+/// `place` is what messages start with: nothing, or `check 0: `.
+fn object(
+    schema: &Map<String, Value>,
+    given: Map<String, Value>,
+    place: &str,
+) -> Result<Value, Refusal> {
+    let empty = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let mut read = Map::new();
+    for (name, value) in given {
+        let Some(field) = known.get(&name) else {
+            return Err(unknown(place, &name, known));
+        };
+        if value.is_null() {
+            continue;
+        }
+        let label = format!("{place}{name}");
+        read.insert(name.clone(), self::value(field, value, &label, &name)?);
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if !read.contains_key(name) {
+            return Err(Refusal::invalid(format!("{place}{name} is required")));
+        }
+    }
+    Ok(Value::Object(read))
+}
+
+fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
+    let shown: String = name.chars().take(60).collect();
+    let nearest = known
+        .keys()
+        .map(|key| (strsim::damerau_levenshtein(&fold(key), &fold(&shown)), key))
+        .min()
+        .filter(|(distance, key)| *distance <= key.len().max(3) / 2);
+    let way_out = match nearest {
+        Some((_, key)) => format!("; did you mean '{key}'?"),
+        None if known.is_empty() => "; this tool takes no arguments".into(),
+        None => {
+            let keys: Vec<_> = known.keys().map(String::as_str).collect();
+            format!("; known are {}", keys.join(", "))
+        }
+    };
+    Refusal::invalid(format!("{place}unknown argument '{shown}'{way_out}"))
+}
+
+fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, Refusal> {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => string(schema, given, label),
+        Some("integer") => integer(schema, given, label),
+        Some("boolean") => boolean(given, label),
+        Some("array") => list(schema, given, label, name),
+        Some("object") => match (schema.as_object(), given) {
+            (Some(schema), Value::Object(map)) => object(schema, map, &format!("{label}: ")),
+            (_, other) => Err(wrong(label, "an object", &other)),
+        },
+        _ => Ok(given),
+    }
+}
+
+fn wrong(label: &str, wanted: &str, got: &Value) -> Refusal {
+    let got = match got {
+        Value::Null => "null".to_owned(),
+        Value::Bool(b) => b.to_string(),
+        Value::Number(n) => n.to_string(),
+        Value::String(text) => format!("'{}'", text.chars().take(60).collect::<String>()),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "an object".into(),
+    };
+    Refusal::invalid(format!("{label} must be {wanted}, got {got}"))
+}
+
+fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
+    let Value::String(text) = &given else { return Err(wrong(label, "a string", &given)) };
+    let Some(words) = schema.get("enum").and_then(Value::as_array) else { return Ok(given) };
+    let found = words.iter().filter_map(Value::as_str).find(|word| fold(word) == fold(text));
+    match found {
+        Some(word) => Ok(word.into()),
+        None => {
+            let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+            Err(wrong(label, &format!("one of {}", words.join(", ")), &given))
+        }
+    }
+}
+
+fn integer(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
+    let number = match &given {
+        Value::Number(n) => n.as_i64().or_else(|| n.as_f64().and_then(whole)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let Some(number) = number else { return Err(wrong(label, "an integer", &given)) };
+    let bound = |key| schema.get(key).and_then(Value::as_f64).map(|bound| bound as i64);
+    let (low, high) = (bound("minimum"), bound("maximum"));
+    let inside = low.is_none_or(|low| number >= low) && high.is_none_or(|high| number <= high);
+    if inside {
+        return Ok(number.into());
+    }
+    let range = match (low, high) {
+        (Some(low), Some(high)) => format!("{low}..{high}"),
+        (Some(low), None) => format!("at least {low}"),
+        (None, Some(high)) => format!("at most {high}"),
+        (None, None) => "an integer".into(),
+    };
+    Err(wrong(label, &range, &number.into()))
+}
+
+fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
+}
+
+fn boolean(given: Value, label: &str) -> Result<Value, Refusal> {
+    match &given {
+        Value::Bool(_) => Ok(given),
+        Value::String(text) if fold(text) == "true" => Ok(true.into()),
+        Value::String(text) if fold(text) == "false" => Ok(false.into()),
+        _ => Err(wrong(label, "true or false", &given)),
+    }
+}
+
+fn list(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, Refusal> {
+    let no_items = Value::Object(Map::new());
+    let items = schema.get("items").unwrap_or(&no_items);
+    let of_objects = items.get("type").and_then(Value::as_str) == Some("object");
+    let given = match given {
+        Value::Array(given) => given,
+        Value::String(text) => from_text(&text, of_objects)
+            .ok_or_else(|| wrong(label, "a list", &Value::String(text)))?,
+        one => vec![one],
+    };
+    let singular = name.strip_suffix('s').unwrap_or(name);
+    let mut read = Vec::with_capacity(given.len());
+    for (index, item) in given.into_iter().enumerate() {
+        read.push(match (items.as_object(), item) {
+            (Some(schema), Value::Object(map)) if of_objects => {
+                object(schema, map, &format!("{singular} {index}: "))?
+            }
+            (_, item) => value(items, item, &format!("{label}[{index}]"), singular)?,
+        });
+    }
+    Ok(Value::Array(read))
+}
+
+/// A list written as text: JSON, or values with commas between them.
+fn from_text(text: &str, of_objects: bool) -> Option<Vec<Value>> {
+    let text = text.trim();
+    if text.starts_with('[') || text.starts_with('{') {
+        return match serde_json::from_str(text).ok()? {
+            Value::Array(items) => Some(items),
+            one @ Value::Object(_) => Some(vec![one]),
+            _ => None,
+        };
+    }
+    if of_objects {
+        return None;
+    }
+    Some(text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Value::from).collect())
+}

@@ -1,0 +1,133 @@
+//! The tools of one or several toolsets as one list. Where toolsets share a name, the listed tool
+//! carries both sets of properties and a call goes to the one whose keys are present.
+
+use callboard_engine::context::Principal;
+use serde_json::{Map, Value, json};
+
+use crate::front::ToolInfo;
+use crate::tool::{Tool, Toolset};
+
+pub struct Catalog {
+    listed: Vec<Listed>,
+    pub names: Vec<&'static str>,
+}
+
+struct Listed {
+    name: &'static str,
+    variants: Vec<Variant>,
+}
+
+pub struct Variant {
+    pub toolset: &'static Toolset,
+    pub tool: &'static Tool,
+    pub schema: Map<String, Value>,
+}
+
+impl Catalog {
+    pub fn of(toolsets: &[&'static Toolset]) -> Self {
+        let mut listed: Vec<Listed> = Vec::new();
+        for toolset in toolsets {
+            for tool in toolset.tools {
+                let variant = Variant { toolset, tool, schema: (tool.input)() };
+                match listed.iter_mut().find(|entry| entry.name == tool.name) {
+                    Some(entry) => entry.variants.push(variant),
+                    None => listed.push(Listed { name: tool.name, variants: vec![variant] }),
+                }
+            }
+        }
+        Self { listed, names: toolsets.iter().map(|toolset| toolset.name).collect() }
+    }
+
+    /// What this principal may call; nothing else about the connection matters.
+    pub fn list(&self, principal: &Principal) -> Vec<ToolInfo> {
+        self.listed.iter().filter_map(|entry| entry.info(principal)).collect()
+    }
+
+    /// The tool behind a name, picked by the arguments where several share it.
+    pub fn find(&self, name: &str, arguments: &Value) -> Option<&Variant> {
+        let entry = self.listed.iter().find(|entry| entry.name == name)?;
+        Some(entry.pick(arguments))
+    }
+}
+
+impl Listed {
+    fn info(&self, principal: &Principal) -> Option<ToolInfo> {
+        let allowed: Vec<&Variant> =
+            self.variants.iter().filter(|variant| principal.may(variant.tool.scope)).collect();
+        let first = allowed.first()?;
+        Some(ToolInfo {
+            name: self.name,
+            title: first.tool.title,
+            description: join(allowed.iter().map(|variant| variant.tool.description)),
+            input_schema: merged_schema(&allowed),
+            output_schema: output_schema(&allowed),
+            hints: first.tool.hints,
+        })
+    }
+
+    /// The variant that understands most of the keys given, and among those the one that misses
+    /// least; toolset order breaks ties.
+    fn pick(&self, arguments: &Value) -> &Variant {
+        let empty = Map::new();
+        let given = arguments.as_object().unwrap_or(&empty);
+        let fit = |variant: &Variant| {
+            let known = given.keys().filter(|key| variant.knows(key)).count();
+            let missing = variant.required().filter(|key| !given.contains_key(*key)).count();
+            (std::cmp::Reverse(known), missing)
+        };
+        self.variants.iter().min_by_key(|variant| fit(variant)).expect("a listed name has a tool")
+    }
+}
+
+impl Variant {
+    fn knows(&self, key: &str) -> bool {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        properties.is_some_and(|properties| properties.contains_key(key))
+            || self.tool.aliases.iter().any(|(other, _)| *other == key)
+    }
+
+    fn required(&self) -> impl Iterator<Item = &str> {
+        let required = self.schema.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().filter_map(Value::as_str)
+    }
+}
+
+fn join<'d>(descriptions: impl Iterator<Item = &'d str>) -> String {
+    descriptions.collect::<Vec<_>>().join(" Or: ")
+}
+
+/// Properties of all; required is what every one of them requires.
+fn merged_schema(variants: &[&Variant]) -> Map<String, Value> {
+    let [only] = variants else {
+        let mut properties = Map::new();
+        for variant in variants {
+            let own = variant.schema.get("properties").and_then(Value::as_object);
+            for (name, schema) in own.into_iter().flatten() {
+                properties.entry(name.clone()).or_insert_with(|| schema.clone());
+            }
+        }
+        let by_all = |name: &&str| variants.iter().all(|v| v.required().any(|r| r == *name));
+        let required: Vec<&str> =
+            variants.first().into_iter().flat_map(|v| v.required()).filter(by_all).collect();
+        let mut schema = Map::new();
+        schema.insert("type".into(), "object".into());
+        schema.insert("properties".into(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".into(), json!(required));
+        }
+        return schema;
+    };
+    only.schema.clone()
+}
+
+/// Names a result's keys and requires none: version 1 of the TypeScript SDK holds a refusal against
+/// this schema too, and would hide it from the model for the keys it lacks.
+fn output_schema(variants: &[&Variant]) -> Map<String, Value> {
+    let by_all = |key: &&&str| variants.iter().all(|variant| variant.tool.output.contains(*key));
+    let keys = variants.first().into_iter().flat_map(|v| v.tool.output).filter(by_all);
+    let properties: Map<String, Value> = keys.map(|key| ((*key).into(), json!({}))).collect();
+    let mut schema = Map::new();
+    schema.insert("type".into(), "object".into());
+    schema.insert("properties".into(), properties.into());
+    schema
+}

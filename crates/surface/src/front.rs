@@ -1,0 +1,209 @@
+//! Everything the outside can ask, in words that belong to no protocol: tools, resources,
+//! prompts, completion. `mcp/` translates it for MCP clients; the CLI's `call` uses it directly.
+
+use std::sync::Arc;
+
+use callboard_engine::Engine;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::error::EngineError;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::catalog::Catalog;
+use crate::error::Code;
+use crate::tool::{About, Call, Toolset};
+use crate::{error, prompt, resource};
+
+const COMPLETIONS_MAX: usize = 100;
+
+/// What a client sees of one tool.
+#[derive(Clone, Debug)]
+pub struct ToolInfo {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: String,
+    pub input_schema: Map<String, Value>,
+    pub output_schema: Map<String, Value>,
+    pub hints: Hints,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints {
+    pub read_only: bool,
+    pub destructive: bool,
+    pub idempotent: bool,
+    pub open_world: bool,
+}
+
+/// A tool's answer: both are normal results for the protocol; `Refused` sets `isError`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolReply {
+    Done(Value),
+    Refused(Value),
+}
+
+/// Asked for something that is not there; a protocol error, not a tool's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown(pub String);
+
+#[derive(Clone, Debug)]
+pub struct ResourceTemplate {
+    pub uri_template: &'static str,
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub struct ResourceInfo {
+    pub uri: String,
+    pub name: String,
+    pub title: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct PromptInfo {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+    pub arguments: &'static [PromptArgument],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct PromptArgument {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub required: bool,
+}
+
+pub struct Front {
+    engine: Arc<Engine>,
+    catalog: Catalog,
+    about: About,
+}
+
+impl Front {
+    pub fn new(engine: Arc<Engine>, toolsets: &[&'static Toolset], repo: Option<String>) -> Self {
+        let catalog = Catalog::of(toolsets);
+        let about =
+            About { version: env!("CARGO_PKG_VERSION"), toolsets: catalog.names.clone(), repo };
+        Self { engine, catalog, about }
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    pub fn version(&self) -> &'static str {
+        self.about.version
+    }
+
+    /// Tools this principal may call, in the toolsets' order. Depends on nothing else.
+    pub fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
+        self.catalog.list(principal)
+    }
+
+    /// `arguments` is what the client sent, whatever its type.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: impl FnOnce(&'static str) -> OpContext,
+    ) -> Result<ToolReply, Unknown> {
+        let (answer, code) = self.ask(name, arguments, context).await?;
+        Ok(match answer {
+            Ok(value) => ToolReply::Done(value),
+            Err(error) => ToolReply::Refused(error::render(&error, code)),
+        })
+    }
+
+    /// The same before a "no" is put in words, with how its toolset would name it.
+    pub async fn ask(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: impl FnOnce(&'static str) -> OpContext,
+    ) -> Result<(Result<Value, EngineError>, Code), Unknown> {
+        let found = self.catalog.find(name, &arguments).ok_or_else(|| Unknown(name.into()))?;
+        let op = context(found.tool.name);
+        let answer = match op.principal.judge(found.tool.name, found.tool.scope) {
+            Err(refusal) => Err(refusal.into()),
+            Ok(()) => {
+                let call = Call {
+                    engine: &self.engine,
+                    op: &op,
+                    about: &self.about,
+                    tool: found.tool,
+                    schema: &found.schema,
+                    arguments,
+                };
+                (found.tool.run)(call).await
+            }
+        };
+        Ok((answer, found.toolset.code))
+    }
+
+    pub fn resource_templates(&self) -> Vec<ResourceTemplate> {
+        resource::TEMPLATES.to_vec()
+    }
+
+    /// One page of resources (tasks, newest first) and the cursor of the next.
+    pub async fn resources(
+        &self,
+        principal: &Principal,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<ResourceInfo>, Option<String>), EngineError> {
+        resource::list(&self.engine, principal, cursor).await
+    }
+
+    /// The JSON text behind a URI.
+    pub async fn resource_read(
+        &self,
+        principal: &Principal,
+        uri: &str,
+    ) -> Result<Result<Value, Unknown>, EngineError> {
+        resource::read(&self.engine, principal, uri).await
+    }
+
+    /// Sends the URI each time the resource behind it changes, until the receiver is dropped.
+    /// Several changes while nobody receives may arrive as one.
+    pub async fn resource_watch(
+        &self,
+        principal: &Principal,
+        uri: &str,
+        changes: mpsc::Sender<String>,
+    ) -> Result<Result<(), Unknown>, EngineError> {
+        resource::watch(&self.engine, principal, uri, changes).await
+    }
+
+    pub fn prompts(&self) -> Vec<PromptInfo> {
+        prompt::PROMPTS.to_vec()
+    }
+
+    /// The text of the one user message a prompt consists of.
+    pub async fn prompt(
+        &self,
+        principal: &Principal,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Result<String, Unknown>, EngineError> {
+        prompt::text(&self.engine, principal, name, arguments).await
+    }
+
+    /// Values for an argument (`id` of a resource template, `task` of a prompt) that start with
+    /// what was typed; at most 100, and whether there are more.
+    pub async fn complete(
+        &self,
+        principal: &Principal,
+        argument: &str,
+        typed: &str,
+    ) -> Result<(Vec<String>, bool), EngineError> {
+        if !matches!(argument, "id" | "task") {
+            return Ok((Vec::new(), false));
+        }
+        let op = OpContext::new(principal.clone(), "complete");
+        let ids = self.engine.task_ids(&op, typed, COMPLETIONS_MAX + 1).await?;
+        let more = ids.len() > COMPLETIONS_MAX;
+        Ok((ids.iter().take(COMPLETIONS_MAX).map(ToString::to_string).collect(), more))
+    }
+}

@@ -1,0 +1,195 @@
+//! Which `Host` and `Origin` a request may carry. A page on another site that has its name
+//! resolve to this machine sends its own name, and is turned away by it. Pure.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri, header};
+
+use super::HttpOptions;
+
+pub(super) struct Hosts {
+    allowed: Vec<Place>,
+    origins: Vec<String>,
+    /// A public listener without a list serves every name.
+    any: bool,
+}
+
+/// Lower-case host, without the brackets of IPv6, and the port if one was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    host: String,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum HostFault {
+    Host(String),
+    Origin(String),
+}
+
+impl HostFault {
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Host(_) => "HOST_NOT_ALLOWED",
+            Self::Origin(_) => "ORIGIN_NOT_ALLOWED",
+        }
+    }
+}
+
+impl fmt::Display for HostFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => {
+                write!(f, "host '{host}' is not allowed; add it to http.allowed_hosts")
+            }
+            Self::Origin(origin) => {
+                write!(f, "origin '{origin}' is not allowed; add it to http.allowed_origins")
+            }
+        }
+    }
+}
+
+impl Hosts {
+    pub(super) fn new(options: &HttpOptions) -> Self {
+        Self {
+            allowed: options.allowed_hosts.iter().filter_map(|host| Place::parse(host)).collect(),
+            origins: options.allowed_origins.iter().map(|origin| plain(origin)).collect(),
+            any: !options.listener_is_loopback && options.allowed_hosts.is_empty(),
+        }
+    }
+
+    pub(super) fn judge(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HostFault> {
+        let named = match headers.get(header::HOST) {
+            Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+            None => uri.authority().map(Authority::to_string).unwrap_or_default(),
+        };
+        let host = Place::parse(&named).filter(|host| self.is_ours(host));
+        let Some(host) = host else { return Err(HostFault::Host(named)) };
+        match headers.get(header::ORIGIN) {
+            None => Ok(()),
+            Some(origin) => {
+                let origin = String::from_utf8_lossy(origin.as_bytes());
+                if self.is_same_or_allowed(&origin, &host) {
+                    Ok(())
+                } else {
+                    Err(HostFault::Origin(origin.into_owned()))
+                }
+            }
+        }
+    }
+
+    fn is_ours(&self, host: &Place) -> bool {
+        let listed = |allowed: &Place| {
+            allowed.host == host.host && allowed.port.is_none_or(|port| host.port == Some(port))
+        };
+        self.any || host.is_loopback() || self.allowed.iter().any(listed)
+    }
+
+    /// On loopback `localhost` and `127.0.0.1` are the same machine, but another port is another
+    /// program.
+    fn is_same_or_allowed(&self, origin: &str, host: &Place) -> bool {
+        if self.origins.contains(&plain(origin)) {
+            return true;
+        }
+        let Some((scheme, place)) = plain(origin)
+            .split_once("://")
+            .and_then(|(scheme, rest)| Some((scheme.to_owned(), Place::parse(rest)?)))
+        else {
+            return false;
+        };
+        let default_port = if scheme == "https" { 443 } else { 80 };
+        let same_port = place.port.unwrap_or(default_port) == host.port.unwrap_or(default_port);
+        let same_host = place.host == host.host || (place.is_loopback() && host.is_loopback());
+        same_port && same_host
+    }
+}
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let authority: Authority = text.trim().parse().ok()?;
+        // `user@host` is no host, and a page cannot send it either.
+        if authority.as_str().contains('@') || authority.host().is_empty() {
+            return None;
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        Some(Self { host: host.to_ascii_lowercase(), port: authority.port_u16() })
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.host == "localhost"
+            || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+fn plain(origin: &str) -> String {
+    origin.trim().trim_end_matches('/').to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    /// `listener  allowed hosts  allowed origins  host  origin  verdict`, `-` for none.
+    const CASES: &str = "
+        loopback  -            -                     localhost:3001      -                      ok
+        loopback  -            -                     127.0.0.1:3001      -                      ok
+        loopback  -            -                     127.9.9.9           -                      ok
+        loopback  -            -                     [::1]:3001          -                      ok
+        loopback  -            -                     LOCALHOST:3001      http://localhost:3001  ok
+        loopback  -            -                     127.0.0.1:3001      http://localhost:3001  ok
+        loopback  -            -                     localhost           http://localhost       ok
+        loopback  -            -                     localhost:3001      http://localhost:5173  origin
+        loopback  -            http://localhost:5173 localhost:3001      http://localhost:5173  ok
+        loopback  -            HTTPS://App.Example/  localhost:3001      https://app.example    ok
+        loopback  -            -                     localhost:3001      http://evil.example    origin
+        loopback  -            -                     localhost:3001      null                   origin
+        loopback  -            -                     evil.example        http://evil.example    host
+        loopback  -            -                     evil.example        -                      host
+        loopback  -            -                     localhost.evil.com  -                      host
+        loopback  -            -                     me@localhost        -                      host
+        loopback  -            -                     -                   -                      host
+        loopback  cb.example   -                     cb.example:8080     -                      ok
+        loopback  cb.example:1 -                     cb.example:8080     -                      host
+        public    -            -                     any.example         -                      ok
+        public    -            -                     any.example         https://any.example    ok
+        public    -            -                     any.example         https://other.example  origin
+        public    cb.example   -                     any.example         -                      host
+        public    cb.example   -                     cb.example          https://cb.example     ok
+        public    cb.example   -                     localhost:3001      -                      ok
+    ";
+
+    #[test]
+    fn hosts_and_origins() {
+        for case in CASES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let columns: Vec<&str> = case.split_whitespace().collect();
+            let [listener, allowed_host, allowed_origin, host, origin, verdict] = columns[..]
+            else {
+                panic!("six columns: {case}");
+            };
+            let some = |text: &str| (text != "-").then(|| text.to_owned());
+            let options = HttpOptions {
+                listener_is_loopback: listener == "loopback",
+                allowed_hosts: some(allowed_host).into_iter().collect(),
+                allowed_origins: some(allowed_origin).into_iter().collect(),
+                ..HttpOptions::default()
+            };
+            let mut headers = HeaderMap::new();
+            for (name, value) in [(header::HOST, host), (header::ORIGIN, origin)] {
+                if let Some(value) = some(value) {
+                    headers.insert(name, HeaderValue::from_str(&value).expect("ascii"));
+                }
+            }
+            let judged = Hosts::new(&options).judge(&Uri::from_static("/mcp"), &headers);
+            let judged = match judged {
+                Ok(()) => "ok",
+                Err(HostFault::Host(_)) => "host",
+                Err(HostFault::Origin(_)) => "origin",
+            };
+            assert_eq!(judged, verdict, "{case}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! How the outside talks to the engine: tool tables, toolsets, MCP, HTTP, the web page.
+//!
+//! No SQL, no process, no git here, and no rule: a handler reads arguments, calls one engine verb
+//! and renders the result in its toolset's words. Only `mcp/` names the protocol's SDK.
+
+pub mod args;
+pub mod catalog;
+pub mod error;
+pub mod front;
+pub mod http;
+pub mod mcp;
+pub mod page;
+mod prompt;
+mod resource;
+pub mod stdio;
+pub mod time;
+pub mod tool;
+pub mod toolsets;
+pub mod web;

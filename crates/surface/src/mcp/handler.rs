@@ -1,0 +1,406 @@
+//! The methods of the protocol, each a few lines over `front`. Both eras share them; the SDK
+//! tells the eras apart and gives each its shape.
+
+use std::sync::Arc;
+
+use callboard_engine::context::Principal;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+    CompletionInfo, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, Role, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::caught::caught;
+use super::conformance::Fixtures;
+use super::identity::Identity;
+use super::subscriptions::Subscriptions;
+use super::{McpOptions, call, render};
+use crate::front::{Front, Unknown};
+
+/// How long a client may keep the lists that only change with the server or its settings.
+const LIST_TTL_MS: u64 = 60_000;
+
+/// One connection (stdio), one session (legacy HTTP) or one request (modern HTTP).
+pub(super) struct Handler {
+    front: Arc<Front>,
+    options: Arc<McpOptions>,
+    identity: Identity,
+    fixtures: Option<Arc<Fixtures>>,
+    subscriptions: Subscriptions,
+    /// Cancelled when the connection or the server is about to end: streams finish.
+    closing: CancellationToken,
+    /// Held by each call while it runs, so that the end of the connection can wait for them.
+    running: Option<mpsc::Sender<()>>,
+}
+
+type Context = RequestContext<RoleServer>;
+
+impl Handler {
+    pub(super) fn new(
+        front: Arc<Front>,
+        options: Arc<McpOptions>,
+        identity: Identity,
+        fixtures: Option<Arc<Fixtures>>,
+        closing: CancellationToken,
+        running: Option<mpsc::Sender<()>>,
+    ) -> Self {
+        let subscriptions = Subscriptions::default();
+        Self { front, options, identity, fixtures, subscriptions, closing, running }
+    }
+
+    /// Over HTTP each request names its principal, over stdio the connection does.
+    fn principal(&self, ctx: &Context) -> Principal {
+        ctx.extensions
+            .get::<axum::http::request::Parts>()
+            .and_then(|parts| parts.extensions.get::<Principal>().cloned())
+            .unwrap_or_else(|| self.identity.settle(|| ctx.client_info().map(|info| info.name)))
+    }
+
+    async fn call(&self, name: &str, arguments: Value, ctx: &Context) -> CallResult {
+        let _running = self.running.clone();
+        let principal = self.principal(ctx);
+        call::call(&self.front, principal, name, arguments, ctx, &self.closing).await
+    }
+
+    fn all_tools(&self, ctx: &Context) -> Vec<Tool> {
+        let mut tools: Vec<Tool> =
+            self.front.tools(&self.principal(ctx)).into_iter().map(render::tool).collect();
+        if let Some(fixtures) = &self.fixtures {
+            tools.extend(fixtures.tools());
+        }
+        tools
+    }
+}
+
+type CallResult = Result<rmcp::model::CallToolResult, ErrorData>;
+
+fn is_modern(ctx: &Context) -> bool {
+    ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// Everything fits on one page, so no cursor was ever handed out.
+fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match page.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
+        None => Ok(()),
+        Some(cursor) => Err(ErrorData::invalid_params(format!("unknown cursor: {cursor}"), None)),
+    }
+}
+
+async fn guarded<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    caught(work).await.unwrap_or_else(|trace_id| Err(render::internal(trace_id)))
+}
+
+#[allow(deprecated, reason = "subscribe and the log level belong to the legacy era we serve")]
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        if self.fixtures.is_some() {
+            capabilities.logging = Some(Map::new());
+        }
+        ServerConfig::new(capabilities)
+            .with_server_info(
+                Implementation::new("callboard", self.options.version.clone())
+                    .with_title("Callboard"),
+            )
+            .with_instructions(self.options.instructions.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        ctx: Context,
+    ) -> Result<ListToolsResult, ErrorData> {
+        only_page(page)?;
+        let tools = guarded(async { Ok(self.all_tools(&ctx)) }).await?;
+        let list = ListToolsResult::with_all_items(tools);
+        Ok(if is_modern(&ctx) {
+            list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private)
+        } else {
+            list
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        ctx: Context,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.fixtures
+            && let Some(response) = fixtures.call(&request, &ctx).await
+        {
+            return response;
+        }
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        Ok(self.call(&request.name, arguments, &ctx).await?.into())
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        ctx: Context,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = page.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty());
+        let principal = self.principal(&ctx);
+        let (resources, next) = guarded(async {
+            self.front.resources(&principal, cursor.as_deref()).await.map_err(render::failure)
+        })
+        .await?;
+        let mut resources: Vec<_> = resources.into_iter().map(render::resource).collect();
+        if let (Some(fixtures), None) = (&self.fixtures, &cursor) {
+            resources.extend(fixtures.resources());
+        }
+        let mut list = ListResourcesResult::with_all_items(resources);
+        list.next_cursor = next;
+        Ok(list)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        ctx: Context,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        only_page(page)?;
+        let templates = guarded(async { Ok(self.front.resource_templates()) }).await?;
+        let mut templates: Vec<_> = templates.into_iter().map(render::resource_template).collect();
+        if let Some(fixtures) = &self.fixtures {
+            templates.extend(fixtures.resource_templates());
+        }
+        let list = ListResourceTemplatesResult::with_all_items(templates);
+        Ok(if is_modern(&ctx) {
+            list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private)
+        } else {
+            list
+        })
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        ctx: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if let Some(fixtures) = &self.fixtures
+            && let Some(contents) = fixtures.resource_read(&request.uri)
+        {
+            return Ok(ReadResourceResult::new(vec![contents]).into());
+        }
+        let principal = self.principal(&ctx);
+        let read = guarded(async {
+            self.front.resource_read(&principal, &request.uri).await.map_err(render::failure)
+        })
+        .await?;
+        match read {
+            Ok(value) => {
+                let contents = ResourceContents::text(value.to_string(), request.uri)
+                    .with_mime_type(render::JSON);
+                Ok(ReadResourceResult::new(vec![contents]).into())
+            }
+            Err(Unknown(_)) => Err(render::no_such_resource(&request.uri)),
+        }
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        ctx: Context,
+    ) -> Result<(), ErrorData> {
+        if let Some(fixtures) = &self.fixtures
+            && fixtures.is_watchable(&request.uri)
+        {
+            return Ok(());
+        }
+        let principal = self.principal(&ctx);
+        guarded(self.subscriptions.subscribe(&self.front, &principal, request.uri, ctx.peer)).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _ctx: Context,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.unsubscribe(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(self.subscriptions.accept(&self.front, &self.identity.so_far(), requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let principal = self.principal(context.request_context());
+        let mut watch =
+            self.subscriptions.watch(&self.front, &principal, context.requested()).await?;
+        let mut changes = self.fixtures.as_ref().map(|fixtures| fixtures.changes());
+        let sink = context.sink();
+        let passing_on = async {
+            loop {
+                tokio::select! {
+                    changed = watch.changed() => {
+                        let Some(uri) = changed else { return };
+                        // Refused only when the stream is over, and then this is dropped.
+                        let _ = sink.notify_resource_updated(uri).await;
+                    }
+                    () = Fixtures::announce(&mut changes, sink) => {}
+                }
+            }
+        };
+        // At the end of a connection the SDK confirms no notification any more, so one that is
+        // being sent must not be waited for.
+        tokio::select! {
+            () = passing_on => {}
+            () = context.cancelled() => {}
+            () = self.closing.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        ctx: Context,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        only_page(page)?;
+        let prompts = guarded(async { Ok(self.front.prompts()) }).await?;
+        let mut prompts: Vec<_> = prompts.into_iter().map(render::prompt).collect();
+        if let Some(fixtures) = &self.fixtures {
+            prompts.extend(fixtures.prompts());
+        }
+        let list = ListPromptsResult::with_all_items(prompts);
+        Ok(if is_modern(&ctx) {
+            list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private)
+        } else {
+            list
+        })
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        ctx: Context,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if let Some(fixtures) = &self.fixtures
+            && let Some(response) = fixtures.prompt(&request)
+        {
+            return response;
+        }
+        let principal = self.principal(&ctx);
+        let arguments = request.arguments.unwrap_or_default();
+        let text = guarded(async {
+            let text = self.front.prompt(&principal, &request.name, &arguments).await;
+            text.map_err(render::failure)
+        })
+        .await?;
+        match text {
+            Ok(text) => {
+                Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
+            }
+            Err(Unknown(what)) => {
+                Err(ErrorData::invalid_params(format!("unknown prompt: {what}"), None))
+            }
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        ctx: Context,
+    ) -> Result<CompleteResult, ErrorData> {
+        let principal = self.principal(&ctx);
+        let (mut values, mut more) = guarded(async {
+            let argument = &request.argument;
+            let found = self.front.complete(&principal, &argument.name, &argument.value).await;
+            found.map_err(render::failure)
+        })
+        .await?;
+        more |= values.len() > CompletionInfo::MAX_VALUES;
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let info = CompletionInfo::with_pagination(values, None, more)
+            .map_err(|message| ErrorData::internal_error(message, None))?;
+        Ok(CompleteResult::new(info))
+    }
+
+    /// Log messages are sent by the conformance fixtures alone, at any level.
+    async fn set_level(
+        &self,
+        _request: rmcp::model::SetLevelRequestParams,
+        ctx: Context,
+    ) -> Result<(), ErrorData> {
+        match self.fixtures {
+            Some(_) if !is_modern(&ctx) => Ok(()),
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "logging/setLevel", None)),
+        }
+    }
+
+    /// Asked for by the transport, which checks parameters that a schema wants in headers. Ours
+    /// never do.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.fixtures.as_ref()?.tool(name)
+    }
+
+    /// Requests whose parameters the SDK could not read arrive here too.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        ctx: Context,
+    ) -> Result<CustomResult, ErrorData> {
+        match request.method.as_str() {
+            "tools/call" => {
+                let params = request.params.unwrap_or_default();
+                let Some(name) = params.get("name").and_then(Value::as_str) else {
+                    return Err(ErrorData::invalid_params("tools/call needs a name", None));
+                };
+                let arguments = params.get("arguments").cloned().unwrap_or_default();
+                let mut result = self.call(name, arguments, &ctx).await?;
+                if !is_modern(&ctx) {
+                    result.result_type = None;
+                }
+                serde_json::to_value(result)
+                    .map(CustomResult::new)
+                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+            }
+            method if is_known(method, is_modern(&ctx)) => {
+                let message = format!("{method}: the parameters do not have the expected shape");
+                Err(ErrorData::invalid_params(message, None))
+            }
+            method => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
+        }
+    }
+
+    async fn on_initialized(&self, _ctx: NotificationContext<RoleServer>) {}
+}
+
+/// Methods that are there, so that only their parameters can be wrong.
+fn is_known(method: &str, modern: bool) -> bool {
+    match method {
+        "initialize" | "resources/subscribe" | "resources/unsubscribe" => !modern,
+        "server/discover" | "subscriptions/listen" => modern,
+        "completion/complete"
+        | "prompts/get"
+        | "prompts/list"
+        | "resources/list"
+        | "resources/read"
+        | "resources/templates/list"
+        | "tools/list" => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,210 @@
+//! JSON-RPC messages as lines, for stdio and any pair of byte streams.
+//!
+//! The SDK's own line transport drops what it cannot read without a word, gives up on a stray
+//! first message, and writes each answer by itself. This one answers every bad line and outlives
+//! it; `outbox` writes. No method of the protocol is interpreted here.
+
+use std::io;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, ProtocolVersion, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio_util::sync::CancellationToken;
+
+use super::outbox::Outbox;
+
+/// Longer lines are refused, and never held in memory.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// A line buffer that grew beyond this is given back after use.
+const LINE_BYTES_KEPT: usize = 256 * 1024;
+const READ_BYTES: usize = 64 * 1024;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+pub(super) struct Lines<R, W> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    /// The rest of a line that was too long is still coming.
+    skipping: bool,
+    /// A conversation began: the SDK takes notifications only from then on.
+    begun: bool,
+    outbox: Arc<Outbox<W>>,
+    /// Cancelled when the output is gone.
+    unheard: CancellationToken,
+    stop: CancellationToken,
+    closing: CancellationToken,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Input ends when it ends, or when `stop` is cancelled; `closing` is cancelled then.
+    pub(super) fn new(
+        input: R,
+        output: W,
+        stop: CancellationToken,
+        closing: CancellationToken,
+    ) -> Self {
+        let unheard = CancellationToken::new();
+        Self {
+            input: BufReader::with_capacity(READ_BYTES, input),
+            line: Vec::new(),
+            skipping: false,
+            begun: false,
+            outbox: Arc::new(Outbox::new(output, unheard.clone())),
+            unheard,
+            stop,
+            closing,
+        }
+    }
+
+    /// The next message. Safe to drop and call again: what was read stays in `self`.
+    async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            match self.read_line().await.ok()? {
+                Line::Whole => {}
+                Line::TooLong => {
+                    let message = format!("a line is longer than {LINE_BYTES_MAX} bytes");
+                    self.refuse(&Value::Null, ErrorCode::PARSE_ERROR, &message);
+                    continue;
+                }
+                Line::End => return None,
+            }
+            let message = self.parse();
+            self.line.clear();
+            self.line.shrink_to(LINE_BYTES_KEPT);
+            if let Some(message) = message.filter(|message| self.may_pass(message)) {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn read_line(&mut self) -> io::Result<Line> {
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            if chunk.is_empty() {
+                // A last line without its end is still a line.
+                let left = !self.line.is_empty() && !self.skipping;
+                return Ok(if left { Line::Whole } else { Line::End });
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(chunk.len(), |at| at + 1);
+            let was_skipping = self.skipping;
+            if !was_skipping {
+                self.line.extend_from_slice(&chunk[..end.unwrap_or(taken)]);
+            }
+            self.input.consume(taken);
+            if was_skipping {
+                self.skipping = end.is_none();
+            } else if self.line.len() > LINE_BYTES_MAX {
+                self.line = Vec::new();
+                self.skipping = end.is_none();
+                return Ok(Line::TooLong);
+            } else if end.is_some() {
+                return Ok(Line::Whole);
+            }
+        }
+    }
+
+    fn parse(&self) -> Option<ClientJsonRpcMessage> {
+        let line = self.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.line).trim_ascii();
+        if line.is_empty() {
+            return None;
+        }
+        let error = match serde_json::from_slice(line) {
+            Ok(message) => return Some(message),
+            Err(error) => error,
+        };
+        match serde_json::from_slice::<Value>(line) {
+            Ok(value) => {
+                let id = value.get("id").filter(|id| id.is_string() || id.is_number());
+                let id = id.unwrap_or(&Value::Null);
+                self.refuse(id, ErrorCode::INVALID_REQUEST, "not a JSON-RPC 2.0 message");
+            }
+            Err(_) => self.refuse(&Value::Null, ErrorCode::PARSE_ERROR, &error.to_string()),
+        }
+        None
+    }
+
+    fn refuse(&self, id: &Value, code: ErrorCode, message: &str) {
+        let error = json!({ "code": code.0, "message": message });
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        self.outbox.put(answer.to_string().as_bytes());
+        let outbox = self.outbox.clone();
+        // Reading goes on meanwhile; a failed write ends the connection by itself.
+        tokio::spawn(async move { outbox.flush().await });
+    }
+
+    /// Before the first real request there is nothing to notify about or to respond to.
+    fn may_pass(&mut self, message: &ClientJsonRpcMessage) -> bool {
+        if let ClientJsonRpcMessage::Request(request) = message {
+            self.begun |= begins(&request.request);
+            return true;
+        }
+        self.begun
+    }
+}
+
+/// Whether the SDK leaves its opening phase with this request.
+fn begins(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+                && meta
+                    .protocol_version()
+                    .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+        }
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let outbox = self.outbox.clone();
+        async move {
+            outbox.put(&serde_json::to_vec(&message)?);
+            outbox.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        let (unheard, stop) = (self.unheard.clone(), self.stop.clone());
+        let message = tokio::select! {
+            message = self.next() => message,
+            () = unheard.cancelled() => None,
+            () = stop.cancelled() => None,
+        };
+        if message.is_none() {
+            self.closing.cancel();
+        }
+        message
+    }
+
+    /// Returns when every answer is written.
+    async fn close(&mut self) -> io::Result<()> {
+        self.outbox.close().await
+    }
+}

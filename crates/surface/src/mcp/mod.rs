@@ -1,0 +1,89 @@
+//! The protocol edge: the only place that names the MCP SDK. Both protocol eras, stdio and HTTP.
+//!
+//! It translates between `front` and the wire. No tool, no task and no rule lives here; what a
+//! client may see is decided by `front`, who a client is by `identity` and the callers of
+//! `streamable`.
+
+mod call;
+mod caught;
+mod conformance;
+mod handler;
+mod identity;
+mod lines;
+mod outbox;
+mod render;
+mod replay;
+mod sessions;
+mod streamable;
+mod subscriptions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::service::serve_server;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::front::Front;
+use conformance::Fixtures;
+use handler::Handler;
+use lines::Lines;
+
+pub use identity::StdioIdentity;
+pub use sessions::SessionLimits;
+pub(crate) use streamable::{Asked, Streamable};
+
+/// How long cancelled calls get to clean up before a connection counts as ended.
+const CLEAN_UP: Duration = Duration::from_secs(5);
+
+/// What the server says about itself, the same on every transport.
+#[derive(Clone, Debug)]
+pub struct McpOptions {
+    pub version: String,
+    pub instructions: String,
+    /// Serve what the official conformance suite calls, beside the normal catalogue.
+    pub fixtures: bool,
+}
+
+impl McpOptions {
+    fn fixtures(&self) -> Option<Arc<Fixtures>> {
+        self.fixtures.then(|| Arc::new(Fixtures::new()))
+    }
+}
+
+/// Standard input and output, polled when both are pipes.
+pub(crate) fn pipes() -> (impl AsyncRead + Send + Unpin, impl AsyncWrite + Send + Unpin) {
+    rmcp::transport::stdio_pipes()
+}
+
+/// Serves one connection of JSON lines until its input ends or `stop` is cancelled. Calls in
+/// flight then get a few seconds to answer, and every computed answer is written out.
+pub(crate) async fn serve_lines(
+    front: Arc<Front>,
+    options: McpOptions,
+    identity: StdioIdentity,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: CancellationToken,
+) -> Result<(), tokio::task::JoinError> {
+    let closing = CancellationToken::new();
+    let (running, mut all_done) = mpsc::channel(1);
+    let fixtures = options.fixtures();
+    let handler = Handler::new(
+        front,
+        Arc::new(options),
+        identity.into(),
+        fixtures,
+        closing.clone(),
+        Some(running),
+    );
+    let lines = Lines::new(input, output, stop, closing);
+    // An error here means that the input ended before the client said anything.
+    if let Ok(service) = serve_server(handler, lines).await {
+        service.waiting().await?;
+    }
+    // Each call holds a sender, so the channel ends when the last one has cleaned up.
+    let _ = tokio::time::timeout(CLEAN_UP, all_done.recv()).await;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Lines on their way out. Whoever has a line puts it in and, when nobody writes, writes all that
+//! is there: no task of its own to wake, and many answers go out in one write.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
+
+/// With more than this unread, whoever has a line waits for the client.
+const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A buffer that grew beyond this is given back after use.
+const BUFFER_BYTES_KEPT: usize = 256 * 1024;
+/// How long the end waits for a client that does not read.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
+pub(super) struct Outbox<W> {
+    waiting: Mutex<Vec<u8>>,
+    writer: tokio::sync::Mutex<Writer<W>>,
+    /// Cancelled when the output is gone.
+    unheard: CancellationToken,
+}
+
+struct Writer<W> {
+    output: Option<W>,
+    ready: Vec<u8>,
+}
+
+impl<W: AsyncWrite + Unpin> Outbox<W> {
+    pub(super) fn new(output: W, unheard: CancellationToken) -> Self {
+        let writer = Writer { output: Some(output), ready: Vec::new() };
+        Self { waiting: Mutex::default(), writer: tokio::sync::Mutex::new(writer), unheard }
+    }
+
+    /// Adds a line; its end is added too.
+    pub(super) fn put(&self, line: &[u8]) {
+        let mut waiting = locked(&self.waiting);
+        waiting.extend_from_slice(line);
+        waiting.push(b'\n');
+    }
+
+    /// Sees to it that all that was put in is written: by this call, or by one that writes now.
+    pub(super) async fn flush(&self) -> io::Result<()> {
+        while self.waiting_bytes() > 0 {
+            let mut writer = match self.writer.try_lock() {
+                Ok(writer) => writer,
+                // The one who writes looks again after letting go, so it finds our line.
+                Err(_) if self.waiting_bytes() < WAITING_BYTES_MAX => return Ok(()),
+                Err(_) => self.writer.lock().await,
+            };
+            if let Err(error) = writer.write_all(&self.waiting).await {
+                writer.output = None;
+                self.unheard.cancel();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rest, unless the client has not read for a while, and lets the output go.
+    pub(super) async fn close(&self) -> io::Result<()> {
+        let last = async {
+            let mut writer = self.writer.lock().await;
+            let written = writer.write_all(&self.waiting).await;
+            writer.output = None;
+            written
+        };
+        let closed = tokio::time::timeout(LAST_WRITE, last).await;
+        closed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        locked(&self.waiting).len()
+    }
+}
+
+fn locked(waiting: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<W: AsyncWrite + Unpin> Writer<W> {
+    async fn write_all(&mut self, waiting: &Mutex<Vec<u8>>) -> io::Result<()> {
+        loop {
+            self.ready.clear();
+            self.ready.shrink_to(BUFFER_BYTES_KEPT);
+            std::mem::swap(&mut self.ready, &mut *locked(waiting));
+            if self.ready.is_empty() {
+                return Ok(());
+            }
+            let output = self.output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            output.write_all(&self.ready).await?;
+            output.flush().await?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_line_arrives_once_and_whole() {
+        let (ours, theirs) = tokio::io::duplex(100);
+        let outbox = Arc::new(Outbox::new(theirs, CancellationToken::new()));
+        let senders: Vec<_> = (0..200)
+            .map(|number: usize| {
+                let outbox = outbox.clone();
+                tokio::spawn(async move {
+                    outbox.put(number.to_string().as_bytes());
+                    outbox.flush().await.expect("written");
+                })
+            })
+            .collect();
+        let mut lines = BufReader::new(ours).lines();
+        let mut seen = Vec::new();
+        while seen.len() < senders.len() {
+            let line = lines.next_line().await.expect("open").expect("a line");
+            seen.push(line.parse::<usize>().expect("a number"));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..200).collect::<Vec<_>>());
+        outbox.close().await.expect("closed");
+        let mut rest = String::new();
+        lines.into_inner().read_to_string(&mut rest).await.expect("ended");
+        assert_eq!(rest, "");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_went_away_is_noticed() {
+        let (ours, theirs) = tokio::io::duplex(100);
+        let unheard = CancellationToken::new();
+        let outbox = Outbox::new(theirs, unheard.clone());
+        drop(ours);
+        outbox.put(b"line");
+        assert!(outbox.flush().await.is_err());
+        assert!(unheard.is_cancelled());
+    }
+}

@@ -1,0 +1,189 @@
+//! Legacy HTTP sessions: how many there may be, when a silent one ends, whose each one is.
+//! The modern era has none.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_domain::actor::Actor;
+use futures_util::{Stream, StreamExt};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
+use rmcp::transport::streamable_http_server::session::{
+    EventStream, ServerSseMessage, SessionId, SessionManager,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::replay::{KeptBytes, Replay, SharedReplay};
+
+/// The id of the event that opens a standalone stream; nothing came before it.
+const FIRST_EVENT: &str = "0";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    pub sessions_max: usize,
+    /// A session that says and hears nothing for this long is closed.
+    pub idle: Duration,
+}
+
+/// Who opened a session, and where: it answers to nobody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) org: Arc<str>,
+    pub(super) actor: Actor,
+    pub(super) toolsets: String,
+}
+
+pub(super) struct Sessions {
+    open: Mutex<HashMap<SessionId, Open>>,
+    places: Arc<Semaphore>,
+    idle: Duration,
+    kept_bytes: KeptBytes,
+    closing: CancellationToken,
+}
+
+struct Open {
+    owner: Owner,
+    /// The SDK's own manager, holding this one session, so that each has its own replay.
+    manager: Arc<LocalSessionManager>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Sessions {
+    /// Standalone streams end when `closing` is cancelled.
+    pub(super) fn new(limits: SessionLimits, closing: CancellationToken) -> Self {
+        Self {
+            open: Mutex::default(),
+            places: Arc::new(Semaphore::new(limits.sessions_max)),
+            idle: limits.idle,
+            kept_bytes: KeptBytes::default(),
+            closing,
+        }
+    }
+
+    /// False only for a session that somebody else opened.
+    pub(super) fn may_use(&self, id: &str, owner: &Owner) -> bool {
+        self.open().get(id).is_none_or(|open| open.owner == *owner)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn manager(&self, id: &SessionId) -> Result<Arc<LocalSessionManager>, SessionFault> {
+        let open = self.open();
+        open.get(id).map(|open| open.manager.clone()).ok_or(SessionFault::Gone)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SessionFault {
+    #[error("too many sessions are open")]
+    Full,
+    #[error("the session has ended")]
+    Gone,
+    #[error(transparent)]
+    Sdk(#[from] LocalSessionManagerError),
+}
+
+/// The sessions as one HTTP request sees them.
+pub(super) struct SessionsFor {
+    sessions: Arc<Sessions>,
+    owner: Owner,
+    refused: AtomicBool,
+}
+
+impl SessionsFor {
+    pub(super) fn new(sessions: Arc<Sessions>, owner: Owner) -> Self {
+        Self { sessions, owner, refused: AtomicBool::new(false) }
+    }
+
+    /// Whether this request wanted a session and there was no place.
+    pub(super) fn refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+}
+
+type Events = Result<EventStream, SessionFault>;
+
+fn boxed(events: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static) -> EventStream {
+    Box::pin(events)
+}
+
+#[allow(refining_impl_trait, reason = "the boxed stream is the same promise with a name")]
+impl SessionManager for SessionsFor {
+    type Error = SessionFault;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionFault> {
+        let Ok(place) = self.sessions.places.clone().try_acquire_owned() else {
+            self.refused.store(true, Ordering::Relaxed);
+            return Err(SessionFault::Full);
+        };
+        let replay = Arc::new(Replay::new(self.sessions.kept_bytes.clone()));
+        let mut manager =
+            LocalSessionManager::default().with_event_store(Arc::new(SharedReplay(replay)));
+        manager.session_config.keep_alive = Some(self.sessions.idle);
+        let manager = Arc::new(manager);
+        let (id, transport) = manager.create_session().await?;
+        let open = Open { owner: self.owner.clone(), manager, _place: place };
+        self.sessions.open().insert(id.clone(), open);
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionFault> {
+        Ok(self.sessions.manager(id)?.initialize_session(id, message).await?)
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionFault> {
+        Ok(self.sessions.open().contains_key(id))
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {
+        let closed = self.sessions.open().remove(id);
+        match closed {
+            Some(open) => Ok(open.manager.close_session(id).await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn create_stream(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Events {
+        let manager = self.sessions.manager(id)?;
+        let events = manager.create_stream(id, message).await?;
+        Ok(boxed(events))
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), SessionFault> {
+        Ok(self.sessions.manager(id)?.accept_message(id, message).await?)
+    }
+
+    async fn create_standalone_stream(&self, id: &SessionId) -> Events {
+        let manager = self.sessions.manager(id)?;
+        let events = manager.create_standalone_stream(id).await?;
+        Ok(boxed(events.take_until(self.sessions.closing.clone().cancelled_owned())))
+    }
+
+    async fn resume(&self, id: &SessionId, last_event: String) -> Events {
+        if last_event == FIRST_EVENT {
+            return self.create_standalone_stream(id).await;
+        }
+        let manager = self.sessions.manager(id)?;
+        let events = manager.resume(id, last_event).await?;
+        Ok(boxed(events.take_until(self.sessions.closing.clone().cancelled_owned())))
+    }
+
+    // `event_store` stays unanswered on purpose: the SDK would keep modern requests running after
+    // their client hung up, and there hanging up means cancel.
+}

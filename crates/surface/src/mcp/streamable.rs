@@ -1,0 +1,142 @@
+//! MCP over HTTP: one request in, one response out. Routes, hosts and tokens are `http.rs`'s.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use callboard_engine::context::Principal;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::McpOptions;
+use super::conformance::Fixtures;
+use super::handler::Handler;
+use super::identity::Identity;
+use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor};
+use crate::front::Front;
+
+const SESSION_ID: &str = "mcp-session-id";
+const RETRY_AFTER_SECONDS: &str = "60";
+
+pub(crate) struct Streamable {
+    options: Arc<McpOptions>,
+    sessions: Arc<Sessions>,
+    config: StreamableHttpServerConfig,
+    fixtures: Option<Arc<Fixtures>>,
+    closing: CancellationToken,
+}
+
+/// One HTTP request and what `http.rs` found out about it.
+pub(crate) struct Asked {
+    pub(crate) front: Arc<Front>,
+    pub(crate) toolsets: String,
+    pub(crate) principal: Principal,
+    pub(crate) request: axum::extract::Request,
+}
+
+impl Streamable {
+    /// `closing` ends the streams that only wait, `cut` everything that is still open.
+    pub(crate) fn new(
+        options: McpOptions,
+        limits: SessionLimits,
+        body_max: usize,
+        closing: CancellationToken,
+        cut: CancellationToken,
+    ) -> Self {
+        // Hosts and origins are judged by `http.rs`, for every route alike.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_json_response(true)
+            .with_max_request_body_bytes(body_max)
+            .with_cancellation_token(cut);
+        Self {
+            fixtures: options.fixtures(),
+            options: Arc::new(options),
+            sessions: Arc::new(Sessions::new(limits, closing.clone())),
+            config,
+            closing,
+        }
+    }
+
+    pub(crate) async fn handle(&self, asked: Asked) -> Response {
+        let Asked { front, toolsets, principal, mut request } = asked;
+        let owner = Owner { org: principal.org.clone(), actor: principal.actor.clone(), toolsets };
+        let session = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
+        if session.is_some_and(|id| !self.sessions.may_use(id, &owner)) {
+            return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
+        }
+        let claims_json = claims_json(&request);
+        let ends_session = request.method() == Method::DELETE;
+        request.extensions_mut().insert(principal.clone());
+        let sessions = Arc::new(SessionsFor::new(self.sessions.clone(), owner));
+        let response = self.service(front, principal, sessions.clone()).handle(request).await;
+        if sessions.refused() {
+            return no_place();
+        }
+        if claims_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return unreadable();
+        }
+        let mut response = response.map(Body::new);
+        // The Python SDK reads "accepted" as "not done".
+        if ends_session && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        response
+    }
+
+    /// The SDK's service is a handful of pointers, so each request gets its own, which knows who
+    /// asks.
+    fn service(
+        &self,
+        front: Arc<Front>,
+        principal: Principal,
+        sessions: Arc<SessionsFor>,
+    ) -> StreamableHttpService<Handler, SessionsFor> {
+        let options = self.options.clone();
+        let fixtures = self.fixtures.clone();
+        let closing = self.closing.clone();
+        let handler = move || {
+            Ok(Handler::new(
+                front.clone(),
+                options.clone(),
+                Identity::Fixed(principal.clone()),
+                fixtures.clone(),
+                closing.clone(),
+                None,
+            ))
+        };
+        StreamableHttpService::new(handler, sessions, self.config.clone())
+    }
+}
+
+fn claims_json(request: &axum::extract::Request) -> bool {
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    content_type
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.starts_with("application/json"))
+}
+
+fn no_place() -> Response {
+    let body = json!({ "error": {
+        "code": "TOO_MANY_SESSIONS",
+        "message": "too many sessions are open; close one or try again later",
+        "retryable": true,
+    }});
+    let mut response = (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response();
+    let seconds = HeaderValue::from_static(RETRY_AFTER_SECONDS);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    response
+}
+
+/// The SDK calls a body that it cannot parse an unsupported media type.
+fn unreadable() -> Response {
+    let body = json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": { "code": -32700, "message": "the body is not a JSON-RPC 2.0 message" },
+    });
+    (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+}

@@ -1,0 +1,167 @@
+//! Resource changes on their way to one client: `resources/subscribe` of the legacy era,
+//! `subscriptions/listen` of the modern one. What changed, and who may know, is front's business.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use callboard_engine::context::Principal;
+use callboard_engine::error::EngineError;
+use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
+use rmcp::service::Peer;
+use rmcp::{ErrorData, RoleServer};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::render;
+use crate::front::Front;
+
+/// Changes waiting for a slow client; front merges what does not fit.
+const CHANGES_QUEUED_MAX: usize = 64;
+const SUBSCRIPTIONS_MAX: usize = 1000;
+
+/// One connection's subscriptions; dropping it ends them.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    subscribed: Mutex<HashMap<String, DropGuard>>,
+    /// Watches set up while a listen request was judged, until its stream takes them.
+    prepared: Mutex<Vec<(Vec<String>, Watch)>>,
+}
+
+/// Changes of some resources.
+pub(super) struct Watch {
+    changes: mpsc::Receiver<String>,
+    /// Keeps `changes` open when nothing is watched.
+    _open: mpsc::Sender<String>,
+}
+
+impl Watch {
+    pub(super) async fn changed(&mut self) -> Option<String> {
+        self.changes.recv().await
+    }
+
+    /// Watches `uris` and says which of them there are.
+    async fn over(
+        front: &Front,
+        principal: &Principal,
+        uris: &[String],
+    ) -> Result<(Self, Vec<String>), EngineError> {
+        let (open, changes) = mpsc::channel(CHANGES_QUEUED_MAX);
+        let mut accepted = Vec::new();
+        for uri in uris.iter().take(SUBSCRIPTIONS_MAX) {
+            if front.resource_watch(principal, uri, open.clone()).await?.is_ok() {
+                accepted.push(uri.clone());
+            }
+        }
+        Ok((Self { changes, _open: open }, accepted))
+    }
+}
+
+impl Subscriptions {
+    pub(super) async fn subscribe(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        uri: String,
+        peer: Peer<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.subscribed().len() >= SUBSCRIPTIONS_MAX {
+            let message = format!("at most {SUBSCRIPTIONS_MAX} subscriptions; unsubscribe first");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let uris = std::slice::from_ref(&uri);
+        let (watch, accepted) =
+            Watch::over(front, principal, uris).await.map_err(render::failure)?;
+        if accepted.is_empty() {
+            return Err(render::no_such_resource(&uri));
+        }
+        let stop = CancellationToken::new();
+        tokio::spawn(forward(watch, peer, stop.clone()));
+        // A second subscription replaces the first, whose guard ends its task.
+        self.subscribed().insert(uri, stop.drop_guard());
+        Ok(())
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.subscribed().remove(uri);
+    }
+
+    /// Sets up the watches of a listen request before it is acknowledged, so that no change after
+    /// the acknowledgement is missed, and returns the part of the filter that will be honoured.
+    ///
+    /// The SDK asks for this without waiting, so the lookup blocks: for a moment, on a thread that
+    /// gave its other work away. A single-threaded runtime (tests) cannot do that; there the
+    /// stream itself sets the watches up, and every URI counts as honoured.
+    pub(super) fn accept(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        requested: &SubscriptionFilter,
+    ) -> SubscriptionFilter {
+        let mut accepted = requested.clone();
+        let uris = requested.resource_subscriptions.as_deref().unwrap_or_default();
+        let runtime = Handle::current();
+        if uris.is_empty() || runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
+            return accepted;
+        }
+        let watching =
+            tokio::task::block_in_place(|| runtime.block_on(Watch::over(front, principal, uris)));
+        match watching {
+            Ok((watch, known)) => {
+                self.prepared().push((uris.to_vec(), watch));
+                accepted.resource_subscriptions = Some(known);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot watch resources");
+                accepted.resource_subscriptions = None;
+            }
+        }
+        accepted
+    }
+
+    /// The watch of an accepted listen request.
+    pub(super) async fn watch(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        requested: &SubscriptionFilter,
+    ) -> Result<Watch, ErrorData> {
+        let uris = requested.resource_subscriptions.as_deref().unwrap_or_default();
+        if let Some(watch) = self.take_prepared(uris) {
+            return Ok(watch);
+        }
+        let (watch, _) = Watch::over(front, principal, uris).await.map_err(render::failure)?;
+        Ok(watch)
+    }
+
+    fn take_prepared(&self, uris: &[String]) -> Option<Watch> {
+        let mut prepared = self.prepared();
+        let at = prepared.iter().position(|(of, _)| of == uris)?;
+        Some(prepared.swap_remove(at).1)
+    }
+
+    fn subscribed(&self) -> std::sync::MutexGuard<'_, HashMap<String, DropGuard>> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prepared(&self) -> std::sync::MutexGuard<'_, Vec<(Vec<String>, Watch)>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn forward(mut watch: Watch, peer: Peer<RoleServer>, stop: CancellationToken) {
+    loop {
+        let changed = tokio::select! {
+            changed = watch.changed() => changed,
+            () = stop.cancelled() => return,
+        };
+        let Some(uri) = changed else { return };
+        let sent = tokio::select! {
+            sent = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)) => sent,
+            () = stop.cancelled() => return,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Keeps replies small: pages cut by size, long texts cut inside lists.
+
+use serde_json::Value;
+
+/// A page without an explicit limit ends about here.
+const PAGE_BYTES: usize = 9_000;
+const TEXT_CHARS_MAX: usize = 1_000;
+
+/// How many elements of a page are asked for, and whether size may cut it short.
+#[derive(Clone, Copy, Debug)]
+pub struct PageSize {
+    pub limit: usize,
+    pub cut_by_size: bool,
+}
+
+impl PageSize {
+    pub fn of(asked: Option<u32>, default: usize) -> Self {
+        match asked {
+            Some(limit) => Self { limit: limit as usize, cut_by_size: false },
+            None => Self { limit: default, cut_by_size: true },
+        }
+    }
+}
+
+/// Renders one page out of `rows`, which hold one more than the page when there is a next one.
+/// Returns the elements and the last row shown if more follow.
+pub fn page<T>(
+    rows: &[T],
+    size: PageSize,
+    render: impl Fn(&T) -> Value,
+) -> (Vec<Value>, Option<&T>) {
+    let mut shown = Vec::new();
+    let mut bytes = 0;
+    for row in rows.iter().take(size.limit) {
+        let element = render(row);
+        if size.cut_by_size {
+            bytes += element.to_string().len();
+            if bytes > PAGE_BYTES && !shown.is_empty() {
+                break;
+            }
+        }
+        shown.push(element);
+    }
+    let more = shown.len() < rows.len();
+    let last = more.then(|| &rows[shown.len() - 1]);
+    (shown, last)
+}
+
+/// A text inside a list; the single read has it whole.
+pub fn cut(text: &str) -> String {
+    let chars = text.chars().count();
+    if chars <= TEXT_CHARS_MAX {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(TEXT_CHARS_MAX).collect();
+    format!("{head}[truncated {} chars]", chars - TEXT_CHARS_MAX)
+}

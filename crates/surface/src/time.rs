@@ -1,0 +1,11 @@
+//! Times as people and agents read them.
+
+use callboard_domain::time::Timestamp;
+
+/// RFC 3339 in UTC with milliseconds.
+pub fn rfc3339_ms(at: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(at.0) {
+        Ok(at) => format!("{at:.3}"),
+        Err(_) => at.0.to_string(),
+    }
+}

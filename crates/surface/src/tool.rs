@@ -1,0 +1,82 @@
+//! A tool as a row of a table: what it is called, what it takes, which function answers.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use callboard_domain::refusal::Refusal;
+use callboard_engine::context::{OpContext, Scope};
+use callboard_engine::{Engine, EngineError};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::args;
+use crate::error::Code;
+use crate::front::Hints;
+
+/// One vocabulary over the core.
+pub struct Toolset {
+    pub name: &'static str,
+    /// In the order of the document it implements.
+    pub tools: &'static [Tool],
+    pub code: Code,
+}
+
+pub struct Tool {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+    pub scope: Scope,
+    pub hints: Hints,
+    /// Other argument names that are accepted: (other, real).
+    pub aliases: &'static [(&'static str, &'static str)],
+    pub input: fn() -> Map<String, Value>,
+    /// Top-level keys that are always in a reply.
+    pub output: &'static [&'static str],
+    pub run: Run,
+}
+
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, EngineError>> + Send + 'a>>;
+pub type Run = for<'a> fn(Call<'a>) -> Answer<'a>;
+
+/// One call on its way to a handler.
+pub struct Call<'a> {
+    pub engine: &'a Engine,
+    pub op: &'a OpContext,
+    pub about: &'a About,
+    pub tool: &'static Tool,
+    pub schema: &'a Map<String, Value>,
+    pub arguments: Value,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub version: &'static str,
+    pub toolsets: Vec<&'static str>,
+    /// The folder's name, when the server stands in a repository.
+    pub repo: Option<String>,
+}
+
+impl Call<'_> {
+    pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, Refusal> {
+        args::read(self.schema, self.tool.aliases, self.arguments.take())
+    }
+}
+
+/// For tools that take nothing; an argument is refused like any unknown one.
+#[derive(serde::Deserialize, JsonSchema)]
+pub struct NoArguments {}
+
+/// Makes a table's function pointer out of `async fn handler(call: &Call<'_>, args: T)`.
+macro_rules! handler {
+    ($function:path) => {
+        |mut call| {
+            Box::pin(async move {
+                let arguments = call.read()?;
+                $function(&call, arguments).await
+            })
+        }
+    };
+}
+pub(crate) use handler;

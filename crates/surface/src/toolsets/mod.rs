@@ -1,0 +1,29 @@
+//! The vocabularies. A toolset is words at the edge; every rule it speaks of lives in the domain.
+
+pub mod graph;
+
+use crate::tool::Toolset;
+
+/// Every toolset there is, in the order `all` merges them.
+pub const ALL: &[&Toolset] = &[&graph::TOOLSET];
+
+/// Reads `graph`, `graph,board` or `all`; the error names the unknown word.
+pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {
+    if names.trim() == "all" {
+        return Ok(ALL.to_vec());
+    }
+    let mut found: Vec<&'static Toolset> = Vec::new();
+    for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let toolset = ALL.iter().find(|toolset| toolset.name == name).ok_or_else(|| {
+            let known: Vec<_> = ALL.iter().map(|toolset| toolset.name).collect();
+            format!("unknown toolset '{name}'; toolsets are {}, all", known.join(", "))
+        })?;
+        if !found.iter().any(|known| known.name == toolset.name) {
+            found.push(toolset);
+        }
+    }
+    if found.is_empty() {
+        return Err("no toolset is named; write graph or all".into());
+    }
+    Ok(found)
+}

@@ -1,0 +1,203 @@
+//! The tool list: what clients are shown, how small it is, and how toolsets merge.
+
+use std::path::PathBuf;
+
+use callboard_engine::EngineError;
+use callboard_engine::context::{Principal, Scope};
+use callboard_surface::args::schema_of;
+use callboard_surface::catalog::Catalog;
+use callboard_surface::front::{Hints, ToolInfo};
+use callboard_surface::tool::{Answer, Call, Tool, Toolset};
+use callboard_surface::toolsets;
+use serde_json::{Value, json};
+
+fn principal() -> Principal {
+    Principal::local("agent:test".parse().expect("an actor"))
+}
+
+fn shown(tools: &[ToolInfo]) -> Value {
+    let show = |tool: &ToolInfo| {
+        json!({
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": tool.input_schema,
+            "outputSchema": tool.output_schema,
+            "annotations": {
+                "readOnlyHint": tool.hints.read_only,
+                "destructiveHint": tool.hints.destructive,
+                "idempotentHint": tool.hints.idempotent,
+                "openWorldHint": tool.hints.open_world,
+            },
+        })
+    };
+    tools.iter().map(show).collect()
+}
+
+/// `CALLBOARD_BLESS=1` rewrites the golden; clients see every change of it.
+#[test]
+fn the_graph_tools_are_as_published() {
+    let tools = shown(&Catalog::of(&[&toolsets::graph::TOOLSET]).list(&principal()));
+    let text = serde_json::to_string_pretty(&tools).expect("plain data") + "\n";
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/graph.tools.json");
+    if std::env::var_os("CALLBOARD_BLESS").is_some() {
+        std::fs::write(&path, &text).expect("the golden can be written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == text, "the tool list changed; review it and run with CALLBOARD_BLESS=1");
+}
+
+#[test]
+fn the_default_tool_list_fits_in_a_small_context() {
+    let tools = shown(&Catalog::of(&[&toolsets::graph::TOOLSET]).list(&principal()));
+    let bytes = tools.to_string().len();
+    assert!(bytes <= 8_000, "tools/list has {bytes} bytes; at most 8,000 are allowed");
+}
+
+#[test]
+fn schemas_are_portable() {
+    const BANNED: &[&str] = &[
+        "$ref",
+        "$defs",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "const",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "propertyNames",
+        "patternProperties",
+        "uniqueItems",
+        "format",
+    ];
+    fn check(tool: &str, value: &Value) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    assert!(!BANNED.contains(&key.as_str()), "{tool}: {key} is not portable");
+                    check(tool, value);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(tool, item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    for tool in Catalog::of(toolsets::ALL).list(&principal()) {
+        assert!(tool.name.len() <= 40);
+        assert!(
+            tool.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        );
+        check(tool.name, &Value::Object(tool.input_schema));
+        check(tool.name, &Value::Object(tool.output_schema));
+    }
+}
+
+#[test]
+fn who_may_not_write_sees_no_writes() {
+    let reader = Principal { scopes: vec![Scope::TasksRead], ..principal() };
+    let tools = Catalog::of(&[&toolsets::graph::TOOLSET]).list(&reader);
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["identity", "list", "get", "get_session", "list_sessions"]);
+}
+
+#[test]
+fn toolsets_are_named_or_refused() {
+    let names = |text| toolsets::parse(text).map(|found| found.len());
+    assert_eq!(names("graph"), Ok(1));
+    assert_eq!(names("graph, graph"), Ok(1));
+    assert!(names("all").is_ok());
+    assert!(names("grpah").is_err_and(|error| error.contains("unknown toolset 'grpah'")));
+    assert!(names(" , ").is_err());
+}
+
+// Two small toolsets that share a name, as relay and board will.
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "only its schema matters")]
+struct ById {
+    id: String,
+    verbose: Option<bool>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "only its schema matters")]
+struct ByJob {
+    job: String,
+    verbose: Option<bool>,
+    lines: Option<u32>,
+}
+
+const READ: Hints =
+    Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+
+fn nothing(_: Call<'_>) -> Answer<'_> {
+    Box::pin(async { Err(EngineError::Canceled) })
+}
+
+static FIRST: Toolset = Toolset {
+    name: "first",
+    tools: &[Tool {
+        name: "show",
+        title: "Show",
+        description: "Shows a task.",
+        scope: Scope::TasksRead,
+        hints: READ,
+        aliases: &[("task", "id")],
+        input: schema_of::<ById>,
+        output: &["id", "state"],
+        run: nothing,
+    }],
+    code: |refusal| refusal.code(),
+};
+
+static SECOND: Toolset = Toolset {
+    name: "second",
+    tools: &[Tool {
+        name: "show",
+        title: "Show job",
+        description: "Shows a job.",
+        scope: Scope::TasksWrite,
+        hints: READ,
+        aliases: &[],
+        input: schema_of::<ByJob>,
+        output: &["job", "state"],
+        run: nothing,
+    }],
+    code: |_| "SECOND",
+};
+
+#[test]
+fn a_shared_name_is_listed_once_with_both_sets_of_properties() {
+    let catalog = Catalog::of(&[&FIRST, &SECOND]);
+    let tools = catalog.list(&principal());
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0].description, "Shows a task. Or: Shows a job.");
+    let properties = tools[0].input_schema["properties"].as_object().expect("an object");
+    assert_eq!(properties.keys().collect::<Vec<_>>(), ["id", "verbose", "job", "lines"]);
+    assert!(
+        !tools[0].input_schema.contains_key("required"),
+        "neither requires what the other does"
+    );
+    assert_eq!(tools[0].output_schema["properties"], json!({"state": {}}), "what both promise");
+    let reader = Principal { scopes: vec![Scope::TasksRead], ..principal() };
+    assert_eq!(catalog.list(&reader)[0].description, "Shows a task.", "only what may be called");
+}
+
+#[test]
+fn a_shared_name_is_dispatched_by_the_keys_present() {
+    let catalog = Catalog::of(&[&FIRST, &SECOND]);
+    for (arguments, toolset) in [
+        (json!({"id": "A"}), "first"),
+        (json!({"task": "A", "verbose": true}), "first"),
+        (json!({"job": "J"}), "second"),
+        (json!({"job": "J", "verbose": true}), "second"),
+        (json!({"lines": 3}), "second"),
+        (json!({"verbose": true}), "first"),
+        (json!({}), "first"),
+        (json!({"neither": 1}), "first"),
+    ] {
+        let found = catalog.find("show", &arguments).expect("listed");
+        assert_eq!(found.toolset.name, toolset, "{arguments}");
+    }
+    assert!(catalog.find("hide", &json!({})).is_none());
+}

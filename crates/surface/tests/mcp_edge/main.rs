@@ -1,0 +1,12 @@
+//! The protocol edge as a client sees it: lines over a pipe, requests over a socket.
+//!
+//! What the tools mean is not tested here. No sleeps: a test waits for the thing it waits for.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod http;
+mod lines;
+mod probe;
+mod stdio;
+mod web;
+mod world;

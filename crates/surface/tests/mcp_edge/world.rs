@@ -1,0 +1,55 @@
+//! A server over an empty store, with the normal tools and the probes.
+
+use std::sync::Arc;
+
+use callboard_domain::ids::Prefix;
+use callboard_domain::policy::Policy;
+use callboard_engine::context::Principal;
+use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::store::clock::SystemClock;
+use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::{Place, Store};
+use callboard_engine::{Engine, Parts};
+use callboard_surface::front::Front;
+use callboard_surface::mcp::McpOptions;
+use callboard_surface::toolsets::graph;
+use tempfile::TempDir;
+
+use crate::probe;
+
+pub struct World {
+    pub front: Arc<Front>,
+    _dir: TempDir,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&dir.path().join("callboard.db"), Arc::new(SystemClock));
+        let store = store.unwrap();
+        let prefix = Prefix::parse("TASK").unwrap();
+        let place =
+            Place { org: "default".into(), project_name: "test".into(), prefix, repo: None };
+        let home = store.settle(place).await.unwrap();
+        let engine = Engine::new(Parts {
+            store: Arc::new(store),
+            ids: Arc::new(TimeOrderedIds),
+            policy: Arc::new(Policy::default()),
+            home,
+            machine: "test".into(),
+            checks: None,
+            check_shell: "sh".into(),
+            check_log_tail_bytes: 1000,
+        });
+        let front = Front::new(engine, &[&graph::TOOLSET, &probe::TOOLSET], None);
+        Self { front: Arc::new(front), _dir: dir }
+    }
+}
+
+pub fn options() -> McpOptions {
+    McpOptions { version: "1.2.3".into(), instructions: "Be kind.".into(), fixtures: false }
+}
+
+pub fn principal(actor: &str) -> Principal {
+    Principal::local(actor.parse().unwrap())
+}

@@ -1,0 +1,108 @@
+"""The Python SDK against a callboard server: both transports, both protocol eras.
+
+Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Knows the tools of the
+graph toolset and nothing of the server's inside.
+"""
+
+import asyncio
+import json
+import os
+
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.types import PromptReference, ResourceTemplateReference
+
+BINARY = os.environ["CALLBOARD_BINARY"]
+REPO = os.environ["CALLBOARD_REPO"]
+URL = os.environ["CALLBOARD_URL"]
+
+
+class Lane:
+    """One client over one transport in one era."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def check(self, what, passed, seen=None):
+        if passed:
+            print(f"ok      {self.name}: {what}", flush=True)
+        else:
+            print(f"FAILED  {self.name}: {what}: {seen!r}", flush=True)
+
+
+async def walk(lane, client, actor):
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    create = tools.get("create")
+    lane.check("lists tools", {"create", "claim", "get"} <= tools.keys(), sorted(tools))
+    lane.check(
+        "a tool has title, schemas and hints",
+        bool(create and create.title and create.output_schema and create.annotations),
+        create,
+    )
+    made = await client.call_tool("create", {"title": f"from {lane.name}"})
+    task = (made.structured_content or {}).get("id")
+    lane.check("creates a task", not made.is_error and bool(task), made)
+    lane.check(
+        "the text is the structured result",
+        json.loads(made.content[0].text) == made.structured_content,
+        made.content,
+    )
+    claimed = await client.call_tool("claim", {"id": task})
+    lane.check(
+        "claims it as its actor",
+        (claimed.structured_content or {}).get("assignee") == actor,
+        claimed.structured_content,
+    )
+    got = await client.call_tool("get", {"id": task})
+    lane.check("gets it", (got.structured_content or {}).get("id") == task, got)
+    uri = f"callboard://tasks/{task}"
+    read = await client.read_resource(uri)
+    lane.check("reads its resource", json.loads(read.contents[0].text)["id"] == task, read)
+    templates = (await client.list_resource_templates()).resource_templates
+    lane.check("lists templates", any("{id}" in t.uri_template for t in templates), templates)
+    prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+    lane.check("lists prompts", "start-work" in prompts, prompts)
+    prompt = await client.get_prompt("start-work", {"task": task})
+    lane.check("gets a prompt", task in prompt.messages[0].content.text, prompt)
+    template = ResourceTemplateReference(type="ref/resource", uri=templates[0].uri_template)
+    typed = await client.complete(template, {"name": "id", "value": task[:-3]})
+    lane.check("completes an id", task in typed.completion.values, typed)
+    reference = PromptReference(type="ref/prompt", name="start-work")
+    typed = await client.complete(reference, {"name": "task", "value": task[:-3]})
+    lane.check("completes a prompt's argument", task in typed.completion.values, typed)
+    refused = await client.call_tool("get", {"id": "TASK-00000000000000000000000000"})
+    lane.check(
+        "a refusal is an error with a code",
+        refused.is_error and bool((refused.structured_content or {}).get("code")),
+        refused,
+    )
+    try:
+        unknown = await client.call_tool("no_such_tool", {})
+        lane.check("an unknown tool is a protocol error", False, unknown)
+    except MCPError as error:
+        lane.check("an unknown tool is a protocol error", error.error.code == -32602, error)
+    try:
+        unknown = await client.read_resource("callboard://nothing")
+        lane.check("an unknown resource is a protocol error", False, unknown)
+    except MCPError as error:
+        codes = (-32002, -32602)
+        lane.check("an unknown resource is a protocol error", error.error.code in codes, error)
+
+
+async def main():
+    for transport in ("stdio", "http"):
+        for mode in ("legacy", "auto"):
+            lane = Lane(f"python {transport} {mode}")
+            actor = f"agent:python-{transport}-{mode}"
+            if transport == "stdio":
+                arguments = ["mcp", "--actor", actor]
+                server = StdioServerParameters(command=BINARY, args=arguments, cwd=REPO)
+            else:
+                server = f"{URL}/mcp?actor={actor}"
+            try:
+                async with Client(server, mode=mode, read_timeout_seconds=20) as client:
+                    await walk(lane, client, actor)
+            except Exception as error:  # one broken lane must not hide the others
+                lane.check("runs to its end", False, error)
+
+
+asyncio.run(main())
