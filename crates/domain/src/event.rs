@@ -49,6 +49,7 @@ event_names! {
 pub struct Event {
     pub actor: Actor,
     pub name: EventName,
+    pub project: i64,
     pub task: TaskId,
     pub attempt: Option<AttemptId>,
     pub data: Value,

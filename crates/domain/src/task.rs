@@ -134,6 +134,7 @@ impl Dep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependent {
     pub id: TaskId,
+    pub project: i64,
     pub open_deps: u32,
     pub phase: Phase,
 }

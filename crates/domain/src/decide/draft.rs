@@ -96,7 +96,8 @@ impl<'w> Draft<'w> {
     }
 
     fn event_by(&mut self, by: &Actor, name: EventName, attempt: Option<AttemptId>, data: Value) {
-        self.events.push(Event { actor: by.clone(), name, task: self.task.id, attempt, data });
+        let (project, task) = (self.task.project, self.task.id);
+        self.events.push(Event { actor: by.clone(), name, project, task, attempt, data });
     }
 
     pub fn write(&mut self, write: Write) {
@@ -168,6 +169,7 @@ impl<'w> Draft<'w> {
                 self.events.push(Event {
                     actor: self.world.actor.clone(),
                     name: EventName::TaskReady,
+                    project: dependent.project,
                     task: dependent.id,
                     attempt: None,
                     data: json!({"unblocked_by": self.task.id}),

@@ -67,8 +67,14 @@ pub(super) fn task_create(
     let who = world.actor.clone();
     let entry = Entry { who: who.clone(), at: now, did: "created".into(), text: None };
     let data = json!({"title": task.title, "status": task.label, "deps": deps});
-    let created =
-        Event { actor: who, name: EventName::TaskCreated, task: task.id, attempt: None, data };
+    let created = Event {
+        actor: who,
+        name: EventName::TaskCreated,
+        project: task.project,
+        task: task.id,
+        attempt: None,
+        data,
+    };
     Ok(Change {
         reply: Reply::Task(task.id),
         writes: vec![

@@ -94,7 +94,7 @@ impl Model {
         let task = self.tasks.get(&id).filter(|_| !self.removed.contains(&id))?.clone();
         let dependent = |id: &TaskId| {
             let task = &self.tasks[id];
-            Dependent { id: *id, open_deps: task.open_deps, phase: task.phase }
+            Dependent { id: *id, project: 1, open_deps: task.open_deps, phase: task.phase }
         };
         let last = self.entries.range(..=(id, u32::MAX)).next_back();
         let last = last.filter(|((task, _), _)| *task == id).map(|(_, (entry, attempt))| {

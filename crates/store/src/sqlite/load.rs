@@ -132,12 +132,13 @@ fn dependents(db: &Connection, task: TaskId) -> Result<Vec<Dependent>> {
         let phase = Phase::parse(row.get_ref(3)?.as_str()?);
         Ok(Dependent {
             id: rows::task_id(row, 0, 1)?,
+            project: row.get(4)?,
             open_deps: row.get(2)?,
             phase: phase.unwrap_or(Phase::Initial),
         })
     };
     db.prepare_cached(
-        "SELECT t.id, t.prefix, t.open_deps, t.phase FROM deps JOIN tasks t ON t.id = deps.task \
+        "SELECT t.id, t.prefix, t.open_deps, t.phase, t.project FROM deps JOIN tasks t ON t.id = deps.task \
          WHERE deps.dep = ?1 AND t.removed_at IS NULL",
     )?
     .query_map([task.id.to_bytes()], read)?
@@ -177,17 +178,27 @@ fn last_entry(db: &Connection, task: TaskId) -> Result<Option<LastEntry>> {
 /// The single read's view: everything about one task, the newest part of its history.
 pub(super) fn record(db: &Connection, org: i64, id: TaskId) -> Result<Option<TaskRecord>> {
     let Some(task) = task(db, org, id)? else { return Ok(None) };
-    let key = id.id.to_bytes();
+    let deps = deps(db, id)?;
+    record_of(db, org, task, deps).map(Some)
+}
+
+/// The same for a task and deps that are known already.
+pub(super) fn record_of(
+    db: &Connection,
+    org: i64,
+    task: Task,
+    deps: Vec<Dep>,
+) -> Result<TaskRecord> {
     let body = db
         .prepare_cached("SELECT body FROM bodies WHERE task = ?1")?
-        .query_row([key], |row| row.get(0))
+        .query_row([task.id.id.to_bytes()], |row| row.get(0))
         .optional()?
         .unwrap_or_default();
     let newest = match task.newest_attempt {
         Some(attempt_id) => attempt(db, org, attempt_id)?,
         None => None,
     };
-    Ok(Some(TaskRecord { body, deps: deps(db, id)?, entries: entries(db, id)?, newest, task }))
+    Ok(TaskRecord { body, deps, entries: entries(db, task.id)?, newest, task })
 }
 
 fn entries(db: &Connection, task: TaskId) -> Result<Vec<Entry>> {

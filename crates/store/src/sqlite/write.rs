@@ -6,12 +6,22 @@ use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::{Check, Entry, Task};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Write;
-use rusqlite::{Connection, Result, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result, params, params_from_iter};
 
-pub(super) fn write(db: &Connection, org: i64, write: &Write, now: Timestamp) -> Result<()> {
+/// `before` is the subject as it was loaded.
+pub(super) fn write(
+    db: &Connection,
+    org: i64,
+    before: Option<&Task>,
+    write: &Write,
+    now: Timestamp,
+) -> Result<()> {
     match write {
         Write::TaskInsert { task, body, deps } => task_insert(db, org, task, body, deps),
-        Write::TaskUpdate { task } => task_update(db, task),
+        Write::TaskUpdate { task } => {
+            task_update(db, before.filter(|before| before.id == task.id), task)
+        }
         Write::TaskTombstone { task } => {
             db.prepare_cached("UPDATE tasks SET removed_at = ?2 WHERE id = ?1")?
                 .execute(params![task.id.to_bytes(), now.0])?;
@@ -81,27 +91,39 @@ fn task_insert(db: &Connection, org: i64, task: &Task, body: &str, deps: &[TaskI
     Ok(())
 }
 
-fn task_update(db: &Connection, task: &Task) -> Result<()> {
-    db.prepare_cached(
-        "UPDATE tasks SET title = ?2, label = ?3, phase = ?4, priority = ?5, assignee = ?6, \
-             is_plan = ?7, checks = ?8, open_deps = ?9, fence = ?10, newest_attempt = ?11, \
-             entries = ?12, updated_at = ?13 WHERE id = ?1",
-    )?
-    .execute(params![
-        task.id.id.to_bytes(),
-        task.title,
-        task.label,
-        task.phase.as_str(),
-        task.priority,
-        task.assignee.as_ref().map(|actor| actor.as_str()),
-        task.is_plan,
-        checks_json(&task.checks),
-        task.open_deps,
-        task.fence as i64,
-        task.newest_attempt.map(|attempt| attempt.0.to_bytes()),
-        task.entries,
-        task.updated_at.0,
-    ])?;
+/// Writes the columns that changed and no others: SQLite rewrites every index whose columns an
+/// UPDATE names, whether their values differ or not.
+fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()> {
+    let mut columns: Vec<(&str, Value)> = Vec::new();
+    macro_rules! changed {
+        ($column:literal, $field:ident, $value:expr) => {
+            if before.is_none_or(|before| before.$field != task.$field) {
+                columns.push(($column, $value.into()));
+            }
+        };
+    }
+    changed!("title", title, task.title.clone());
+    changed!("label", label, task.label.clone());
+    changed!("phase", phase, task.phase.as_str().to_owned());
+    changed!("priority", priority, task.priority);
+    changed!("assignee", assignee, task.assignee.as_ref().map(|actor| actor.as_str().to_owned()));
+    changed!("is_plan", is_plan, task.is_plan);
+    changed!("checks", checks, checks_json(&task.checks));
+    changed!("open_deps", open_deps, task.open_deps);
+    changed!("fence", fence, task.fence as i64);
+    let newest = task.newest_attempt.map(|attempt| attempt.0.to_bytes().to_vec());
+    changed!("newest_attempt", newest_attempt, newest);
+    changed!("entries", entries, task.entries);
+    columns.push(("updated_at", task.updated_at.0.into()));
+    let list: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(n, (column, _))| format!("{column} = ?{}", n + 2))
+        .collect();
+    let sql = format!("UPDATE tasks SET {} WHERE id = ?1", list.join(", "));
+    let id = Value::Blob(task.id.id.to_bytes().to_vec());
+    let values = std::iter::once(id).chain(columns.into_iter().map(|(_, value)| value));
+    db.prepare_cached(&sql)?.execute(params_from_iter(values))?;
     Ok(())
 }
 
@@ -210,34 +232,24 @@ pub(super) fn append_events(
 ) -> Result<Vec<LoggedEvent>> {
     let mut insert = db.prepare_cached(
         "INSERT INTO events (seq, at, actor, name, project, task, attempt, data) \
-         SELECT ?1, ?2, ?3, ?4, project, ?5, ?6, ?7 FROM tasks WHERE id = ?5 RETURNING project",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     let mut logged = Vec::with_capacity(events.len());
     for event in events {
-        let seq = *last_seq + 1;
-        let project = insert.query_row(
-            params![
-                seq as i64,
-                now.0,
-                event.actor.as_str(),
-                event.name.as_str(),
-                event.task.id.to_bytes(),
-                event.attempt.map(|attempt| attempt.0.to_bytes()),
-                event.data.to_string(),
-            ],
-            |row| row.get(0),
-        )?;
-        *last_seq = seq;
-        logged.push(LoggedEvent {
-            seq,
-            at: now,
-            actor: event.actor,
-            name: event.name,
+        let Event { actor, name, project, task, attempt, data } = event;
+        *last_seq += 1;
+        insert.execute(params![
+            *last_seq as i64,
+            now.0,
+            actor.as_str(),
+            name.as_str(),
             project,
-            task: event.task,
-            attempt: event.attempt,
-            data: event.data,
-        });
+            task.id.to_bytes(),
+            attempt.map(|attempt| attempt.0.to_bytes()),
+            data.to_string(),
+        ])?;
+        let seq = *last_seq;
+        logged.push(LoggedEvent { seq, at: now, actor, name, project, task, attempt, data });
     }
     Ok(logged)
 }

@@ -10,8 +10,9 @@ use std::sync::mpsc::Receiver;
 use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{Change, Reply};
+use callboard_domain::world::{Change, Reply, Subject, Write};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 
@@ -163,24 +164,32 @@ impl Writer {
         if change.writes.is_empty() {
             return self.unchanged(org, change.reply, batch.now).map_err(Into::into);
         }
-        self.carry_out(org, op, change, batch).map_err(|error| from_sqlite(error).into())
+        let subject = world.subject;
+        self.carry_out(org, op, subject, change, batch).map_err(|error| from_sqlite(error).into())
     }
 
     fn carry_out(
         &self,
         org: i64,
         op: &Op,
+        subject: Option<Subject>,
         change: Change,
         batch: &mut Batch,
     ) -> rusqlite::Result<Applied> {
         self.db.prepare_cached("SAVEPOINT one")?.execute([])?;
+        let before = subject.as_ref().map(|subject| &subject.task);
         for item in &change.writes {
-            write::write(&self.db, org, item, batch.now)?;
+            write::write(&self.db, org, before, item, batch.now)?;
         }
         let mut last_seq = batch.last_seq;
         let events = write::append_events(&self.db, change.events, batch.now, &mut last_seq)?;
         self.remember_reply(org, op, &change.reply, change.but.is_none(), batch.now)?;
-        let outcome = self.outcome(org, change.reply)?;
+        let outcome = match as_written(subject, change.writes, change.reply) {
+            Some((task, deps)) => {
+                Outcome::Task(Box::new(load::record_of(&self.db, org, task, deps)?))
+            }
+            None => self.outcome(org, change.reply)?,
+        };
         self.db.prepare_cached("RELEASE one")?.execute([])?;
         batch.last_seq = last_seq;
         batch.events.extend(events);
@@ -267,6 +276,32 @@ impl Writer {
             tracing::warn!(%error, "cannot read the event log");
         }
     }
+}
+
+/// The task a change leaves behind, when the change itself says all about it.
+fn as_written(
+    subject: Option<Subject>,
+    writes: Vec<Write>,
+    reply: Reply,
+) -> Option<(Task, Vec<Dep>)> {
+    let Reply::Task(id) = reply else { return None };
+    let mut written = None;
+    for write in writes {
+        match write {
+            Write::TaskUpdate { task } if task.id == id => written = Some(task),
+            Write::TaskUpdate { .. }
+            | Write::BodyReplace { .. }
+            | Write::DependentsAdjust { .. }
+            | Write::AttemptInsert { .. }
+            | Write::AttemptUpdate { .. }
+            | Write::EntryPut { .. } => {}
+            Write::TaskInsert { .. }
+            | Write::TaskTombstone { .. }
+            | Write::DepInsert { .. }
+            | Write::DepDelete { .. } => return None,
+        }
+    }
+    Some((written?, subject?.deps))
 }
 
 /// One transaction's worth of work.
