@@ -51,7 +51,8 @@ impl Bed {
         Ok(Self { folder, engine })
     }
 
-    /// Tasks to claim; made by many at once, so that making them takes little time.
+    /// Tasks to claim, oldest first as agents are offered them; made by many at once, so that
+    /// making them takes little time.
     pub async fn tasks(&self, count: usize) -> anyhow::Result<Vec<TaskId>> {
         let mut makers = JoinSet::new();
         for maker in 0..64 {
@@ -69,6 +70,7 @@ impl Bed {
         while let Some(made) = makers.join_next().await {
             tasks.extend(made??);
         }
+        tasks.sort();
         Ok(tasks)
     }
 }

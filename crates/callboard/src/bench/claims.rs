@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use callboard_store::baseline;
 use tokio::runtime::Runtime;
@@ -16,16 +16,21 @@ const CLIENTS: usize = 64;
 
 pub fn measure(runtime: &Runtime, folder: &Path, scale: Scale) -> anyhow::Result<Vec<Figure>> {
     let raw_before = baseline::raw_syncs_per_s(folder, scale.raw_for)?;
-    let in_process = runtime.block_on(in_process(folder, scale.claims))?;
+    // One thread for the 64 clients, as `callboard mcp` has; the writer's thread is the other.
+    let one_thread = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let in_process = one_thread.block_on(in_process(folder, scale.claims))?;
     let raw_after = baseline::raw_syncs_per_s(folder, scale.raw_for)?;
     let over_stdio = over_stdio(runtime, folder, scale.claims)?;
     let raw = (raw_before + raw_after) / 2.0;
 
     let mut bare = baseline::bare_claims(folder, scale.single_claims)?;
+    let mut alone = one_thread.block_on(single_in_process(folder, scale.single_claims))?;
     let mut single = single_over_stdio(runtime, folder, scale.single_claims)?;
-    bare.sort();
-    single.sort();
-    let (bare, single) = (micros(percentile(&bare, 0.5)), micros(percentile(&single, 0.5)));
+    let p50 = |times: &mut Vec<Duration>| {
+        times.sort();
+        micros(percentile(times, 0.5))
+    };
+    let (bare, alone, single) = (p50(&mut bare), p50(&mut alone), p50(&mut single));
     Ok(vec![
         Figure::plain("raw 4 KiB overwrite + fdatasync", raw, "/s"),
         Figure::plain("durable claims, 64 clients in process", in_process, "/s"),
@@ -38,6 +43,7 @@ pub fn measure(runtime: &Runtime, folder: &Path, scale: Scale) -> anyhow::Result
             Goal::AtLeast(0.7),
         ),
         Figure::plain("one claim on a bare SQLite connection, p50", bare, "us"),
+        Figure::plain("one claim in process, p50", alone, "us"),
         Figure::plain("one claim over stdio, p50", single, "us"),
         Figure::with("the same above the bare claim", single - bare, "us", Goal::AtMost(250.0)),
     ])
@@ -81,11 +87,24 @@ fn over_stdio(runtime: &Runtime, folder: &Path, count: usize) -> anyhow::Result<
     Ok(count as f64 / start.elapsed().as_secs_f64())
 }
 
+async fn single_in_process(folder: &Path, count: usize) -> anyhow::Result<Vec<Duration>> {
+    let bed = Bed::new(folder, "single-in-process").await?;
+    let tasks = bed.tasks(count).await?;
+    let op = context(&actor(0)?);
+    let mut times = Vec::with_capacity(count);
+    for task in tasks {
+        let start = Instant::now();
+        bed.engine.task_claim(&op, task).await?;
+        times.push(start.elapsed());
+    }
+    Ok(times)
+}
+
 fn single_over_stdio(
     runtime: &Runtime,
     folder: &Path,
     count: usize,
-) -> anyhow::Result<Vec<std::time::Duration>> {
+) -> anyhow::Result<Vec<Duration>> {
     let bed = runtime.block_on(Bed::new(folder, "single"))?;
     let tasks = runtime.block_on(bed.tasks(count))?;
     let mut peer = Peer::start(&bed.folder, "agent:bench")?;

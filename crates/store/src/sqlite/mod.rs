@@ -45,9 +45,6 @@ use writer::{Job, Writer};
 const READERS_KEPT: usize = 4;
 /// Negative is SQLite's way to say kibibytes. Taken only as it fills.
 const WRITER_CACHE_KIB: i32 = -16_000;
-/// Pages are moved from the log to the database when it holds this many: rarer than SQLite would,
-/// because busy pages are rewritten in almost every batch.
-const WAL_PAGES: u32 = 4_000;
 
 pub struct SqliteStore {
     shared: Arc<Shared>,
@@ -81,7 +78,6 @@ impl SqliteStore {
         // Savepoints note what they would undo; in memory that costs next to nothing.
         db.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
         db.pragma_update(None, "cache_size", WRITER_CACHE_KIB).map_err(from_sqlite)?;
-        db.pragma_update(None, "wal_autocheckpoint", WAL_PAGES).map_err(from_sqlite)?;
         schema::migrate(&mut db, path, &turnstile)?;
         let last_at = read::last_at(&db).map_err(from_sqlite)?;
         let shared = Arc::new(Shared {
