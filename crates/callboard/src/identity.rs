@@ -24,9 +24,21 @@ fn logged_in() -> Actor {
     let name = ["USER", "LOGNAME"]
         .iter()
         .find_map(|variable| std::env::var(variable).ok().filter(|name| !name.is_empty()))
+        .or_else(name_in_passwd)
         .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()));
     let name = Actor::name_from(&name);
     format!("human:{name}").parse().expect("a cleaned name makes an actor")
+}
+
+/// Programs started by a service have no login variables, but still a user.
+fn name_in_passwd() -> Option<String> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    })
 }
 
 /// What a connection may do besides being somebody.

@@ -131,7 +131,8 @@ impl Engine {
         limit: usize,
     ) -> Result<Vec<LoggedEvent>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        Ok(self.parts.store.events(EventQuery { after, task, limit }).await?)
+        let org = Some(op.principal.org.clone());
+        Ok(self.parts.store.events(EventQuery { org, after, task, limit }).await?)
     }
 
     pub async fn last_seq(&self) -> Result<u64, EngineError> {

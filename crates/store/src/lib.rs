@@ -34,7 +34,8 @@ pub trait Store: Send + Sync {
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError>;
     /// Free tasks whose deps are closed, best priority first, then oldest.
     async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
-    /// Ids that begin with what somebody typed, `PREFIX-` or not; newest first.
+    /// Ids that begin with what somebody typed, `PREFIX-` or not, else that end with it; newest
+    /// first.
     async fn task_ids(
         &self,
         org: &str,
@@ -181,6 +182,8 @@ pub struct AttemptQuery {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
+    /// `None`: of every org.
+    pub org: Option<Arc<str>>,
     pub after: u64,
     pub task: Option<TaskId>,
     pub limit: usize,

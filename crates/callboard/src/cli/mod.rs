@@ -8,6 +8,7 @@ mod claim;
 mod completions;
 mod config;
 mod context;
+mod demo;
 mod doctor;
 mod done;
 mod init;
@@ -76,6 +77,7 @@ struct GlobalArgs {
 #[derive(Subcommand)]
 enum Command {
     Up(up::UpArgs),
+    Demo(demo::DemoArgs),
     Init(init::InitArgs),
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
@@ -150,6 +152,7 @@ impl Command {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Command::Up(args) => up::cmd_up(context, args).await,
+            Command::Demo(args) => demo::cmd_demo(context, args).await,
             Command::Init(args) => init::cmd_init(context, args).await,
             Command::Serve(args) => serve::cmd_serve(context, args).await,
             Command::Mcp(args) => mcp::cmd_mcp(context, args).await,

@@ -116,6 +116,15 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Said(complaint) => write!(f, "{}: {}", complaint.code, complaint.message),
+            Self::Silent(code) => write!(f, "ended with {code}"),
+        }
+    }
+}
+
 impl Complaint {
     /// `{"error":{code,message,hint,retryable,details}}`.
     pub fn to_json(&self) -> Value {

@@ -106,6 +106,23 @@ fn the_beginning_of_an_id_is_enough() {
 }
 
 #[test]
+fn the_end_of_an_id_is_enough_too() {
+    let world = World::project();
+    let task = world.task(&["by its end"]);
+    let shown = world.ok(&["task", "show", &task[task.len() - 8..], "--json"]);
+    assert_eq!(shown.json()["id"], task);
+}
+
+#[test]
+fn the_demo_plays_to_its_end_and_leaves_nothing() {
+    let world = World::bare();
+    let played = world.ok(&["demo", "--pace", "0"]);
+    assert!(played.stdout.contains("4 of 4 tasks are done"), "{}", played.stdout);
+    assert!(played.stderr.contains("CHECKS_NOT_PASSED"), "{}", played.stderr);
+    assert!(!world.callboard("callboard.db").exists());
+}
+
+#[test]
 fn any_tool_can_be_called() {
     let world = World::project();
     let made = world.ok(&["call", "create", r#"{"title": "by tool"}"#, "--actor", "agent:x"]);

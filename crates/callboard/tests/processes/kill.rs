@@ -133,7 +133,7 @@ fn check(folder: &std::path::Path, acknowledged: &[String]) {
         let findings = store.verify().await.unwrap();
         assert!(findings.is_empty(), "{findings:?}");
         let events = store
-            .events(EventQuery { after: 0, task: None, limit: usize::MAX >> 1 })
+            .events(EventQuery { org: None, after: 0, task: None, limit: usize::MAX >> 1 })
             .await
             .unwrap();
         let mut happened: HashMap<String, u32> = HashMap::new();

@@ -181,7 +181,7 @@ impl World {
         if task.is_none() {
             return vec![store.last_seq().await.expect("readable").to_string()];
         }
-        let query = EventQuery { after: 0, task, limit: 1000 };
+        let query = EventQuery { org: None, after: 0, task, limit: 1000 };
         let events = store.events(query).await.expect("readable");
         events.iter().map(|event| format!("{} {}", event.actor, event.name.as_str())).collect()
     }

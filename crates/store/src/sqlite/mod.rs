@@ -257,6 +257,9 @@ impl Store for SqliteStore {
     }
 
     async fn settle(&self, place: Place) -> Result<Home, StoreError> {
+        if let Some(home) = self.shared.look_up(|db| settle::settled(db, &place))? {
+            return Ok(home);
+        }
         let now = self.now().0;
         self.on_writer(move |db| settle::settle(db, &place, now).map_err(from_sqlite)).await
     }

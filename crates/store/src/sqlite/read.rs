@@ -159,32 +159,49 @@ pub(super) fn task_ids(
     typed: &str,
     limit: usize,
 ) -> Result<Vec<TaskId>> {
+    for search in [task_ids_by_start, task_ids_by_prefix, task_ids_by_end] {
+        let found = search(db, org, typed, limit)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// `PREFIX-01k…` or `01k…`.
+fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let (prefix, rest) = match typed.rsplit_once('-') {
         Some((prefix, rest)) => (Some(prefix), rest),
         None => (None, typed),
     };
-    let Some((low, high)) = id_range(rest) else {
-        return task_ids_of_prefix(db, org, typed, limit);
-    };
-    let found: Vec<TaskId> = db
-        .prepare_cached(
-            "SELECT id, prefix FROM tasks \
-             WHERE id >= ?1 AND id <= ?2 AND org = ?3 AND removed_at IS NULL \
-                 AND (?4 IS NULL OR lower(prefix) = lower(?4)) \
-             ORDER BY id DESC LIMIT ?5",
-        )?
-        .query_map(params![low.to_bytes(), high.to_bytes(), org, prefix, limit as i64], |row| {
-            rows::task_id(row, 0, 1)
-        })?
-        .collect::<Result<_>>()?;
-    if found.is_empty() && prefix.is_none() {
-        return task_ids_of_prefix(db, org, typed, limit);
-    }
-    Ok(found)
+    let Some((low, high)) = id_range(rest) else { return Ok(Vec::new()) };
+    let values = params![low.to_bytes(), high.to_bytes(), org, prefix, limit as i64];
+    db.prepare_cached(
+        "SELECT id, prefix FROM tasks \
+         WHERE id >= ?1 AND id <= ?2 AND org = ?3 AND removed_at IS NULL \
+             AND (?4 IS NULL OR lower(prefix) = lower(?4)) \
+         ORDER BY id DESC LIMIT ?5",
+    )?
+    .query_map(values, |row| rows::task_id(row, 0, 1))?
+    .collect()
+}
+
+/// Ids made in the same minute begin alike, so people remember how they end.
+fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    const SEARCHED_MAX: i64 = 100_000;
+    let typed = typed.to_ascii_lowercase();
+    let mut recent = db.prepare_cached(
+        "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
+         ORDER BY id DESC LIMIT ?2",
+    )?;
+    let ids = recent.query_map(params![org, SEARCHED_MAX], |row| rows::task_id(row, 0, 1))?;
+    let ends_so =
+        |id: &Result<TaskId>| id.as_ref().is_ok_and(|id| id.id.to_string().ends_with(&typed));
+    ids.filter(ends_so).take(limit).collect()
 }
 
 /// Somebody typed only (part of) the word before the dash.
-fn task_ids_of_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     db.prepare_cached(
         "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
              AND lower(substr(prefix, 1, length(?2))) = lower(?2) \
@@ -292,20 +309,25 @@ pub(super) fn attempts_overdue(
 }
 
 pub(super) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
-    let of_task = if query.task.is_some() { "e.task = ?2" } else { "?2 IS NULL" };
+    let mut filter = Filter::default();
+    filter.with("e.seq > ?", query.after as i64);
+    if let Some(task) = query.task {
+        filter.with("e.task = ?", bytes(task.id));
+    }
+    if let Some(org) = &query.org {
+        filter.with("t.org = (SELECT id FROM orgs WHERE name = ?)", org.to_string());
+    }
     let sql = format!(
-        "SELECT {} FROM events e JOIN tasks t ON t.id = e.task WHERE e.seq > ?1 AND {of_task} \
-         ORDER BY e.seq LIMIT ?3",
-        rows::EVENT
+        "SELECT {} FROM events e JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
+        rows::EVENT,
+        filter.sql(),
+        i64::try_from(query.limit).unwrap_or(i64::MAX)
     );
-    let task = query.task.map(|task| task.id.to_bytes());
-    db.prepare_cached(&sql)?
-        .query_map(params![query.after as i64, task, query.limit as i64], rows::event)?
-        .collect()
+    db.prepare_cached(&sql)?.query_map(params_from_iter(filter.values), rows::event)?.collect()
 }
 
 pub(super) fn events_after(db: &Connection, seen: u64) -> Result<Vec<LoggedEvent>, StoreError> {
-    let query = EventQuery { after: seen, task: None, limit: i64::MAX as usize };
+    let query = EventQuery { org: None, after: seen, task: None, limit: usize::MAX };
     events(db, &query).map_err(from_sqlite)
 }
 

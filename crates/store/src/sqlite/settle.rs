@@ -7,6 +7,20 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 use super::read;
 use crate::{Home, Place, Project};
 
+/// Where a process stands, when all of it is there already; most starts need no write.
+pub(super) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
+    let org = db
+        .query_row("SELECT id FROM orgs WHERE name = ?1", [&place.org], |row| row.get(0))
+        .optional()?;
+    let Some(org) = org else { return Ok(None) };
+    let project = match &place.repo {
+        Some(repo) => project_of_repo(db, org, &repo.machine, &repo.path.to_string_lossy())?,
+        None => oldest(db, org)?,
+    };
+    let project = project.filter(|project| project.prefix == place.prefix);
+    Ok(project.map(|project| Home { org: Arc::from(place.org.as_str()), project }))
+}
+
 pub(super) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Home> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let org = org(&tx, &place.org)?;
@@ -54,14 +68,7 @@ fn project_of_repo(
 
 /// A folder that was moved keeps its project: the database came along with it.
 fn oldest_or_new(db: &Connection, org: i64, place: &Place, now: i64) -> Result<Project> {
-    let oldest = db
-        .query_row(
-            "SELECT id, name, prefix FROM projects WHERE org = ?1 ORDER BY id LIMIT 1",
-            [org],
-            read::project_row,
-        )
-        .optional()?;
-    if let Some(project) = oldest {
+    if let Some(project) = oldest(db, org)? {
         return Ok(project);
     }
     db.execute(
@@ -70,6 +77,15 @@ fn oldest_or_new(db: &Connection, org: i64, place: &Place, now: i64) -> Result<P
     )?;
     let id = db.last_insert_rowid();
     Ok(Project { id, name: place.project_name.clone(), prefix: place.prefix })
+}
+
+fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
+    db.query_row(
+        "SELECT id, name, prefix FROM projects WHERE org = ?1 ORDER BY id LIMIT 1",
+        [org],
+        read::project_row,
+    )
+    .optional()
 }
 
 /// New tasks take the prefix that is configured now; old ones keep theirs.

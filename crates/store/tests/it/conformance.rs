@@ -81,7 +81,8 @@ async fn events_are_numbered_without_gaps_and_tell_the_story() {
     let b = f.create("b", &[a]).await;
     f.done("agent:w1", f.begin(a, "k", None)).await;
     f.done("human:ana", f.to(a, "done")).await;
-    let all = f.store.events(EventQuery { after: 0, task: None, limit: 100 }).await.unwrap();
+    let all =
+        f.store.events(EventQuery { org: None, after: 0, task: None, limit: 100 }).await.unwrap();
     let numbers: Vec<u64> = all.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
     assert_eq!(f.store.last_seq().await.unwrap(), all.len() as u64);
@@ -98,7 +99,8 @@ async fn events_are_numbered_without_gaps_and_tell_the_story() {
             "task.ready"
         ]
     );
-    let of_b = f.store.events(EventQuery { after: 2, task: Some(b), limit: 10 }).await.unwrap();
+    let of_b =
+        f.store.events(EventQuery { org: None, after: 2, task: Some(b), limit: 10 }).await.unwrap();
     assert_eq!(of_b.len(), 1, "only what happened to b after the second event");
     assert_eq!(of_b[0].task, b);
 }
@@ -265,6 +267,8 @@ async fn another_org_does_not_exist() {
     op.org = "other".into();
     assert!(f.store.apply(op).await.is_err());
     assert!(f.store.task_ids("other", "DEMO", 10).await.unwrap().is_empty());
+    let of_other = EventQuery { org: Some("other".into()), after: 0, task: None, limit: 9 };
+    assert!(f.store.events(of_other).await.unwrap().is_empty());
     let mut prefixed = task;
     prefixed.prefix = callboard_domain::ids::Prefix::fallback();
     assert!(
@@ -278,7 +282,8 @@ async fn ids_are_found_by_their_beginning() {
     let f = Fixture::sqlite().await;
     let task = f.create("a", &[]).await;
     let text = task.to_string();
-    for typed in [&text[..], &text[..text.len() - 1], &text[5..], "DEMO-", "demo", ""] {
+    for typed in [&text[..], &text[..text.len() - 1], &text[5..], &text[25..], "DEMO-", "demo", ""]
+    {
         let found = f.store.task_ids("default", typed, 10).await.unwrap();
         assert_eq!(found, [task], "typed {typed:?}");
     }

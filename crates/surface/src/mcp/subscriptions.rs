@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use callboard_engine::context::Principal;
 use callboard_engine::error::EngineError;
+use futures_util::FutureExt;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
 use rmcp::service::Peer;
 use rmcp::{ErrorData, RoleServer};
@@ -89,8 +90,8 @@ impl Subscriptions {
     /// Sets up the watches of a listen request before it is acknowledged, so that no change after
     /// the acknowledgement is missed, and returns the part of the filter that will be honoured.
     ///
-    /// The SDK asks for this without waiting, so the lookup blocks: for a moment, on a thread that
-    /// gave its other work away. A single-threaded runtime (tests) cannot do that; there the
+    /// The SDK asks for this without waiting. The embedded store answers at once; another one is
+    /// waited for, for a moment, on a thread that gave its other work away. Where neither works the
     /// stream itself sets the watches up, and every URI counts as honoured.
     pub(super) fn accept(
         &self,
@@ -100,12 +101,19 @@ impl Subscriptions {
     ) -> SubscriptionFilter {
         let mut accepted = requested.clone();
         let uris = requested.resource_subscriptions.as_deref().unwrap_or_default();
-        let runtime = Handle::current();
-        if uris.is_empty() || runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
+        if uris.is_empty() {
             return accepted;
         }
-        let watching =
-            tokio::task::block_in_place(|| runtime.block_on(Watch::over(front, principal, uris)));
+        let runtime = Handle::current();
+        let watching = match Watch::over(front, principal, uris).now_or_never() {
+            Some(watching) => watching,
+            None if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+                tokio::task::block_in_place(|| {
+                    runtime.block_on(Watch::over(front, principal, uris))
+                })
+            }
+            None => return accepted,
+        };
         match watching {
             Ok((watch, known)) => {
                 self.prepared().push((uris.to_vec(), watch));
