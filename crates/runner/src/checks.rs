@@ -1,7 +1,7 @@
 //! The engine's check port on this machine: where a check runs, what it ran on, how it ended.
 
 use std::io::ErrorKind;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -100,7 +100,6 @@ fn working_directory(run: &CheckRun) -> Result<PathBuf, CheckFault> {
     })?;
     let CheckRun { index, cwd, .. } = run;
     let resolved = root.join(cwd).canonicalize().map_err(|error| match error.kind() {
-        _ if climbs_out(cwd) => CheckFault::LeavesRepo,
         ErrorKind::NotFound => {
             infrastructure(format!("check {index}: cwd '{cwd}' does not exist in the repo"))
         }
@@ -113,20 +112,6 @@ fn working_directory(run: &CheckRun) -> Result<PathBuf, CheckFault> {
         return Err(infrastructure(format!("check {index}: cwd '{cwd}' is not a folder")));
     }
     Ok(resolved)
-}
-
-/// Judges the text alone, for a path that leads nowhere.
-fn climbs_out(cwd: &str) -> bool {
-    let mut depth = 0_i32;
-    Path::new(cwd).components().any(|component| {
-        match component {
-            Component::RootDir | Component::Prefix(_) => return true,
-            Component::ParentDir => depth -= 1,
-            Component::Normal(_) => depth += 1,
-            Component::CurDir => {}
-        }
-        depth < 0
-    })
 }
 
 fn no_shell(run: &CheckRun, error: &std::io::Error) -> CheckFault {

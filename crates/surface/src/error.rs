@@ -1,6 +1,7 @@
 //! Every conversion from an engine's error to what a caller reads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 
 use callboard_domain::refusal::Refusal;
 use callboard_engine::EngineError;
@@ -31,19 +32,40 @@ pub fn render(error: &EngineError, code: Code) -> Value {
         EngineError::Canceled => {
             json!({"code": "CANCELED", "message": "the call was canceled", "retryable": true})
         }
-        EngineError::Internal(words) => internal(words),
+        EngineError::Internal(cause) => broken(TraceId::of(cause)),
     }
 }
 
-/// What broke goes to the log; the caller gets a number to ask about.
-pub fn internal(words: &str) -> Value {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let trace_id = format!("{:x}-{:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    tracing::error!(trace_id, error = words, "a call failed");
+/// What broke goes to the log; the caller gets the number it has there.
+pub fn broken(trace_id: TraceId) -> Value {
     json!({
         "code": "INTERNAL_ERROR",
         "message": "something broke inside callboard; it was logged",
         "retryable": true,
-        "details": {"trace_id": trace_id},
+        "details": {"trace_id": trace_id.to_string()},
     })
+}
+
+/// Names one failure in the answer and in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceId(u64);
+
+impl TraceId {
+    /// Logs what broke under a new number.
+    pub fn of(cause: &str) -> Self {
+        let trace_id = Self(random());
+        tracing::error!(%trace_id, cause, "a call failed");
+        trace_id
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The standard library's only source of randomness; good for names, not for secrets.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(())
 }

@@ -116,9 +116,14 @@ async fn a_cwd_outside_the_root_is_refused() {
     repo.write("inner/file", "");
     symlink("inner", repo.path.join("good")).expect("makes a link");
 
-    for cwd in ["link", "..", "../outside", "../gone", "../repo-two", "/", "inner/../../x"] {
+    for cwd in ["link", "..", "../outside", "../repo-two", "/", "inner/../../outside"] {
         let check = CheckRun { cwd: cwd.into(), ..repo.check("touch ran") };
         assert_eq!(run(check).await, Err(CheckFault::LeavesRepo), "{cwd}");
+    }
+    for cwd in ["../gone", "inner/../../gone", "gone"] {
+        let check = CheckRun { cwd: cwd.into(), ..repo.check("touch ran") };
+        let words = format!("check 0: cwd '{cwd}' does not exist in the repo");
+        assert_eq!(run(check).await, Err(CheckFault::Infrastructure(words)));
     }
     for cwd in ["good", "inner/..", "", "."] {
         let check = CheckRun { cwd: cwd.into(), ..repo.check("true") };

@@ -7,12 +7,13 @@ use callboard_engine::context::{OpContext, Principal, Progress, ProgressReport};
 use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::caught::{TraceId, caught};
+use super::caught::caught;
+use crate::error;
 use crate::front::{Front, ToolReply, Unknown};
 
 const RETRY_KEY: &str = "callboard/idempotencyKey";
@@ -53,17 +54,8 @@ pub(super) async fn call(
         Ok(Err(Unknown(tool))) => {
             Err(ErrorData::invalid_params(format!("unknown tool: {tool}"), None))
         }
-        Err(trace_id) => Ok(panicked(trace_id)),
+        Err(trace_id) => Ok(CallToolResult::structured_error(error::broken(trace_id))),
     }
-}
-
-fn panicked(trace_id: TraceId) -> CallToolResult {
-    CallToolResult::structured_error(json!({
-        "code": "INTERNAL_ERROR",
-        "message": "The server failed while it worked on this call; the failure was logged.",
-        "retryable": true,
-        "details": { "trace_id": trace_id.to_string() },
-    }))
 }
 
 /// Carries reports to the client without making the call wait for the wire.

@@ -1,32 +1,11 @@
 //! A panic in one call becomes that call's error; the connection and the process live on.
 
 use std::any::Any;
-use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Names one failure in the answer and in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TraceId(u64);
-
-impl TraceId {
-    pub(super) fn new() -> Self {
-        Self(random())
-    }
-}
-
-impl fmt::Display for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// The standard library's only source of randomness; good for names, not for secrets.
-pub(super) fn random() -> u64 {
-    RandomState::new().hash_one(())
-}
+use crate::error::TraceId;
 
 /// Runs `work`; when it panics, the panic is logged and named.
 ///
@@ -48,9 +27,7 @@ fn logged(panic: &(dyn Any + Send)) -> TraceId {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("(no message)");
-    let trace_id = TraceId::new();
-    tracing::error!(%trace_id, panic = text, "a call panicked");
-    trace_id
+    TraceId::of(&format!("panic: {text}"))
 }
 
 #[cfg(test)]

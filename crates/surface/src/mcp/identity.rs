@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use callboard_domain::actor::Actor;
 use callboard_engine::context::Principal;
 
-use super::caught::random;
+use crate::error::random;
 
 const NAME_CHARS: usize = 90;
 const SUFFIX_CHARS: usize = 4;

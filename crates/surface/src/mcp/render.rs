@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use callboard_domain::refusal::Refusal;
 use callboard_engine::error::EngineError;
 use rmcp::ErrorData;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use serde_json::json;
 
-use super::caught::TraceId;
+use crate::error::{self, TraceId};
 use crate::front;
 
 pub(super) const JSON: &str = "application/json";
@@ -48,35 +49,21 @@ pub(super) fn prompt(info: front::PromptInfo) -> Prompt {
     Prompt::new(info.name, Some(info.description), Some(arguments)).with_title(info.title)
 }
 
-/// What a caller may know of a failure; the rest goes to the log under the same trace id.
+/// A failure outside a tool call: the same words, as a protocol error.
 pub(super) fn failure(error: EngineError) -> ErrorData {
+    let body = error::render(&error, Refusal::code);
+    let message = body["message"].as_str().unwrap_or_default().to_owned();
     match error {
-        EngineError::Refused(refusal) => ErrorData::invalid_params(
-            refusal.message(),
-            Some(json!({
-                "code": refusal.code(),
-                "hint": refusal.hint(),
-                "retryable": refusal.retryable(),
-            })),
-        ),
-        EngineError::Unavailable(message) => ErrorData::internal_error(
-            message,
-            Some(json!({ "code": "UNAVAILABLE", "retryable": true })),
-        ),
-        EngineError::Internal(cause) => {
-            let trace_id = TraceId::new();
-            tracing::error!(%trace_id, cause, "a request failed");
-            internal(trace_id)
+        EngineError::Refused(_) => ErrorData::invalid_params(message, Some(body)),
+        EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled => {
+            ErrorData::internal_error(message, Some(body))
         }
-        EngineError::Canceled => ErrorData::internal_error("canceled", None),
     }
 }
 
 pub(super) fn internal(trace_id: TraceId) -> ErrorData {
-    ErrorData::internal_error(
-        format!("internal error, trace {trace_id}"),
-        Some(json!({ "code": "INTERNAL_ERROR", "trace_id": trace_id.to_string() })),
-    )
+    let body = error::broken(trace_id);
+    ErrorData::internal_error(body["message"].as_str().unwrap_or_default().to_owned(), Some(body))
 }
 
 pub(super) fn no_such_resource(uri: &str) -> ErrorData {
