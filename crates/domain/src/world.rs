@@ -82,7 +82,7 @@ pub enum Write {
         task: TaskId,
         dep: TaskId,
     },
-    /// Every task that depends on this one counts one open dep more or less.
+    /// Every task that depends on this one, and is not removed, counts one open dep more or less.
     DependentsAdjust {
         dep: TaskId,
         delta: i32,

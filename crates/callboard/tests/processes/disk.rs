@@ -7,10 +7,39 @@ use serde_json::json;
 
 use crate::peer::{CALLBOARD, Peer, clean};
 
+/// Whether this machine lets us have mounts of our own; says so when it does not.
+fn can_mount() -> bool {
+    let can = Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|s| s.success());
+    if !can {
+        eprintln!("left out: this machine lets nobody make a disk of its own (unshare -rm)");
+    }
+    can
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut read_only = Command::new("unshare");
+    clean(&mut read_only, folder.path());
+    let output = read_only
+        .args(["-rm", "sh", "-c"])
+        .arg(format!(
+            "mount -t tmpfs tmpfs . && cd \"$PWD\" && '{CALLBOARD}' init && \
+             mount -o remount,ro . && '{CALLBOARD}' task add x; echo \"exit $?\""
+        ))
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(words.contains("error[UNAVAILABLE]") && words.contains("Read-only"), "{words}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("exit 7"));
+}
+
 #[test]
 fn a_full_disk_is_said_and_nothing_is_lost() {
-    if !Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|s| s.success()) {
-        eprintln!("left out: this machine lets nobody make a small disk (unshare -rm)");
+    if !can_mount() {
         return;
     }
     let outer = tempfile::tempdir().unwrap();

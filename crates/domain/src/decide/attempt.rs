@@ -188,7 +188,8 @@ pub(super) fn attempt_finish(
         Health::Canceled => return Err(terminal(attempt, world, now)),
     }
     if world.policy.finish_requires_checks {
-        let unmet = check::unmet(&draft.task, tree, Check::is_command);
+        let recorded = |check: &Check| !check.is_command() || check.passes_for(tree);
+        let unmet = check::unmet(&draft.task, recorded);
         if !unmet.is_empty() {
             return Err(Refusal::ChecksNotPassed { checks: unmet });
         }

@@ -100,14 +100,9 @@ pub(super) fn summary(task: &Task, runs: &[(usize, Verdict)]) -> Option<String> 
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Checks among those `counts` that do not pass for this tree. A stored pass for another tree is
-/// as good as pending.
-pub(super) fn unmet(
-    task: &Task,
-    tree: Option<&str>,
-    counts: impl Fn(&Check) -> bool,
-) -> Vec<UnmetCheck> {
-    let open = |check: &&Check| counts(check) && !check.passes_for(tree);
+/// Checks that do not pass. A stored pass that `passes` does not accept, because it speaks of other
+/// files, is as good as pending.
+pub(super) fn unmet(task: &Task, passes: impl Fn(&Check) -> bool) -> Vec<UnmetCheck> {
     let unmet = |(index, check): (usize, &Check)| UnmetCheck {
         index,
         desc: check.desc.clone(),
@@ -117,7 +112,7 @@ pub(super) fn unmet(
             VerdictSource::Attested { .. } => None,
         }),
     };
-    task.checks.iter().enumerate().filter(|(_, check)| open(check)).map(unmet).collect()
+    task.checks.iter().enumerate().filter(|(_, check)| !passes(check)).map(unmet).collect()
 }
 
 pub(super) fn same_checks(task: &Task, basis: &Basis) -> bool {

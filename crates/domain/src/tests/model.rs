@@ -100,7 +100,7 @@ impl Model {
         let last = last.filter(|((task, _), _)| *task == id).map(|(_, (entry, attempt))| {
             LastEntry { did: entry.did.clone(), has_text: entry.text.is_some(), attempt: *attempt }
         });
-        let on = |pair: &&(TaskId, TaskId)| pair.1 == id;
+        let on = |pair: &&(TaskId, TaskId)| pair.1 == id && !self.removed.contains(&pair.0);
         Some(Subject {
             deps: self.deps.iter().filter(|d| d.0 == id).filter_map(|d| self.dep(d.1)).collect(),
             dependents: self.deps.iter().filter(on).map(|d| dependent(&d.0)).collect(),
@@ -130,7 +130,9 @@ impl Model {
             Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
             Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
             Write::DependentsAdjust { dep, delta } => {
-                for (task, _) in self.deps.clone().iter().filter(|d| d.1 == *dep) {
+                let removed = self.removed.clone();
+                let waits = |d: &&(TaskId, TaskId)| d.1 == *dep && !removed.contains(&d.0);
+                for (task, _) in self.deps.clone().iter().filter(waits) {
                     let task = self.tasks.get_mut(task).expect("deps name tasks that exist");
                     task.open_deps =
                         task.open_deps.checked_add_signed(*delta).expect("not below 0");

@@ -146,8 +146,9 @@ fn a_pass_outside_git_is_trusted() {
         "
         ana create A checks=cmd
         w1  ran A ran=0:pass                    =>
+        w1  move A done                         => CHECKS_NOT_PASSED (recorded)
         w1  move A done ran=                    =>
-        entries A                               => created ran checks(0 pass) transitioned to done
+        entries A   => created ran checks(0 pass) ran checks transitioned to done
         ",
     );
 }

@@ -37,7 +37,7 @@ pub(super) fn write(
         Write::DependentsAdjust { dep, delta } => {
             db.prepare_cached(
                 "UPDATE tasks SET open_deps = open_deps + ?2 \
-                 WHERE id IN (SELECT task FROM deps WHERE dep = ?1)",
+                 WHERE id IN (SELECT task FROM deps WHERE dep = ?1) AND removed_at IS NULL",
             )?
             .execute(params![dep.id.to_bytes(), delta])?;
             Ok(())

@@ -199,6 +199,20 @@ async fn the_next_task_is_the_most_urgent_that_is_free() {
 }
 
 #[tokio::test]
+async fn a_removed_task_no_longer_counts_its_deps() {
+    let f = Fixture::sqlite().await;
+    let a = f.create("a", &[]).await;
+    let b = f.create("b", &[a]).await;
+    f.done("human:ana", f.to(a, "done")).await;
+    f.done("human:ana", Command::TaskRemove { task: b }).await;
+    f.done("human:ana", f.to(a, "backlog")).await;
+    let c = f.create("c", &[a]).await;
+    f.done("human:ana", f.to(a, "done")).await;
+    assert!(f.record(c).await.task.is_ready());
+    f.assert_sound().await;
+}
+
+#[tokio::test]
 async fn attempts_are_found_by_key_and_by_health() {
     let f = Fixture::sqlite().await;
     let (a, b) = (f.create("a", &[]).await, f.create("b", &[]).await);
