@@ -15,6 +15,7 @@ pub struct Peer {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     line: String,
+    sent: String,
 }
 
 impl Peer {
@@ -41,16 +42,19 @@ impl Peer {
             .context("cannot start callboard")?;
         let input = child.stdin.take().context("a pipe to it")?;
         let output = BufReader::new(child.stdout.take().context("a pipe from it")?);
-        Ok(Self { child, input, output, line: String::new() })
+        Ok(Self { child, input, output, line: String::new(), sent: String::new() })
     }
 
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
+    /// One write a line, as clients do: two would wake the server twice.
     pub fn send(&mut self, line: &str) -> anyhow::Result<()> {
-        self.input.write_all(line.as_bytes())?;
-        self.input.write_all(b"\n")?;
+        self.sent.clear();
+        self.sent.push_str(line);
+        self.sent.push('\n');
+        self.input.write_all(self.sent.as_bytes())?;
         Ok(())
     }
 
