@@ -113,3 +113,31 @@ fn verify_checksums(db: &Connection) -> Result<(), StoreError> {
 fn checksum(sql: &str) -> String {
     Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_before_migrating_is_a_whole_database() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        migrate(&mut db, &path, &turnstile).expect("migrates");
+        db.execute("INSERT INTO orgs (name) VALUES ('kept')", []).expect("written");
+        for _ in 0..2 {
+            back_up(&db, &path, 1).expect("a second backup replaces the first");
+        }
+        let copy = Connection::open(folder.path().join("test.db.before-v2")).expect("opens");
+        let orgs: i64 =
+            copy.query_row("SELECT count(*) FROM orgs", [], |row| row.get(0)).expect("readable");
+        assert_eq!((orgs, version(&copy).expect("readable")), (2, 1));
+    }
+
+    #[test]
+    fn migrations_are_numbered_in_order() {
+        let numbers: Vec<u32> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+        assert_eq!(numbers, (1..=latest()).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,201 @@
+//! Waits wake those who wait for it and nobody else; sweeps may run at any time and any number of
+//! times.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use callboard_domain::attempt::AttemptKind;
+use callboard_domain::command::{AttemptBegin, Command};
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::policy::Policy;
+use callboard_domain::time::Timestamp;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::ports::IdSource;
+use callboard_engine::store::clock::ManualClock;
+use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::{Op, Place, Store};
+use callboard_engine::{Engine, EngineError, Parts, TaskDraft, WaitOutcome, Watch};
+
+struct Counting(AtomicU64);
+
+impl IdSource for Counting {
+    fn next_id(&self) -> Id {
+        Id(u128::from(self.0.fetch_add(1, Ordering::SeqCst)) << 64)
+    }
+}
+
+struct World {
+    engine: Arc<Engine>,
+    clock: Arc<ManualClock>,
+    _folder: tempfile::TempDir,
+}
+
+async fn world() -> World {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
+    let store = SqliteStore::open(&folder.path().join("test.db"), clock.clone()).expect("opens");
+    let store: Arc<dyn Store> = Arc::new(store);
+    let place = Place {
+        org: "default".into(),
+        project_name: "demo".into(),
+        prefix: Prefix::parse("DEMO").expect("a prefix"),
+        repo: None,
+    };
+    let engine = Engine::new(Parts {
+        home: store.settle(place).await.expect("settles"),
+        store,
+        ids: Arc::new(Counting(AtomicU64::new(1))),
+        policy: Arc::new(Policy::default()),
+        machine: "here".into(),
+        checks: None,
+        check_shell: "sh".into(),
+        check_log_tail_bytes: 0,
+    });
+    World { engine, clock, _folder: folder }
+}
+
+fn op(who: &str) -> OpContext {
+    OpContext::new(Principal::local(who.parse().expect("an actor")), "test")
+}
+
+impl World {
+    async fn task(&self, title: &str) -> TaskId {
+        let draft = TaskDraft { title: title.into(), ..TaskDraft::default() };
+        self.engine.task_create(&op("human:ana"), draft).await.expect("created").it.task.id
+    }
+
+    /// Leased work, as other toolsets begin it.
+    async fn lease(&self, task: TaskId, seconds: u32) {
+        let begin = AttemptBegin {
+            attempt: AttemptId(Id(task.id.0 + 1)),
+            task,
+            kind: AttemptKind::Execution,
+            key: None,
+            expected_actor: None,
+            client: None,
+            bound_client: None,
+            model: None,
+            worktree: None,
+            branch: None,
+            head: None,
+            lease_s: Some(seconds),
+            takeover: false,
+        };
+        let leased = self.engine.store().apply(Op {
+            org: "default".into(),
+            actor: "agent:w1".parse().expect("an actor"),
+            tool: "test",
+            retry_key: None,
+            policy: self.engine.policy().clone(),
+            command: Command::AttemptBegin(begin),
+        });
+        leased.await.expect("leased");
+    }
+}
+
+async fn has_changed(watch: &Watch) -> bool {
+    // Those who watch everything are woken last, and that was waited for: one look is enough.
+    tokio::time::timeout(Duration::from_millis(1), watch.changed()).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_change_wakes_only_who_watches_its_task() {
+    let w = world().await;
+    let (a, b) = (w.task("a").await, w.task("b").await);
+    let watch_a = w.engine.task_watch(a).await.expect("watches");
+    let watch_b = w.engine.task_watch(b).await.expect("watches");
+    let any = w.engine.event_watch().await.expect("watches");
+    w.engine.task_note(&op("agent:x"), a, "hello".into()).await.expect("noted");
+    watch_a.changed().await;
+    any.changed().await;
+    assert!(!has_changed(&watch_b).await, "b did not change");
+    w.engine.task_note(&op("agent:x"), b, "hello".into()).await.expect("noted");
+    watch_b.changed().await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_its_goal_or_its_time() {
+    let w = world().await;
+    let task = w.task("awaited").await;
+    let states = ["in_review".to_owned(), "closed".to_owned()];
+    let soon = w.engine.task_wait(&op("human:ana"), task, &states, Duration::ZERO).await;
+    assert!(matches!(soon, Ok(WaitOutcome::TimedOut(_))));
+
+    let (engine, goal) = (w.engine.clone(), states.clone());
+    let waiting = tokio::spawn(async move {
+        engine.task_wait(&op("human:ana"), task, &goal, Duration::from_secs(60)).await
+    });
+    w.engine.task_note(&op("agent:x"), task, "not yet".into()).await.expect("noted");
+    w.engine.task_transition(&op("agent:x"), task, "canceled".into()).await.expect("moved");
+    match waiting.await.expect("it ends") {
+        Ok(WaitOutcome::Reached(seen)) => assert_eq!(seen.it.task.label, "canceled"),
+        other => panic!("not reached: {other:?}"),
+    }
+
+    let unknown = ["nowhere".to_owned()];
+    let refused = w.engine.task_wait(&op("human:ana"), task, &unknown, Duration::ZERO).await;
+    assert!(
+        matches!(refused, Err(EngineError::Refused(refusal)) if refusal.code() == "UNKNOWN_STATE")
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_ends_at_once() {
+    let w = world().await;
+    let task = w.task("awaited").await;
+    let cancelled = op("human:ana");
+    cancelled.cancel.cancel();
+    let states = ["done".to_owned()];
+    let ended = w.engine.task_wait(&cancelled, task, &states, Duration::from_secs(60)).await;
+    assert!(matches!(ended, Err(EngineError::Canceled)));
+}
+
+#[tokio::test]
+async fn sweeping_writes_each_expired_lease_down_once() {
+    let w = world().await;
+    for title in ["a", "b"] {
+        let task = w.task(title).await;
+        w.lease(task, 60).await;
+    }
+    assert_eq!(w.engine.sweep_leases().await.expect("sweeps"), 0);
+    w.clock.advance_ms(60_000);
+    assert_eq!(w.engine.sweep_leases().await.expect("sweeps"), 2);
+    let events = w.engine.last_seq().await.expect("readable");
+    assert_eq!(w.engine.sweep_leases().await.expect("sweeps"), 0);
+    assert_eq!(w.engine.last_seq().await.expect("readable"), events, "nothing new to write");
+    assert_eq!(w.engine.task_next(&op("agent:w2"), 10).await.expect("read").it.len(), 2);
+    assert_eq!(w.engine.store().verify().await.expect("verifies"), Vec::new());
+}
+
+#[tokio::test]
+async fn sweeping_leftovers_forgets_old_retry_keys_only() {
+    let w = world().await;
+    let keyed = |key: &str| OpContext { retry_key: Some(key.into()), ..op("agent:x") };
+    let draft = || TaskDraft { title: "once".into(), ..TaskDraft::default() };
+    let id = |key: &'static str| {
+        let (engine, op) = (w.engine.clone(), keyed(key));
+        async move { engine.task_create(&op, draft()).await.expect("created").it.task.id }
+    };
+    let old = id("old").await;
+    w.clock.advance_ms(23 * 3_600_000);
+    let young = id("young").await;
+    w.clock.advance_ms(2 * 3_600_000);
+    w.engine.sweep_leftovers().await.expect("sweeps");
+    w.engine.sweep_leftovers().await.expect("sweeps again");
+    assert_eq!(id("young").await, young);
+    assert_ne!(id("old").await, old);
+}
+
+#[tokio::test]
+async fn who_may_not_write_changes_nothing() {
+    let w = world().await;
+    let task = w.task("a").await;
+    let mut reader = op("agent:x");
+    reader.principal.scopes = vec![callboard_engine::context::Scope::TasksRead];
+    let refused = w.engine.task_claim(&reader, task).await;
+    assert!(matches!(refused, Err(EngineError::Refused(r)) if r.code() == "AUTHORIZATION_DENIED"));
+    reader.principal.scopes.clear();
+    let refused = w.engine.task_get(&reader, task).await;
+    assert!(matches!(refused, Err(EngineError::Refused(r)) if r.code() == "AUTHORIZATION_DENIED"));
+}
