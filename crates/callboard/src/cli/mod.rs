@@ -1,6 +1,7 @@
 //! The command tree and how one command runs. One command, one file: `XArgs`, whose doc comment
 //! is its help, and `cmd_x`.
 
+mod backup;
 mod bench;
 mod call;
 mod check;
@@ -95,6 +96,7 @@ enum Command {
     Log(log::LogArgs),
     Call(call::CallArgs),
     Config(config::ConfigArgs),
+    Backup(backup::BackupArgs),
     Bench(crate::bench::BenchArgs),
     #[command(hide = true)]
     BenchWaiter(crate::bench::WaiterArgs),
@@ -168,6 +170,7 @@ impl Command {
             Command::Log(args) => log::cmd_log(context, args).await,
             Command::Call(args) => call::cmd_call(context, args).await,
             Command::Config(args) => config::cmd_config(context, args),
+            Command::Backup(args) => backup::cmd_backup(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
             Command::BenchWaiter(args) => bench::cmd_waiter(args).await,
             Command::Completions(args) => completions::cmd_completions(context, args),

@@ -34,6 +34,21 @@ fn a_file_that_is_no_database_is_said_to_be_one() {
 }
 
 #[test]
+fn a_backup_is_a_board_of_its_own_and_overwrites_nothing() {
+    let world = World::project();
+    let task = world.task(&["kept"]);
+    let copy = world.root().join("copy.db");
+    let copy = copy.to_str().expect("a readable path");
+    world.ok(&["backup", copy]);
+    world.ok(&["note", &task, "after the backup"]);
+    let then = world.ok(&["task", "show", &task, "--store", copy, "--json"]).json();
+    assert_eq!(then["provenance"].as_array().map(Vec::len), Some(1));
+    let again = world.run(&["backup", copy]);
+    assert_eq!((again.code, again.stderr.contains("is there already")), (5, true));
+    assert_eq!(world.run(&["backup", "/no/such/folder/copy.db"]).code, 7);
+}
+
+#[test]
 fn a_store_elsewhere_needs_no_project() {
     let world = World::bare();
     let path = world.home().join("other.db");
