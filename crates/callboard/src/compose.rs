@@ -5,6 +5,7 @@ use std::sync::Arc;
 use callboard_domain::ids::Prefix;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
+use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Engine, Parts};
@@ -38,7 +39,7 @@ impl App {
         place: Option<&Place>,
         org: &str,
     ) -> Result<Self, Failure> {
-        let store = open_store(settings, place)?;
+        let store = open_store(settings, place).await?;
         let machine = identity::machine();
         let folder = place.map(Place::name);
         let home = store
@@ -50,7 +51,7 @@ impl App {
             })
             .await?;
         let engine = Engine::new(Parts {
-            store: Arc::new(store),
+            store,
             ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(settings.policy.clone()),
             home,
@@ -74,14 +75,17 @@ pub fn prefix(settings: &Settings, place: Option<&Place>) -> Prefix {
     })
 }
 
-fn open_store(settings: &Settings, place: Option<&Place>) -> Result<SqliteStore, Failure> {
+async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dyn Store>, Failure> {
     let path = match (&settings.store, place) {
+        (StoreUrl::Postgres(url), _) => {
+            return Ok(Arc::new(PostgresStore::open(url.reveal(), None).await?));
+        }
         (StoreUrl::Default, Some(place)) => place.folder().join(DATABASE),
         (StoreUrl::Default, None) => return Err(place::missing()),
         (StoreUrl::File(path), Some(place)) => place.root.join(path),
         (StoreUrl::File(path), None) => path.clone(),
     };
-    Ok(SqliteStore::open(&path, Arc::new(SystemClock))?)
+    Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
 }
 
 pub fn mcp_options(fixtures: bool) -> McpOptions {

@@ -15,6 +15,7 @@ const BANS: &[(&str, &[&str])] = &[
             "tokio",
             "rusqlite",
             "tokio-postgres",
+            "deadpool-postgres",
             "axum",
             "rmcp",
             "clap",
@@ -44,6 +45,7 @@ const BANS: &[(&str, &[&str])] = &[
         &[
             "rusqlite",
             "tokio-postgres",
+            "deadpool-postgres",
             "axum",
             "rmcp",
             "clap",
@@ -87,6 +89,11 @@ const RESERVED: &[Reserved] = &[
     },
     Reserved {
         word: "rusqlite::",
+        only_in: &["crates/store/"],
+        fix: "ask the store; only crates/store names a database",
+    },
+    Reserved {
+        word: "tokio_postgres::",
         only_in: &["crates/store/"],
         fix: "ask the store; only crates/store names a database",
     },

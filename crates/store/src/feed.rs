@@ -74,6 +74,32 @@ impl Feed {
         Self::catch_up(sink, &mut position, seen, read_after)
     }
 
+    /// The last event handed over, while somebody listens. For backends whose reads wait: they read
+    /// after it and hand over what they found, without keeping anybody out meanwhile.
+    pub fn seen(&self) -> Option<u64> {
+        let mut position = self.position();
+        let seen = (*position)?;
+        self.listening_sink(&mut position).map(|_| seen)
+    }
+
+    /// Hands over those of consecutive events that are new; `false` when some before them are
+    /// missing, so that the log must be read first.
+    pub fn hand_over(&self, events: &[LoggedEvent]) -> bool {
+        let Some(first) = events.first() else { return true };
+        let mut position = self.position();
+        let Some(seen) = *position else { return true };
+        let Some(sink) = self.listening_sink(&mut position) else { return true };
+        if first.seq > seen + 1 {
+            return false;
+        }
+        let news = &events[events.partition_point(|event| event.seq <= seen)..];
+        if let Some(last) = news.last() {
+            sink.publish(news);
+            *position = Some(last.seq);
+        }
+        true
+    }
+
     /// Whether a look would find a listener; lets pollers stay quiet.
     pub fn is_started(&self) -> bool {
         self.position().is_some()

@@ -7,7 +7,9 @@
 pub mod baseline;
 pub mod clock;
 mod feed;
+pub mod postgres;
 pub mod sqlite;
+mod typed_id;
 
 use std::path::PathBuf;
 use std::sync::Arc;

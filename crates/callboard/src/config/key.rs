@@ -67,7 +67,7 @@ pub static KEYS: &[Key] = &[
     key("http.allowed_origins", Kind::List, "",
         "Origins accepted beside the server's own."),
     key("store.url", Kind::Text, "",
-        "Where tasks are kept; empty = .callboard/callboard.db."),
+        "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db."),
 ];
 
 impl Key {

@@ -1,5 +1,6 @@
 //! Settings with types: what is left when every layer was read and judged.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -33,6 +34,24 @@ pub enum StoreUrl {
     Default,
     /// Relative to the project's root.
     File(PathBuf),
+    /// The address of a PostgreSQL database.
+    Postgres(Secret),
+}
+
+/// A text that may hold a password: never printed by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
 }
 
 impl Settings {
@@ -107,17 +126,15 @@ impl Reader<'_> {
         if url.is_empty() {
             return Ok(StoreUrl::Default);
         }
-        let later = url.starts_with("postgres://") || url.starts_with("postgresql://");
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(StoreUrl::Postgres(Secret(url.to_owned())));
+        }
         let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
         match path.unwrap_or(url) {
-            // The address may hold a password, so it is not repeated.
-            _ if later => Err(self.at(
-                "store.url",
-                "PostgreSQL comes with a later version; leave it empty for the file in .callboard/",
-            )),
             "" => Err(self.at("store.url", "the path of the database is missing")),
+            // The address may hold a password, so it is not repeated.
             path if path.contains("://") => {
-                Err(self.at("store.url", "write a path, or sqlite:PATH"))
+                Err(self.at("store.url", "write a path, sqlite:PATH or postgres://HOST/DATABASE"))
             }
             path => self.database(path).map(StoreUrl::File),
         }

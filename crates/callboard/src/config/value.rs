@@ -1,5 +1,6 @@
 //! One setting's value: read from text or TOML, judged against its key, shown again.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::json;
@@ -70,7 +71,7 @@ impl Value {
 
     pub fn to_json(&self) -> serde_json::Value {
         match self {
-            Self::Text(text) => json!(text),
+            Self::Text(text) => json!(without_password(text)),
             Self::Integer(number) => json!(number),
             Self::Boolean(yes) => json!(yes),
             Self::List(items) => json!(items),
@@ -81,7 +82,7 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(text) => f.write_str(text),
+            Self::Text(text) => f.write_str(&without_password(text)),
             Self::Integer(number) => number.fmt(f),
             Self::Boolean(yes) => yes.fmt(f),
             Self::List(items) => f.write_str(&items.join(", ")),
@@ -91,4 +92,29 @@ impl fmt::Display for Value {
 
 fn items(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+/// An address as it may be shown.
+fn without_password(text: &str) -> Cow<'_, str> {
+    let shown = || {
+        let (scheme, rest) = text.split_once("://")?;
+        let (user, _) = rest.rsplit_once('@')?;
+        let (name, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{name}:***{}", &rest[user.len()..]))
+    };
+    shown().map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let shown = |text: &str| Value::Text(text.into()).to_string();
+        assert_eq!(shown("postgres://ana:s@:cret@db:5432/b"), "postgres://ana:***@db:5432/b");
+        assert_eq!(shown("postgres://ana@db/b"), "postgres://ana@db/b");
+        assert_eq!(shown("127.0.0.1:3001"), "127.0.0.1:3001");
+        assert_eq!(Value::Text("postgres://a:b@c/d".into()).to_json(), "postgres://a:***@c/d");
+    }
 }

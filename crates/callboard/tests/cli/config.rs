@@ -62,7 +62,7 @@ fn values_that_make_no_sense_stop_the_start() {
         ("graph.working_state = \"done\"", "must have the phase working"),
         ("mcp.toolsets = [\"nope\"]", "unknown toolset 'nope'"),
         ("http.listen = \"here\"", "is not an address with a port"),
-        ("store.url = \"postgres://u:secret@host/db\"", "PostgreSQL comes with a later version"),
+        ("store.url = \"mysql://u:secret@host/db\"", "write a path, sqlite:PATH or postgres:"),
         ("graph = 1", "graph must be a table"),
         ("graph.prefix = ", "config.toml:1"),
     ];

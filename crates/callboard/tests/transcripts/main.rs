@@ -1,8 +1,12 @@
-//! Runs every Markdown file under `transcripts/` on every transport. `CALLBOARD_BLESS=1` rewrites
+//! Runs every Markdown file under `transcripts/` on every store and transport; on PostgreSQL when
+//! `CALLBOARD_TEST_POSTGRES` names one. `CALLBOARD_BLESS=1` rewrites
 //! the replies instead; review them with `git diff transcripts/`.
 
 mod lanes;
 mod names;
+#[path = "../../../store/tests/it/schema.rs"]
+#[allow(dead_code, reason = "the store's own tests ask more of it")]
+mod schema;
 mod script;
 mod world;
 
@@ -12,6 +16,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use lanes::Transport;
 use script::Script;
+use world::StoreKind;
 
 fn main() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../transcripts");
@@ -24,7 +29,11 @@ fn main() {
             bless(file);
         }
     }
-    let trials = files.iter().flat_map(|file| trials(&root, file)).collect();
+    let lanes: Vec<_> = StoreKind::available()
+        .into_iter()
+        .flat_map(|kind| Transport::ALL.map(|transport| (kind, transport)))
+        .collect();
+    let trials = files.iter().flat_map(|file| trials(&root, file, &lanes)).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
@@ -43,22 +52,23 @@ fn read(file: &Path) -> Script {
     Script::parse(&std::fs::read_to_string(file).expect("a transcript can be read"))
 }
 
-fn trials(root: &Path, file: &Path) -> Vec<Trial> {
+fn trials(root: &Path, file: &Path, lanes: &[(StoreKind, Transport)]) -> Vec<Trial> {
     let name = file.strip_prefix(root).expect("found below").display().to_string();
     let mut trials = Vec::new();
     for (index, scene) in read(file).scenes.iter().enumerate() {
-        for transport in Transport::ALL {
+        for &(kind, transport) in lanes {
             let file = file.to_owned();
-            let title = format!("{name}: {} [sqlite, {}]", scene.title, transport.as_str());
-            trials.push(Trial::test(title, move || check(&file, index, transport)));
+            let title =
+                format!("{name}: {} [{}, {}]", scene.title, kind.as_str(), transport.as_str());
+            trials.push(Trial::test(title, move || check(&file, index, kind, transport)));
         }
     }
     trials
 }
 
-fn check(file: &Path, index: usize, transport: Transport) -> Result<(), Failed> {
+fn check(file: &Path, index: usize, kind: StoreKind, transport: Transport) -> Result<(), Failed> {
     let scene = read(file).scenes.swap_remove(index);
-    let replies = play(&scene, transport);
+    let replies = play(&scene, kind, transport);
     for (step, reply) in scene.steps.iter().zip(replies) {
         if step.reply != reply {
             let at = format!("{}:{}", file.display(), step.line);
@@ -71,19 +81,19 @@ fn check(file: &Path, index: usize, transport: Transport) -> Result<(), Failed> 
     Ok(())
 }
 
-fn play(scene: &script::Scene, transport: Transport) -> Vec<Vec<String>> {
+fn play(scene: &script::Scene, kind: StoreKind, transport: Transport) -> Vec<Vec<String>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime starts");
-    runtime.block_on(world::play(scene, transport))
+    runtime.block_on(world::play(scene, kind, transport))
 }
 
 fn bless(file: &Path) {
     let mut script = read(file);
     for scene in &mut script.scenes {
-        let replies = play(scene, Transport::Direct);
+        let replies = play(scene, StoreKind::Sqlite, Transport::Direct);
         for (step, reply) in scene.steps.iter_mut().zip(replies) {
             step.reply = reply;
         }

@@ -14,6 +14,7 @@ use callboard_engine::ports::IdSource;
 use callboard_engine::{Engine, Parts};
 use callboard_runner::LocalChecks;
 use callboard_store::clock::ManualClock;
+use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{EventQuery, Place, RepoPlace, Store};
 use callboard_surface::front::Front;
@@ -23,7 +24,32 @@ use tokio::task::JoinHandle;
 
 use crate::lanes::{Lane, Reply, Transport};
 use crate::names::{Names, START};
+use crate::schema::Schema;
 use crate::script::Scene;
+
+/// Which database a scene's store is in.
+#[derive(Clone, Copy)]
+pub enum StoreKind {
+    Sqlite,
+    Postgres,
+}
+
+impl StoreKind {
+    /// What there is to test with here.
+    pub fn available() -> Vec<Self> {
+        match Schema::new() {
+            Some(_) => vec![Self::Sqlite, Self::Postgres],
+            None => vec![Self::Sqlite],
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}
 
 struct World {
     transport: Transport,
@@ -36,6 +62,8 @@ struct World {
     server: Option<Server>,
     names: Names,
     under_way: HashMap<String, (JoinHandle<Reply>, Vec<String>)>,
+    /// `None`: the store is a file in the folder. Dropped last, after the server that uses it.
+    schema: Option<Schema>,
 }
 
 struct Server {
@@ -53,7 +81,7 @@ impl IdSource for CountingIds {
     }
 }
 
-pub async fn play(scene: &Scene, transport: Transport) -> Vec<Vec<String>> {
+pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::create_dir_all(folder.path().join("repo/.callboard")).expect("a repository folder");
     let mut world = World {
@@ -66,6 +94,10 @@ pub async fn play(scene: &Scene, transport: Transport) -> Vec<Vec<String>> {
         server: None,
         names: Names::default(),
         under_way: HashMap::new(),
+        schema: match kind {
+            StoreKind::Sqlite => None,
+            StoreKind::Postgres => Schema::new(),
+        },
     };
     let mut replies = Vec::new();
     for step in &scene.steps {
@@ -106,9 +138,17 @@ impl World {
     }
 
     async fn start(&self) -> Server {
-        let path = self.repo().join(".callboard/callboard.db");
-        let store = SqliteStore::open(&path, self.clock.clone()).expect("the store opens");
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store: Arc<dyn Store> = match &self.schema {
+            None => {
+                let path = self.repo().join(".callboard/callboard.db");
+                let store = SqliteStore::open(&path, self.clock.clone());
+                Arc::new(store.expect("the store opens"))
+            }
+            Some(schema) => {
+                let store = PostgresStore::open(schema.url(), Some(self.clock.clone())).await;
+                Arc::new(store.expect("the store opens"))
+            }
+        };
         let place = Place {
             org: "default".into(),
             project_name: "repo".into(),

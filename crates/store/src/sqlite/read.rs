@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_i
 
 use super::errors::from_sqlite;
 use super::{load, rows};
+use crate::typed_id::id_range;
 use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery};
 
 pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
@@ -209,17 +210,6 @@ fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> R
     )?
     .query_map(params![org, typed, limit as i64], |row| rows::task_id(row, 0, 1))?
     .collect()
-}
-
-/// The ids whose text starts with these characters.
-fn id_range(typed: &str) -> Option<(Id, Id)> {
-    // The first of the 26 characters only goes up to 7: together they hold 130 bits.
-    let (low, high) = ("0".repeat(26), format!("7{}", "z".repeat(25)));
-    let fill = |with: &str| {
-        let text = format!("X-{typed}{}", with.get(typed.len()..)?);
-        text.parse::<TaskId>().ok().map(|task| task.id)
-    };
-    Some((fill(&low)?, fill(&high)?))
 }
 
 pub(super) fn attempts(

@@ -7,14 +7,51 @@ use callboard_domain::attempt::{ExecutionState, Health};
 use callboard_domain::command::{Command, NewCheck};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::TaskId;
-use callboard_store::{AttemptQuery, EventQuery, EventSink, Store, TaskQuery};
+use callboard_store::{AttemptQuery, EventQuery, EventSink, TaskQuery};
 use tokio::sync::Notify;
 
 use crate::fixture::{Fixture, attempt_of, place, task_of};
 
-#[tokio::test]
-async fn what_is_created_is_read_back() {
-    let f = Fixture::sqlite().await;
+/// Runs each of these on every database.
+macro_rules! conformance {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::fixture::Fixture::sqlite().await).await;
+            })*
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(fixture) = crate::fixture::Fixture::postgres().await {
+                    super::$name(fixture).await;
+                }
+            })*
+        }
+    };
+}
+
+conformance! {
+    what_is_created_is_read_back,
+    a_refusal_leaves_nothing_behind,
+    of_many_claims_at_once_one_wins,
+    events_are_numbered_without_gaps_and_tell_the_story,
+    a_retry_key_answers_with_the_first_result,
+    lists_filter_and_page,
+    the_next_task_is_the_most_urgent_that_is_free,
+    a_removed_task_no_longer_counts_its_deps,
+    attempts_are_found_by_key_and_by_health,
+    a_lease_that_is_over_frees_its_task,
+    another_org_does_not_exist,
+    ids_are_found_by_their_beginning,
+    time_never_goes_back,
+    every_process_hears_every_event_once_and_in_order,
+    settling_twice_is_settling_once,
+}
+
+async fn what_is_created_is_read_back(f: Fixture) {
     let dep = f.create("first", &[]).await;
     let mut new = f.new_task("second", &[dep]);
     new.body = "prose".into();
@@ -39,9 +76,7 @@ async fn what_is_created_is_read_back() {
     f.assert_sound().await;
 }
 
-#[tokio::test]
-async fn a_refusal_leaves_nothing_behind() {
-    let f = Fixture::sqlite().await;
+async fn a_refusal_leaves_nothing_behind(f: Fixture) {
     let task = f.create("a", &[]).await;
     f.done("agent:w1", Command::TaskClaim { task }).await;
     let before = (f.store.last_seq().await.unwrap(), f.record(task).await);
@@ -52,9 +87,8 @@ async fn a_refusal_leaves_nothing_behind() {
     assert_eq!((f.store.last_seq().await.unwrap(), f.record(task).await), before);
 }
 
-#[tokio::test]
-async fn of_many_claims_at_once_one_wins() {
-    let f = Arc::new(Fixture::sqlite().await);
+async fn of_many_claims_at_once_one_wins(f: Fixture) {
+    let f = Arc::new(f);
     let task = f.create("wanted", &[]).await;
     let claims: Vec<_> = (0..64)
         .map(|n| {
@@ -74,9 +108,7 @@ async fn of_many_claims_at_once_one_wins() {
     f.assert_sound().await;
 }
 
-#[tokio::test]
-async fn events_are_numbered_without_gaps_and_tell_the_story() {
-    let f = Fixture::sqlite().await;
+async fn events_are_numbered_without_gaps_and_tell_the_story(f: Fixture) {
     let a = f.create("a", &[]).await;
     let b = f.create("b", &[a]).await;
     f.done("agent:w1", f.begin(a, "k", None)).await;
@@ -105,9 +137,7 @@ async fn events_are_numbered_without_gaps_and_tell_the_story() {
     assert_eq!(of_b[0].task, b);
 }
 
-#[tokio::test]
-async fn a_retry_key_answers_with_the_first_result() {
-    let f = Fixture::sqlite().await;
+async fn a_retry_key_answers_with_the_first_result(f: Fixture) {
     let keyed = |who: &str, key: &str| {
         let mut op = f.op(who, Command::TaskCreate(f.new_task("once", &[])));
         op.retry_key = Some(key.into());
@@ -138,9 +168,7 @@ async fn titles(f: &Fixture, change: impl FnOnce(&mut TaskQuery)) -> Vec<String>
     rows.into_iter().map(|row| row.task.title).collect()
 }
 
-#[tokio::test]
-async fn lists_filter_and_page() {
-    let f = Fixture::sqlite().await;
+async fn lists_filter_and_page(f: Fixture) {
     let a = f.create("a", &[]).await;
     let b = f.create("b", &[a]).await;
     let c = f.create("c", &[]).await;
@@ -174,9 +202,7 @@ async fn lists_filter_and_page() {
     assert_eq!(titles(&f, in_state(ExecutionState::AwaitingReview)).await, ["a"]);
 }
 
-#[tokio::test]
-async fn the_next_task_is_the_most_urgent_that_is_free() {
-    let f = Fixture::sqlite().await;
+async fn the_next_task_is_the_most_urgent_that_is_free(f: Fixture) {
     let low = f.create("low", &[]).await;
     let mut urgent = f.new_task("urgent", &[]);
     urgent.priority = 10;
@@ -198,9 +224,7 @@ async fn the_next_task_is_the_most_urgent_that_is_free() {
     f.assert_sound().await;
 }
 
-#[tokio::test]
-async fn a_removed_task_no_longer_counts_its_deps() {
-    let f = Fixture::sqlite().await;
+async fn a_removed_task_no_longer_counts_its_deps(f: Fixture) {
     let a = f.create("a", &[]).await;
     let b = f.create("b", &[a]).await;
     f.done("human:ana", f.to(a, "done")).await;
@@ -212,9 +236,7 @@ async fn a_removed_task_no_longer_counts_its_deps() {
     f.assert_sound().await;
 }
 
-#[tokio::test]
-async fn attempts_are_found_by_key_and_by_health() {
-    let f = Fixture::sqlite().await;
+async fn attempts_are_found_by_key_and_by_health(f: Fixture) {
     let (a, b) = (f.create("a", &[]).await, f.create("b", &[]).await);
     let first = f.done("agent:w1", f.begin(a, "k", None)).await;
     let again = f.done("agent:w1", f.begin(a, "k", None)).await;
@@ -254,9 +276,7 @@ async fn attempts_are_found_by_key_and_by_health() {
     assert_eq!(both.len(), 2);
 }
 
-#[tokio::test]
-async fn a_lease_that_is_over_frees_its_task() {
-    let f = Fixture::sqlite().await;
+async fn a_lease_that_is_over_frees_its_task(f: Fixture) {
     let task = f.create("a", &[]).await;
     let leased = f.done("agent:w1", f.begin(task, "k", Some(60))).await;
     assert_eq!(f.store.attempts_overdue(10).await.unwrap().len(), 0);
@@ -271,9 +291,7 @@ async fn a_lease_that_is_over_frees_its_task() {
     f.assert_sound().await;
 }
 
-#[tokio::test]
-async fn another_org_does_not_exist() {
-    let f = Fixture::sqlite().await;
+async fn another_org_does_not_exist(f: Fixture) {
     let task = f.create("ours", &[]).await;
     f.store.settle(place("other")).await.unwrap();
     assert!(f.store.task("other", task).await.unwrap().is_none());
@@ -291,9 +309,7 @@ async fn another_org_does_not_exist() {
     );
 }
 
-#[tokio::test]
-async fn ids_are_found_by_their_beginning() {
-    let f = Fixture::sqlite().await;
+async fn ids_are_found_by_their_beginning(f: Fixture) {
     let task = f.create("a", &[]).await;
     let text = task.to_string();
     for typed in [&text[..], &text[..text.len() - 1], &text[5..], &text[25..], "DEMO-", "demo", ""]
@@ -305,9 +321,7 @@ async fn ids_are_found_by_their_beginning() {
     assert!(found.is_empty());
 }
 
-#[tokio::test]
-async fn time_never_goes_back() {
-    let f = Fixture::sqlite().await;
+async fn time_never_goes_back(f: Fixture) {
     let task = f.create("a", &[]).await;
     f.clock.advance_ms(-5_000);
     let noted = f.done("human:ana", Command::TaskNote { task, text: "later".into() }).await;
@@ -319,7 +333,7 @@ async fn time_never_goes_back() {
 
 /// Collects what it is told and lets tests wait for a number of events.
 #[derive(Default)]
-struct Heard {
+pub struct Heard {
     events: Mutex<Vec<LoggedEvent>>,
     more: Notify,
 }
@@ -336,7 +350,7 @@ impl EventSink for Heard {
 }
 
 impl Heard {
-    async fn wait_for(&self, count: usize) -> Vec<u64> {
+    pub async fn wait_for(&self, count: usize) -> Vec<u64> {
         loop {
             let seqs: Vec<u64> = self.events.lock().unwrap().iter().map(|e| e.seq).collect();
             if seqs.len() >= count {
@@ -347,9 +361,8 @@ impl Heard {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_process_hears_every_event_once_and_in_order() {
-    let f = Arc::new(Fixture::sqlite().await);
+async fn every_process_hears_every_event_once_and_in_order(f: Fixture) {
+    let f = Arc::new(f);
     let neighbour = Arc::new(f.neighbour().await);
     let task = f.create("a", &[]).await;
     let mut listeners = Vec::new();
@@ -376,21 +389,7 @@ async fn every_process_hears_every_event_once_and_in_order() {
     }
 }
 
-#[tokio::test]
-async fn a_backup_is_a_whole_store() {
-    let f = Fixture::sqlite().await;
-    let task = f.create("kept", &[]).await;
-    let copy = f.dir.path().join("copy.db");
-    f.store.backup(copy.clone()).await.unwrap();
-    let clock = f.clock.clone();
-    let restored = callboard_store::sqlite::SqliteStore::open(&copy, clock).unwrap();
-    assert_eq!(restored.task("default", task).await.unwrap().unwrap(), f.record(task).await);
-    assert!(restored.verify().await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn settling_twice_is_settling_once() {
-    let f = Fixture::sqlite().await;
+async fn settling_twice_is_settling_once(f: Fixture) {
     let again = f.store.settle(place("default")).await.unwrap();
     assert_eq!(again, f.home);
     let ids: HashSet<i64> = [f.home.project.id, again.project.id].into();

@@ -10,15 +10,24 @@ use callboard_domain::policy::Policy;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
+use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{Applied, ApplyError, Home, Op, Outcome, Place, Store};
+
+use crate::schema::Schema;
 
 pub struct Fixture {
     pub store: Arc<dyn Store>,
     pub clock: Arc<ManualClock>,
     pub home: Home,
     pub policy: Arc<Policy>,
-    pub dir: Arc<tempfile::TempDir>,
+    pub place: Arc<Database>,
+}
+
+/// Where a fixture's rows are; gone when the last fixture on it is.
+pub enum Database {
+    Folder(tempfile::TempDir),
+    Schema(Schema),
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -29,20 +38,42 @@ pub fn next_id() -> Id {
 
 impl Fixture {
     pub async fn sqlite() -> Self {
-        Self::sqlite_in(Arc::new(tempfile::tempdir().expect("a temporary folder"))).await
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self::at(Arc::new(Database::Folder(folder))).await
     }
 
-    async fn sqlite_in(dir: Arc<tempfile::TempDir>) -> Self {
+    /// In a schema of its own; nothing when there is no PostgreSQL to test with.
+    pub async fn postgres() -> Option<Self> {
+        let schema = Schema::new()?;
+        Some(Self::at(Arc::new(Database::Schema(schema))).await)
+    }
+
+    async fn at(place: Arc<Database>) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
-        let store = SqliteStore::open(&dir.path().join("test.db"), clock.clone());
-        let store: Arc<dyn Store> = Arc::new(store.expect("a new store opens"));
-        let home = store.settle(place("default")).await.expect("settles");
-        Self { store, clock, home, policy: Arc::default(), dir }
+        let store: Arc<dyn Store> = match &*place {
+            Database::Folder(folder) => {
+                let store = SqliteStore::open(&folder.path().join("test.db"), clock.clone());
+                Arc::new(store.expect("a new store opens"))
+            }
+            Database::Schema(schema) => {
+                let store = PostgresStore::open(schema.url(), Some(clock.clone())).await;
+                Arc::new(store.expect("a new store opens"))
+            }
+        };
+        let home = store.settle(self::place("default")).await.expect("settles");
+        Self { store, clock, home, policy: Arc::default(), place }
     }
 
     /// The same database, as another process would open it.
     pub async fn neighbour(&self) -> Self {
-        Self::sqlite_in(self.dir.clone()).await
+        Self::at(self.place.clone()).await
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        match &*self.place {
+            Database::Folder(folder) => folder.path(),
+            Database::Schema(_) => panic!("PostgreSQL has no folder"),
+        }
     }
 
     pub fn op(&self, who: &str, command: Command) -> Op {

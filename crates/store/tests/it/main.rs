@@ -4,4 +4,7 @@
 
 mod conformance;
 mod fixture;
+mod postgres;
+mod proxy;
+mod schema;
 mod sqlite;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use callboard_domain::command::Command;
 use callboard_domain::time::Timestamp;
-use callboard_store::StoreError;
 use callboard_store::clock::ManualClock;
 use callboard_store::sqlite::SqliteStore;
+use callboard_store::{Store, StoreError};
 use rusqlite::Connection;
 
 use crate::fixture::Fixture;
@@ -23,7 +23,7 @@ fn words(result: Result<SqliteStore, StoreError>) -> String {
 async fn a_newer_schema_is_refused_and_left_alone() {
     let f = Fixture::sqlite().await;
     let task = f.create("a", &[]).await;
-    let path = f.dir.path().join("test.db");
+    let path = f.folder().join("test.db");
     let other = Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", 99).unwrap();
     assert!(words(open(&path)).contains("schema 99, newer than this callboard knows"));
@@ -37,7 +37,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
 #[tokio::test]
 async fn a_different_build_with_the_same_number_is_refused() {
     let f = Fixture::sqlite().await;
-    let path = f.dir.path().join("test.db");
+    let path = f.folder().join("test.db");
     let other = Connection::open(&path).unwrap();
     other.execute("UPDATE migrations SET checksum = 'x'", []).unwrap();
     assert!(words(open(&path)).contains("made by a different build"));
@@ -58,7 +58,7 @@ async fn a_damaged_task_does_not_break_the_list() {
     let f = Fixture::sqlite().await;
     f.create("good", &[]).await;
     let bad = f.create("bad", &[]).await;
-    let other = Connection::open(f.dir.path().join("test.db")).unwrap();
+    let other = Connection::open(f.folder().join("test.db")).unwrap();
     other.execute("UPDATE tasks SET checks = '{' WHERE title = 'bad'", []).unwrap();
     let query = callboard_store::TaskQuery::of(f.home.project.id, f.policy.clone());
     let titles: Vec<_> =
@@ -73,7 +73,7 @@ async fn a_damaged_task_does_not_break_the_list() {
 async fn doctor_sees_a_counter_that_is_off() {
     let f = Fixture::sqlite().await;
     f.create("a", &[]).await;
-    let other = Connection::open(f.dir.path().join("test.db")).unwrap();
+    let other = Connection::open(f.folder().join("test.db")).unwrap();
     other
         .execute("UPDATE tasks SET open_deps = 3, label = 'done', assignee = 'agent:x'", [])
         .unwrap();
@@ -81,4 +81,16 @@ async fn doctor_sees_a_counter_that_is_off() {
     for what in ["open-deps counter differs", "status differs", "assignee differs"] {
         assert!(found.iter().any(|finding| finding.contains(what)), "{what} not in {found:?}");
     }
+}
+
+#[tokio::test]
+async fn a_backup_is_a_whole_store() {
+    let f = Fixture::sqlite().await;
+    let task = f.create("kept", &[]).await;
+    let copy = f.folder().join("copy.db");
+    f.store.backup(copy.clone()).await.unwrap();
+    let clock = f.clock.clone();
+    let restored = SqliteStore::open(&copy, clock).unwrap();
+    assert_eq!(restored.task("default", task).await.unwrap().unwrap(), f.record(task).await);
+    assert!(restored.verify().await.unwrap().is_empty());
 }

@@ -1,0 +1,119 @@
+//! The doorbell: every commit sends one NOTIFY, and processes in which somebody waits look into the
+//! log at once. A slow poll stands behind it, for poolers that pass no notifications on and for the
+//! time a lost connection takes to come back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+use super::errors::Trouble;
+use super::{Shared, read};
+use crate::{EventQuery, StoreError};
+
+const POLL: Duration = Duration::from_secs(1);
+/// Lost connections are made again after this long, then after twice as long, and so on.
+const BACKOFF: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// Events read at once after a long silence.
+const PAGE: usize = 1000;
+
+#[derive(Default)]
+pub(super) struct Bell {
+    /// Rung by notifications, and by this process when it has reason to look.
+    pub ring: Arc<Notify>,
+    heard: AtomicBool,
+}
+
+impl Bell {
+    /// Starts one listening task, the first time somebody waits.
+    pub fn listen(&self, shared: &Arc<Shared>) {
+        if !self.heard.swap(true, Ordering::SeqCst) {
+            tokio::spawn(listen(Arc::downgrade(shared), self.ring.clone()));
+        }
+    }
+}
+
+async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
+    let mut line: Option<JoinHandle<()>> = None;
+    let mut pause = BACKOFF;
+    let mut next_try = tokio::time::Instant::now();
+    loop {
+        let Some(here) = shared.upgrade() else { break };
+        let silent = line.as_ref().is_none_or(JoinHandle::is_finished);
+        if silent && tokio::time::Instant::now() >= next_try {
+            match connect(&here, &ring).await {
+                Ok(opened) => (line, pause) = (Some(opened), BACKOFF),
+                Err(trouble) => {
+                    tracing::warn!(?trouble, "no doorbell; looking once a second instead");
+                    next_try = tokio::time::Instant::now() + pause;
+                    pause = (pause * 2).min(BACKOFF_MAX);
+                }
+            }
+        }
+        if let Err(error) = look(&here).await {
+            tracing::warn!(%error, "cannot read the event log");
+        }
+        drop(here);
+        let wait = if silent { POLL.min(pause) } else { POLL };
+        // Whether it was rung or the time is over: look.
+        let _ = tokio::time::timeout(wait, ring.notified()).await;
+    }
+    if let Some(line) = line {
+        line.abort();
+    }
+}
+
+/// Hands over what others committed since the last look.
+async fn look(shared: &Shared) -> Result<(), StoreError> {
+    while let Some(seen) = shared.feed.seen() {
+        let query = EventQuery { org: None, after: seen, task: None, limit: PAGE };
+        let query = &query;
+        let news = shared.read(|db| async move { read::events(&db, query).await }).await?;
+        shared.feed.hand_over(&news);
+        if news.len() < PAGE {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A connection of its own that rings for every notification until it breaks.
+async fn connect(shared: &Shared, ring: &Arc<Notify>) -> Result<JoinHandle<()>, Trouble> {
+    let (client, mut connection) = shared.address.connect(NoTls).await?;
+    let (ring, feed) = (ring.clone(), shared.feed.clone());
+    let driver = tokio::spawn(async move {
+        loop {
+            match std::future::poll_fn(|context| connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notification(said))) => {
+                    // What this process committed itself it has handed over already.
+                    let last: Option<u64> = said.payload().parse().ok();
+                    if feed.seen().is_some_and(|seen| last.is_none_or(|last| last > seen)) {
+                        ring.notify_one();
+                    }
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "the doorbell's connection broke");
+                    break;
+                }
+                None => break,
+            }
+        }
+        // Ring once more, so that somebody notices.
+        ring.notify_one();
+    });
+    let heard = client.batch_execute(&format!("LISTEN \"{}\"", shared.channel)).await;
+    if let Err(error) = heard {
+        driver.abort();
+        return Err(error.into());
+    }
+    // The client must live as long as its connection.
+    Ok(tokio::spawn(async move {
+        let _client = client;
+        let _ = driver.await;
+    }))
+}

@@ -1,0 +1,322 @@
+//! The rows of one batch, in memory: loaded and locked once, changed command by command, written
+//! back as sets. What one command does, the next one sees, without a word to the database.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use callboard_domain::attempt::{Attempt, AttemptState};
+use callboard_domain::command::Needs;
+use callboard_domain::event::Event;
+use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::limits::ENTRIES_SHOWN_MAX;
+use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
+use callboard_domain::time::Timestamp;
+use callboard_domain::world::{Change, LastEntry, Reply, Subject, World, Write};
+
+use crate::{Applied, Op, Outcome, StoreError};
+
+#[derive(Default)]
+pub(super) struct Desk {
+    pub now: Timestamp,
+    pub tasks: HashMap<Id, Sheet>,
+    /// With the org of their task.
+    pub attempts: HashMap<Id, (i64, Attempt)>,
+    pub retries: HashMap<RetryKey, Reply>,
+    /// Edges reachable from the one dep that a batch may add.
+    pub ancestry: Vec<(TaskId, TaskId)>,
+    pub changes: Changes,
+}
+
+/// A task with what is written around it. Neighbours of a subject have only their row.
+pub(super) struct Sheet {
+    pub org: i64,
+    pub task: Task,
+    pub removed_at: Option<i64>,
+    pub body: String,
+    /// With their positions, in that order.
+    pub deps: Vec<(i32, Id)>,
+    /// In order of their ids.
+    pub dependents: Vec<Id>,
+    /// The newest ones, oldest first.
+    pub lines: Vec<Line>,
+}
+
+pub(super) struct Line {
+    pub number: u32,
+    pub entry: Entry,
+    pub attempt: Option<AttemptId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct RetryKey {
+    pub org: i64,
+    pub actor: String,
+    pub tool: String,
+    pub key: String,
+}
+
+/// What must be written back, each row once and as it is in the end.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub tasks_new: BTreeSet<Id>,
+    pub tasks: BTreeSet<Id>,
+    pub bodies: BTreeSet<Id>,
+    pub deps_new: BTreeMap<(Id, Id), i32>,
+    pub deps_gone: BTreeSet<(Id, Id)>,
+    pub attempts_new: BTreeSet<Id>,
+    pub attempts: BTreeSet<Id>,
+    pub entries: BTreeMap<(Id, u32), (Entry, Option<AttemptId>)>,
+    pub retries: Vec<(RetryKey, Reply)>,
+    pub events: Vec<Event>,
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.tasks.is_empty() && self.tasks_new.is_empty()
+    }
+}
+
+impl RetryKey {
+    pub fn of(org: i64, op: &Op) -> Option<Self> {
+        let (actor, tool) = (op.actor.as_str().to_owned(), op.tool.to_owned());
+        op.retry_key.clone().map(|key| Self { org, actor, tool, key })
+    }
+}
+
+impl Sheet {
+    pub fn row(org: i64, task: Task, removed_at: Option<i64>) -> Self {
+        let (body, deps, dependents, lines) = Default::default();
+        Self { org, task, removed_at, body, deps, dependents, lines }
+    }
+}
+
+impl Desk {
+    fn visible(&self, org: i64, id: TaskId) -> Option<&Sheet> {
+        let sheet = self.tasks.get(&id.id)?;
+        (sheet.org == org && sheet.task.id == id && sheet.removed_at.is_none()).then_some(sheet)
+    }
+
+    fn attempt(&self, org: i64, id: AttemptId) -> Option<&Attempt> {
+        self.attempts.get(&id.0).filter(|(of, _)| *of == org).map(|(_, attempt)| attempt)
+    }
+
+    fn dep(&self, id: Id) -> Option<Dep> {
+        let Sheet { task, removed_at, .. } = self.tasks.get(&id)?;
+        let removed = removed_at.is_some();
+        Some(Dep { id: task.id, label: task.label.clone(), phase: task.phase, removed })
+    }
+
+    fn deps(&self, sheet: &Sheet) -> Vec<Dep> {
+        sheet.deps.iter().filter_map(|(_, dep)| self.dep(*dep)).collect()
+    }
+
+    pub fn world<'a>(&self, org: i64, op: &'a Op) -> World<'a> {
+        let needs = op.command.needs(&op.actor);
+        let attempt = match (&needs.attempt, &needs.attempt_by_key) {
+            (Some(id), _) => self.attempt(org, *id),
+            (None, Some((task, actor, key))) => {
+                let fits = |a: &Attempt| {
+                    a.task.id == task.id && a.actor == *actor && a.key.as_ref() == Some(key)
+                };
+                let found = self.attempts.values().find(|(of, a)| *of == org && fits(a));
+                found.map(|(_, attempt)| attempt)
+            }
+            (None, None) => None,
+        };
+        let subject = needs.task.or(match needs.attempt {
+            Some(_) => attempt.map(|attempt| attempt.task),
+            None => None,
+        });
+        let in_org = |id: &&TaskId| self.tasks.get(&id.id).is_some_and(|s| s.org == org);
+        let named = needs.named.iter().filter(in_org).filter_map(|id| self.dep(id.id));
+        World {
+            policy: &op.policy,
+            actor: &op.actor,
+            subject: subject.and_then(|id| self.subject(org, id, &needs)),
+            attempt: attempt.cloned(),
+            named: named.filter(|dep| needs.named.contains(&dep.id)).collect(),
+            ancestry: match needs.ancestry_of {
+                Some(_) => self.ancestry.clone(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn subject(&self, org: i64, id: TaskId, needs: &Needs) -> Option<Subject> {
+        let sheet = self.visible(org, id)?;
+        let dependents = sheet.dependents.iter().filter(|_| needs.dependents);
+        let newest = sheet.task.newest_attempt.and_then(|id| self.attempt(org, id));
+        let is_live = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Live { .. });
+        let last = sheet.lines.last().filter(|_| needs.attempt.is_some());
+        Some(Subject {
+            task: sheet.task.clone(),
+            deps: self.deps(sheet),
+            dependents: dependents.filter_map(|id| self.dependent(*id)).collect(),
+            live: newest.filter(is_live).cloned(),
+            last_entry: last.map(|line| LastEntry {
+                did: line.entry.did.clone(),
+                has_text: line.entry.text.is_some(),
+                attempt: line.attempt,
+            }),
+        })
+    }
+
+    fn dependent(&self, id: Id) -> Option<Dependent> {
+        let Sheet { task, removed_at, .. } = self.tasks.get(&id)?;
+        let Task { id, project, open_deps, phase, .. } = task;
+        removed_at.is_none().then_some(Dependent {
+            id: *id,
+            project: *project,
+            open_deps: *open_deps,
+            phase: *phase,
+        })
+    }
+
+    pub fn outcome(&self, org: i64, reply: Reply) -> Result<Outcome, StoreError> {
+        match reply {
+            Reply::Task(id) => Ok(match self.visible(org, id) {
+                Some(sheet) => Outcome::Task(Box::new(self.record(org, sheet))),
+                None => Outcome::Removed(id),
+            }),
+            Reply::Attempt(id) => match self.attempt(org, id) {
+                Some(attempt) => Ok(Outcome::Attempt(Box::new(attempt.clone()))),
+                None => Err(StoreError::Internal(format!("attempt {id} is not in the store"))),
+            },
+        }
+    }
+
+    fn record(&self, org: i64, sheet: &Sheet) -> TaskRecord {
+        TaskRecord {
+            body: sheet.body.clone(),
+            deps: self.deps(sheet),
+            entries: sheet.lines.iter().map(|line| line.entry.clone()).collect(),
+            newest: sheet.task.newest_attempt.and_then(|id| self.attempt(org, id)).cloned(),
+            task: sheet.task.clone(),
+        }
+    }
+
+    /// Carries out a change on the desk. `last_seq` counts the batch's events so far; the writer
+    /// adds where the log stood.
+    pub fn carry_out(&mut self, org: i64, op: &Op, change: Change) -> Result<Applied, StoreError> {
+        for write in change.writes {
+            self.write(org, write)?;
+        }
+        self.changes.events.extend(change.events);
+        if let Some(key) = RetryKey::of(org, op).filter(|_| change.but.is_none()) {
+            self.retries.insert(key.clone(), change.reply);
+            self.changes.retries.push((key, change.reply));
+        }
+        let last_seq = Some(self.changes.events.len() as u64);
+        let outcome = self.outcome(org, change.reply)?;
+        Ok(Applied { outcome, but: change.but, last_seq, at: self.now })
+    }
+
+    fn sheet(&mut self, id: Id) -> Result<&mut Sheet, StoreError> {
+        let missing = || StoreError::Internal(format!("task {id} was not loaded"));
+        self.tasks.get_mut(&id).ok_or_else(missing)
+    }
+
+    fn write(&mut self, org: i64, write: Write) -> Result<(), StoreError> {
+        match write {
+            Write::TaskInsert { task, body, deps } => self.task_insert(org, task, body, &deps)?,
+            Write::TaskUpdate { task } => {
+                let id = task.id.id;
+                self.sheet(id)?.task = task;
+                self.changes.tasks.insert(id);
+            }
+            Write::TaskTombstone { task } => {
+                let now = self.now.0;
+                self.sheet(task.id)?.removed_at = Some(now);
+                self.changes.tasks.insert(task.id);
+            }
+            Write::BodyReplace { task, body } => {
+                self.sheet(task.id)?.body = body;
+                self.changes.bodies.insert(task.id);
+            }
+            Write::DepInsert { task, dep } => self.dep_insert(task.id, dep.id)?,
+            Write::DepDelete { task, dep } => {
+                self.sheet(task.id)?.deps.retain(|(_, id)| *id != dep.id);
+                if let Some(dep) = self.tasks.get_mut(&dep.id) {
+                    dep.dependents.retain(|id| *id != task.id);
+                }
+                if self.changes.deps_new.remove(&(task.id, dep.id)).is_none() {
+                    self.changes.deps_gone.insert((task.id, dep.id));
+                }
+            }
+            Write::DependentsAdjust { dep, delta } => {
+                for dependent in self.sheet(dep.id)?.dependents.clone() {
+                    let sheet = self.sheet(dependent)?;
+                    if sheet.removed_at.is_none() {
+                        let counted = sheet.task.open_deps.saturating_add_signed(delta);
+                        sheet.task.open_deps = counted;
+                        self.changes.tasks.insert(dependent);
+                    }
+                }
+            }
+            Write::AttemptInsert { attempt } => {
+                self.changes.attempts_new.insert(attempt.id.0);
+                self.attempts.insert(attempt.id.0, (org, attempt));
+            }
+            Write::AttemptUpdate { attempt } => {
+                self.changes.attempts.insert(attempt.id.0);
+                self.attempts.insert(attempt.id.0, (org, attempt));
+            }
+            Write::EntryPut { task, number, entry, attempt } => {
+                self.changes.entries.insert((task.id, number), (entry.clone(), attempt));
+                // A new task's first line comes before the task itself.
+                if let Some(sheet) = self.tasks.get_mut(&task.id) {
+                    sheet.put_line(Line { number, entry, attempt });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn task_insert(
+        &mut self,
+        org: i64,
+        task: Task,
+        body: String,
+        deps: &[TaskId],
+    ) -> Result<(), StoreError> {
+        let id = task.id.id;
+        let mut sheet = Sheet::row(org, task, None);
+        for ((_, number), (entry, attempt)) in self.changes.entries.range((id, 0)..=(id, u32::MAX))
+        {
+            sheet.put_line(Line { number: *number, entry: entry.clone(), attempt: *attempt });
+        }
+        if !body.is_empty() {
+            self.changes.bodies.insert(id);
+            sheet.body = body;
+        }
+        if self.tasks.insert(id, sheet).is_some() {
+            return Err(StoreError::Internal(format!("task {id} is there already")));
+        }
+        self.changes.tasks_new.insert(id);
+        deps.iter().try_for_each(|dep| self.dep_insert(id, dep.id))
+    }
+
+    fn dep_insert(&mut self, task: Id, dep: Id) -> Result<(), StoreError> {
+        let deps = &mut self.sheet(task)?.deps;
+        let position = deps.last().map_or(0, |(position, _)| position + 1);
+        deps.push((position, dep));
+        let dependents = &mut self.sheet(dep)?.dependents;
+        if let Err(place) = dependents.binary_search(&task) {
+            dependents.insert(place, task);
+        }
+        self.changes.deps_new.insert((task, dep), position);
+        Ok(())
+    }
+}
+
+impl Sheet {
+    /// Adds a line, or replaces the newest one when it has the same number.
+    fn put_line(&mut self, line: Line) {
+        match self.lines.last_mut() {
+            Some(last) if last.number == line.number => *last = line,
+            _ => self.lines.push(line),
+        }
+        if self.lines.len() > ENTRIES_SHOWN_MAX {
+            self.lines.remove(0);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! PostgreSQL's errors in words that a caller can act on. Passwords never get this far: the driver
+//! leaves them out of its messages.
+
+use std::error::Error as _;
+use std::io;
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::StoreError;
+
+/// What went wrong inside this backend, before anybody decided whether to try again.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Database(Error),
+    Store(StoreError),
+}
+
+impl Trouble {
+    fn state(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database(error) => error.code(),
+            Self::Store(_) => None,
+        }
+    }
+
+    /// Somebody else was faster; the same work may succeed when tried again.
+    pub fn is_conflict(&self) -> bool {
+        const CONFLICTS: [SqlState; 3] = [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::UNIQUE_VIOLATION,
+        ];
+        self.state().is_some_and(|state| CONFLICTS.contains(state))
+    }
+
+    /// The connection is gone or about to be.
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Database(error) => is_lost(error),
+            Self::Store(_) => false,
+        }
+    }
+
+    /// A text holds U+0000, which PostgreSQL cannot keep.
+    pub fn is_unstorable_text(&self) -> bool {
+        const UNSTORABLE: [SqlState; 2] =
+            [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER];
+        self.state().is_some_and(|state| UNSTORABLE.contains(state))
+    }
+}
+
+fn is_lost(error: &Error) -> bool {
+    match error.code() {
+        // Class 57P: shut down, crashed, starting; class 08: the connection itself; 25P03: idle in
+        // a transaction for too long.
+        Some(state) => ["57P", "08", "25P03"].iter().any(|class| state.code().starts_with(class)),
+        None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>()),
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<PoolError> for Trouble {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Database(error),
+            PoolError::Timeout(_) => Self::Store(StoreError::Unavailable(
+                "no connection to PostgreSQL became free in time; try again".into(),
+            )),
+            other => Self::Store(StoreError::Internal(other.to_string())),
+        }
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Database(error) => from_postgres(&error),
+            Trouble::Store(error) => error,
+        }
+    }
+}
+
+/// The driver's short words with the cause they leave out.
+fn words(error: &Error) -> String {
+    match (error.as_db_error(), error.source()) {
+        (Some(said), _) => format!("{} [{}]", said.message(), said.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+fn from_postgres(error: &Error) -> StoreError {
+    let unavailable =
+        |advice: &str| StoreError::Unavailable(format!("{advice} ({})", words(error)));
+    let state = error.code().map_or("", SqlState::code);
+    match state {
+        _ if is_lost(error) => unavailable(
+            "PostgreSQL cannot be reached; check that it runs and that store.url names it, then \
+             try again",
+        ),
+        state if state.starts_with("28") => {
+            unavailable("PostgreSQL refuses the user or password of store.url")
+        }
+        "3D000" => unavailable("PostgreSQL has no such database; create it first"),
+        "42501" => unavailable("the user of store.url may not do this in PostgreSQL"),
+        "25006" => unavailable("this PostgreSQL is read-only; name the primary in store.url"),
+        "55P03" => unavailable("another server holds the same rows; try again"),
+        state if state.starts_with("53") => unavailable("PostgreSQL is out of room or connections"),
+        state if state.starts_with("40") => unavailable("too many writers at once; try again"),
+        state if state.starts_with("XX00") => StoreError::Corrupt(format!(
+            "the database is damaged; restore a backup ({})",
+            words(error)
+        )),
+        _ => StoreError::Internal(words(error)),
+    }
+}

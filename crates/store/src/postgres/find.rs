@@ -1,0 +1,74 @@
+//! Finding tasks by a part of their id.
+
+use callboard_domain::ids::TaskId;
+use deadpool_postgres::ClientWrapper as Db;
+use tokio_postgres::types::ToSql;
+
+use super::errors::Trouble;
+use super::rows::{self, uuid};
+use crate::typed_id::id_range;
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+pub(super) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    let found = by_start(db, org, typed, limit).await?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let found = by_prefix(db, org, typed, limit).await?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    by_end(db, org, typed, limit).await
+}
+
+async fn ids(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<TaskId>> {
+    let statement = db.prepare_cached(sql).await?;
+    let found = db.query(&statement, values).await?;
+    found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
+}
+
+/// `PREFIX-01k…` or `01k…`.
+async fn by_start(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    let (prefix, rest) = match typed.rsplit_once('-') {
+        Some((prefix, rest)) => (Some(prefix), rest),
+        None => (None, typed),
+    };
+    let Some((low, high)) = id_range(rest) else { return Ok(Vec::new()) };
+    ids(
+        db,
+        "SELECT id, prefix FROM tasks \
+         WHERE id >= $1 AND id <= $2 AND org = $3 AND removed_at IS NULL \
+             AND ($4::text IS NULL OR lower(prefix) = lower($4)) \
+         ORDER BY id DESC LIMIT $5",
+        &[&uuid(low), &uuid(high), &org, &prefix, &(limit as i64)],
+    )
+    .await
+}
+
+/// Somebody typed only (part of) the word before the dash.
+async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    ids(
+        db,
+        "SELECT id, prefix FROM tasks WHERE org = $1 AND removed_at IS NULL \
+             AND lower(substr(prefix, 1, length($2))) = lower($2) \
+         ORDER BY id DESC LIMIT $3",
+        &[&org, &typed, &(limit as i64)],
+    )
+    .await
+}
+
+/// Ids made in the same minute begin alike, so people remember how they end.
+async fn by_end(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    const SEARCHED_MAX: i64 = 100_000;
+    let typed = typed.to_ascii_lowercase();
+    let recent = ids(
+        db,
+        "SELECT id, prefix FROM tasks WHERE org = $1 AND removed_at IS NULL \
+         ORDER BY id DESC LIMIT $2",
+        &[&org, &SEARCHED_MAX],
+    )
+    .await?;
+    let ends_so = |id: &TaskId| id.id.to_string().ends_with(&typed);
+    Ok(recent.into_iter().filter(ends_so).take(limit).collect())
+}

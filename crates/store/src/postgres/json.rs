@@ -1,0 +1,140 @@
+//! Rows as JSON objects, keyed by column: the shape in which sets of them travel to the server.
+
+use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::event::Event;
+use callboard_domain::ids::{AttemptId, Id};
+use callboard_domain::task::{Check, Entry};
+use callboard_domain::world::Reply;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, RetryKey, Sheet};
+use super::rows::uuid;
+
+fn text(id: Id) -> String {
+    uuid(id).to_string()
+}
+
+fn attempt_text(attempt: Option<AttemptId>) -> Option<String> {
+    attempt.map(|attempt| text(attempt.0))
+}
+
+fn checks_json(checks: &[Check]) -> String {
+    serde_json::to_string(checks).expect("checks are plain data")
+}
+
+pub(super) fn task_row(sheet: &Sheet) -> Value {
+    let task = &sheet.task;
+    json!({
+        "id": text(task.id.id),
+        "prefix": task.id.prefix.as_str(),
+        "org": sheet.org,
+        "project": task.project,
+        "title": task.title,
+        "label": task.label,
+        "phase": task.phase.as_str(),
+        "priority": task.priority,
+        "assignee": task.assignee,
+        "parent": task.parent.map(|parent| text(parent.id)),
+        "is_plan": task.is_plan,
+        "checks": checks_json(&task.checks),
+        "open_deps": task.open_deps,
+        "fence": task.fence,
+        "newest_attempt": attempt_text(task.newest_attempt),
+        "entries": task.entries,
+        "created_at": task.created_at,
+        "updated_at": task.updated_at,
+        "removed_at": sheet.removed_at,
+    })
+}
+
+pub(super) fn dep_row((task, dep): &(Id, Id), position: i32) -> Value {
+    json!({"task": text(*task), "dep": text(*dep), "position": position})
+}
+
+pub(super) fn attempt_row(attempt: &Attempt) -> Value {
+    let mut row = json!({
+        "id": text(attempt.id.0),
+        "task": text(attempt.task.id),
+        "kind": attempt.kind.as_str(),
+        "fence": attempt.fence,
+        "actor": attempt.actor,
+        "key": attempt.key,
+        "client": attempt.client,
+        "model": attempt.model,
+        "worktree": attempt.worktree,
+        "branch": attempt.branch,
+        "head_started": attempt.head_started,
+        "started_at": attempt.started_at,
+    });
+    match &attempt.state {
+        AttemptState::Live { heartbeat_at, progress, lease } => {
+            row["heartbeat_at"] = json!(heartbeat_at);
+            row["progress"] = json!(progress);
+            row["lease_s"] = json!(lease.map(|lease| lease.granted_s));
+            row["lease_expires_at"] = json!(lease.map(|lease| lease.expires_at));
+        }
+        AttemptState::Ended { at, end } => {
+            let (outcome, words, head) = match end {
+                AttemptEnd::Finished { summary, head } => {
+                    ("finished", Some(summary), head.as_ref())
+                }
+                AttemptEnd::Canceled { reason } => ("canceled", Some(reason), None),
+                AttemptEnd::Released => ("released", None, None),
+                AttemptEnd::Expired => ("expired", None, None),
+            };
+            row["ended_at"] = json!(at);
+            row["outcome"] = json!(outcome);
+            row["words"] = json!(words);
+            row["head_finished"] = json!(head);
+        }
+    }
+    row
+}
+
+pub(super) fn entry_rows(desk: &Desk) -> Vec<Value> {
+    let row = |((task, number), (entry, attempt)): (&(Id, u32), &(_, Option<AttemptId>))| {
+        let Entry { who, at, did, text: words } = entry;
+        json!({
+            "task": text(*task),
+            "number": number,
+            "who": who,
+            "at": at,
+            "did": did,
+            "text": words,
+            "attempt": attempt_text(*attempt),
+        })
+    };
+    desk.changes.entries.iter().map(row).collect()
+}
+
+pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
+    let row = |(key, reply): &(RetryKey, Reply)| {
+        let (kind, id) = match reply {
+            Reply::Task(task) => ("task", task.id),
+            Reply::Attempt(attempt) => ("attempt", attempt.0),
+        };
+        json!({
+            "org": key.org,
+            "actor": key.actor,
+            "tool": key.tool,
+            "key": key.key,
+            "at": desk.now,
+            "kind": kind,
+            "id": text(id),
+        })
+    };
+    desk.changes.retries.iter().map(row).collect()
+}
+
+/// `seq` is the event's place in the batch, from 1.
+pub(super) fn event_row((place, event): (usize, &Event)) -> Value {
+    json!({
+        "seq": place + 1,
+        "actor": event.actor,
+        "name": event.name.as_str(),
+        "project": event.project,
+        "task": text(event.task.id),
+        "attempt": attempt_text(event.attempt),
+        "data": event.data.to_string(),
+    })
+}

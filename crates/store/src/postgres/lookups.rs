@@ -1,0 +1,106 @@
+//! The statements that load a batch: every one looks rows up by key, for all commands at once.
+
+use callboard_domain::limits::ENTRIES_SHOWN_MAX;
+use deadpool_postgres::ClientWrapper as Db;
+use tokio_postgres::Statement;
+
+use super::clock::NOW;
+use super::errors::Trouble;
+use super::rows;
+
+/// The statements of every batch, prepared once per connection. They must all be ready before the
+/// first is sent: only then does the server see them in the order they are written here.
+pub(super) struct Statements {
+    pub retries: Statement,
+    pub attempt_tasks: Statement,
+    pub lock: Statement,
+    pub state: Statement,
+    pub tasks: Statement,
+    pub deps: Statement,
+    pub dependents: Statement,
+    pub attempts: Statement,
+    pub keyed: Statement,
+    pub bodies: Statement,
+    pub lines: Statement,
+    pub ancestry: Statement,
+}
+
+impl Statements {
+    pub async fn prepare(db: &Db) -> Result<Self, Trouble> {
+        let attempt = format!(
+            "SELECT {}, t.org FROM attempts a JOIN tasks t ON t.id = a.task",
+            rows::ATTEMPT
+        );
+        let prepare = async |sql: &str| db.prepare_cached(sql).await;
+        Ok(Self {
+            retries: prepare(
+                "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, '')
+                 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
+                         AS k (org, actor, tool, key)
+                     JOIN retries r USING (org, actor, tool, key)
+                     LEFT JOIN tasks t ON t.id = r.id",
+            )
+            .await?,
+            attempt_tasks: prepare("SELECT task FROM attempts WHERE id = ANY ($1)").await?,
+            lock: prepare(
+                "SELECT id FROM tasks WHERE id = ANY (ARRAY(
+                     SELECT unnest($1::uuid[])
+                     UNION SELECT task FROM deps WHERE dep = ANY ($2::uuid[])))
+                 ORDER BY id FOR NO KEY UPDATE",
+            )
+            .await?,
+            state: prepare(&format!(
+                "SELECT {NOW}, last_at, (SELECT coalesce(max(version), 0) FROM migrations)
+                 FROM log_position WHERE one"
+            ))
+            .await?,
+            tasks: prepare(&format!(
+                "SELECT {}, t.org, t.removed_at FROM {} WHERE t.id = ANY (ARRAY(
+                     SELECT unnest($1::uuid[])
+                     UNION SELECT dep FROM deps WHERE task = ANY ($2::uuid[])
+                     UNION SELECT task FROM deps WHERE dep = ANY ($3::uuid[])))",
+                rows::TASK,
+                rows::TASK_FROM
+            ))
+            .await?,
+            deps: prepare(
+                "SELECT task, position, dep FROM deps WHERE task = ANY ($1)
+                 ORDER BY task, position",
+            )
+            .await?,
+            dependents: prepare(
+                "SELECT dep, task FROM deps WHERE dep = ANY ($1) ORDER BY dep, task",
+            )
+            .await?,
+            attempts: prepare(&format!(
+                "{attempt} WHERE a.id = ANY (ARRAY(
+                     SELECT unnest($2::uuid[])
+                     UNION SELECT newest_attempt FROM tasks WHERE id = ANY ($1::uuid[])))"
+            ))
+            .await?,
+            keyed: prepare(&format!(
+                "{attempt} JOIN unnest($1::uuid[], $2::text[], $3::text[]) AS k (task, actor, key)
+                     ON a.task = k.task AND a.actor = k.actor AND a.key = k.key"
+            ))
+            .await?,
+            bodies: prepare("SELECT task, body FROM bodies WHERE task = ANY ($1)").await?,
+            lines: prepare(&format!(
+                "SELECT {} FROM unnest($1::uuid[]) AS s (id) CROSS JOIN LATERAL (
+                     SELECT * FROM entries e WHERE e.task = s.id
+                     ORDER BY e.number DESC LIMIT {ENTRIES_SHOWN_MAX}) n
+                 ORDER BY n.task, n.number",
+                rows::ENTRY
+            ))
+            .await?,
+            ancestry: prepare(
+                "WITH RECURSIVE above (id) AS (
+                     SELECT $1::uuid
+                     UNION SELECT deps.dep FROM deps JOIN above ON deps.task = above.id)
+                 SELECT t.id, t.prefix, d.id, d.prefix
+                 FROM above JOIN deps ON deps.task = above.id
+                     JOIN tasks t ON t.id = deps.task JOIN tasks d ON d.id = deps.dep",
+            )
+            .await?,
+        })
+    }
+}

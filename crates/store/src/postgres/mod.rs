@@ -1,0 +1,298 @@
+//! The shared store: one PostgreSQL, used by any number of processes on any number of machines.
+//!
+//! One writer task per process groups commands into transactions; the database's row locks and one
+//! lock on the end of the log put those of several processes in order. The database's clock is the
+//! only one.
+
+mod address;
+mod bell;
+mod clock;
+mod desk;
+mod errors;
+mod find;
+mod json;
+mod load;
+mod lookups;
+mod read;
+mod rows;
+mod schema;
+mod settle;
+mod verify;
+mod write;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::attempt::Attempt;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::task::{TaskRecord, TaskRow};
+use callboard_domain::time::Timestamp;
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::{Config, NoTls};
+
+use crate::clock::Clock;
+use crate::feed::Feed;
+use crate::{
+    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, Op, Overdue,
+    Place, Project, Store, StoreError, TaskQuery,
+};
+use errors::Trouble;
+use writer::{Job, Writer};
+
+/// Connections of one process, the writer's included; one more listens.
+const CONNECTIONS_MAX: usize = 8;
+/// How long a call waits for a free connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a read is tried on another connection when its own broke.
+const READ_TRIES_MAX: usize = 3;
+/// PostgreSQL's longest name.
+const NAME_BYTES_MAX: usize = 63;
+
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    inbox: mpsc::UnboundedSender<Job>,
+}
+
+pub(crate) struct Shared {
+    pool: Pool,
+    address: Config,
+    clock: clock::SharedClock,
+    feed: Arc<Feed>,
+    bell: bell::Bell,
+    /// Where commits are announced; one per schema.
+    channel: String,
+}
+
+impl PostgresStore {
+    /// Connects to the database at `url`, making or migrating its tables. Without a clock of the
+    /// caller's the database's own is used.
+    pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
+        let address::Address { config, schema } = address::Address::parse(url)?;
+        let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let pool = Pool::builder(Manager::from_config(config.clone(), NoTls, how))
+            .max_size(CONNECTIONS_MAX)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(PATIENCE))
+            .create_timeout(Some(PATIENCE))
+            .build()
+            .map_err(|error| StoreError::Internal(error.to_string()))?;
+        let clock = clock::SharedClock::new(clock);
+        let db = pool.get().await.map_err(Trouble::from)?;
+        let schema = schema::migrate(&db, schema.as_deref()).await?;
+        load::now(&db, &clock).await?;
+        drop(db);
+        let shared = Arc::new(Shared {
+            pool,
+            address: config,
+            clock,
+            feed: Arc::default(),
+            bell: bell::Bell::default(),
+            channel: channel(&schema),
+        });
+        let (inbox, jobs) = mpsc::unbounded_channel();
+        tokio::spawn(Writer::new(shared.clone()).run(jobs));
+        Ok(Self { shared, inbox })
+    }
+}
+
+fn channel(schema: &str) -> String {
+    let mut name = format!("callboard_{schema}");
+    // Two schemas on one channel only wake each other for nothing.
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
+    name
+}
+
+impl Shared {
+    /// Runs a read, or work that may be repeated, on a connection of the pool.
+    async fn read<T, F>(&self, work: impl Fn(Object) -> F + Send) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, Trouble>> + Send,
+    {
+        let mut tries = 1;
+        loop {
+            let tried = match self.pool.get().await {
+                Ok(db) => work(db).await,
+                Err(error) => Err(error.into()),
+            };
+            match tried {
+                Err(trouble) if trouble.is_lost() && tries < READ_TRIES_MAX => tries += 1,
+                done => return done.map_err(StoreError::from),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
+        let gone = || StoreError::Unavailable("the store is closing".into());
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(Job { op, reply }).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                read::record(&db, org, id).await
+            })
+            .await
+    }
+
+    async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError> {
+        let (query, clock) = (&query, &self.shared.clock);
+        self.shared
+            .read(|db| async move {
+                let now = match query.execution {
+                    Some(_) => load::now(&db, clock).await?,
+                    None => clock.now(),
+                };
+                read::tasks(&db, query, now).await
+            })
+            .await
+    }
+
+    async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+        self.shared.read(|db| async move { read::tasks_free(&db, project, limit).await }).await
+    }
+
+    async fn task_ids(
+        &self,
+        org: &str,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                find::task_ids(&db, org, typed, limit).await
+            })
+            .await
+    }
+
+    async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                read::attempt(&db, org, id).await
+            })
+            .await
+    }
+
+    async fn attempts(&self, query: AttemptQuery) -> Result<Vec<Attempt>, StoreError> {
+        let (query, clock) = (&query, &self.shared.clock);
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, &query.org).await?;
+                read::attempts(&db, org, query, load::now(&db, clock).await?).await
+            })
+            .await
+    }
+
+    async fn attempts_overdue(&self, limit: usize) -> Result<Vec<Overdue>, StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move {
+                read::attempts_overdue(&db, load::now(&db, clock).await?, limit).await
+            })
+            .await
+    }
+
+    async fn events(&self, query: EventQuery) -> Result<Vec<LoggedEvent>, StoreError> {
+        let query = &query;
+        self.shared.read(|db| async move { read::events(&db, query).await }).await
+    }
+
+    async fn last_seq(&self) -> Result<u64, StoreError> {
+        self.shared.read(|db| async move { read::last_seq(&db).await }).await
+    }
+
+    async fn settle(&self, place: Place) -> Result<Home, StoreError> {
+        let place = &place;
+        let there = self.shared.read(|db| async move { settle::settled(&db, place).await });
+        if let Some(home) = there.await? {
+            return Ok(home);
+        }
+        let now = self.now().0;
+        self.shared.read(|mut db| async move { settle::settle(&mut db, place, now).await }).await
+    }
+
+    async fn project(&self, id: i64) -> Result<Option<Project>, StoreError> {
+        self.shared.read(|db| async move { read::project(&db, id).await }).await
+    }
+
+    async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError> {
+        self.shared.read(|db| async move { read::repo_path(&db, project, machine).await }).await
+    }
+
+    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.shared
+            .read(|db| async move {
+                db.execute("DELETE FROM retries WHERE at < $1", &[&before.0]).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    fn publish_to(&self, sink: Arc<dyn EventSink>) {
+        self.shared.feed.set_sink(sink);
+    }
+
+    async fn listen(&self) -> Result<(), StoreError> {
+        if self.shared.feed.is_started() {
+            return Ok(());
+        }
+        let last = self.last_seq().await?;
+        self.shared.feed.start(|| Ok(last))?;
+        self.shared.bell.listen(&self.shared);
+        // What was committed between the two lines above was announced to nobody.
+        self.shared.bell.ring.notify_one();
+        Ok(())
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move {
+                let version = schema::version(&db).await?;
+                if version > schema::latest() {
+                    return Err(schema::newer(version).into());
+                }
+                load::now(&db, clock).await?;
+                // Asks for the lock every write needs; fails on a standby.
+                db.batch_execute(
+                    "BEGIN; SELECT 1 FROM log_position WHERE one FOR UPDATE; ROLLBACK",
+                )
+                .await?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn verify(&self) -> Result<Vec<Finding>, StoreError> {
+        self.shared.read(|mut db| async move { verify::verify(&mut db).await }).await
+    }
+
+    async fn backup(&self, _to: PathBuf) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable(
+            "this store is in PostgreSQL; back it up with pg_dump and the address in store.url"
+                .into(),
+        ))
+    }
+
+    fn caps(&self) -> Caps {
+        Caps { kind: "postgres", shared: true }
+    }
+}

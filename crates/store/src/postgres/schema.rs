@@ -1,0 +1,135 @@
+//! Migrations: numbered, forward only, checksummed, one process at a time under an advisory lock.
+//! A newer schema is refused.
+
+use deadpool_postgres::ClientWrapper as Db;
+use sha2::{Digest, Sha256};
+use tokio_postgres::error::SqlState;
+
+use super::errors::Trouble;
+use crate::StoreError;
+
+struct Migration {
+    version: i32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") }];
+
+/// Serialises what must not happen twice at once: migrating, settling, adding edges.
+pub(super) const ALONE: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('callboard:' || current_schema(), 0))";
+
+pub(super) fn latest() -> i32 {
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
+}
+
+pub(super) fn newer(version: i32) -> StoreError {
+    StoreError::Unavailable(format!(
+        "the database has schema {version}, newer than this callboard knows ({}); \
+         use the callboard that wrote it or a newer one",
+        latest()
+    ))
+}
+
+/// Brings a database up to date and says which schema its tables are in. Safe to run from several
+/// processes at once.
+pub(super) async fn migrate(db: &Db, schema: Option<&str>) -> Result<String, Trouble> {
+    if let Some(schema) = schema {
+        make_schema(db, schema).await?;
+    }
+    let row = db.query_one("SELECT current_schema()::text", &[]).await?;
+    let schema: Option<String> = row.try_get(0)?;
+    let schema = schema.ok_or_else(|| {
+        StoreError::Unavailable(
+            "PostgreSQL has no schema for these tables; name one in store.url: ?search_path=NAME"
+                .into(),
+        )
+    })?;
+    let found = version(db).await?;
+    if found > latest() {
+        return Err(newer(found).into());
+    }
+    if found < latest() {
+        db.batch_execute("BEGIN").await?;
+        match run_pending(db).await {
+            Ok(()) => db.batch_execute("COMMIT").await?,
+            Err(trouble) => {
+                // The first error is the one to tell.
+                let _ = db.batch_execute("ROLLBACK").await;
+                return Err(trouble);
+            }
+        }
+    }
+    verify_checksums(db).await?;
+    Ok(schema)
+}
+
+/// Only when missing: naming an existing schema needs no right to make one.
+async fn make_schema(db: &Db, schema: &str) -> Result<(), Trouble> {
+    let there = db.query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&schema]).await?;
+    if there.is_some() {
+        return Ok(());
+    }
+    match db.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await {
+        Ok(()) => Ok(()),
+        // Two processes made it at the same moment; it is there.
+        Err(error)
+            if [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_SCHEMA]
+                .iter()
+                .any(|s| error.code() == Some(s)) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) async fn version(db: &Db) -> Result<i32, Trouble> {
+    let sql = "SELECT to_regclass(quote_ident(current_schema()) || '.migrations') IS NOT NULL";
+    if !db.query_one(sql, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let row = db.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await?;
+    Ok(row.try_get(0)?)
+}
+
+async fn run_pending(db: &Db) -> Result<(), Trouble> {
+    db.batch_execute(ALONE).await?;
+    db.batch_execute(
+        "CREATE TABLE IF NOT EXISTS migrations (
+             version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL)",
+    )
+    .await?;
+    let found = version(db).await?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        db.batch_execute(migration.sql).await?;
+        db.execute(
+            "INSERT INTO migrations (version, name, checksum) VALUES ($1, $2, $3)",
+            &[&migration.version, &migration.name, &checksum(migration.sql)],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn verify_checksums(db: &Db) -> Result<(), Trouble> {
+    for migration in MIGRATIONS {
+        let sql = "SELECT checksum FROM migrations WHERE version = $1";
+        let found: String = db.query_one(sql, &[&migration.version]).await?.try_get(0)?;
+        if found != checksum(migration.sql) {
+            return Err(StoreError::Corrupt(format!(
+                "migration {} ({}) of this database is not the one this callboard knows; \
+                 it was made by a different build",
+                migration.version, migration.name
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn checksum(sql: &str) -> String {
+    Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,130 @@
+//! Looks for damage. Each statement finds rows that must not exist, all in one snapshot.
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::task::Check;
+use deadpool_postgres::{ClientWrapper as Db, Transaction};
+use tokio_postgres::{IsolationLevel, Row};
+use uuid::Uuid;
+
+use super::errors::Trouble;
+use super::rows;
+use crate::Finding;
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+const RESTORE: &str = "restore a backup and report it";
+
+/// What must never be true, and the statement that finds it: an id, and its prefix or a number.
+const RULES: &[(&str, &str)] = &[
+    (
+        "open-deps counter differs from the deps",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.open_deps <> (
+             SELECT count(*) FROM deps JOIN tasks d ON d.id = deps.dep
+             WHERE deps.task = t.id AND d.removed_at IS NULL
+                 AND d.phase NOT IN ('closed_done', 'closed_canceled'))",
+    ),
+    (
+        "a task's status differs from the event log",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.label <> (
+             SELECT coalesce(e.data::json ->> 'to', e.data::json ->> 'status') FROM events e
+             WHERE e.task = t.id AND e.name IN ('task.created', 'task.status_changed')
+             ORDER BY e.seq DESC LIMIT 1)",
+    ),
+    (
+        "a task's assignee differs from the event log",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.assignee IS DISTINCT FROM (
+             SELECT CASE WHEN e.name = 'task.claimed' THEN e.data::json ->> 'assignee' END
+             FROM events e WHERE e.task = t.id AND e.name IN
+                 ('task.created', 'task.claimed', 'task.released', 'attempt.expired')
+             ORDER BY e.seq DESC LIMIT 1)",
+    ),
+    (
+        "an attempt's end differs from the event log",
+        "SELECT a.id, 'att' FROM attempts a WHERE (a.ended_at IS NULL) = EXISTS (
+             SELECT 1 FROM events e WHERE e.task = a.task AND e.attempt = a.id
+                 AND e.name = 'attempt.ended')",
+    ),
+    (
+        "a task has other entries than it counts",
+        "SELECT t.id, t.prefix FROM tasks t
+         WHERE t.entries <> (SELECT count(*) FROM entries n WHERE n.task = t.id)",
+    ),
+    (
+        "the event log has a gap",
+        "SELECT NULL::uuid, (max(seq) - count(*))::text FROM events HAVING max(seq) <> count(*)",
+    ),
+    (
+        "the event log does not end where the store says",
+        "SELECT NULL::uuid, last_seq::text FROM log_position
+         WHERE last_seq <> (SELECT coalesce(max(seq), 0) FROM events)",
+    ),
+    (
+        "an event speaks of a task that does not exist",
+        "SELECT NULL::uuid, seq::text FROM events e
+         WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task)",
+    ),
+];
+
+pub(super) async fn verify(db: &mut Db) -> Result<Vec<Finding>> {
+    let snapshot = db
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .await?;
+    // Compiling these statements takes longer than running them.
+    snapshot.batch_execute("SET LOCAL jit = off").await?;
+    let mut findings = Vec::new();
+    for (what, sql) in RULES {
+        let rows = snapshot.query(&format!("{sql} LIMIT 5"), &[]).await?;
+        let found: Vec<String> = rows.iter().map(culprit).collect::<Result<_>>()?;
+        if !found.is_empty() {
+            let what = format!("{what}: {}", found.join(", "));
+            findings.push(Finding { what, fix: RESTORE.into() });
+        }
+    }
+    let unreadable = unreadable_checks(&snapshot).await?;
+    if !unreadable.is_empty() {
+        findings.push(Finding {
+            what: format!("a task's checks cannot be read: {}", unreadable.join(", ")),
+            fix: "give the task its checks again with callboard task edit".into(),
+        });
+    }
+    snapshot.commit().await?;
+    Ok(findings)
+}
+
+/// The row a rule found, as people know it: an id with its prefix, or a number.
+fn culprit(row: &Row) -> Result<String> {
+    let text: String = row.try_get(1)?;
+    Ok(match rows::optional_id(row, 0)? {
+        Some(id) => format!("{text}-{id}"),
+        None => text,
+    })
+}
+
+/// Page by page: PostgreSQL before 16 cannot say whether a text is JSON.
+async fn unreadable_checks(db: &Transaction<'_>) -> Result<Vec<String>> {
+    const PAGE: usize = 1000;
+    let mut unreadable = Vec::new();
+    let mut after = Uuid::nil();
+    loop {
+        let page = db
+            .query(
+                "SELECT id, prefix, checks FROM tasks WHERE id > $1 AND checks <> '[]' \
+                 ORDER BY id LIMIT $2",
+                &[&after, &(PAGE as i64)],
+            )
+            .await?;
+        for row in &page {
+            after = row.try_get(0)?;
+            if serde_json::from_str::<Vec<Check>>(row.try_get(2)?).is_err() {
+                let id: TaskId = rows::task_id(row, 0, 1)?;
+                unreadable.push(id.to_string());
+            }
+        }
+        if page.len() < PAGE || unreadable.len() >= 5 {
+            return Ok(unreadable);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Writes a desk back: one statement per table for a whole batch, its rows as one JSON array, then
+//! the events with the next numbers of the log.
+
+use callboard_domain::event::{Event, LoggedEvent};
+use callboard_domain::ids::Id;
+use deadpool_postgres::ClientWrapper as Db;
+use futures_util::future;
+use serde_json::{Value, json};
+use tokio_postgres::{Error, Statement};
+
+use super::desk::{Desk, Sheet};
+use super::errors::Trouble;
+use super::json::{attempt_row, dep_row, entry_rows, event_row, retry_rows, task_row};
+use super::rows::uuid;
+
+/// Prepared once per connection, so that they reach the server in the order they are sent.
+pub(super) struct Statements {
+    tasks_insert: Statement,
+    tasks_update: Statement,
+    bodies: Statement,
+    deps_delete: Statement,
+    deps_insert: Statement,
+    attempts_update: Statement,
+    attempts_insert: Statement,
+    entries: Statement,
+    retries: Statement,
+    events: Statement,
+}
+
+const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
+     is_plan, checks, open_deps, fence, newest_attempt, entries, created_at, updated_at, removed_at";
+const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
+     head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
+     outcome, words, head_finished";
+
+/// `INSERT INTO table (columns) …` of every object in the one parameter.
+fn insert(table: &str, columns: &str, otherwise: &str) -> String {
+    format!(
+        "INSERT INTO {table} ({columns}) SELECT {columns} \
+         FROM json_populate_recordset(NULL::{table}, $1::text::json) {otherwise}"
+    )
+}
+
+/// `UPDATE table SET column = …` of every object in the one parameter, by id; `kept` columns
+/// stay as they are where it says nothing about them.
+fn update(table: &str, columns: &[&str], kept: &[&str]) -> String {
+    let set = columns.iter().map(|c| format!("{c} = n.{c}"));
+    let keep = kept.iter().map(|c| format!("{c} = coalesce(n.{c}, o.{c})"));
+    let set: Vec<String> = set.chain(keep).collect();
+    format!(
+        "UPDATE {table} o SET {} FROM json_populate_recordset(NULL::{table}, $1::text::json) n \
+         WHERE o.id = n.id",
+        set.join(", ")
+    )
+}
+
+impl Statements {
+    pub async fn prepare(db: &Db) -> Result<Self, Trouble> {
+        let prepare = async |sql: &str| db.prepare_cached(sql).await;
+        Ok(Self {
+            tasks_insert: prepare(&insert("tasks", TASK, "")).await?,
+            tasks_update: prepare(&update(
+                "tasks",
+                &[
+                    "title",
+                    "label",
+                    "phase",
+                    "priority",
+                    "assignee",
+                    "is_plan",
+                    "checks",
+                    "open_deps",
+                    "fence",
+                    "newest_attempt",
+                    "entries",
+                    "updated_at",
+                    "removed_at",
+                ],
+                &[],
+            ))
+            .await?,
+            bodies: prepare(&insert(
+                "bodies",
+                "task, body",
+                "ON CONFLICT (task) DO UPDATE SET body = excluded.body",
+            ))
+            .await?,
+            deps_delete: prepare(
+                "DELETE FROM deps o USING json_populate_recordset(NULL::deps, $1::text::json) n
+                 WHERE o.task = n.task AND o.dep = n.dep",
+            )
+            .await?,
+            deps_insert: prepare(&insert("deps", "task, position, dep", "")).await?,
+            attempts_update: prepare(&update(
+                "attempts",
+                &["ended_at", "outcome", "words", "head_finished"],
+                &["heartbeat_at", "progress", "lease_s", "lease_expires_at"],
+            ))
+            .await?,
+            attempts_insert: prepare(&insert("attempts", ATTEMPT, "")).await?,
+            entries: prepare(&insert(
+                "entries",
+                "task, number, who, at, did, text, attempt",
+                "ON CONFLICT (task, number) DO UPDATE SET who = excluded.who, at = excluded.at,
+                     did = excluded.did, text = excluded.text, attempt = excluded.attempt",
+            ))
+            .await?,
+            retries: prepare(&insert("retries", "org, actor, tool, key, at, kind, id", "")).await?,
+            events: prepare(
+                "WITH position AS (
+                     UPDATE log_position SET last_seq = last_seq + $2,
+                         last_at = greatest(last_at, $3)
+                     WHERE one RETURNING last_seq),
+                 logged AS (
+                     INSERT INTO events (seq, at, actor, name, project, task, attempt, data)
+                     SELECT p.last_seq - $2 + e.seq, $3, e.actor, e.name, e.project, e.task,
+                         e.attempt, e.data
+                     FROM position p, json_populate_recordset(NULL::events, $1::text::json) e)
+                 SELECT last_seq, pg_notify($4, last_seq::text)::text FROM position",
+            )
+            .await?,
+        })
+    }
+}
+
+async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Error> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    db.execute(statement, &[&Value::Array(rows).to_string()]).await.map(|_| ())
+}
+
+/// Every changed row of every table but the log. An attempt ends before the next one of its task
+/// begins, and an edge goes before its place is taken.
+pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error> {
+    let changes = &desk.changes;
+    let sheets = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<&Sheet> {
+        ids.filter_map(|id| desk.tasks.get(id)).collect()
+    };
+    let attempts = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
+        ids.filter_map(|id| desk.attempts.get(id)).map(|(_, a)| attempt_row(a)).collect()
+    };
+    let task_rows = |sheets: Vec<&Sheet>| sheets.into_iter().map(task_row).collect();
+    let known = &mut changes.tasks.difference(&changes.tasks_new);
+    let begun_before = &mut changes.attempts.difference(&changes.attempts_new);
+    let bodies = sheets(&mut changes.bodies.iter()).into_iter();
+    let bodies = bodies.map(|s| json!({"task": uuid(s.task.id.id).to_string(), "body": s.body}));
+    let mut begun = attempts(&mut changes.attempts_new.iter());
+    for row in begun.iter_mut().filter(|row| row["heartbeat_at"].is_null()) {
+        row["heartbeat_at"] = row["started_at"].clone();
+    }
+    let s = statements;
+    let writes = [
+        run(db, &s.tasks_insert, task_rows(sheets(&mut changes.tasks_new.iter()))),
+        run(db, &s.tasks_update, task_rows(sheets(known))),
+        run(db, &s.bodies, bodies.collect()),
+        run(db, &s.deps_delete, changes.deps_gone.iter().map(|k| dep_row(k, 0)).collect()),
+        run(db, &s.deps_insert, changes.deps_new.iter().map(|(k, p)| dep_row(k, *p)).collect()),
+        run(db, &s.attempts_update, attempts(begun_before)),
+        run(db, &s.attempts_insert, begun),
+        run(db, &s.entries, entry_rows(desk)),
+        run(db, &s.retries, retry_rows(desk)),
+    ];
+    // All at once; the server works through them in this order.
+    future::try_join_all(writes).await.map(|_| ())
+}
+
+/// Appends the events and commits. The log's lock is taken here and held until the commit: nobody
+/// sees a number before those below it, and nobody waits for anything of ours in between.
+pub(super) async fn log_and_commit(
+    db: &Db,
+    statements: &Statements,
+    desk: Desk,
+    channel: &str,
+) -> Result<Vec<LoggedEvent>, Error> {
+    let rows: Vec<Value> = desk.changes.events.iter().enumerate().map(event_row).collect();
+    let (rows, count) = (Value::Array(rows).to_string(), desk.changes.events.len() as i64);
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+        [&rows, &count, &desk.now.0, &channel];
+    // `try_join` sends its first half first. If the log fails, the commit undoes everything.
+    let log = db.query_one(&statements.events, &values);
+    let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
+    let last: i64 = row.try_get(0)?;
+    let first = (last - count) as u64 + 1;
+    let number = |(n, event): (usize, Event)| LoggedEvent {
+        seq: first + n as u64,
+        at: desk.now,
+        actor: event.actor,
+        name: event.name,
+        project: event.project,
+        task: event.task,
+        attempt: event.attempt,
+        data: event.data,
+    };
+    Ok(desk.changes.events.into_iter().enumerate().map(number).collect())
+}

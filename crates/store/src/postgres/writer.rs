@@ -1,0 +1,288 @@
+//! The one task of a process that writes. It takes what has queued, up to 64 commands, decides them
+//! on one desk and commits once. Other processes do the same beside it: row locks keep them apart,
+//! the log's lock puts their commits in order.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::command::Command;
+use callboard_domain::decide;
+use callboard_domain::event::LoggedEvent;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::world::Reply;
+use deadpool_postgres::Object;
+use tokio::sync::{mpsc, oneshot};
+
+use super::desk::{Desk, RetryKey};
+use super::errors::Trouble;
+use super::{Shared, load, lookups, read, write};
+use crate::{Applied, ApplyError, Op, StoreError};
+
+const BATCH_MAX: usize = 64;
+/// How often work is tried that another process got in the way of.
+const TRIES_MAX: usize = 6;
+/// How often a lost connection is replaced before the caller hears of it.
+const LINES_MAX: usize = 3;
+
+/// How long a batch may take; longer than any lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every batch only looks rows up by key, so plans that read whole tables are never right, however
+/// small the tables are while a plan is made (and forbidding them makes plans look dear enough to
+/// be compiled, which takes longer than they run). A process that stops in the middle (a paused machine)
+/// must not keep its locks, nor make others wait without end.
+const BEGIN: &str = "BEGIN; \
+    SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
+    SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL jit = off; \
+    SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '20s'";
+
+type Verdict = Result<Applied, ApplyError>;
+
+pub(super) struct Job {
+    pub op: Op,
+    pub reply: oneshot::Sender<Verdict>,
+}
+
+/// A connection with its statements ready.
+struct Line {
+    db: Object,
+    load: lookups::Statements,
+    write: write::Statements,
+}
+
+/// Why a batch did not go through.
+enum Failed {
+    /// Nothing was written.
+    Before(Trouble),
+    /// The connection broke after the commit was sent.
+    Unknown(Trouble),
+}
+
+impl<T: Into<Trouble>> From<T> for Failed {
+    fn from(trouble: T) -> Self {
+        Self::Before(trouble.into())
+    }
+}
+
+struct Done {
+    verdicts: Vec<Verdict>,
+    events: Vec<LoggedEvent>,
+}
+
+pub(super) struct Writer {
+    pub shared: Arc<Shared>,
+    pub orgs: HashMap<Arc<str>, i64>,
+    line: Option<Line>,
+}
+
+impl Writer {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, orgs: HashMap::new(), line: None }
+    }
+
+    pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Job>) {
+        let mut kept = None;
+        loop {
+            let next = match kept.take() {
+                Some(job) => Some(job),
+                None => inbox.recv().await,
+            };
+            let Some(first) = next else { return };
+            let mut jobs = vec![first];
+            while jobs.len() < BATCH_MAX && !goes_alone(&jobs[0]) {
+                match inbox.try_recv() {
+                    Ok(job) if goes_alone(&job) => {
+                        kept = Some(job);
+                        break;
+                    }
+                    Ok(job) => jobs.push(job),
+                    Err(_) => break,
+                }
+            }
+            self.batch(jobs).await;
+        }
+    }
+
+    async fn batch(&mut self, jobs: Vec<Job>) {
+        let ops: Vec<&Op> = jobs.iter().map(|job| &job.op).collect();
+        match self.persist(&ops).await {
+            Ok(done) => self.answer(jobs, done),
+            // One command of many is in the way; alone, each gets its own answer.
+            Err(Failed::Before(trouble)) if jobs.len() > 1 && !trouble.is_lost() => {
+                tracing::debug!(?trouble, "a batch is tried one by one");
+                for job in jobs {
+                    match self.persist(&[&job.op]).await {
+                        Ok(done) => self.answer(vec![job], done),
+                        Err(failed) => refuse(vec![job], failed),
+                    }
+                }
+            }
+            Err(failed) => refuse(jobs, failed),
+        }
+    }
+
+    fn answer(&self, jobs: Vec<Job>, done: Done) {
+        for (job, verdict) in jobs.into_iter().zip(done.verdicts) {
+            // A caller that went away does not need its answer.
+            let _ = job.reply.send(verdict);
+        }
+        if !self.shared.feed.hand_over(&done.events) {
+            self.shared.bell.ring.notify_one();
+        }
+    }
+
+    /// Tries again what may then succeed: nothing was written, or so the server says.
+    async fn persist(&mut self, ops: &[&Op]) -> Result<Done, Failed> {
+        let (mut tries, mut lines) = (1, 1);
+        loop {
+            let failed = match self.once(ops).await {
+                Ok(done) => return Ok(done),
+                Err(failed) => failed,
+            };
+            match &failed {
+                Failed::Before(trouble) if trouble.is_lost() && lines < LINES_MAX => lines += 1,
+                Failed::Before(trouble)
+                    if trouble.is_conflict() && ops.len() == 1 && tries < TRIES_MAX =>
+                {
+                    tries += 1;
+                }
+                Failed::Before(_) | Failed::Unknown(_) => return Err(failed),
+            }
+        }
+    }
+
+    async fn once(&mut self, ops: &[&Op]) -> Result<Done, Failed> {
+        let line = match self.line.take().filter(|line| !line.db.is_closed()) {
+            Some(line) => line,
+            None => self.connect().await?,
+        };
+        let result = match tokio::time::timeout(PATIENCE, self.transact(&line, ops)).await {
+            Ok(result) => result,
+            Err(_) => Err(Failed::Unknown(
+                StoreError::Unavailable("PostgreSQL did not answer in time".into()).into(),
+            )),
+        };
+        let keep = match &result {
+            Ok(_) => true,
+            Err(Failed::Before(trouble)) if !trouble.is_lost() => {
+                line.db.batch_execute("ROLLBACK").await.is_ok()
+            }
+            Err(Failed::Before(_) | Failed::Unknown(_)) => false,
+        };
+        if keep {
+            self.line = Some(line);
+        } else {
+            // Closing a connection undoes whatever it had begun.
+            drop(Object::take(line.db));
+        }
+        result
+    }
+
+    async fn connect(&self) -> Result<Line, Trouble> {
+        let db = self.shared.pool.get().await?;
+        let load = lookups::Statements::prepare(&db).await?;
+        let write = write::Statements::prepare(&db).await?;
+        Ok(Line { db, load, write })
+    }
+
+    async fn transact(&mut self, line: &Line, ops: &[&Op]) -> Result<Done, Failed> {
+        let Line { db, load, write } = line;
+        self.learn_orgs(db, ops).await?;
+        let org = |op: &Op| self.orgs.get(&op.org).copied();
+        let known: Vec<(i64, &Op)> =
+            ops.iter().filter_map(|op| org(op).map(|org| (org, *op))).collect();
+        db.batch_execute(BEGIN).await?;
+        let mut desk = load::desk(db, load, &self.shared.clock, &known).await?;
+        let mut verdicts = Vec::with_capacity(ops.len());
+        for op in ops {
+            verdicts.push(match org(op) {
+                Some(org) => judge(&mut desk, org, op)?,
+                None => Err(read::unknown_org(&op.org).into()),
+            });
+        }
+        if desk.changes.is_empty() {
+            db.batch_execute("COMMIT").await?;
+            return Ok(Done { verdicts, events: Vec::new() });
+        }
+        write::rows(db, write, &desk).await?;
+        let events = write::log_and_commit(db, write, desk, &self.shared.channel).await;
+        let events = events.map_err(|error| {
+            let trouble = Trouble::from(error);
+            if trouble.is_lost() { Failed::Unknown(trouble) } else { Failed::Before(trouble) }
+        })?;
+        let before = events.first().map_or(0, |event| event.seq - 1);
+        for applied in verdicts.iter_mut().flatten() {
+            applied.last_seq = applied.last_seq.map(|place| before + place);
+        }
+        Ok(Done { verdicts, events })
+    }
+
+    async fn learn_orgs(&mut self, db: &Object, ops: &[&Op]) -> Result<(), Trouble> {
+        for op in ops {
+            if !self.orgs.contains_key(&op.org)
+                && let Some(id) = read::find_org(db, &op.org).await?
+            {
+                self.orgs.insert(op.org.clone(), id);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adding an edge asks about edges that other commands of its batch might change.
+fn goes_alone(job: &Job) -> bool {
+    matches!(job.op.command, Command::DependencyAdd { .. })
+}
+
+fn refuse(jobs: Vec<Job>, failed: Failed) {
+    let error = match failed {
+        Failed::Before(trouble) if trouble.is_unstorable_text() => {
+            let words = "text cannot hold the character U+0000; leave it out";
+            for job in jobs {
+                let _ = job.reply.send(Err(ApplyError::Refused(Refusal::invalid(words))));
+            }
+            return;
+        }
+        Failed::Before(trouble) => StoreError::from(trouble),
+        Failed::Unknown(trouble) => {
+            tracing::warn!(?trouble, "the connection broke during a commit");
+            StoreError::Unavailable(
+                "the connection to PostgreSQL broke during the commit, so the change may or may \
+                 not be there; look, or repeat the call with the same idempotency key"
+                    .into(),
+            )
+        }
+    };
+    for job in jobs {
+        let _ = job.reply.send(Err(error.clone().into()));
+    }
+}
+
+/// The outer error stops the batch; the inner one is this command's answer.
+fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
+    let earlier = RetryKey::of(org, op).and_then(|key| desk.retries.get(&key).copied());
+    if let Some(reply) = earlier {
+        return Ok(unchanged(desk, org, reply));
+    }
+    let world = desk.world(org, op);
+    let decided = catch_unwind(AssertUnwindSafe(|| decide(&world, &op.command, desk.now)));
+    let change = match decided {
+        Ok(Ok(change)) => change,
+        Ok(Err(refusal)) => return Ok(Err(ApplyError::Refused(refusal))),
+        Err(_) => {
+            let words = format!("a bug stopped {}; nothing was written", op.tool);
+            return Ok(Err(StoreError::Internal(words).into()));
+        }
+    };
+    if change.writes.is_empty() {
+        return Ok(unchanged(desk, org, change.reply));
+    }
+    desk.carry_out(org, op, change).map(Ok)
+}
+
+fn unchanged(desk: &Desk, org: i64, reply: Reply) -> Verdict {
+    let outcome = desk.outcome(org, reply)?;
+    Ok(Applied { outcome, but: None, last_seq: None, at: desk.now })
+}

@@ -1,0 +1,91 @@
+//! A fresh PostgreSQL schema for one test, in the database that `CALLBOARD_TEST_POSTGRES` names.
+//! The transcripts use this file too.
+
+use std::io::Write;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio_postgres::{Client, NoTls};
+
+const VARIABLE: &str = "CALLBOARD_TEST_POSTGRES";
+
+pub struct Schema {
+    database: String,
+    name: String,
+    url: String,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl Schema {
+    /// Nothing without a database; the first time that is said, once and past the test's capture.
+    pub fn new() -> Option<Self> {
+        static SAID: Once = Once::new();
+        let Some(database) = std::env::var(VARIABLE).ok().filter(|url| !url.is_empty()) else {
+            SAID.call_once(|| {
+                let words = "left out what needs PostgreSQL: set CALLBOARD_TEST_POSTGRES to a URL \
+                     (scripts/postgres start prints one)";
+                let _ = writeln!(std::io::stderr(), "{words}");
+            });
+            return None;
+        };
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let name = format!("test_{}_{number}", std::process::id());
+        let mark = if database.contains('?') { '&' } else { '?' };
+        let url = format!("{database}{mark}search_path={name}&application_name={name}");
+        Some(Self { database, name, url })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Host and port of the server.
+    pub fn server(&self) -> &str {
+        let (_, rest) = self.database.split_once('@').expect("postgres://USER@HOST:PORT/DATABASE");
+        rest.split_once('/').expect("postgres://USER@HOST:PORT/DATABASE").0
+    }
+
+    /// The same schema by way of another port on this machine.
+    pub fn url_via(&self, port: u16) -> String {
+        self.url.replacen(&format!("@{}/", self.server()), &format!("@127.0.0.1:{port}/"), 1)
+    }
+
+    /// Ends every connection of the stores on this schema. Says how many there were.
+    pub async fn end_connections(&self, by: &Client) -> usize {
+        let sql =
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+        by.query(sql, &[&self.name]).await.expect("a superuser").len()
+    }
+
+    /// A connection beside the store's.
+    pub async fn connect(&self) -> Client {
+        let (client, connection) =
+            tokio_postgres::connect(&self.database, NoTls).await.expect("PostgreSQL answers");
+        tokio::spawn(connection);
+        let path = format!("SET search_path = {}", self.name);
+        client.batch_execute(&path).await.expect("a search path");
+        client
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let (database, name) = (self.database.clone(), self.name.clone());
+        let drop_it = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime starts").block_on(async {
+                let Ok((client, connection)) = tokio_postgres::connect(&database, NoTls).await
+                else {
+                    return;
+                };
+                tokio::spawn(connection);
+                let sql = format!("SET lock_timeout = '5s'; DROP SCHEMA IF EXISTS {name} CASCADE");
+                // What stays behind is in nobody's way.
+                let _ = client.batch_execute(&sql).await;
+            });
+        };
+        // A runtime cannot be waited for from inside another one.
+        let _ = std::thread::spawn(drop_it).join();
+    }
+}
