@@ -7,6 +7,7 @@
 pub mod baseline;
 pub mod clock;
 mod feed;
+mod filter;
 pub mod postgres;
 pub mod sqlite;
 mod typed_id;

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use callboard_domain::attempt::{Attempt, ExecutionState, Health};
+use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
-use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use deadpool_postgres::ClientWrapper as Db;
@@ -17,6 +16,7 @@ use uuid::Uuid;
 
 use super::errors::Trouble;
 use super::rows::{self, uuid};
+use crate::filter::{Filter, Value};
 use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery};
 
 type Result<T> = std::result::Result<T, Trouble>;
@@ -91,74 +91,32 @@ pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<A
     one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(rows::attempt).transpose()
 }
 
-/// Builds a WHERE clause with its values in step.
-#[derive(Default)]
-struct Filter {
-    terms: Vec<String>,
-    values: Vec<Box<dyn ToSql + Sync + Send>>,
-}
+/// What PostgreSQL's placeholders start with.
+const SIGN: char = '$';
 
-impl Filter {
-    fn term(&mut self, sql: &str) {
-        self.terms.push(sql.into());
-    }
+/// A filter's values as the driver takes them.
+struct Taken(Vec<Box<dyn ToSql + Sync + Send>>);
 
-    /// `sql` holds `?` where the value goes.
-    fn with(&mut self, sql: &str, value: impl ToSql + Sync + Send + 'static) {
-        let place = self.value(value);
-        self.terms.push(sql.replace('?', &place));
-    }
-
-    /// Keeps a value and names its place.
-    fn value(&mut self, value: impl ToSql + Sync + Send + 'static) -> String {
-        self.values.push(Box::new(value));
-        format!("${}", self.values.len())
-    }
-
-    fn sql(&self) -> String {
-        self.terms.join(" AND ")
+impl Taken {
+    fn from(filter: Filter) -> Self {
+        let take = |value| -> Box<dyn ToSql + Sync + Send> {
+            match value {
+                Value::Integer(number) => Box::new(number),
+                Value::Text(text) => Box::new(text),
+                Value::Id(id) => Box::new(uuid(id)),
+            }
+        };
+        Self(filter.values.into_iter().map(take).collect())
     }
 
     fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
+        self.0.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
     }
 }
-
-/// Live attempts that have been silent too long began or beat before this.
-fn stale_before(policy: &Policy, now: Timestamp) -> i64 {
-    now.0 - i64::from(policy.stale_after_s) * 1_000_000
-}
-
-const LEASE_OVER: &str = "(a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= ?)";
 
 pub(super) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
-    let mut filter = Filter::default();
-    filter.term("t.removed_at IS NULL");
-    filter.with("t.project = ?", query.project);
-    if let Some(label) = &query.label {
-        filter.with("t.label = ?", label.clone());
-        // Naming the phase too lets the planner use the index of startable tasks.
-        if query.policy.initial().name == *label && query.ready == Some(true) {
-            filter.term("t.phase = 'initial'");
-        }
-    }
-    match &query.assignee {
-        None => {}
-        Some(None) => filter.term("t.assignee IS NULL"),
-        Some(Some(actor)) => filter.with("t.assignee = ?", actor.clone()),
-    }
-    match query.ready {
-        None => {}
-        Some(true) => filter.term("t.open_deps = 0"),
-        Some(false) => filter.term("t.open_deps > 0"),
-    }
-    if let Some(execution) = query.execution {
-        execution_filter(&mut filter, execution, &query.policy, now);
-    }
+    let filter = Filter::of_tasks(SIGN, query, now);
     let order = if query.newest_first { "DESC" } else { "ASC" };
-    if let Some(after) = query.after {
-        filter.with(if query.newest_first { "t.id < ?" } else { "t.id > ?" }, uuid(after));
-    }
     let sql = format!(
         "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
          WHERE {} ORDER BY t.id {order} LIMIT {}",
@@ -168,31 +126,7 @@ pub(super) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<
         filter.sql(),
         query.limit
     );
-    task_rows(db, &sql, &filter.values()).await
-}
-
-fn execution_filter(filter: &mut Filter, wanted: ExecutionState, policy: &Policy, now: Timestamp) {
-    let live = |filter: &mut Filter| {
-        filter.term("a.ended_at IS NULL AND a.id IS NOT NULL");
-        filter.with(&format!("NOT {LEASE_OVER}"), now.0);
-    };
-    match wanted {
-        ExecutionState::Active => {
-            live(filter);
-            filter.with("a.heartbeat_at >= ?", stale_before(policy, now));
-        }
-        ExecutionState::Stalled => {
-            live(filter);
-            filter.with("a.heartbeat_at < ?", stale_before(policy, now));
-        }
-        ExecutionState::AwaitingReview => {
-            filter.term("a.outcome = 'finished'");
-            match policy.review() {
-                Some(_) => filter.with("t.phase = ?", Phase::Review.as_str()),
-                None => filter.term("t.phase NOT IN ('closed_done', 'closed_canceled')"),
-            }
-        }
-    }
+    task_rows(db, &sql, &Taken::from(filter).values()).await
 }
 
 pub(super) async fn tasks_free(db: &Db, project: i64, limit: usize) -> Result<Vec<TaskRow>> {
@@ -243,23 +177,7 @@ pub(super) async fn attempts(
     query: &AttemptQuery,
     now: Timestamp,
 ) -> Result<Vec<Attempt>> {
-    let mut filter = Filter::default();
-    filter.with("t.org = ?", org);
-    if let Some(task) = query.task {
-        filter.with("a.task = ?", uuid(task.id));
-    }
-    if let Some(actor) = &query.actor {
-        filter.with("a.actor = ?", actor.clone());
-    }
-    if !query.health.is_empty() {
-        let terms = query.health.iter().map(|health| health_term(&mut filter, *health, query, now));
-        let any: Vec<String> = terms.collect();
-        filter.term(&format!("({})", any.join(" OR ")));
-    }
-    if let Some((started_at, id)) = query.after {
-        let (started_at, id) = (filter.value(started_at.0), filter.value(uuid(id)));
-        filter.term(&format!("(a.started_at, a.id) < ({started_at}, {id})"));
-    }
+    let filter = Filter::of_attempts(SIGN, org, query, now);
     let sql = format!(
         "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
          ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
@@ -267,32 +185,7 @@ pub(super) async fn attempts(
         filter.sql(),
         query.limit
     );
-    all(db, &sql, &filter.values()).await?.iter().map(rows::attempt).collect()
-}
-
-fn health_term(
-    filter: &mut Filter,
-    health: Health,
-    query: &AttemptQuery,
-    now: Timestamp,
-) -> String {
-    let over = |filter: &mut Filter| LEASE_OVER.replace('?', &filter.value(now.0));
-    let stale = |filter: &mut Filter| filter.value(stale_before(&query.policy, now));
-    match health {
-        Health::Active => {
-            let (over, stale) = (over(filter), stale(filter));
-            format!("(a.ended_at IS NULL AND NOT {over} AND a.heartbeat_at >= {stale})")
-        }
-        Health::Stalled => {
-            let (over, stale) = (over(filter), stale(filter));
-            format!("(a.ended_at IS NULL AND NOT {over} AND a.heartbeat_at < {stale})")
-        }
-        Health::Finished => "a.outcome = 'finished'".into(),
-        Health::Canceled => format!(
-            "(a.outcome IN ('canceled', 'released', 'expired') OR (a.ended_at IS NULL AND {}))",
-            over(filter)
-        ),
-    }
+    all(db, &sql, &Taken::from(filter).values()).await?.iter().map(rows::attempt).collect()
 }
 
 pub(super) async fn attempts_overdue(
@@ -317,24 +210,17 @@ pub(super) async fn attempts_overdue(
 }
 
 pub(super) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
-    let mut filter = Filter::default();
-    filter.with("e.seq > ?", i64::try_from(query.after).unwrap_or(i64::MAX));
-    if let Some(task) = query.task {
-        filter.with("e.task = ?", uuid(task.id));
-    }
-    if let Some(org) = &query.org {
-        filter.with("t.org = (SELECT id FROM orgs WHERE name = ?)", org.to_string());
-    }
+    let filter = Filter::of_events(SIGN, query);
     let sql = format!(
         "SELECT {} FROM events e JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
         rows::EVENT,
         filter.sql(),
         i64::try_from(query.limit).unwrap_or(i64::MAX)
     );
-    all(db, &sql, &filter.values()).await?.iter().map(rows::event).collect()
+    all(db, &sql, &Taken::from(filter).values()).await?.iter().map(rows::event).collect()
 }
 
-/// The end of the log: the newest event's number and the newest time in the store.
+/// The number of the newest event.
 pub(super) async fn last_seq(db: &Db) -> Result<u64> {
     let row = one(db, "SELECT last_seq FROM log_position WHERE one", &[]).await?;
     let seq: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;

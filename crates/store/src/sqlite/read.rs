@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use callboard_domain::attempt::{Attempt, ExecutionState, Health};
+use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
 use super::errors::from_sqlite;
 use super::{load, rows};
+use crate::filter::{Filter, Value};
 use crate::typed_id::id_range;
 use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery};
 
@@ -23,68 +23,22 @@ pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
         .ok_or_else(|| StoreError::Unavailable(format!("no organisation is called '{name}'")))
 }
 
-/// Builds a WHERE clause with its values in step.
-#[derive(Default)]
-struct Filter {
-    terms: Vec<String>,
-    values: Vec<Value>,
-}
+/// What SQLite's placeholders start with.
+const SIGN: char = '?';
 
-impl Filter {
-    fn term(&mut self, sql: &str) {
-        self.terms.push(sql.into());
-    }
-
-    /// `sql` holds `?` where the value goes.
-    fn with(&mut self, sql: &str, value: impl Into<Value>) {
-        self.values.push(value.into());
-        self.terms.push(sql.replace('?', &format!("?{}", self.values.len())));
-    }
-
-    fn sql(&self) -> String {
-        self.terms.join(" AND ")
+impl ToSql for Value {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Integer(number) => ToSqlOutput::from(*number),
+            Self::Text(text) => ToSqlOutput::from(text.as_str()),
+            Self::Id(id) => ToSqlOutput::from(id.to_bytes().to_vec()),
+        })
     }
 }
-
-fn bytes(id: Id) -> Value {
-    Value::Blob(id.to_bytes().to_vec())
-}
-
-/// Live attempts that have been silent too long began or beat before this.
-fn stale_before(policy: &Policy, now: Timestamp) -> i64 {
-    now.0 - i64::from(policy.stale_after_s) * 1_000_000
-}
-
-const LEASE_OVER: &str = "(a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= ?)";
 
 pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
-    let mut filter = Filter::default();
-    filter.term("t.removed_at IS NULL");
-    filter.with("t.project = ?", query.project);
-    if let Some(label) = &query.label {
-        filter.with("t.label = ?", label.clone());
-        // Naming the phase too lets the planner use the index of startable tasks.
-        if query.policy.initial().name == *label && query.ready == Some(true) {
-            filter.term("t.phase = 'initial'");
-        }
-    }
-    match &query.assignee {
-        None => {}
-        Some(None) => filter.term("t.assignee IS NULL"),
-        Some(Some(actor)) => filter.with("t.assignee = ?", actor.clone()),
-    }
-    match query.ready {
-        None => {}
-        Some(true) => filter.term("t.open_deps = 0"),
-        Some(false) => filter.term("t.open_deps > 0"),
-    }
-    if let Some(execution) = query.execution {
-        execution_filter(&mut filter, execution, &query.policy, now);
-    }
+    let filter = Filter::of_tasks(SIGN, query, now);
     let order = if query.newest_first { "DESC" } else { "ASC" };
-    if let Some(after) = query.after {
-        filter.with(if query.newest_first { "t.id < ?" } else { "t.id > ?" }, bytes(after));
-    }
     let sql = format!(
         "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
          WHERE {} ORDER BY t.id {order} LIMIT {}",
@@ -97,30 +51,6 @@ pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Resul
     task_rows(db, &sql, filter.values)
 }
 
-fn execution_filter(filter: &mut Filter, wanted: ExecutionState, policy: &Policy, now: Timestamp) {
-    let live = |filter: &mut Filter| {
-        filter.term("a.ended_at IS NULL AND a.id IS NOT NULL");
-        filter.with(&format!("NOT {LEASE_OVER}"), now.0);
-    };
-    match wanted {
-        ExecutionState::Active => {
-            live(filter);
-            filter.with("a.heartbeat_at >= ?", stale_before(policy, now));
-        }
-        ExecutionState::Stalled => {
-            live(filter);
-            filter.with("a.heartbeat_at < ?", stale_before(policy, now));
-        }
-        ExecutionState::AwaitingReview => {
-            filter.term("a.outcome = 'finished'");
-            match policy.review() {
-                Some(_) => filter.with("t.phase = ?", Phase::Review.as_str().to_owned()),
-                None => filter.term("t.phase NOT IN ('closed_done', 'closed_canceled')"),
-            }
-        }
-    }
-}
-
 pub(super) fn tasks_free(db: &Connection, project: i64, limit: usize) -> Result<Vec<TaskRow>> {
     let sql = format!(
         "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
@@ -131,7 +61,7 @@ pub(super) fn tasks_free(db: &Connection, project: i64, limit: usize) -> Result<
         rows::ATTEMPT,
         rows::TASK_FROM
     );
-    task_rows(db, &sql, vec![project.into(), (limit as i64).into()])
+    task_rows(db, &sql, vec![Value::Integer(project), Value::Integer(limit as i64)])
 }
 
 /// A damaged row is left out of a list rather than failing it; `doctor` names it.
@@ -218,28 +148,7 @@ pub(super) fn attempts(
     query: &AttemptQuery,
     now: Timestamp,
 ) -> Result<Vec<Attempt>> {
-    let mut filter = Filter::default();
-    filter.with("t.org = ?", org);
-    if let Some(task) = query.task {
-        filter.with("a.task = ?", bytes(task.id));
-    }
-    if let Some(actor) = &query.actor {
-        filter.with("a.actor = ?", actor.clone());
-    }
-    if !query.health.is_empty() {
-        let any: Vec<String> = query
-            .health
-            .iter()
-            .map(|health| health_term(&mut filter, *health, query, now))
-            .collect();
-        filter.term(&format!("({})", any.join(" OR ")));
-    }
-    if let Some((started_at, id)) = query.after {
-        filter.with("a.started_at <= ?", started_at.0);
-        filter.values.push(bytes(id));
-        let (started, id) = (filter.values.len() - 1, filter.values.len());
-        filter.term(&format!("(a.started_at, a.id) < (?{started}, ?{id})"));
-    }
+    let filter = Filter::of_attempts(SIGN, org, query, now);
     let sql = format!(
         "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task WHERE {} \
          ORDER BY a.started_at DESC, a.id DESC LIMIT {}",
@@ -248,34 +157,6 @@ pub(super) fn attempts(
         query.limit
     );
     db.prepare_cached(&sql)?.query_map(params_from_iter(filter.values), rows::attempt)?.collect()
-}
-
-fn health_term(
-    filter: &mut Filter,
-    health: Health,
-    query: &AttemptQuery,
-    now: Timestamp,
-) -> String {
-    filter.values.push(now.0.into());
-    let over = LEASE_OVER.replace('?', &format!("?{}", filter.values.len()));
-    filter.values.push(stale_before(&query.policy, now).into());
-    let stale_before = filter.values.len();
-    match health {
-        Health::Active => {
-            format!("(a.ended_at IS NULL AND NOT {over} AND a.heartbeat_at >= ?{stale_before})")
-        }
-        Health::Stalled => {
-            format!("(a.ended_at IS NULL AND NOT {over} AND a.heartbeat_at < ?{stale_before})")
-        }
-        // Both values must appear, or SQLite would count one parameter less than it is given.
-        Health::Finished => {
-            format!("(a.outcome = 'finished' OR ({over} AND ?{stale_before} IS NULL))")
-        }
-        Health::Canceled => format!(
-            "(a.outcome IN ('canceled', 'released', 'expired') OR (a.ended_at IS NULL AND {over} \
-             AND ?{stale_before} IS NOT NULL))"
-        ),
-    }
 }
 
 pub(super) fn attempts_overdue(
@@ -299,14 +180,7 @@ pub(super) fn attempts_overdue(
 }
 
 pub(super) fn events(db: &Connection, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
-    let mut filter = Filter::default();
-    filter.with("e.seq > ?", query.after as i64);
-    if let Some(task) = query.task {
-        filter.with("e.task = ?", bytes(task.id));
-    }
-    if let Some(org) = &query.org {
-        filter.with("t.org = (SELECT id FROM orgs WHERE name = ?)", org.to_string());
-    }
+    let filter = Filter::of_events(SIGN, query);
     let sql = format!(
         "SELECT {} FROM events e JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
         rows::EVENT,
