@@ -91,6 +91,34 @@ pub enum AttemptEnd {
     Expired,
 }
 
+impl AttemptEnd {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            AttemptEnd::Finished { .. } => "finished",
+            AttemptEnd::Canceled { .. } => "canceled",
+            AttemptEnd::Released => "released",
+            AttemptEnd::Expired => "expired",
+        }
+    }
+
+    /// What its actor had to say at the end.
+    pub fn words(&self) -> Option<&str> {
+        match self {
+            AttemptEnd::Finished { summary, .. } => Some(summary),
+            AttemptEnd::Canceled { reason } => Some(reason),
+            AttemptEnd::Released | AttemptEnd::Expired => None,
+        }
+    }
+
+    /// The commit it ended with.
+    pub fn head(&self) -> Option<&str> {
+        match self {
+            AttemptEnd::Finished { head, .. } => head.as_deref(),
+            AttemptEnd::Canceled { .. } | AttemptEnd::Released | AttemptEnd::Expired => None,
+        }
+    }
+}
+
 /// What others should think of an attempt right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {

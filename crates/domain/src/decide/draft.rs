@@ -185,12 +185,7 @@ impl<'w> Draft<'w> {
     fn end_live_as(&mut self, by: &Actor, end: AttemptEnd) -> Option<AttemptId> {
         let mut attempt = self.live.take()?;
         let id = attempt.id;
-        let how = match &end {
-            AttemptEnd::Finished { .. } => "finished",
-            AttemptEnd::Canceled { .. } => "canceled",
-            AttemptEnd::Released => "released",
-            AttemptEnd::Expired => "expired",
-        };
+        let how = end.as_str();
         attempt.state = AttemptState::Ended { at: self.now, end };
         self.write(Write::AttemptUpdate { attempt });
         self.event_by(by, EventName::AttemptEnded, Some(id), json!({"how": how}));

@@ -1,6 +1,6 @@
 //! Rows as JSON objects, keyed by column: the shape in which sets of them travel to the server.
 
-use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id};
 use callboard_domain::task::{Check, Entry};
@@ -74,18 +74,10 @@ pub(super) fn attempt_row(attempt: &Attempt) -> Value {
             row["lease_expires_at"] = json!(lease.map(|lease| lease.expires_at));
         }
         AttemptState::Ended { at, end } => {
-            let (outcome, words, head) = match end {
-                AttemptEnd::Finished { summary, head } => {
-                    ("finished", Some(summary), head.as_ref())
-                }
-                AttemptEnd::Canceled { reason } => ("canceled", Some(reason), None),
-                AttemptEnd::Released => ("released", None, None),
-                AttemptEnd::Expired => ("expired", None, None),
-            };
             row["ended_at"] = json!(at);
-            row["outcome"] = json!(outcome);
-            row["words"] = json!(words);
-            row["head_finished"] = json!(head);
+            row["outcome"] = json!(end.as_str());
+            row["words"] = json!(end.words());
+            row["head_finished"] = json!(end.head());
         }
     }
     row

@@ -1,6 +1,6 @@
 //! Carries out a `Change`: rows first, then its events with the next numbers of the log.
 
-use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::{Check, Entry, Task};
@@ -181,21 +181,12 @@ fn attempt_update(db: &Connection, attempt: &Attempt) -> Result<()> {
                 lease.map(|lease| lease.granted_s),
                 lease.map(|lease| lease.expires_at.0),
             ])?,
-        AttemptState::Ended { at, end } => {
-            let (outcome, words, head) = match end {
-                AttemptEnd::Finished { summary, head } => {
-                    ("finished", Some(summary), head.as_ref())
-                }
-                AttemptEnd::Canceled { reason } => ("canceled", Some(reason), None),
-                AttemptEnd::Released => ("released", None, None),
-                AttemptEnd::Expired => ("expired", None, None),
-            };
-            db.prepare_cached(
+        AttemptState::Ended { at, end } => db
+            .prepare_cached(
                 "UPDATE attempts SET ended_at = ?2, outcome = ?3, words = ?4, head_finished = ?5 \
                  WHERE id = ?1",
             )?
-            .execute(params![id, at.0, outcome, words, head])?
-        }
+            .execute(params![id, at.0, end.as_str(), end.words(), end.head()])?,
     };
     Ok(())
 }
