@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use callboard_domain::ids::Prefix;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::postgres::PostgresStore;
@@ -46,8 +45,9 @@ impl App {
             .settle(StorePlace {
                 org: org.to_owned(),
                 project_name: folder.clone().unwrap_or_else(|| "default".into()),
-                prefix: prefix(settings, place),
+                prefix: settings.prefix,
                 repo: place.map(|p| RepoPlace { machine: machine.clone(), path: p.root.clone() }),
+                store_is_inside: settings.store == StoreUrl::Default,
             })
             .await?;
         let engine = Engine::new(Parts {
@@ -66,13 +66,6 @@ impl App {
     pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {
         Arc::new(Front::new(self.engine.clone(), toolsets, self.repo.clone()))
     }
-}
-
-pub fn prefix(settings: &Settings, place: Option<&Place>) -> Prefix {
-    settings.prefix.unwrap_or_else(|| match place {
-        Some(place) => Prefix::from_folder(&place.name()),
-        None => Prefix::fallback(),
-    })
 }
 
 async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dyn Store>, Failure> {

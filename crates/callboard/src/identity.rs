@@ -1,7 +1,8 @@
 //! Who acts when nobody said so: the variable, else the person logged in.
 
 use callboard_domain::actor::Actor;
-use callboard_engine::context::{Principal, Scope};
+use callboard_domain::rights::{Rights, Scope};
+use callboard_engine::context::Principal;
 
 use crate::output::Failure;
 
@@ -41,20 +42,21 @@ fn name_in_passwd() -> Option<String> {
     })
 }
 
-/// What a connection may do besides being somebody.
+/// What is known of a connection before its actor is.
 #[derive(Clone, Debug)]
-pub struct Rights {
+pub struct Connection {
     pub org: String,
-    pub scopes: Vec<Scope>,
+    pub rights: Rights,
     pub client: Option<String>,
 }
 
-impl Rights {
+impl Connection {
     pub fn principal(&self, actor: Actor) -> Principal {
         Principal {
             org: self.org.as_str().into(),
             actor,
-            scopes: self.scopes.clone(),
+            rights: self.rights.clone(),
+            token: None,
             bound_client: self.client.clone(),
         }
     }

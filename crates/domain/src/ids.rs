@@ -24,7 +24,7 @@ impl Id {
         Self(u128::from_be_bytes(bytes))
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         if text.len() != TEXT_LEN {
             return None;
         }

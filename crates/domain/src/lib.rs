@@ -7,6 +7,7 @@
 //! - **label**: a configured status word; its **phase** is what rules look at.
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
 //! - **actor**: who acts, `human:ana` or `agent:claude-1`.
+//! - **rights**: what a caller may do; a **token** grants them over HTTP.
 //! - **refusal**: an expected "no" with a code and a way out.
 //!
 //! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a
@@ -21,8 +22,10 @@ pub mod ids;
 pub mod limits;
 pub mod policy;
 pub mod refusal;
+pub mod rights;
 pub mod task;
 pub mod time;
+pub mod token;
 pub mod world;
 
 pub use decide::decide;

@@ -5,51 +5,35 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::refusal::Refusal;
+pub use callboard_domain::rights::{Rights, Scope};
+use callboard_domain::token::TokenId;
 use tokio_util::sync::CancellationToken;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    TasksRead,
-    TasksWrite,
-    KnowledgeRead,
-    KnowledgeWrite,
-}
-
-impl Scope {
-    pub const ALL: [Scope; 4] =
-        [Scope::TasksRead, Scope::TasksWrite, Scope::KnowledgeRead, Scope::KnowledgeWrite];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::TasksRead => "tasks:read",
-            Scope::TasksWrite => "tasks:write",
-            Scope::KnowledgeRead => "knowledge:read",
-            Scope::KnowledgeWrite => "knowledge:write",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
-    }
-}
-
 /// The identity of a connection. Fixed when it opens; never an argument of a call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub org: Arc<str>,
     pub actor: Actor,
-    pub scopes: Vec<Scope>,
+    pub rights: Rights,
+    /// The token this caller showed.
+    pub token: Option<TokenId>,
     /// The client this connection is bound to (`--client`).
     pub bound_client: Option<String>,
 }
 
 impl Principal {
     pub fn local(actor: Actor) -> Self {
-        Self { org: "default".into(), actor, scopes: Scope::ALL.to_vec(), bound_client: None }
+        Self {
+            org: "default".into(),
+            actor,
+            rights: Rights::default(),
+            token: None,
+            bound_client: None,
+        }
     }
 
     pub fn may(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope)
+        self.rights.may(scope)
     }
 
     pub fn judge(&self, verb: &str, scope: Scope) -> Result<(), Refusal> {

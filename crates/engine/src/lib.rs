@@ -13,6 +13,7 @@ pub mod ports;
 mod query;
 mod sweep;
 mod task;
+mod token;
 mod wait;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use callboard_store as store;
 pub use error::EngineError;
 pub use query::{AttemptFilter, TaskFilter};
 pub use task::TaskDraft;
+pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{WaitOutcome, Watch};
 
 use ports::{CheckRunner, IdSource};

@@ -6,9 +6,9 @@ use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
-use callboard_store::{AttemptQuery, EventQuery, TaskQuery};
+use callboard_store::{AttemptQuery, EventQuery, Project, TaskQuery};
 
-use crate::context::{OpContext, Scope};
+use crate::context::{OpContext, Principal, Scope};
 use crate::{At, Engine, EngineError};
 
 #[derive(Clone, Debug, Default)]
@@ -51,8 +51,11 @@ impl Engine {
     ) -> Result<At<Vec<TaskRow>>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let policy = self.parts.policy.clone();
+        let Some(project) = self.project_of(&op.principal).await? else {
+            return Ok(At { it: Vec::new(), now: self.parts.store.now() });
+        };
         let query = TaskQuery {
-            project: self.parts.home.project.id,
+            project: project.id,
             label: filter.label,
             assignee: filter.assignee,
             ready: filter.ready,
@@ -66,6 +69,16 @@ impl Engine {
         Ok(At { it, now: self.parts.store.now() })
     }
 
+    /// Where this caller's tasks are: the project this process stands in, or another org's own;
+    /// `None` while that has no task yet.
+    pub async fn project_of(&self, principal: &Principal) -> Result<Option<Project>, EngineError> {
+        let home = &self.parts.home;
+        if principal.org == home.org {
+            return Ok(Some(home.project.clone()));
+        }
+        Ok(self.parts.store.project_of_org(&principal.org).await?)
+    }
+
     /// What somebody looking for work should take, best first.
     pub async fn task_next(
         &self,
@@ -73,7 +86,10 @@ impl Engine {
         limit: usize,
     ) -> Result<At<Vec<TaskRow>>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        let it = self.parts.store.tasks_free(self.parts.home.project.id, limit).await?;
+        let it = match self.project_of(&op.principal).await? {
+            Some(project) => self.parts.store.tasks_free(project.id, limit).await?,
+            None => Vec::new(),
+        };
         Ok(At { it, now: self.parts.store.now() })
     }
 

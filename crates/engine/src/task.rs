@@ -3,8 +3,9 @@
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRecord;
+use callboard_store::Place;
 
-use crate::context::OpContext;
+use crate::context::{OpContext, Scope};
 use crate::{At, Engine, EngineError};
 
 /// A task somebody wants; the engine adds id and project.
@@ -24,7 +25,11 @@ impl Engine {
         op: &OpContext,
         draft: TaskDraft,
     ) -> Result<At<TaskRecord>, EngineError> {
-        let project = &self.parts.home.project;
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let project = match self.project_of(&op.principal).await? {
+            Some(project) => project,
+            None => self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project,
+        };
         let create = TaskCreate {
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },
             project: project.id,

@@ -39,8 +39,9 @@ async fn world() -> World {
     let place = Place {
         org: "default".into(),
         project_name: "demo".into(),
-        prefix: Prefix::parse("DEMO").expect("a prefix"),
+        prefix: Some(Prefix::parse("DEMO").expect("a prefix")),
         repo: None,
+        store_is_inside: false,
     };
     let engine = Engine::new(Parts {
         home: store.settle(place).await.expect("settles"),
@@ -192,10 +193,10 @@ async fn who_may_not_write_changes_nothing() {
     let w = world().await;
     let task = w.task("a").await;
     let mut reader = op("agent:x");
-    reader.principal.scopes = vec![callboard_engine::context::Scope::TasksRead];
+    reader.principal.rights.scopes = vec![callboard_engine::context::Scope::TasksRead];
     let refused = w.engine.task_claim(&reader, task).await;
     assert!(matches!(refused, Err(EngineError::Refused(r)) if r.code() == "AUTHORIZATION_DENIED"));
-    reader.principal.scopes.clear();
+    reader.principal.rights.scopes.clear();
     let refused = w.engine.task_get(&reader, task).await;
     assert!(matches!(refused, Err(EngineError::Refused(r)) if r.code() == "AUTHORIZATION_DENIED"));
 }

@@ -14,6 +14,7 @@ mod typed_id;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
@@ -23,8 +24,10 @@ use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::Rights;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
+use callboard_domain::token::{Token, TokenId};
 
 pub use feed::EventSink;
 
@@ -55,9 +58,20 @@ pub trait Store: Send + Sync {
 
     /// Finds or makes the org, project and repository a process works in.
     async fn settle(&self, place: Place) -> Result<Home, StoreError>;
+    /// The org's oldest project.
+    async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError>;
     async fn project(&self, id: i64) -> Result<Option<Project>, StoreError>;
     /// Where a project's files are on this machine.
     async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError>;
+
+    /// Lets somebody in from now on; makes the org if it is new.
+    async fn token_add(&self, grant: TokenGrant) -> Result<Token, StoreError>;
+    /// The token as it is then; revoking twice is revoking once.
+    async fn token_revoke(&self, id: TokenId, by: Actor) -> Result<Option<Token>, StoreError>;
+    async fn token(&self, id: TokenId) -> Result<Option<KeptToken>, StoreError>;
+    /// All that were ever added, newest first.
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+    async fn has_tokens(&self) -> Result<bool, StoreError>;
 
     /// Forgets retry keys older than this.
     async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError>;
@@ -202,9 +216,34 @@ pub struct Overdue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub org: String,
+    /// What the project is called if it is new; a folder of that name on another machine shares it.
     pub project_name: String,
-    pub prefix: Prefix,
+    /// As configured; `None` leaves the project the one it has.
+    pub prefix: Option<Prefix>,
     pub repo: Option<RepoPlace>,
+    /// The store lies in this repository, so the project in it is this repository's, whatever the
+    /// folder is called by now.
+    pub store_is_inside: bool,
+}
+
+impl Place {
+    /// An org as such: no folder.
+    pub fn of_org(org: &str) -> Self {
+        Self {
+            org: org.to_owned(),
+            project_name: "default".into(),
+            prefix: None,
+            repo: None,
+            store_is_inside: false,
+        }
+    }
+
+    fn prefix_if_new(&self) -> Prefix {
+        self.prefix.unwrap_or_else(|| match self.repo {
+            Some(_) => Prefix::from_folder(&self.project_name),
+            None => Prefix::fallback(),
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,6 +263,46 @@ pub struct Project {
     pub id: i64,
     pub name: String,
     pub prefix: Prefix,
+}
+
+/// A token to add. The secret stays with whoever made it; this is its hash.
+#[derive(Clone, Debug)]
+pub struct TokenGrant {
+    pub id: TokenId,
+    pub hash: TokenHash,
+    pub org: String,
+    pub actor: Actor,
+    pub rights: Rights,
+    pub lives: Option<Duration>,
+    pub by: Actor,
+}
+
+impl TokenGrant {
+    fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let ms = |lives: Duration| i64::try_from(lives.as_millis()).unwrap_or(i64::MAX);
+        self.lives.map(|lives| now.plus_ms(ms(lives)))
+    }
+
+    fn token(&self, now: Timestamp) -> Token {
+        Token {
+            id: self.id,
+            org: self.org.as_str().into(),
+            actor: self.actor.clone(),
+            rights: self.rights.clone(),
+            created_at: now,
+            created_by: self.by.clone(),
+            expires_at: self.expires_at(now),
+            revoked: None,
+        }
+    }
+}
+
+pub type TokenHash = [u8; 32];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptToken {
+    pub token: Token,
+    pub hash: TokenHash,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -140,6 +140,12 @@ impl Front {
                 (found.tool.run)(call).await
             }
         };
+        if let Err(EngineError::Refused(refusal)) = &answer {
+            let Principal { org, actor, token, .. } = &op.principal;
+            let token = token.map(|token| token.to_string()).unwrap_or_default();
+            let (tool, code) = (found.tool.name, (found.toolset.code)(refusal));
+            tracing::info!(tool, code, %actor, %org, token, "call refused");
+        }
         Ok((answer, found.toolset.code))
     }
 

@@ -1,31 +1,37 @@
 //! The HTTP server: routes, which hosts and origins may ask, who asks, and an orderly end.
 //!
 //! Knows nothing of MCP's messages (`mcp/` does) and nothing of the store: whether the server is
-//! ready and whose token a request carries are questions to the functions it is given.
+//! ready is a question to the function it is given, who asks one to the gate.
 
+mod gate;
 mod hosts;
+mod rate;
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, Query, Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::serve::ListenerExt;
-use axum::{Json, Router};
-use callboard_domain::actor::Actor;
+use axum::{Extension, Json, Router};
+use callboard_domain::rights::Rights;
+use callboard_domain::token::TokenId;
 use callboard_engine::context::Principal;
+use futures_util::StreamExt;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::front::Front;
 use crate::mcp::{Asked, McpOptions, SessionLimits, Streamable};
+use crate::web;
+use gate::{Denied, METADATA};
+pub use gate::{Gate, GateOptions};
 use hosts::Hosts;
 
 /// How long calls in flight may still run after shutdown was asked for.
@@ -33,7 +39,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Names beside the loopback ones, each with or without a port.
+    /// Names beside the loopback ones and that of the public address, each with or without a port.
     pub allowed_hosts: Vec<String>,
     /// Origins beside the server's own, `scheme://host[:port]`.
     pub allowed_origins: Vec<String>,
@@ -61,9 +67,6 @@ impl Default for HttpOptions {
 
 /// The front for a list of toolset names; for `/mcp` the list is empty.
 pub type FrontFor = Arc<dyn Fn(&str) -> Option<Arc<Front>> + Send + Sync>;
-/// Who asks, or with which status and message to turn them away.
-pub type PrincipalFor =
-    Arc<dyn Fn(&Parts) -> Result<Principal, (StatusCode, String)> + Send + Sync>;
 /// Whether the server can work now, or why not.
 pub type ReadyProbe =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
@@ -72,26 +75,32 @@ pub type ReadyProbe =
 #[derive(Clone)]
 pub struct HttpDoors {
     pub front_for: FrontFor,
-    pub principal_for: PrincipalFor,
+    pub gate: Arc<Gate>,
     pub ready: ReadyProbe,
 }
 
-/// All routes. `others` (the board, metrics) stand behind the same check of hosts and origins;
-/// must be called inside the runtime.
+/// All routes. `others` (the board, metrics) stand behind the same gate and the same check of hosts
+/// and origins, and find a `Principal` in the request; must be called inside the runtime.
 pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: Router) -> Router {
     let cut = CancellationToken::new();
     tokio::spawn(cut_after_grace(options.shutdown.clone(), cut.clone()));
     let limits = SessionLimits { sessions_max: options.sessions_max, idle: options.session_idle };
     let closing = options.shutdown.clone();
     let streamable = Streamable::new(mcp, limits, options.body_max, closing, cut);
-    let hosts = Arc::new(Hosts::new(&options));
+    let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
     let ready = doors.ready.clone();
+    let gate = doors.gate.clone();
+    let metadata = get(protected_resource).with_state(gate.clone());
     let edge = Arc::new(Edge { streamable, doors });
     Router::new()
         .route("/mcp", any(default_toolsets))
         .route("/mcp/{toolsets}", any(named_toolsets))
         .with_state(edge)
         .merge(others)
+        .layer(middleware::from_fn_with_state(gate.clone(), admit))
+        .merge(web::login_routes(gate))
+        .route(METADATA, metadata.clone())
+        .route(&format!("{METADATA}/{{*path}}"), metadata)
         .layer(middleware::from_fn_with_state(hosts, judge_host))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || readyz(ready().await)))
@@ -123,56 +132,93 @@ pub async fn serve_http(
     }
 }
 
-/// Who asks on a loopback listener without tokens: the query parameter `actor`, else `default`.
-pub fn local_principal(default: Principal) -> PrincipalFor {
-    Arc::new(move |parts| match actor_parameter(&parts.uri)? {
-        Some(actor) => Ok(Principal { actor, ..default.clone() }),
-        None => Ok(default.clone()),
-    })
-}
-
-fn actor_parameter(uri: &Uri) -> Result<Option<Actor>, (StatusCode, String)> {
-    let bad = |message: String| (StatusCode::BAD_REQUEST, message);
-    let Query(query) = Query::<HashMap<String, String>>::try_from_uri(uri)
-        .map_err(|error| bad(error.body_text()))?;
-    let Some(actor) = query.get("actor") else { return Ok(None) };
-    actor
-        .parse()
-        .map(Some)
-        .map_err(|error: callboard_domain::actor::ActorError| bad(error.to_string()))
-}
-
 struct Edge {
     streamable: Streamable,
     doors: HttpDoors,
 }
 
-async fn default_toolsets(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    edge.answer(String::new(), request).await
+async fn default_toolsets(
+    State(edge): State<Arc<Edge>>,
+    Extension(principal): Extension<Principal>,
+    request: Request,
+) -> Response {
+    edge.answer(String::new(), principal, request).await
 }
 
 async fn named_toolsets(
     State(edge): State<Arc<Edge>>,
     Path(toolsets): Path<String>,
+    Extension(principal): Extension<Principal>,
     request: Request,
 ) -> Response {
-    edge.answer(toolsets, request).await
+    edge.answer(toolsets, principal, request).await
 }
 
 impl Edge {
-    async fn answer(&self, toolsets: String, request: Request) -> Response {
+    async fn answer(&self, asked: String, principal: Principal, request: Request) -> Response {
+        let toolsets = match toolsets_for(&principal.rights, asked) {
+            Ok(toolsets) => toolsets,
+            Err(toolset) => {
+                let message = format!("this token does not speak the toolset '{toolset}'");
+                return refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &message);
+            }
+        };
         let Some(front) = (self.doors.front_for)(&toolsets) else {
             let message = format!("there is no toolset '{toolsets}'");
             return refusal(StatusCode::NOT_FOUND, "UNKNOWN_TOOLSET", &message);
         };
-        let (parts, body) = request.into_parts();
-        let principal = match (self.doors.principal_for)(&parts) {
-            Ok(principal) => principal,
-            Err((status, message)) => return refusal(status, code_for(status), &message),
-        };
-        let request = Request::from_parts(parts, body);
         self.streamable.handle(Asked { front, toolsets, principal, request }).await
     }
+}
+
+/// What a caller means by a path. A token that names toolsets speaks those where none, or all, are
+/// asked for; the error is the one it may not speak.
+fn toolsets_for(rights: &Rights, asked: String) -> Result<String, String> {
+    let Some(own) = &rights.toolsets else { return Ok(asked) };
+    if asked.is_empty() || asked == "all" {
+        return Ok(own.join(","));
+    }
+    match asked.split(',').map(str::trim).find(|name| !rights.may_speak(name)) {
+        Some(name) => Err(name.to_owned()),
+        None => Ok(asked),
+    }
+}
+
+/// Lets a request in with its principal. What a token opened ends with the token: a call that
+/// still runs is turned away, a stream that still flows is cut.
+async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let principal = match gate.admit(&parts).await {
+        Ok(principal) => principal,
+        Err(denied) => return gate.answer(&denied, &parts),
+    };
+    let token = principal.token;
+    parts.extensions.insert(principal);
+    let Some(token) = token else { return next.run(Request::from_parts(parts, body)).await };
+    let kept = parts.clone();
+    tokio::select! {
+        response = next.run(Request::from_parts(parts, body)) => {
+            cut_with_token(response, gate.clone(), token)
+        }
+        () = gate.until_it_ends(token) => gate.answer(&Denied::gone(token), &kept),
+    }
+}
+
+fn cut_with_token(response: Response, gate: Arc<Gate>, token: TokenId) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if kind.is_none_or(|kind| kind != "text/event-stream") {
+        return response;
+    }
+    let end = async move { gate.until_it_ends(token).await };
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
+}
+
+async fn protected_resource(
+    State(gate): State<Arc<Gate>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Json<serde_json::Value> {
+    Json(gate.metadata(&uri, &headers))
 }
 
 async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
@@ -189,26 +235,11 @@ fn readyz(ready: Result<(), String>) -> Response {
     }
 }
 
-fn code_for(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::UNAUTHORIZED => "UNAUTHENTICATED",
-        StatusCode::FORBIDDEN => "AUTHORIZATION_DENIED",
-        StatusCode::TOO_MANY_REQUESTS => "RATE_LIMITED",
-        status if status.is_server_error() => "UNAVAILABLE",
-        _ => "INVALID_INPUT",
-    }
-}
-
 fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
     let body = json!({ "error": {
         "code": code,
         "message": message,
         "retryable": status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
     }});
-    let mut response = (status, Json(body)).into_response();
-    if status == StatusCode::UNAUTHORIZED {
-        let bearer = HeaderValue::from_static("Bearer");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
-    }
-    response
+    (status, Json(body)).into_response()
 }

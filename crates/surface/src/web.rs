@@ -1,5 +1,5 @@
-//! The page for people: the newest tasks, and one task with its history. Reads only, and plain
-//! HTML; it works without a script.
+//! The page for people: the newest tasks, one task with its history, and the form that asks for a
+//! token. Reads only, and plain HTML; it works without a script.
 //!
 //! What agents wrote is hostile until shown: `maud` escapes every text, and the policy sent along
 //! lets nothing run and nothing load from elsewhere.
@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Form, Router};
 use callboard_domain::attempt::ExecutionState;
 use callboard_domain::ids::{IdError, TaskId};
 use callboard_domain::policy::Phase;
@@ -20,39 +20,58 @@ use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow};
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{At, Engine, EngineError, TaskFilter};
 use maud::{DOCTYPE, Markup, html};
+use serde::Deserialize;
 
+use crate::http::Gate;
 use crate::time::rfc3339_ms;
 
 const TASKS_SHOWN_MAX: usize = 200;
 const STYLE: &str = include_str!("web.css");
-const CONTENT_POLICY: &str =
-    "default-src 'self'; script-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+const CONTENT_POLICY: &str = "default-src 'self'; script-src 'none'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'";
 
-#[derive(Clone)]
+/// One page for one reader.
 struct Page {
     engine: Arc<Engine>,
     reader: Principal,
 }
 
-/// `/` and `/tasks/{id}`, read with the rights of `reader`.
-pub fn routes(engine: Arc<Engine>, reader: Principal) -> Router {
-    Router::new()
-        .route("/", get(tasks))
-        .route("/tasks/{id}", get(task))
-        .route("/style.css", get(style))
-        .with_state(Page { engine, reader })
+/// `/` and `/tasks/{id}`, read with the rights of whoever asks.
+pub fn routes(engine: Arc<Engine>) -> Router {
+    Router::new().route("/", get(tasks)).route("/tasks/{id}", get(task)).with_state(engine)
 }
 
-async fn tasks(State(page): State<Page>) -> Response {
+/// What somebody without a token must be able to reach.
+pub(crate) fn login_routes(gate: Arc<Gate>) -> Router {
+    Router::new()
+        .route("/login", post(login))
+        .route("/logout", post(logout))
+        .route("/style.css", get(style))
+        .with_state(gate)
+}
+
+async fn tasks(
+    State(engine): State<Arc<Engine>>,
+    Extension(reader): Extension<Principal>,
+) -> Response {
+    let page = Page { engine, reader };
     let filter =
         TaskFilter { newest_first: true, limit: TASKS_SHOWN_MAX + 1, ..TaskFilter::default() };
     match page.engine.task_list(&page.op(), filter).await {
-        Ok(rows) => page.answer(StatusCode::OK, "Tasks", task_table(&page.engine, &rows)),
-        Err(error) => page.failure(&error),
+        Ok(rows) => {
+            let table = task_table(&page.engine, &rows);
+            page.answer(StatusCode::OK, "Tasks", table).await
+        }
+        Err(error) => page.failure(&error).await,
     }
 }
 
-async fn task(State(page): State<Page>, Path(id): Path<String>) -> Response {
+async fn task(
+    State(engine): State<Arc<Engine>>,
+    Extension(reader): Extension<Principal>,
+    Path(id): Path<String>,
+) -> Response {
+    let page = Page { engine, reader };
     let id: Result<TaskId, IdError> = id.parse();
     let found = match id {
         Ok(id) => page.engine.task_get(&page.op(), id).await,
@@ -61,9 +80,9 @@ async fn task(State(page): State<Page>, Path(id): Path<String>) -> Response {
     match found {
         Ok(seen) => {
             let title = seen.it.task.title.clone();
-            page.answer(StatusCode::OK, &title, task_card(&seen.it))
+            page.answer(StatusCode::OK, &title, task_card(&seen.it)).await
         }
-        Err(error) => page.failure(&error),
+        Err(error) => page.failure(&error).await,
     }
 }
 
@@ -71,12 +90,56 @@ async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE).into_response()
 }
 
+#[derive(Deserialize)]
+struct Login {
+    token: String,
+    #[serde(default)]
+    next: String,
+}
+
+async fn login(State(gate): State<Arc<Gate>>, Form(login): Form<Login>) -> Response {
+    let token = login.token.trim();
+    if !gate.opens(token).await {
+        let words = "That token does not open this board.";
+        return login_page(StatusCode::UNAUTHORIZED, Some(words), &login.next);
+    }
+    let cookie = [(header::SET_COOKIE, gate.cookie(Some(token)))];
+    (cookie, Redirect::to(inside(&login.next))).into_response()
+}
+
+async fn logout(State(gate): State<Arc<Gate>>) -> Response {
+    ([(header::SET_COOKIE, gate.cookie(None))], Redirect::to("/")).into_response()
+}
+
+/// A form cannot be made to lead elsewhere.
+fn inside(path: &str) -> &str {
+    if path.starts_with('/') && !path.starts_with("//") && !path.contains('\\') {
+        path
+    } else {
+        "/"
+    }
+}
+
+pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) -> Response {
+    let content = html! {
+        @if let Some(words) = words { p.fail role="alert" { (words) } }
+        form.login method="post" action="/login" {
+            label for="token" { "Token" }
+            input #token name="token" type="password" autocomplete="off" required autofocus;
+            input type="hidden" name="next" value=(inside(next));
+            button { "Open the board" }
+        }
+        p { code { "callboard token add --actor human:NAME" } " makes one." }
+    };
+    document(status, "Sign in", &html! {}, &content)
+}
+
 impl Page {
     fn op(&self) -> OpContext {
         OpContext::new(self.reader.clone(), "web")
     }
 
-    fn failure(&self, error: &EngineError) -> Response {
+    async fn failure(&self, error: &EngineError) -> Response {
         let (status, words) = match error {
             EngineError::Refused(refusal @ Refusal::TaskNotFound { .. }) => {
                 (StatusCode::NOT_FOUND, refusal.message())
@@ -89,35 +152,55 @@ impl Page {
                 (StatusCode::INTERNAL_SERVER_ERROR, "something broke; it was logged".into())
             }
         };
-        self.answer(status, "Not shown", html! { p { (words) } p { a href="/" { "All tasks" } } })
+        let content = html! { p { (words) } p { a href="/" { "All tasks" } } };
+        let mut response = self.answer(status, "Not shown", content).await;
+        if let EngineError::Refused(Refusal::AuthorizationDenied { scope, .. }) = error {
+            let bearer = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            let bearer = HeaderValue::try_from(bearer).expect("scopes are plain words");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        response
     }
 
-    fn answer(&self, status: StatusCode, title: &str, content: Markup) -> Response {
-        let project = &self.engine.home().project.name;
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (title) " · " (project) " · Callboard" }
-                    link rel="stylesheet" href="/style.css";
-                }
-                body {
-                    header { a href="/" { "Callboard" } " · " (project) }
-                    main { h1 { (title) } (content) }
+    async fn answer(&self, status: StatusCode, title: &str, content: Markup) -> Response {
+        // An org without a task has no project yet, and a store that is away names none.
+        let project = self.engine.project_of(&self.reader).await.ok().flatten();
+        let header = html! {
+            @if let Some(project) = &project { " · " (project.name) }
+            @if self.reader.token.is_some() {
+                form.logout method="post" action="/logout" {
+                    (self.reader.actor) " " button { "Sign out" }
                 }
             }
         };
-        let headers = [
-            (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::REFERRER_POLICY, "no-referrer"),
-            (header::CACHE_CONTROL, "no-store"),
-        ];
-        (status, headers, Html(page.into_string())).into_response()
+        document(status, title, &header, &content)
     }
+}
+
+fn document(status: StatusCode, title: &str, about: &Markup, content: &Markup) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Callboard" }
+                link rel="stylesheet" href="/style.css";
+            }
+            body {
+                header { a href="/" { "Callboard" } (about) }
+                main { h1 { (title) } (content) }
+            }
+        }
+    };
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, Html(page.into_string())).into_response()
 }
 
 fn task_table(engine: &Engine, rows: &At<Vec<TaskRow>>) -> Markup {

@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 
 use callboard_engine::EngineError;
-use callboard_engine::context::{Principal, Scope};
+use callboard_engine::context::{Principal, Rights, Scope};
 use callboard_surface::args::schema_of;
 use callboard_surface::catalog::Catalog;
 use callboard_surface::front::{Hints, ToolInfo};
 use callboard_surface::tool::{Answer, Call, Tool, Toolset};
 use callboard_surface::toolsets;
 use serde_json::{Value, json};
+
+fn reading() -> Rights {
+    Rights { scopes: vec![Scope::TasksRead], ..Rights::default() }
+}
 
 fn principal() -> Principal {
     Principal::local("agent:test".parse().expect("an actor"))
@@ -94,7 +98,7 @@ fn schemas_are_portable() {
 
 #[test]
 fn who_may_not_write_sees_no_writes() {
-    let reader = Principal { scopes: vec![Scope::TasksRead], ..principal() };
+    let reader = Principal { rights: reading(), ..principal() };
     let tools = Catalog::of(&[&toolsets::graph::TOOLSET]).list(&reader);
     let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["identity", "list", "get", "get_session", "list_sessions"]);
@@ -179,7 +183,7 @@ fn a_shared_name_is_listed_once_with_both_sets_of_properties() {
         "neither requires what the other does"
     );
     assert_eq!(tools[0].output_schema["properties"], json!({"state": {}}), "what both promise");
-    let reader = Principal { scopes: vec![Scope::TasksRead], ..principal() };
+    let reader = Principal { rights: reading(), ..principal() };
     assert_eq!(catalog.list(&reader)[0].description, "Shows a task.", "only what may be called");
 }
 

@@ -35,8 +35,9 @@ impl Bed {
         let place = Place {
             org: "default".into(),
             project_name: "bench".into(),
-            prefix: Prefix::parse("BENCH").ok_or_else(|| anyhow!("a constant prefix"))?,
+            prefix: Some(Prefix::parse("BENCH").ok_or_else(|| anyhow!("a constant prefix"))?),
             repo: None,
+            store_is_inside: false,
         };
         let engine = Engine::new(Parts {
             home: store.settle(place).await?,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
+use callboard_domain::rights::Rights;
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Progress};
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{GlobalArgs, signal};
 use crate::compose::App;
 use crate::config::{FlagValue, Resolved, Settings};
-use crate::identity::{self, Rights};
+use crate::identity::{self, Connection};
 use crate::output::{Failure, Out};
 use crate::place::Place;
 
@@ -35,12 +36,22 @@ impl Context {
         identity::named(self.global.actor.as_deref())
     }
 
+    /// Whom a command names that gives something to somebody.
+    pub fn actor_flag(&self) -> Option<&str> {
+        self.global.actor.as_deref()
+    }
+
     pub fn actor(&self) -> Result<Actor, Failure> {
         identity::of_person(self.global.actor.as_deref())
     }
 
-    pub fn rights(&self, scopes: &[String], client: Option<String>) -> Result<Rights, Failure> {
-        Ok(Rights { org: self.global.org.clone(), scopes: identity::scopes(scopes)?, client })
+    pub fn connection(
+        &self,
+        scopes: &[String],
+        client: Option<String>,
+    ) -> Result<Connection, Failure> {
+        let rights = Rights { scopes: identity::scopes(scopes)?, ..Rights::default() };
+        Ok(Connection { org: self.global.org.clone(), rights, client })
     }
 
     pub fn values(
@@ -64,10 +75,15 @@ impl Context {
 
     /// Opens the project this process stands in, for one command.
     pub async fn open(&self) -> Result<Open, Failure> {
-        let principal = self.rights(&[], None)?.principal(self.actor()?);
+        self.open_in(self.org()).await
+    }
+
+    /// Opens it from another org's point of view: what `--org` names is not made.
+    pub async fn open_in(&self, org: &str) -> Result<Open, Failure> {
+        let principal = self.connection(&[], None)?.principal(self.actor()?);
         let place = Place::find()?;
         let settings = self.settings(place.as_ref(), None)?;
-        let app = App::open(&settings, place.as_ref(), self.org()).await?;
+        let app = App::open(&settings, place.as_ref(), org).await?;
         Ok(Open { app, principal, root: place.map(|place| place.root), out: self.out })
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use callboard_domain::ids::Prefix;
 
 use super::context::Context;
-use crate::compose::{self, App};
+use crate::compose::App;
 use crate::output::Failure;
 use crate::place::Place;
 
@@ -85,8 +85,8 @@ pub(super) async fn make(context: &Context, prefix: Option<&str>) -> Result<Made
     if !folder.join("callboard.db").exists() {
         made.push("callboard.db");
     }
-    App::open(&settings, Some(&place), context.org()).await?;
-    let prefix = compose::prefix(&settings, Some(&place));
+    let app = App::open(&settings, Some(&place), context.org()).await?;
+    let prefix = app.engine.home().project.prefix;
     Ok(Made { place, prefix, made })
 }
 

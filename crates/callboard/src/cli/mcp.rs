@@ -36,10 +36,10 @@ pub struct McpArgs {
 }
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
-    let rights = context.rights(&args.scopes, args.client)?;
+    let connection = context.connection(&args.scopes, args.client)?;
     let identity = match context.actor_named()? {
-        Some(actor) => StdioIdentity::Fixed(rights.principal(actor)),
-        None => StdioIdentity::FromClient(Arc::new(move |actor| rights.principal(actor))),
+        Some(actor) => StdioIdentity::Fixed(connection.principal(actor)),
+        None => StdioIdentity::FromClient(Arc::new(move |actor| connection.principal(actor))),
     };
     let flags =
         args.toolsets.map(|value| FlagValue { flag: "--toolsets", key: "mcp.toolsets", value });

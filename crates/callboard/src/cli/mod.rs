@@ -12,6 +12,7 @@ mod context;
 mod demo;
 mod doctor;
 mod done;
+mod duration;
 mod init;
 mod log;
 mod mcp;
@@ -22,6 +23,7 @@ mod serve;
 mod signal;
 mod task;
 mod task_ref;
+mod token;
 mod up;
 mod view;
 mod wait;
@@ -96,6 +98,8 @@ enum Command {
     Log(log::LogArgs),
     Call(call::CallArgs),
     Config(config::ConfigArgs),
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     Backup(backup::BackupArgs),
     Bench(crate::bench::BenchArgs),
     #[command(hide = true)]
@@ -170,6 +174,7 @@ impl Command {
             Command::Log(args) => log::cmd_log(context, args).await,
             Command::Call(args) => call::cmd_call(context, args).await,
             Command::Config(args) => config::cmd_config(context, args),
+            Command::Token(command) => command.run(context).await,
             Command::Backup(args) => backup::cmd_backup(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
             Command::BenchWaiter(args) => bench::cmd_waiter(args).await,

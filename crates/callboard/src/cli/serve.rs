@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_surface::front::Front;
 use callboard_surface::http::{
-    FrontFor, HttpDoors, HttpOptions, ReadyProbe, local_principal, router, serve_http,
+    FrontFor, Gate, GateOptions, HttpDoors, HttpOptions, ReadyProbe, router, serve_http,
 };
 use callboard_surface::{toolsets, web};
 use tokio::net::TcpListener;
@@ -65,14 +65,6 @@ pub(super) struct Server {
 }
 
 pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    if !address.ip().is_loopback() {
-        let message = format!(
-            "{address} can be reached by others, and without tokens anybody could give commands; \
-             tokens come with a later version"
-        );
-        let refused = Failure::new(Exit::Auth, "TOKENS_NEEDED", message);
-        return Err(refused.hint("callboard serve --listen 127.0.0.1:3001"));
-    }
     TcpListener::bind(address).await.map_err(|error| {
         let taken = Failure::new(
             Exit::Failure,
@@ -90,15 +82,18 @@ impl Server {
         announce: impl FnOnce(&str) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
-        let principal = context.rights(&self.scopes, None)?.principal(context.actor()?);
+        let local = context.connection(&self.scopes, None)?.principal(context.actor()?);
+        let address =
+            self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
+        if !address.ip().is_loopback() && !app.engine.store().has_tokens().await? {
+            return Err(tokens_needed(address));
+        }
         let stop = CancellationToken::new();
         signal::cancel_on_signal(&stop)?;
         if !self.no_runner {
             let (engine, stop) = (app.engine.clone(), stop.clone());
             tokio::spawn(async move { engine.sweep_until(stop).await });
         }
-        let address =
-            self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),
@@ -106,10 +101,14 @@ impl Server {
             shutdown: stop.clone(),
             ..HttpOptions::default()
         };
-        let pages = web::routes(app.engine.clone(), principal.clone());
+        let pages = web::routes(app.engine.clone());
+        let gate = GateOptions {
+            rate_limit: self.settings.rate_limit,
+            public_url: self.settings.public_url.clone(),
+        };
         let doors = HttpDoors {
             ready: ready(&app, &stop),
-            principal_for: local_principal(principal),
+            gate: Arc::new(Gate::new(&app.engine, local, gate)),
             front_for: fronts(app, &self.settings),
         };
         let routes = router(options, compose::mcp_options(self.fixtures), doors, pages);
@@ -118,6 +117,15 @@ impl Server {
             .await
             .map_err(|error| Failure::io("the server stopped", &error))
     }
+}
+
+fn tokens_needed(address: SocketAddr) -> Failure {
+    let message = format!(
+        "{address} can be reached by others, and without tokens anybody could give commands"
+    );
+    let refused = Failure::new(Exit::Auth, "TOKENS_NEEDED", message);
+    refused
+        .hint("callboard token add --actor human:NAME, or callboard serve --listen 127.0.0.1:3001")
 }
 
 /// A front per set of toolsets, made when first asked for.

@@ -6,6 +6,7 @@ use callboard_engine::WaitOutcome;
 use serde_json::json;
 
 use super::context::Context;
+use super::duration::duration;
 use crate::output::{Exit, Failure};
 
 /// Wait until a task gets somewhere
@@ -35,39 +36,6 @@ pub async fn cmd_wait(context: &Context, args: WaitArgs) -> Result<(), Failure> 
             let message = format!("{id} is still {}", task.label);
             let timed_out = Failure::new(Exit::TimedOut, "WAIT_TIMED_OUT", message);
             Err(timed_out.retryable().details(json!({"task": id, "status": task.label})))
-        }
-    }
-}
-
-/// Reads `50s`, `10m`, `2h`, `500ms`, or a number of seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no duration; write 50s, 10m or 2h");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    let ms = match &text[digits..] {
-        "ms" => Some(number),
-        "" | "s" => number.checked_mul(1000),
-        "m" => number.checked_mul(60_000),
-        "h" => number.checked_mul(3_600_000),
-        _ => None,
-    };
-    // A year bounds what a clock can add up.
-    ms.filter(|ms| *ms <= 366 * 24 * 3_600_000).map(Duration::from_millis).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        for (text, ms) in
-            [("50s", 50_000), ("7", 7_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000)]
-        {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for text in ["", "s", "5d", "-1s", "1.5s", "99999999999999999999s", "9999999h", "5 s"] {
-            assert!(duration(text).is_err(), "{text}");
         }
     }
 }

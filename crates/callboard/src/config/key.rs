@@ -66,6 +66,10 @@ pub static KEYS: &[Key] = &[
         "Host names accepted beside the loopback ones."),
     key("http.allowed_origins", Kind::List, "",
         "Origins accepted beside the server's own."),
+    key("http.public_url", Kind::Text, "",
+        "Where clients find this server when a proxy stands before it, like https://board.example."),
+    key("http.rate_limit", Kind::Integer { min: 0, max: 1_000_000 }, "0",
+        "Requests per minute and token; 0 = no limit."),
     key("store.url", Kind::Text, "",
         "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db."),
 ];

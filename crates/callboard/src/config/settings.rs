@@ -25,6 +25,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
+    pub public_url: Option<String>,
+    pub rate_limit: u32,
     pub store: StoreUrl,
 }
 
@@ -74,6 +76,8 @@ impl Reader<'_> {
             listen: self.listen()?,
             allowed_hosts: self.list("http.allowed_hosts").to_vec(),
             allowed_origins: self.list("http.allowed_origins").to_vec(),
+            public_url: self.public_url()?,
+            rate_limit: self.number("http.rate_limit"),
             store: self.store()?,
         })
     }
@@ -119,6 +123,21 @@ impl Reader<'_> {
             .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
         let wrong = format!("'{text}' is not an address with a port, like 127.0.0.1:3001");
         text.parse().map_err(|_| self.at("http.listen", &wrong))
+    }
+
+    fn public_url(&self) -> Result<Option<String>, String> {
+        let name = "http.public_url";
+        let Some(url) = self.filled(name) else { return Ok(None) };
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let clean = |host: &str| {
+            let odd = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\?#@".contains(c);
+            !host.is_empty() && !host.starts_with('/') && !host.contains(odd)
+        };
+        if !host.is_some_and(clean) {
+            let wrong = format!("'{url}' is no address like https://board.example");
+            return Err(self.at(name, &wrong));
+        }
+        Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
     fn store(&self) -> Result<StoreUrl, String> {

@@ -2,9 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
+use ureq::http::Response;
+use ureq::typestate::WithBody;
+use ureq::{Body, RequestBuilder};
 
 use crate::peer::{board, command, reply};
 
@@ -15,12 +18,13 @@ pub struct Server {
 
 impl Server {
     pub fn start(folder: &Path) -> Self {
-        let mut child = command(folder)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut serve = command(folder);
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
+        Self::over(serve)
+    }
+
+    pub fn over(mut serve: Command) -> Self {
+        let mut child = serve.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().expect("a first line").unwrap();
         let start = line.find("http://").expect("the URL in it");
@@ -59,17 +63,26 @@ pub fn call(
     });
     let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let mut response = agent
-        .post(format!("{url}/mcp?actor={actor}"))
-        .header("Accept", "application/json, text/event-stream")
-        .header("MCP-Protocol-Version", "2026-07-28")
-        .header("Mcp-Method", "tools/call")
+    let mut response = modern(agent, &format!("{url}/mcp?actor={actor}"), "tools/call")
         .header("Mcp-Name", tool)
         .send_json(&body)
         .ok()?;
+    answer_of(&mut response).map(|answer| reply(&answer))
+}
+
+/// A request of the modern era, but for its body.
+pub fn modern(agent: &ureq::Agent, url: &str, method: &str) -> RequestBuilder<WithBody> {
+    agent
+        .post(url)
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", method)
+}
+
+pub fn answer_of(response: &mut Response<Body>) -> Option<Value> {
     let text = response.body_mut().read_to_string().ok()?;
     let line = text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&text);
-    Some(reply(&serde_json::from_str(line).ok()?))
+    serde_json::from_str(line).ok()
 }
 
 #[test]

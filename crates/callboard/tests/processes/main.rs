@@ -11,5 +11,6 @@ mod kill;
 mod peer;
 mod race;
 mod stdin;
+mod tokens;
 mod versions;
 mod watch;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use callboard_domain::actor::Actor;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_surface::front::{Front, ToolReply};
-use callboard_surface::http::{self, HttpDoors, HttpOptions};
+use callboard_surface::http::{self, Gate, GateOptions, HttpDoors, HttpOptions};
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::stdio::{StdioIdentity, serve_streams};
 use serde_json::{Value, json};
@@ -120,11 +120,12 @@ impl Drop for Lane {
 async fn listen(front: &Arc<Front>, stop: &CancellationToken) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback listens");
     let url = format!("http://{}", listener.local_addr().expect("it has an address"));
-    let front = front.clone();
     let nobody = Principal::local("human:nobody".parse().expect("an actor"));
+    let gate = Gate::new(front.engine(), nobody, GateOptions::default());
+    let front = front.clone();
     let doors = HttpDoors {
         front_for: Arc::new(move |_| Some(front.clone())),
-        principal_for: http::local_principal(nobody),
+        gate: Arc::new(gate),
         ready: Arc::new(|| Box::pin(async { Ok(()) })),
     };
     let http_options = HttpOptions { shutdown: stop.clone(), ..HttpOptions::default() };

@@ -152,8 +152,9 @@ impl World {
         let place = Place {
             org: "default".into(),
             project_name: "repo".into(),
-            prefix: Prefix::parse("PROJ").expect("a prefix"),
+            prefix: Some(Prefix::parse("PROJ").expect("a prefix")),
             repo: Some(RepoPlace { machine: "here".into(), path: self.repo() }),
+            store_is_inside: true,
         };
         let engine = Engine::new(Parts {
             home: store.settle(place).await.expect("settles"),

@@ -17,6 +17,7 @@ mod read;
 mod rows;
 mod schema;
 mod settle;
+mod tokens;
 mod verify;
 mod write;
 mod writer;
@@ -26,11 +27,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
+use callboard_domain::token::{Token, TokenId};
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{Config, NoTls};
@@ -38,8 +41,8 @@ use tokio_postgres::{Config, NoTls};
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
-    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, Op, Overdue,
-    Place, Project, Store, StoreError, TaskQuery,
+    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, KeptToken, Op,
+    Overdue, Place, Project, Store, StoreError, TaskQuery, TokenGrant,
 };
 use errors::Trouble;
 use writer::{Job, Writer};
@@ -225,12 +228,53 @@ impl Store for PostgresStore {
         self.shared.read(|mut db| async move { settle::settle(&mut db, place, now).await }).await
     }
 
+    async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                settle::oldest(&db, org).await
+            })
+            .await
+    }
+
     async fn project(&self, id: i64) -> Result<Option<Project>, StoreError> {
         self.shared.read(|db| async move { read::project(&db, id).await }).await
     }
 
     async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError> {
         self.shared.read(|db| async move { read::repo_path(&db, project, machine).await }).await
+    }
+
+    async fn token_add(&self, grant: TokenGrant) -> Result<Token, StoreError> {
+        let (grant, clock) = (&grant, &self.shared.clock);
+        self.shared
+            .read(|mut db| async move {
+                let now = load::now(&db, clock).await?;
+                tokens::add(&mut db, grant, now).await
+            })
+            .await
+    }
+
+    async fn token_revoke(&self, id: TokenId, by: Actor) -> Result<Option<Token>, StoreError> {
+        let (by, clock) = (&by, &self.shared.clock);
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, clock).await?;
+                tokens::revoke(&db, id, by, now).await
+            })
+            .await
+    }
+
+    async fn token(&self, id: TokenId) -> Result<Option<KeptToken>, StoreError> {
+        self.shared.read(|db| async move { tokens::find(&db, id).await }).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.shared.read(|db| async move { tokens::all(&db).await }).await
+    }
+
+    async fn has_tokens(&self) -> Result<bool, StoreError> {
+        self.shared.read(|db| async move { tokens::any(&db).await }).await
     }
 
     async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {

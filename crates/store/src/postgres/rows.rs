@@ -38,7 +38,7 @@ pub(super) fn uuid(id: Id) -> Uuid {
 }
 
 /// A value that breaks the schema's promise; the row is damaged, not the caller.
-fn damaged(what: &str) -> Trouble {
+pub(super) fn damaged(what: &str) -> Trouble {
     StoreError::Internal(format!("a row is damaged: its {what} cannot be read")).into()
 }
 
@@ -55,11 +55,11 @@ pub(super) fn task_id(row: &Row, id_column: usize, prefix_column: usize) -> Resu
     Ok(TaskId { id: id(row, id_column)?, prefix })
 }
 
-fn time(row: &Row, column: usize) -> Result<Timestamp> {
+pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
     Ok(Timestamp(row.try_get(column)?))
 }
 
-fn actor(row: &Row, column: usize) -> Result<Actor> {
+pub(super) fn actor(row: &Row, column: usize) -> Result<Actor> {
     row.try_get::<_, &str>(column)?.parse().map_err(|_| damaged("actor"))
 }
 

@@ -14,8 +14,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") },
+    Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
+];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.
 pub(super) const ALONE: &str =

@@ -10,6 +10,7 @@ mod read;
 mod rows;
 mod schema;
 mod settle;
+mod tokens;
 mod turnstile;
 mod verify;
 mod write;
@@ -23,11 +24,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
+use callboard_domain::token::{Token, TokenId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
@@ -35,8 +38,8 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
-    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, Op, Overdue,
-    Place, Project, Store, StoreError, TaskQuery,
+    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, KeptToken, Op,
+    Overdue, Place, Project, Store, StoreError, TaskQuery, TokenGrant,
 };
 use errors::from_sqlite;
 use writer::{Job, Writer};
@@ -264,12 +267,41 @@ impl Store for SqliteStore {
         self.on_writer(move |db| settle::settle(db, &place, now).map_err(from_sqlite)).await
     }
 
+    async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            settle::oldest(db, org).map_err(from_sqlite)
+        })
+    }
+
     async fn project(&self, id: i64) -> Result<Option<Project>, StoreError> {
         self.shared.look_up(|db| read::project(db, id))
     }
 
     async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError> {
         self.shared.look_up(|db| read::repo_path(db, project, machine))
+    }
+
+    async fn token_add(&self, grant: TokenGrant) -> Result<Token, StoreError> {
+        let now = self.now();
+        self.on_writer(move |db| tokens::add(db, &grant, now).map_err(from_sqlite)).await
+    }
+
+    async fn token_revoke(&self, id: TokenId, by: Actor) -> Result<Option<Token>, StoreError> {
+        let now = self.now();
+        self.on_writer(move |db| tokens::revoke(db, id, &by, now).map_err(from_sqlite)).await
+    }
+
+    async fn token(&self, id: TokenId) -> Result<Option<KeptToken>, StoreError> {
+        self.shared.look_up(|db| tokens::find(db, id))
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.read(|db, _| tokens::all(db).map_err(from_sqlite)).await
+    }
+
+    async fn has_tokens(&self) -> Result<bool, StoreError> {
+        self.shared.look_up(tokens::any)
     }
 
     async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {

@@ -26,11 +26,11 @@ pub(super) const EVENT: &str =
     "e.seq, e.at, e.actor, e.name, e.project, e.task, t.prefix, e.attempt, e.data";
 
 /// A value that breaks the schema's promise; the row is damaged, not the caller.
-fn damaged(column: usize, what: &'static str) -> Error {
+pub(super) fn damaged(column: usize, what: &'static str) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, FromSqlError::Other(what.into()).into())
 }
 
-fn id(row: &Row<'_>, column: usize) -> Result<Id> {
+pub(super) fn id(row: &Row<'_>, column: usize) -> Result<Id> {
     row.get::<_, [u8; 16]>(column).map(Id::from_bytes)
 }
 
@@ -44,11 +44,11 @@ pub(super) fn task_id(row: &Row<'_>, id_column: usize, prefix_column: usize) -> 
     Ok(TaskId { id: id(row, id_column)?, prefix })
 }
 
-fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
+pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     row.get(column).map(Timestamp)
 }
 
-fn actor(row: &Row<'_>, column: usize) -> Result<Actor> {
+pub(super) fn actor(row: &Row<'_>, column: usize) -> Result<Actor> {
     row.get_ref(column)?.as_str()?.parse().map_err(|_| damaged(column, "actor"))
 }
 

@@ -16,8 +16,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") },
+    Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
+];
 
 pub(super) fn latest() -> u32 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
@@ -132,7 +134,7 @@ mod tests {
         let copy = Connection::open(folder.path().join("test.db.before-v2")).expect("opens");
         let orgs: i64 =
             copy.query_row("SELECT count(*) FROM orgs", [], |row| row.get(0)).expect("readable");
-        assert_eq!((orgs, version(&copy).expect("readable")), (2, 1));
+        assert_eq!((orgs, version(&copy).expect("readable")), (2, latest()));
     }
 
     #[test]

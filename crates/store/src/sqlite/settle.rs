@@ -17,7 +17,8 @@ pub(super) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
         Some(repo) => project_of_repo(db, org, &repo.machine, &repo.path.to_string_lossy())?,
         None => oldest(db, org)?,
     };
-    let project = project.filter(|project| project.prefix == place.prefix);
+    let fits = |project: &Project| place.prefix.is_none_or(|prefix| project.prefix == prefix);
+    let project = project.filter(fits);
     Ok(project.map(|project| Home { org: Arc::from(place.org.as_str()), project }))
 }
 
@@ -30,23 +31,27 @@ pub(super) fn settle(db: &mut Connection, place: &Place, now: i64) -> Result<Hom
             match project_of_repo(&tx, org, &repo.machine, &path)? {
                 Some(project) => project,
                 None => {
-                    let project = oldest_or_new(&tx, org, place, now)?;
+                    let known = match by_name(&tx, org, &place.project_name)? {
+                        None if place.store_is_inside => oldest(&tx, org)?,
+                        named => named,
+                    };
+                    let project = known.map_or_else(|| make(&tx, org, place, now), Ok)?;
                     tx.execute(
-                        "INSERT OR REPLACE INTO repos (project, machine, path) VALUES (?1, ?2, ?3)",
+                        "INSERT INTO repos (project, machine, path) VALUES (?1, ?2, ?3)",
                         params![project.id, repo.machine, path],
                     )?;
                     project
                 }
             }
         }
-        None => oldest_or_new(&tx, org, place, now)?,
+        None => oldest(&tx, org)?.map_or_else(|| make(&tx, org, place, now), Ok)?,
     };
     let project = with_prefix(&tx, project, place)?;
     tx.commit()?;
     Ok(Home { org: Arc::from(place.org.as_str()), project })
 }
 
-fn org(db: &Connection, name: &str) -> Result<i64> {
+pub(super) fn org(db: &Connection, name: &str) -> Result<i64> {
     db.execute("INSERT OR IGNORE INTO orgs (name) VALUES (?1)", [name])?;
     db.query_row("SELECT id FROM orgs WHERE name = ?1", [name], |row| row.get(0))
 }
@@ -59,27 +64,33 @@ fn project_of_repo(
 ) -> Result<Option<Project>> {
     db.query_row(
         "SELECT p.id, p.name, p.prefix FROM repos r JOIN projects p ON p.id = r.project \
-         WHERE p.org = ?1 AND r.machine = ?2 AND r.path = ?3",
+         WHERE p.org = ?1 AND r.machine = ?2 AND r.path = ?3 ORDER BY p.id LIMIT 1",
         params![org, machine, path],
         read::project_row,
     )
     .optional()
 }
 
-/// A folder that was moved keeps its project: the database came along with it.
-fn oldest_or_new(db: &Connection, org: i64, place: &Place, now: i64) -> Result<Project> {
-    if let Some(project) = oldest(db, org)? {
-        return Ok(project);
-    }
+fn make(db: &Connection, org: i64, place: &Place, now: i64) -> Result<Project> {
+    let prefix = place.prefix_if_new();
     db.execute(
         "INSERT INTO projects (org, name, prefix, created_at) VALUES (?1, ?2, ?3, ?4)",
-        params![org, place.project_name, place.prefix.as_str(), now],
+        params![org, place.project_name, prefix.as_str(), now],
     )?;
     let id = db.last_insert_rowid();
-    Ok(Project { id, name: place.project_name.clone(), prefix: place.prefix })
+    Ok(Project { id, name: place.project_name.clone(), prefix })
 }
 
-fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
+fn by_name(db: &Connection, org: i64, name: &str) -> Result<Option<Project>> {
+    db.query_row(
+        "SELECT id, name, prefix FROM projects WHERE org = ?1 AND name = ?2 ORDER BY id LIMIT 1",
+        params![org, name],
+        read::project_row,
+    )
+    .optional()
+}
+
+pub(super) fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
     db.query_row(
         "SELECT id, name, prefix FROM projects WHERE org = ?1 ORDER BY id LIMIT 1",
         [org],
@@ -90,12 +101,12 @@ fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
 
 /// New tasks take the prefix that is configured now; old ones keep theirs.
 fn with_prefix(db: &Connection, project: Project, place: &Place) -> Result<Project> {
-    if project.prefix == place.prefix {
+    let Some(prefix) = place.prefix.filter(|prefix| project.prefix != *prefix) else {
         return Ok(project);
-    }
+    };
     db.execute(
         "UPDATE projects SET prefix = ?2 WHERE id = ?1",
-        params![project.id, place.prefix.as_str()],
+        params![project.id, prefix.as_str()],
     )?;
-    Ok(Project { prefix: place.prefix, ..project })
+    Ok(Project { prefix, ..project })
 }

@@ -7,10 +7,14 @@ use callboard_domain::attempt::{ExecutionState, Health};
 use callboard_domain::command::{Command, NewCheck};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::TaskId;
-use callboard_store::{AttemptQuery, EventQuery, EventSink, TaskQuery};
+use callboard_domain::rights::{Rights, Scope};
+use callboard_domain::token::{TokenId, TokenState};
+use callboard_store::{
+    AttemptQuery, EventQuery, EventSink, Place, RepoPlace, TaskQuery, TokenGrant,
+};
 use tokio::sync::Notify;
 
-use crate::fixture::{Fixture, attempt_of, place, task_of};
+use crate::fixture::{Fixture, attempt_of, next_id, place, task_of};
 
 /// Runs each of these on every database.
 macro_rules! conformance {
@@ -49,6 +53,8 @@ conformance! {
     time_never_goes_back,
     every_process_hears_every_event_once_and_in_order,
     settling_twice_is_settling_once,
+    folders_find_their_project,
+    tokens_are_found_until_they_are_revoked,
 }
 
 async fn what_is_created_is_read_back(f: Fixture) {
@@ -394,4 +400,66 @@ async fn settling_twice_is_settling_once(f: Fixture) {
     assert_eq!(again, f.home);
     let ids: HashSet<i64> = [f.home.project.id, again.project.id].into();
     assert_eq!(ids.len(), 1);
+}
+
+async fn folders_find_their_project(f: Fixture) {
+    let at = |org: &str, machine: &str, path: &str, inside: bool| Place {
+        project_name: path.rsplit('/').next().unwrap_or_default().into(),
+        repo: Some(RepoPlace { machine: machine.into(), path: path.into() }),
+        store_is_inside: inside,
+        ..Place::of_org(org)
+    };
+    let settle = async |place: Place| f.store.settle(place).await.unwrap().project;
+    let shop = settle(at("team", "laptop", "/src/shop", false)).await;
+    assert_eq!((shop.name.as_str(), shop.prefix.as_str()), ("shop", "SHOP"));
+    let same = settle(at("team", "server", "/home/ana/shop", false)).await;
+    assert_eq!(same, shop, "a checkout of the same name on another machine");
+    let site = settle(at("team", "laptop", "/src/site", false)).await;
+    assert_ne!(site.id, shop.id, "another folder is another project");
+    let moved = settle(at("team", "laptop", "/src/store", true)).await;
+    assert_eq!(moved, shop, "a folder that was renamed with the store in it");
+    let other = settle(at("rivals", "laptop", "/src/shop", false)).await;
+    assert_ne!(other.id, shop.id, "the same folder in another org");
+    assert_eq!(settle(at("team", "laptop", "/src/shop", false)).await, shop);
+    let org = f.store.project_of_org("team").await.unwrap();
+    assert_eq!(org, Some(shop.clone()), "the oldest");
+    let path = f.store.repo_path(shop.id, "laptop").await.unwrap();
+    assert_eq!(path.as_deref(), Some(std::path::Path::new("/src/store")), "where it went last");
+    let prefix = callboard_domain::ids::Prefix::parse("NEW");
+    let named = settle(Place { prefix, ..at("team", "laptop", "/src/shop", false) }).await;
+    assert_eq!((named.id, named.prefix), (shop.id, prefix.unwrap()));
+    assert_eq!(settle(at("team", "laptop", "/src/shop", false)).await, named, "it keeps it");
+}
+
+async fn tokens_are_found_until_they_are_revoked(f: Fixture) {
+    assert!(!f.store.has_tokens().await.unwrap());
+    let rights = Rights { scopes: vec![Scope::TasksRead], ..Rights::default() };
+    let grant = TokenGrant {
+        id: TokenId(next_id()),
+        hash: [7; 32],
+        org: "newcomers".into(),
+        actor: "agent:a".parse().unwrap(),
+        rights,
+        lives: Some(std::time::Duration::from_secs(60)),
+        by: "human:ana".parse().unwrap(),
+    };
+    let id = grant.id;
+    let token = f.store.token_add(grant).await.unwrap();
+    assert!(f.store.has_tokens().await.unwrap());
+    let kept = f.neighbour().await.store.token(id).await.unwrap().unwrap();
+    assert_eq!((&kept.token, kept.hash), (&token, [7; 32]));
+    assert_eq!((&*kept.token.org, kept.token.rights.scopes.len()), ("newcomers", 1));
+    assert_eq!(token.state(f.store.now()), TokenState::Live);
+    f.clock.advance_ms(60_000);
+    assert_eq!(token.state(f.store.now()), TokenState::Expired);
+    assert!(f.store.token(TokenId(next_id())).await.unwrap().is_none());
+    let by = "human:ben".parse().unwrap();
+    let revoked = f.store.token_revoke(id, by).await.unwrap().unwrap();
+    let first = revoked.revoked.clone().unwrap();
+    assert_eq!(first.by.as_str(), "human:ben");
+    let again = f.store.token_revoke(id, "human:cat".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(again.revoked, Some(first), "the first word counts");
+    assert_eq!(f.store.tokens().await.unwrap(), [again]);
+    assert!(f.store.has_tokens().await.unwrap(), "a revoked token still closes the door");
+    assert!(f.store.project_of_org("newcomers").await.unwrap().is_none());
 }

@@ -161,8 +161,9 @@ pub fn place(org: &str) -> Place {
     Place {
         org: org.into(),
         project_name: "demo".into(),
-        prefix: Prefix::parse("DEMO").expect("a prefix"),
+        prefix: Some(Prefix::parse("DEMO").expect("a prefix")),
         repo: None,
+        store_is_inside: false,
     }
 }
 

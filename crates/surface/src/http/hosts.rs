@@ -52,10 +52,14 @@ impl fmt::Display for HostFault {
 }
 
 impl Hosts {
-    pub(super) fn new(options: &HttpOptions) -> Self {
+    pub(super) fn new(options: &HttpOptions, public_url: Option<&str>) -> Self {
+        let public = public_url.map(|url| origin_of(&plain(url)));
+        let public_host = public.as_deref().and_then(|origin| origin.split("://").nth(1));
+        let hosts = options.allowed_hosts.iter().map(String::as_str).chain(public_host);
+        let origins = options.allowed_origins.iter().map(|origin| plain(origin));
         Self {
-            allowed: options.allowed_hosts.iter().filter_map(|host| Place::parse(host)).collect(),
-            origins: options.allowed_origins.iter().map(|origin| plain(origin)).collect(),
+            allowed: hosts.filter_map(Place::parse).collect(),
+            origins: origins.chain(public.clone()).collect(),
             any: !options.listener_is_loopback && options.allowed_hosts.is_empty(),
         }
     }
@@ -123,6 +127,12 @@ impl Place {
     }
 }
 
+/// The address without its path.
+fn origin_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    format!("{scheme}://{}", rest.split('/').next().unwrap_or(rest))
+}
+
 fn plain(origin: &str) -> String {
     origin.trim().trim_end_matches('/').to_ascii_lowercase()
 }
@@ -183,7 +193,7 @@ mod tests {
                     headers.insert(name, HeaderValue::from_str(&value).expect("ascii"));
                 }
             }
-            let judged = Hosts::new(&options).judge(&Uri::from_static("/mcp"), &headers);
+            let judged = Hosts::new(&options, None).judge(&Uri::from_static("/mcp"), &headers);
             let judged = match judged {
                 Ok(()) => "ok",
                 Err(HostFault::Host(_)) => "host",
@@ -191,5 +201,21 @@ mod tests {
             };
             assert_eq!(judged, verdict, "{case}");
         }
+    }
+
+    #[test]
+    fn the_public_address_is_a_host_and_an_origin() {
+        let hosts = Hosts::new(&HttpOptions::default(), Some("https://Board.example/callboard/"));
+        let judge = |host: &'static str, origin: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            hosts.judge(&Uri::from_static("/mcp"), &headers).is_ok()
+        };
+        assert!(judge("board.example", "https://board.example"));
+        // A proxy may pass the name of the machine behind it.
+        assert!(judge("127.0.0.1:3001", "https://board.example"));
+        assert!(!judge("board.example", "https://other.example"));
+        assert!(!judge("other.example", "https://board.example"));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_domain::actor::Actor;
+use callboard_engine::context::Principal;
 use futures_util::{Stream, StreamExt};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
@@ -30,11 +30,10 @@ pub struct SessionLimits {
     pub idle: Duration,
 }
 
-/// Who opened a session, and where: it answers to nobody else.
+/// Who opened a session, with which token, and where: it answers to nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    pub(super) org: Arc<str>,
-    pub(super) actor: Actor,
+    pub(super) principal: Principal,
     pub(super) toolsets: String,
 }
 

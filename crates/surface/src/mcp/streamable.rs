@@ -63,7 +63,7 @@ impl Streamable {
 
     pub(crate) async fn handle(&self, asked: Asked) -> Response {
         let Asked { front, toolsets, principal, mut request } = asked;
-        let owner = Owner { org: principal.org.clone(), actor: principal.actor.clone(), toolsets };
+        let owner = Owner { principal: principal.clone(), toolsets };
         let session = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
         if session.is_some_and(|id| !self.sessions.may_use(id, &owner)) {
             return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use callboard_surface::http::{HttpDoors, HttpOptions, local_principal, router, serve_http};
+use callboard_surface::http::{Gate, GateOptions, HttpDoors, HttpOptions, router, serve_http};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,9 +32,10 @@ impl Site {
         let address = listener.local_addr().unwrap();
         let shutdown = http.shutdown.clone();
         let front = world.front.clone();
+        let local = principal("human:default");
         let doors = HttpDoors {
             front_for: Arc::new(move |names| matches!(names, "" | "graph").then(|| front.clone())),
-            principal_for: local_principal(principal("human:default")),
+            gate: Arc::new(Gate::new(world.front.engine(), local, GateOptions::default())),
             ready: Arc::new(|| Box::pin(async { Err("migrating".into()) })),
         };
         let router = router(http, options(), doors, Router::new());

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use callboard_domain::ids::Prefix;
 use callboard_domain::policy::Policy;
 use callboard_engine::context::Principal;
 use callboard_engine::ids::TimeOrderedIds;
@@ -27,9 +26,7 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&dir.path().join("callboard.db"), Arc::new(SystemClock));
         let store = store.unwrap();
-        let prefix = Prefix::parse("TASK").unwrap();
-        let place =
-            Place { org: "default".into(), project_name: "test".into(), prefix, repo: None };
+        let place = Place { project_name: "test".into(), ..Place::of_org("default") };
         let home = store.settle(place).await.unwrap();
         let engine = Engine::new(Parts {
             store: Arc::new(store),

@@ -2,7 +2,7 @@
 
 use callboard_domain::attempt::Health;
 use callboard_domain::command::NewCheck;
-use callboard_domain::ids::{AttemptId, IdError, TaskId};
+use callboard_domain::ids::{AttemptId, IdError, Prefix, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_engine::{At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter};
@@ -21,11 +21,13 @@ const PAGE_DEFAULT: usize = 50;
 
 pub(super) async fn identity(call: &Call<'_>, _: NoArguments) -> Reply {
     let principal = &call.op.principal;
+    let project = call.engine.project_of(principal).await?;
+    let prefix = project.map_or_else(Prefix::fallback, |project| project.prefix);
     Ok(json!({
         "actor": principal.actor,
         "client": principal.bound_client.as_ref().or(call.op.client_name.as_ref()),
         "version": call.about.version,
-        "project": call.engine.home().project.prefix.as_str(),
+        "project": prefix.as_str(),
         "repo": call.about.repo,
         "toolsets": call.about.toolsets,
     }))

@@ -1,0 +1,225 @@
+//! `callboard token`: who may come in over HTTP.
+
+use std::time::Duration;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
+use callboard_domain::token::{Token, TokenId};
+use callboard_engine::TokenWish;
+use callboard_surface::time::rfc3339_ms;
+use callboard_surface::toolsets;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::context::{Context, Open};
+use super::duration::duration;
+use crate::identity;
+use crate::output::{Exit, Failure, Style, Table};
+
+/// Tokens are everybody's: `--org` says whom one is for, not where the command stands.
+const HOME: &str = "default";
+
+/// Let agents and people in over HTTP
+///
+/// From the first token on, every HTTP request needs one.
+#[derive(Subcommand)]
+pub enum TokenCommand {
+    Add(AddArgs),
+    List(ListArgs),
+    Revoke(RevokeArgs),
+}
+
+/// Make a token; it is shown once and never again
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Example:\n  callboard token add --actor agent:ci-1 --scopes tasks:read --expires-in 30d"
+)]
+pub struct AddArgs {
+    /// What its holder may do: tasks:read, tasks:write, … [default: everything]
+    #[arg(long, value_delimiter = ',')]
+    scopes: Vec<String>,
+    /// How far its holder is trusted: kagan or kagan_admin [default: kagan]
+    #[arg(long)]
+    lane: Option<String>,
+    /// viewer, planner, pair_worker, operator or maintainer [default: what the lane allows]
+    #[arg(long)]
+    profile: Option<String>,
+    /// SUPERVISOR, ORCHESTRATOR or WORKER [default: none]
+    #[arg(long, value_name = "TYPE")]
+    as_type: Option<String>,
+    /// Vocabularies it speaks, separated by commas [default: all]
+    #[arg(long)]
+    toolsets: Option<String>,
+    /// The one task its holder works on
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// How long it lives, like 3s, 2h or 30d [default: until it is revoked]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    expires_in: Option<Duration>,
+}
+
+/// List all tokens that were ever made, newest first
+#[derive(clap::Args, Debug)]
+pub struct ListArgs {}
+
+/// End a token, everywhere, within seconds
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard token revoke tok_01j9x2k7m3n4p5q6r7s8t9v0wx")]
+pub struct RevokeArgs {
+    /// The token's id, as `token list` shows it
+    id: String,
+}
+
+impl TokenCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            TokenCommand::Add(args) => cmd_token_add(context, args).await,
+            TokenCommand::List(ListArgs {}) => cmd_token_list(context).await,
+            TokenCommand::Revoke(args) => cmd_token_revoke(context, args).await,
+        }
+    }
+}
+
+async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+    let actor = context.actor_flag().ok_or_else(|| {
+        let unnamed = Failure::usage("say whom the token is for, with --actor");
+        unnamed.hint("callboard token add --actor agent:NAME")
+    })?;
+    let actor: Actor = actor.trim().parse().map_err(|e| Failure::usage(format!("{e}")))?;
+    let open = context.open_in(HOME).await?;
+    let wish = TokenWish {
+        org: context.org().to_owned(),
+        actor,
+        rights: rights(&open, &args).await?,
+        lives: args.expires_in,
+    };
+    let (token, text) = open.engine().token_add(&giver()?, wish).await?;
+    if context.out.json {
+        let mut document = document(&token, "live");
+        document["token"] = text.reveal().into();
+        return context.out.document(&document);
+    }
+    context.out.line(text.reveal())?;
+    context.out.note(&format!("{} is for {}; it is not shown again", token.id, token.actor));
+    context.out.note("send it as the header  Authorization: Bearer TOKEN");
+    Ok(())
+}
+
+async fn cmd_token_list(context: &Context) -> Result<(), Failure> {
+    let open = context.open_in(HOME).await?;
+    let now = open.engine().store().now();
+    let tokens = open.engine().token_list().await?;
+    if context.out.json {
+        let items: Vec<Value> =
+            tokens.iter().map(|token| document(token, token.state(now).as_str())).collect();
+        return context.out.document(&json!({ "items": items }));
+    }
+    let mut table = Table::new(&["ID", "STATE", "ORG", "ACTOR", "EXPIRES", "MAY"]);
+    for token in &tokens {
+        let expires = token.expires_at.map_or("never".into(), rfc3339_ms);
+        table.row([
+            (token.id.to_string(), Style::Plain),
+            (token.state(now).as_str().into(), Style::Plain),
+            (token.org.to_string(), Style::Plain),
+            (token.actor.to_string(), Style::Plain),
+            (expires, Style::Dim),
+            (may(&token.rights), Style::Dim),
+        ]);
+    }
+    if table.is_empty() {
+        context.out.note("no tokens; callboard token add --actor agent:NAME makes one");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+async fn cmd_token_revoke(context: &Context, args: RevokeArgs) -> Result<(), Failure> {
+    let unknown = || {
+        let message = format!("no token is called '{}'", args.id);
+        Failure::new(Exit::NotFound, "TOKEN_NOT_FOUND", message).hint("callboard token list")
+    };
+    let id: TokenId = args.id.trim().parse().map_err(|_| unknown())?;
+    let open = context.open_in(HOME).await?;
+    let token = open.engine().token_revoke(&giver()?, id).await?.ok_or_else(unknown)?;
+    if context.out.json {
+        return context.out.document(&document(&token, "revoked"));
+    }
+    context.out.line(&format!("{} of {} is revoked", token.id, token.actor))
+}
+
+/// Who hands tokens out: `--actor` names whom they are for.
+fn giver() -> Result<Actor, Failure> {
+    identity::of_person(None)
+}
+
+async fn rights(open: &Open, args: &AddArgs) -> Result<Rights, Failure> {
+    let unknown = |flag: &str, text: &str, known: Vec<&str>| {
+        Failure::usage(format!("{flag} '{text}' is unknown; write {}", known.join(", ")))
+    };
+    let lane = args.lane.as_deref().map(|text| {
+        // The short word that people of the board use.
+        let word = if text == "admin" { "kagan_admin" } else { text };
+        let known = || Lane::ALL.iter().map(|lane| lane.as_str()).collect();
+        Lane::parse(word).ok_or_else(|| unknown("--lane", text, known()))
+    });
+    let profile = args.profile.as_deref().map(|text| {
+        let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect();
+        Profile::parse(text).ok_or_else(|| unknown("--profile", text, known()))
+    });
+    let agent_type = args.as_type.as_deref().map(|text| {
+        let known = || AgentType::ALL.iter().map(|kind| kind.as_str()).collect();
+        AgentType::parse(text).ok_or_else(|| unknown("--as-type", text, known()))
+    });
+    let toolsets = match args.toolsets.as_deref().filter(|names| names.trim() != "all") {
+        None => None,
+        Some(names) => {
+            let found =
+                toolsets::parse(names).map_err(|e| Failure::usage(format!("--toolsets: {e}")))?;
+            Some(found.iter().map(|toolset| toolset.name.to_owned()).collect())
+        }
+    };
+    let task = match &args.task {
+        None => None,
+        Some(typed) => Some(open.task_id(typed).await?),
+    };
+    Ok(Rights {
+        scopes: identity::scopes(&args.scopes)?,
+        lane: lane.transpose()?.unwrap_or(Lane::Kagan),
+        profile_wanted: profile.transpose()?,
+        agent_type: agent_type.transpose()?,
+        toolsets,
+        task,
+    })
+}
+
+fn may(rights: &Rights) -> String {
+    let mut words: Vec<String> = Vec::new();
+    match &rights.toolsets {
+        None => words.push("all toolsets".into()),
+        Some(names) => words.push(names.join(",")),
+    }
+    words.push(rights.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(","));
+    words.push(rights.profile().as_str().into());
+    words.extend(rights.agent_type.map(|kind| kind.as_str().to_owned()));
+    words.extend(rights.task.map(|task| format!("only {task}")));
+    words.join(" · ")
+}
+
+fn document(token: &Token, state: &str) -> Value {
+    json!({
+        "id": token.id.to_string(),
+        "state": state,
+        "org": token.org,
+        "actor": token.actor,
+        "scopes": token.rights.scopes,
+        "lane": token.rights.lane,
+        "profile": token.rights.profile(),
+        "agent_type": token.rights.agent_type,
+        "toolsets": token.rights.toolsets,
+        "task": token.rights.task,
+        "created_at": rfc3339_ms(token.created_at),
+        "created_by": token.created_by,
+        "expires_at": token.expires_at.map(rfc3339_ms),
+        "revoked_at": token.revoked.as_ref().map(|revoked| rfc3339_ms(revoked.at)),
+        "revoked_by": token.revoked.as_ref().map(|revoked| revoked.by.clone()),
+    })
+}

@@ -1,0 +1,158 @@
+//! What a caller may do besides being somebody: scopes bound every toolset, lane and profile the
+//! board and relay, the agent type the crew, a task whoever works on one alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::TaskId;
+
+/// Makes an enum of words: `as_str`, `parse` and all of them in order.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $variant:ident => $word:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name { $($(#[$note])* #[serde(rename = $word)] $variant,)* }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($word => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+words! {
+    Scope {
+        TasksRead => "tasks:read",
+        TasksWrite => "tasks:write",
+        KnowledgeRead => "knowledge:read",
+        KnowledgeWrite => "knowledge:write",
+    }
+}
+
+words! {
+    /// Each includes those before it.
+    Profile {
+        Viewer => "viewer",
+        Planner => "planner",
+        PairWorker => "pair_worker",
+        Operator => "operator",
+        Maintainer => "maintainer",
+    }
+}
+
+words! {
+    /// How far a caller is trusted, whatever profile it asks for.
+    Lane {
+        Kagan => "kagan",
+        KaganAdmin => "kagan_admin",
+    }
+}
+
+words! {
+    AgentType {
+        Supervisor => "SUPERVISOR",
+        Orchestrator => "ORCHESTRATOR",
+        Worker => "WORKER",
+    }
+}
+
+impl Lane {
+    pub fn ceiling(self) -> Profile {
+        match self {
+            Lane::Kagan => Profile::PairWorker,
+            Lane::KaganAdmin => Profile::Maintainer,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rights {
+    pub scopes: Vec<Scope>,
+    pub lane: Lane,
+    /// What was asked for; `profile()` says what it came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_wanted: Option<Profile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<AgentType>,
+    /// `None`: every toolset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolsets: Option<Vec<String>>,
+    /// The one task this caller works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+impl Default for Rights {
+    fn default() -> Self {
+        Self {
+            scopes: Scope::ALL.to_vec(),
+            lane: Lane::Kagan,
+            profile_wanted: None,
+            agent_type: None,
+            toolsets: None,
+            task: None,
+        }
+    }
+}
+
+impl Rights {
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// The lower of what was asked for and what the lane allows.
+    pub fn profile(&self) -> Profile {
+        let ceiling = self.lane.ceiling();
+        self.profile_wanted.map_or(ceiling, |wanted| wanted.min(ceiling))
+    }
+
+    pub fn may_speak(&self, toolset: &str) -> bool {
+        self.toolsets.as_ref().is_none_or(|names| names.iter().any(|name| name == toolset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lane_caps_the_profile() {
+        for (lane, wanted, got) in [
+            ("kagan", "", "pair_worker"),
+            ("kagan", "viewer", "viewer"),
+            ("kagan", "maintainer", "pair_worker"),
+            ("kagan_admin", "", "maintainer"),
+            ("kagan_admin", "operator", "operator"),
+        ] {
+            let rights = Rights {
+                lane: Lane::parse(lane).expect("a lane"),
+                profile_wanted: Profile::parse(wanted),
+                ..Rights::default()
+            };
+            assert_eq!(rights.profile().as_str(), got, "{lane} {wanted}");
+        }
+    }
+
+    #[test]
+    fn rights_are_kept_as_words() {
+        let rights = Rights {
+            scopes: vec![Scope::TasksRead],
+            agent_type: Some(AgentType::Worker),
+            toolsets: Some(vec!["graph".into()]),
+            ..Rights::default()
+        };
+        let text = serde_json::to_string(&rights).expect("plain data");
+        assert_eq!(
+            text,
+            r#"{"scopes":["tasks:read"],"lane":"kagan","agent_type":"WORKER","toolsets":["graph"]}"#
+        );
+        assert_eq!(serde_json::from_str::<Rights>(&text).expect("reads back"), rights);
+        assert!(rights.may_speak("graph") && !rights.may_speak("board"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Tokens: made, listed, revoked, and held against what a request shows. A secret is seen once,
+//! by whoever asked for the token; the store has its hash, and no log has either.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use callboard_domain::actor::Actor;
+use callboard_domain::ids::Id;
+use callboard_domain::rights::Rights;
+use callboard_domain::token::{Token, TokenId, TokenState};
+use callboard_store::{KeptToken, Store, TokenGrant, TokenHash};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::{Engine, EngineError};
+
+/// How long an answer of the store about a token is believed: the delay of a revocation.
+const BELIEVED: Duration = Duration::from_secs(1);
+/// Answers kept; a store with more live tokens is asked more often.
+const KEPT_MAX: usize = 10_000;
+
+const MARK: &str = "cb_";
+
+/// A token somebody wants.
+#[derive(Clone, Debug)]
+pub struct TokenWish {
+    pub org: String,
+    pub actor: Actor,
+    pub rights: Rights,
+    /// `None`: until it is revoked.
+    pub lives: Option<Duration>,
+}
+
+/// `cb_<id>_<256 random bits>`: what its holder sends. Never printed by accident.
+pub struct TokenText(String);
+
+impl TokenText {
+    fn new(id: TokenId) -> Result<Self, EngineError> {
+        let mut bits = [0u8; 32];
+        getrandom::fill(&mut bits)
+            .map_err(|error| EngineError::Internal(format!("no randomness: {error}")))?;
+        let half = |n: usize| {
+            let mut bytes = [0u8; 16];
+            bytes.copy_from_slice(&bits[n * 16..(n + 1) * 16]);
+            Id::from_bytes(bytes)
+        };
+        Ok(Self(format!("{MARK}{}_{}{}", id.0, half(0), half(1))))
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+fn hash(text: &str) -> TokenHash {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Which token a text claims to be; the claim is worth nothing before the hashes are compared.
+fn claimed(text: &str) -> Option<TokenId> {
+    let (id, _) = text.strip_prefix(MARK)?.split_once('_')?;
+    Id::parse(id).map(TokenId)
+}
+
+impl Engine {
+    pub async fn token_add(
+        &self,
+        by: &Actor,
+        wish: TokenWish,
+    ) -> Result<(Token, TokenText), EngineError> {
+        let id = TokenId(self.parts.ids.next_id());
+        let text = TokenText::new(id)?;
+        let grant = TokenGrant {
+            id,
+            hash: hash(text.reveal()),
+            org: wish.org,
+            actor: wish.actor,
+            rights: wish.rights,
+            lives: wish.lives,
+            by: by.clone(),
+        };
+        Ok((self.parts.store.token_add(grant).await?, text))
+    }
+
+    pub async fn token_list(&self) -> Result<Vec<Token>, EngineError> {
+        Ok(self.parts.store.tokens().await?)
+    }
+
+    pub async fn token_revoke(
+        &self,
+        by: &Actor,
+        id: TokenId,
+    ) -> Result<Option<Token>, EngineError> {
+        Ok(self.parts.store.token_revoke(id, by.clone()).await?)
+    }
+}
+
+/// Why what was shown lets nobody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenFault {
+    /// No token at all, or none of ours.
+    Unknown,
+    Expired(TokenId),
+    Revoked(TokenId),
+}
+
+/// What a server knows of tokens: the store's answers, each believed for a moment.
+pub struct TokenBook {
+    store: Arc<dyn Store>,
+    seen: Mutex<HashMap<TokenId, (Instant, KeptToken)>>,
+    needed: AtomicBool,
+}
+
+impl TokenBook {
+    pub fn new(engine: &Engine) -> Self {
+        Self {
+            store: engine.parts.store.clone(),
+            seen: Mutex::default(),
+            needed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a token was ever added. A "no" is never believed longer than it takes to say it:
+    /// the first token closes the door at once. A "yes" is for ever.
+    pub async fn are_needed(&self) -> Result<bool, EngineError> {
+        if self.needed.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let found = self.store.has_tokens().await?;
+        self.needed.store(found, Ordering::Relaxed);
+        Ok(found)
+    }
+
+    /// Whose token this is, if it is one and lives.
+    pub async fn check(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
+        let Some(id) = claimed(shown) else { return Ok(Err(TokenFault::Unknown)) };
+        let Some(kept) = self.kept(id).await? else { return Ok(Err(TokenFault::Unknown)) };
+        if !bool::from(kept.hash.ct_eq(&hash(shown))) {
+            return Ok(Err(TokenFault::Unknown));
+        }
+        Ok(match kept.token.state(self.store.now()) {
+            TokenState::Live => Ok(kept.token),
+            TokenState::Expired => Err(TokenFault::Expired(id)),
+            TokenState::Revoked => Err(TokenFault::Revoked(id)),
+        })
+    }
+
+    /// Returns when the token lets nobody in any more; a store that is away decides nothing.
+    pub async fn until_it_ends(&self, id: TokenId) {
+        loop {
+            tokio::time::sleep(BELIEVED).await;
+            match self.kept(id).await {
+                Ok(Some(kept)) if kept.token.state(self.store.now()) == TokenState::Live => {}
+                Ok(_) => return,
+                Err(error) => tracing::debug!(%error, "cannot look a token up"),
+            }
+        }
+    }
+
+    async fn kept(&self, id: TokenId) -> Result<Option<KeptToken>, EngineError> {
+        let fresh =
+            |(at, kept): &(Instant, KeptToken)| (at.elapsed() < BELIEVED).then(|| kept.clone());
+        if let Some(kept) = self.seen().get(&id).and_then(fresh) {
+            return Ok(Some(kept));
+        }
+        let Some(kept) = self.store.token(id).await? else { return Ok(None) };
+        let mut seen = self.seen();
+        if seen.len() >= KEPT_MAX {
+            seen.retain(|_, (at, _)| at.elapsed() < BELIEVED);
+        }
+        seen.insert(id, (Instant::now(), kept.clone()));
+        Ok(Some(kept))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<TokenId, (Instant, KeptToken)>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_names_itself_and_hides_the_rest() {
+        let id = TokenId(Id(7));
+        let text = TokenText::new(id).expect("randomness");
+        assert_eq!(claimed(text.reveal()), Some(id));
+        assert_eq!(text.reveal().len(), 3 + 26 + 1 + 52);
+        assert_eq!(format!("{text:?}"), "(secret)");
+        assert_ne!(text.reveal(), TokenText::new(id).expect("randomness").reveal());
+        for other in ["", "cb_", "cb_x_y", "Bearer", "cb_00000000000000000000000007"] {
+            assert_eq!(claimed(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The rows of those who may ask over HTTP.
+
+use callboard_domain::actor::Actor;
+use callboard_domain::time::Timestamp;
+use callboard_domain::token::{Revoked, Token, TokenId};
+use deadpool_postgres::{ClientWrapper as Db, Object};
+use tokio_postgres::Row;
+
+use super::errors::Trouble;
+use super::{rows, settle};
+use crate::{KeptToken, TokenGrant};
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.created_at, k.created_by, \
+     k.expires_at, k.revoked_at, k.revoked_by FROM tokens k JOIN orgs o ON o.id = k.org";
+
+/// May be repeated: an id that is there already is this grant's.
+pub(super) async fn add(db: &mut Object, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
+    let tx = db.transaction().await?;
+    let org = settle::org(&tx, &grant.org).await?;
+    let rights = serde_json::to_string(&grant.rights).expect("rights are plain data");
+    tx.execute(
+        "INSERT INTO tokens (id, hash, org, actor, rights, created_at, created_by, expires_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING",
+        &[
+            &rows::uuid(grant.id.0),
+            &grant.hash.as_slice(),
+            &org,
+            &grant.actor.as_str(),
+            &rights,
+            &now.0,
+            &grant.by.as_str(),
+            &grant.expires_at(now).map(|at| at.0),
+        ],
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(grant.token(now))
+}
+
+pub(super) async fn revoke(
+    db: &Db,
+    id: TokenId,
+    by: &Actor,
+    now: Timestamp,
+) -> Result<Option<Token>> {
+    db.execute(
+        "UPDATE tokens SET revoked_at = $2, revoked_by = $3 WHERE id = $1 AND revoked_at IS NULL",
+        &[&rows::uuid(id.0), &now.0, &by.as_str()],
+    )
+    .await?;
+    Ok(find(db, id).await?.map(|kept| kept.token))
+}
+
+pub(super) async fn find(db: &Db, id: TokenId) -> Result<Option<KeptToken>> {
+    let sql = db.prepare_cached(&format!("SELECT {TOKEN} WHERE k.id = $1")).await?;
+    db.query_opt(&sql, &[&rows::uuid(id.0)]).await?.as_ref().map(kept).transpose()
+}
+
+pub(super) async fn all(db: &Db) -> Result<Vec<Token>> {
+    let found = db.query(&format!("SELECT {TOKEN} ORDER BY k.id DESC"), &[]).await?;
+    found.iter().map(|row| kept(row).map(|kept| kept.token)).collect()
+}
+
+pub(super) async fn any(db: &Db) -> Result<bool> {
+    let found = db.query_one("SELECT EXISTS (SELECT 1 FROM tokens)", &[]).await?;
+    Ok(found.try_get(0)?)
+}
+
+fn kept(row: &Row) -> Result<KeptToken> {
+    let hash: &[u8] = row.try_get(1)?;
+    let token = Token {
+        id: TokenId(rows::id(row, 0)?),
+        org: row.try_get::<_, &str>(2)?.into(),
+        actor: rows::actor(row, 3)?,
+        rights: serde_json::from_str(row.try_get(4)?).map_err(|_| rows::damaged("rights"))?,
+        created_at: rows::time(row, 5)?,
+        created_by: rows::actor(row, 6)?,
+        expires_at: row.try_get::<_, Option<i64>>(7)?.map(Timestamp),
+        revoked: match row.try_get::<_, Option<i64>>(8)? {
+            Some(at) => Some(Revoked { at: Timestamp(at), by: rows::actor(row, 9)? }),
+            None => None,
+        },
+    };
+    Ok(KeptToken { token, hash: hash.try_into().map_err(|_| rows::damaged("hash"))? })
+}

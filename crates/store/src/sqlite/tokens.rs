@@ -1,0 +1,82 @@
+//! The rows of those who may ask over HTTP.
+
+use callboard_domain::actor::Actor;
+use callboard_domain::time::Timestamp;
+use callboard_domain::token::{Revoked, Token, TokenId};
+use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
+
+use super::{rows, settle};
+use crate::{KeptToken, TokenGrant};
+
+const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.created_at, k.created_by, \
+     k.expires_at, k.revoked_at, k.revoked_by FROM tokens k JOIN orgs o ON o.id = k.org";
+
+pub(super) fn add(db: &mut Connection, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let org = settle::org(&tx, &grant.org)?;
+    let rights = serde_json::to_string(&grant.rights).expect("rights are plain data");
+    tx.execute(
+        "INSERT INTO tokens (id, hash, org, actor, rights, created_at, created_by, expires_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            grant.id.0.to_bytes(),
+            grant.hash,
+            org,
+            grant.actor.as_str(),
+            rights,
+            now.0,
+            grant.by.as_str(),
+            grant.expires_at(now).map(|at| at.0),
+        ],
+    )?;
+    tx.commit()?;
+    Ok(grant.token(now))
+}
+
+pub(super) fn revoke(
+    db: &Connection,
+    id: TokenId,
+    by: &Actor,
+    now: Timestamp,
+) -> Result<Option<Token>> {
+    db.execute(
+        "UPDATE tokens SET revoked_at = ?2, revoked_by = ?3 WHERE id = ?1 AND revoked_at IS NULL",
+        params![id.0.to_bytes(), now.0, by.as_str()],
+    )?;
+    Ok(find(db, id)?.map(|kept| kept.token))
+}
+
+pub(super) fn find(db: &Connection, id: TokenId) -> Result<Option<KeptToken>> {
+    db.prepare_cached(&format!("SELECT {TOKEN} WHERE k.id = ?1"))?
+        .query_row([id.0.to_bytes()], kept)
+        .optional()
+}
+
+pub(super) fn all(db: &Connection) -> Result<Vec<Token>> {
+    let mut found = db.prepare_cached(&format!("SELECT {TOKEN} ORDER BY k.id DESC"))?;
+    let tokens = found.query_map([], |row| kept(row).map(|kept| kept.token))?;
+    tokens.collect()
+}
+
+pub(super) fn any(db: &Connection) -> Result<bool> {
+    db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tokens)")?.query_row([], |row| row.get(0))
+}
+
+fn kept(row: &Row<'_>) -> Result<KeptToken> {
+    let rights: String = row.get(4)?;
+    let revoked_at: Option<i64> = row.get(8)?;
+    let token = Token {
+        id: TokenId(rows::id(row, 0)?),
+        org: row.get::<_, String>(2)?.into(),
+        actor: rows::actor(row, 3)?,
+        rights: serde_json::from_str(&rights).map_err(|_| rows::damaged(4, "rights"))?,
+        created_at: rows::time(row, 5)?,
+        created_by: rows::actor(row, 6)?,
+        expires_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
+        revoked: match revoked_at {
+            Some(at) => Some(Revoked { at: Timestamp(at), by: rows::actor(row, 9)? }),
+            None => None,
+        },
+    };
+    Ok(KeptToken { token, hash: row.get(1)? })
+}

@@ -1,0 +1,236 @@
+//! Who may come in: the local user as long as there are no tokens, from the first one on whoever
+//! shows one. Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::extract::Query;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
+use callboard_domain::actor::Actor;
+use callboard_domain::rights::Scope;
+use callboard_domain::token::TokenId;
+use callboard_engine::context::Principal;
+use callboard_engine::{Engine, TokenBook, TokenFault};
+use serde_json::{Value, json};
+
+use super::rate::RateLimit;
+use super::refusal;
+use crate::web;
+
+/// What the page keeps a token in. Never looked at where agents ask: a page of another site could
+/// make a browser send it.
+pub(crate) const COOKIE: &str = "callboard_token";
+const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
+
+pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GateOptions {
+    /// Requests per minute and token; 0 is no limit.
+    pub rate_limit: u32,
+    /// Where clients find this server when a proxy stands before it.
+    pub public_url: Option<String>,
+}
+
+pub struct Gate {
+    tokens: TokenBook,
+    /// Who asks on loopback while there are no tokens.
+    local: Principal,
+    limit: RateLimit,
+    public_url: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) enum Denied {
+    NoToken,
+    Token(TokenFault),
+    TooMany { token: TokenId, wait: Duration },
+    Actor(String),
+    Away(String),
+}
+
+impl Gate {
+    pub fn new(engine: &Engine, local: Principal, options: GateOptions) -> Self {
+        let public_url = options.public_url.map(|url| url.trim_end_matches('/').to_owned());
+        let limit = RateLimit::per_minute(options.rate_limit);
+        Self { tokens: TokenBook::new(engine), local, limit, public_url }
+    }
+
+    pub(super) fn public_url(&self) -> Option<&str> {
+        self.public_url.as_deref()
+    }
+
+    pub(super) async fn admit(&self, parts: &Parts) -> Result<Principal, Denied> {
+        let away = |error: callboard_engine::EngineError| Denied::Away(error.to_string());
+        if !self.tokens.are_needed().await.map_err(away)? {
+            let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
+            let local = self.local.clone();
+            return Ok(Principal { actor: actor.unwrap_or(local.actor.clone()), ..local });
+        }
+        let shown = shown(parts).ok_or(Denied::NoToken)?;
+        let token = self.tokens.check(shown).await.map_err(away)?.map_err(Denied::Token)?;
+        self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
+        Ok(Principal {
+            org: token.org,
+            actor: token.actor,
+            rights: token.rights,
+            token: Some(token.id),
+            bound_client: None,
+        })
+    }
+
+    /// Whether a text is a token that lives; what the page asks before it keeps one.
+    pub(crate) async fn opens(&self, shown: &str) -> bool {
+        matches!(self.tokens.check(shown).await, Ok(Ok(_)))
+    }
+
+    pub(super) async fn until_it_ends(&self, token: TokenId) {
+        self.tokens.until_it_ends(token).await;
+    }
+
+    /// How the page keeps a token, or forgets it.
+    pub(crate) fn cookie(&self, token: Option<&str>) -> HeaderValue {
+        let secure = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        let secure = if secure { "; Secure" } else { "" };
+        let (value, age) = token.map_or(("", 0), |token| (token, COOKIE_SECONDS));
+        let cookie =
+            format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}");
+        HeaderValue::try_from(cookie).expect("a token that opens is plain letters")
+    }
+
+    /// RFC 9728: what a client that was turned away may read.
+    pub(super) fn metadata(&self, uri: &Uri, headers: &HeaderMap) -> Value {
+        let path = uri.path().strip_prefix(METADATA).filter(|path| path.len() > 1);
+        let scopes: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+        json!({
+            "resource": format!("{}{}", self.base(headers), path.unwrap_or("/mcp")),
+            "resource_name": "Callboard",
+            "scopes_supported": scopes,
+            "bearer_methods_supported": ["header"],
+        })
+    }
+
+    fn base(&self, headers: &HeaderMap) -> String {
+        let host = || headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        match &self.public_url {
+            Some(url) => url.clone(),
+            None => format!("http://{}", host().unwrap_or("localhost")),
+        }
+    }
+
+    pub(super) fn answer(&self, denied: &Denied, parts: &Parts) -> Response {
+        denied.log(parts.uri.path());
+        let (status, code, message) = denied.words();
+        let page = wants_page(parts);
+        let mut response = if page && status == StatusCode::UNAUTHORIZED {
+            web::login_page(status, denied.for_people(), parts.uri.path())
+        } else {
+            refusal(status, code, &message)
+        };
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            let path = if parts.uri.path().starts_with("/mcp") { parts.uri.path() } else { "/mcp" };
+            let error = match denied {
+                Denied::NoToken => String::new(),
+                _ => format!("error=\"invalid_token\", error_description=\"{message}\", "),
+            };
+            let base = self.base(&parts.headers);
+            let bearer = format!("Bearer {error}resource_metadata=\"{base}{METADATA}{path}\"");
+            if let Ok(bearer) = HeaderValue::try_from(bearer) {
+                headers.insert(header::WWW_AUTHENTICATE, bearer);
+            }
+        }
+        if let Denied::TooMany { wait, .. } = denied {
+            headers.insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
+        }
+        response
+    }
+}
+
+impl Denied {
+    /// A token that ended while it was in use.
+    pub(super) fn gone(token: TokenId) -> Self {
+        Self::Token(TokenFault::Revoked(token))
+    }
+
+    fn words(&self) -> (StatusCode, &'static str, String) {
+        let unauthenticated =
+            |words: &str| (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", words.to_owned());
+        match self {
+            Denied::NoToken => unauthenticated(
+                "this server needs a token: send the header Authorization: Bearer TOKEN; \
+                 callboard token add makes one",
+            ),
+            Denied::Token(TokenFault::Unknown) => unauthenticated("the token is not known here"),
+            Denied::Token(TokenFault::Expired(_)) => unauthenticated("the token has expired"),
+            Denied::Token(TokenFault::Revoked(_)) => unauthenticated("the token was revoked"),
+            Denied::TooMany { wait, .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "RATE_LIMITED",
+                format!("too many requests with this token; wait {} s", wait.as_secs().max(1)),
+            ),
+            Denied::Actor(words) => (StatusCode::BAD_REQUEST, "INVALID_INPUT", words.clone()),
+            Denied::Away(words) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", words.clone()),
+        }
+    }
+
+    /// What the page says above its form.
+    fn for_people(&self) -> Option<&'static str> {
+        match self {
+            Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),
+            Denied::Token(TokenFault::Expired(_)) => Some("That token has expired."),
+            Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
+            Denied::NoToken | Denied::TooMany { .. } | Denied::Actor(_) | Denied::Away(_) => None,
+        }
+    }
+
+    /// Which token it was, never the token.
+    fn log(&self, path: &str) {
+        let (status, _, message) = self.words();
+        let token = match self {
+            Denied::Token(TokenFault::Expired(id) | TokenFault::Revoked(id))
+            | Denied::TooMany { token: id, .. } => id.to_string(),
+            Denied::NoToken
+            | Denied::Token(TokenFault::Unknown)
+            | Denied::Actor(_)
+            | Denied::Away(_) => String::new(),
+        };
+        tracing::warn!(status = status.as_u16(), token, path, reason = message, "turned away");
+    }
+}
+
+fn wants_page(parts: &Parts) -> bool {
+    let accept = parts.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    !asks_for_mcp(parts) && accept.is_some_and(|accept| accept.contains("text/html"))
+}
+
+fn asks_for_mcp(parts: &Parts) -> bool {
+    parts.uri.path().starts_with("/mcp")
+}
+
+fn shown(parts: &Parts) -> Option<&str> {
+    let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if let Some(bearer) = bearer {
+        let (scheme, token) = bearer.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then_some(token.trim());
+    }
+    if asks_for_mcp(parts) {
+        return None;
+    }
+    let cookies = parts.headers.get_all(header::COOKIE).iter();
+    cookies
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+        .filter(|token| !token.is_empty())
+}
+
+fn actor_parameter(uri: &Uri) -> Result<Option<Actor>, String> {
+    let Query(query) =
+        Query::<HashMap<String, String>>::try_from_uri(uri).map_err(|error| error.body_text())?;
+    let Some(actor) = query.get("actor") else { return Ok(None) };
+    let parsed = actor.parse();
+    parsed.map(Some).map_err(|error: callboard_domain::actor::ActorError| error.to_string())
+}
