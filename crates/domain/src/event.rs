@@ -49,10 +49,17 @@ event_names! {
 pub struct Event {
     pub actor: Actor,
     pub name: EventName,
+    /// `None` for what belongs to an org alone.
+    pub about: Option<About>,
+    pub data: Value,
+}
+
+/// The task an event speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
     pub project: i64,
     pub task: TaskId,
     pub attempt: Option<AttemptId>,
-    pub data: Value,
 }
 
 /// An event as the log holds it.
@@ -62,8 +69,12 @@ pub struct LoggedEvent {
     pub at: Timestamp,
     pub actor: Actor,
     pub name: EventName,
-    pub project: i64,
-    pub task: TaskId,
-    pub attempt: Option<AttemptId>,
+    pub about: Option<About>,
     pub data: Value,
+}
+
+impl LoggedEvent {
+    pub fn task(&self) -> Option<TaskId> {
+        self.about.map(|about| about.task)
+    }
 }

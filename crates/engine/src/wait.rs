@@ -50,7 +50,8 @@ impl EventSink for Waits {
     fn publish(&self, events: &[LoggedEvent]) {
         let by_key = self.by_key();
         for event in events {
-            for key in [WaitKey::Task(event.task.id), WaitKey::Any] {
+            let task = event.task().map(|task| WaitKey::Task(task.id));
+            for key in task.into_iter().chain([WaitKey::Any]) {
                 for changed in by_key.get(&key).into_iter().flat_map(HashMap::values) {
                     changed.notify_one();
                 }

@@ -82,7 +82,7 @@ impl Filter {
         filter
     }
 
-    /// Of events `e` beside their task `t`.
+    /// Of events `e`.
     pub fn of_events(sign: char, query: &EventQuery) -> Self {
         let mut filter = Self::new(sign);
         let after = i64::try_from(query.after).unwrap_or(i64::MAX);
@@ -91,7 +91,7 @@ impl Filter {
             filter.with("e.task = ?", Value::Id(task.id));
         }
         if let Some(org) = &query.org {
-            let of_org = "t.org = (SELECT id FROM orgs WHERE name = ?)";
+            let of_org = "e.org = (SELECT id FROM orgs WHERE name = ?)";
             filter.with(of_org, Value::Text(org.to_string()));
         }
         filter

@@ -104,8 +104,8 @@ fn to_json(event: &LoggedEvent) -> Value {
         "at": rfc3339_ms(event.at),
         "actor": event.actor,
         "event": event.name.as_str(),
-        "task": event.task,
-        "attempt": event.attempt,
+        "task": event.task(),
+        "attempt": event.about.and_then(|about| about.attempt),
         "data": event.data,
     })
 }
@@ -115,7 +115,7 @@ fn cells(event: &LoggedEvent) -> [(String, Style); 5] {
         (rfc3339_ms(event.at), Style::Dim),
         (event.actor.to_string(), Style::Plain),
         (event.name.as_str().to_owned(), Style::Bold),
-        (event.task.to_string(), Style::Plain),
+        (event.task().map(|task| task.to_string()).unwrap_or_default(), Style::Plain),
         (summary(&event.data), Style::Plain),
     ]
 }

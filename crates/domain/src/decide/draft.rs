@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::event::{Event, EventName};
+use crate::event::{About, Event, EventName};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::{Label, Phase};
 use crate::refusal::Refusal;
@@ -96,8 +96,8 @@ impl<'w> Draft<'w> {
     }
 
     fn event_by(&mut self, by: &Actor, name: EventName, attempt: Option<AttemptId>, data: Value) {
-        let (project, task) = (self.task.project, self.task.id);
-        self.events.push(Event { actor: by.clone(), name, project, task, attempt, data });
+        let about = About { project: self.task.project, task: self.task.id, attempt };
+        self.events.push(Event { actor: by.clone(), name, about: Some(about), data });
     }
 
     pub fn write(&mut self, write: Write) {
@@ -166,12 +166,11 @@ impl<'w> Draft<'w> {
         self.write(Write::DependentsAdjust { dep: self.task.id, delta });
         for dependent in &self.subject.dependents {
             if closed && dependent.open_deps == 1 && !dependent.phase.is_closed() {
+                let about = About { project: dependent.project, task: dependent.id, attempt: None };
                 self.events.push(Event {
                     actor: self.world.actor.clone(),
                     name: EventName::TaskReady,
-                    project: dependent.project,
-                    task: dependent.id,
-                    attempt: None,
+                    about: Some(about),
                     data: json!({"unblocked_by": self.task.id}),
                 });
             }

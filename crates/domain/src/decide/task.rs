@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::{check, input};
 use crate::attempt::{AttemptEnd, AttemptKind, Health};
 use crate::command::{Checked, TaskCreate, TaskEdit};
-use crate::event::{Event, EventName};
+use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX};
 use crate::policy::{Label, Phase, Policy};
@@ -70,9 +70,7 @@ pub(super) fn task_create(
     let created = Event {
         actor: who,
         name: EventName::TaskCreated,
-        project: task.project,
-        task: task.id,
-        attempt: None,
+        about: Some(About { project: task.project, task: task.id, attempt: None }),
         data,
     };
     Ok(Change {

@@ -66,7 +66,8 @@ pub(super) struct Changes {
     pub attempts: BTreeSet<Id>,
     pub entries: BTreeMap<(Id, u32), (Entry, Option<AttemptId>)>,
     pub retries: Vec<(RetryKey, Reply)>,
-    pub events: Vec<Event>,
+    /// With their org.
+    pub events: Vec<(i64, Event)>,
 }
 
 impl Changes {
@@ -200,7 +201,7 @@ impl Desk {
         for write in change.writes {
             self.write(org, write)?;
         }
-        self.changes.events.extend(change.events);
+        self.changes.events.extend(change.events.into_iter().map(|event| (org, event)));
         if let Some(key) = RetryKey::of(org, op).filter(|_| change.but.is_none()) {
             self.retries.insert(key.clone(), change.reply);
             self.changes.retries.push((key, change.reply));

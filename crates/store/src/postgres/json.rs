@@ -119,14 +119,15 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
 }
 
 /// `seq` is the event's place in the batch, from 1.
-pub(super) fn event_row((place, event): (usize, &Event)) -> Value {
+pub(super) fn event_row((place, (org, event)): (usize, &(i64, Event))) -> Value {
     json!({
+        "org": org,
         "seq": place + 1,
         "actor": event.actor,
         "name": event.name.as_str(),
-        "project": event.project,
-        "task": text(event.task.id),
-        "attempt": attempt_text(event.attempt),
+        "project": event.about.map(|about| about.project),
+        "task": event.about.map(|about| text(about.task.id)),
+        "attempt": attempt_text(event.about.and_then(|about| about.attempt)),
         "data": event.data.to_string(),
     })
 }

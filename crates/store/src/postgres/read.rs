@@ -212,7 +212,7 @@ pub(super) async fn attempts_overdue(
 pub(super) async fn events(db: &Db, query: &EventQuery) -> Result<Vec<LoggedEvent>> {
     let filter = Filter::of_events(SIGN, query);
     let sql = format!(
-        "SELECT {} FROM events e JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
+        "SELECT {} FROM events e LEFT JOIN tasks t ON t.id = e.task WHERE {} ORDER BY e.seq LIMIT {}",
         rows::EVENT,
         filter.sql(),
         i64::try_from(query.limit).unwrap_or(i64::MAX)

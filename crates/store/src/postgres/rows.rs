@@ -2,7 +2,7 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
-use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::event::{About, EventName, LoggedEvent};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Entry, Task};
@@ -187,9 +187,14 @@ pub(super) fn event(row: &Row) -> Result<LoggedEvent> {
         at: time(row, 1)?,
         actor: actor(row, 2)?,
         name: EventName::parse(row.try_get(3)?).ok_or_else(|| damaged("event name"))?,
-        project: row.try_get(4)?,
-        task: task_id(row, 5, 6)?,
-        attempt: optional_id(row, 7)?.map(AttemptId),
+        about: match row.try_get(4)? {
+            Some(project) => Some(About {
+                project,
+                task: task_id(row, 5, 6)?,
+                attempt: optional_id(row, 7)?.map(AttemptId),
+            }),
+            None => None,
+        },
         data: serde_json::from_str(row.try_get(8)?).map_err(|_| damaged("event data"))?,
     })
 }

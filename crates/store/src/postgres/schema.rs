@@ -17,6 +17,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") },
     Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
+    Migration { version: 3, name: "log", sql: include_str!("migrations/0003_log.sql") },
 ];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.

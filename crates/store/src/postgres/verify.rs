@@ -61,7 +61,7 @@ const RULES: &[(&str, &str)] = &[
     (
         "an event speaks of a task that does not exist",
         "SELECT NULL::uuid, seq::text FROM events e
-         WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task)",
+         WHERE e.task IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task)",
     ),
 ];
 

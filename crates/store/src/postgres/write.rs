@@ -112,8 +112,8 @@ impl Statements {
                          last_at = greatest(last_at, $3)
                      WHERE one RETURNING last_seq),
                  logged AS (
-                     INSERT INTO events (seq, at, actor, name, project, task, attempt, data)
-                     SELECT p.last_seq - $2 + e.seq, $3, e.actor, e.name, e.project, e.task,
+                     INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data)
+                     SELECT p.last_seq - $2 + e.seq, $3, e.org, e.actor, e.name, e.project, e.task,
                          e.attempt, e.data
                      FROM position p, json_populate_recordset(NULL::events, $1::text::json) e)
                  SELECT last_seq, pg_notify($4, last_seq::text)::text FROM position",
@@ -182,14 +182,12 @@ pub(super) async fn log_and_commit(
     let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
     let last: i64 = row.try_get(0)?;
     let first = (last - count) as u64 + 1;
-    let number = |(n, event): (usize, Event)| LoggedEvent {
+    let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
         seq: first + n as u64,
         at: desk.now,
         actor: event.actor,
         name: event.name,
-        project: event.project,
-        task: event.task,
-        attempt: event.attempt,
+        about: event.about,
         data: event.data,
     };
     Ok(desk.changes.events.into_iter().enumerate().map(number).collect())

@@ -2,7 +2,7 @@
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
-use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::event::{About, EventName, LoggedEvent};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Task};
@@ -162,9 +162,14 @@ pub(super) fn event(row: &Row<'_>) -> Result<LoggedEvent> {
         at: time(row, 1)?,
         actor: actor(row, 2)?,
         name: EventName::parse(row.get_ref(3)?.as_str()?).ok_or_else(|| damaged(3, "event"))?,
-        project: row.get(4)?,
-        task: task_id(row, 5, 6)?,
-        attempt: optional_id(row, 7)?.map(AttemptId),
+        about: match row.get(4)? {
+            Some(project) => Some(About {
+                project,
+                task: task_id(row, 5, 6)?,
+                attempt: optional_id(row, 7)?.map(AttemptId),
+            }),
+            None => None,
+        },
         data: serde_json::from_str(data).map_err(|_| damaged(8, "event data"))?,
     })
 }

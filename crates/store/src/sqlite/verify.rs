@@ -53,7 +53,7 @@ const RULES: &[(&str, &str, &str)] = &[
     ),
     (
         "an event speaks of a task that does not exist",
-        "SELECT seq, '' FROM events WHERE task NOT IN (SELECT id FROM tasks)",
+        "SELECT seq, '' FROM events WHERE task IS NOT NULL AND task NOT IN (SELECT id FROM tasks)",
         "restore a backup and report it",
     ),
     (

@@ -217,30 +217,32 @@ fn entry_put(
 /// Appends events after `last_seq`; only one transaction writes at a time, so numbers have no gaps.
 pub(super) fn append_events(
     db: &Connection,
+    org: i64,
     events: Vec<Event>,
     now: Timestamp,
     last_seq: &mut u64,
 ) -> Result<Vec<LoggedEvent>> {
     let mut insert = db.prepare_cached(
-        "INSERT INTO events (seq, at, actor, name, project, task, attempt, data) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     let mut logged = Vec::with_capacity(events.len());
     for event in events {
-        let Event { actor, name, project, task, attempt, data } = event;
+        let Event { actor, name, about, data } = event;
         *last_seq += 1;
         insert.execute(params![
             *last_seq as i64,
             now.0,
+            org,
             actor.as_str(),
             name.as_str(),
-            project,
-            task.id.to_bytes(),
-            attempt.map(|attempt| attempt.0.to_bytes()),
+            about.map(|about| about.project),
+            about.map(|about| about.task.id.to_bytes()),
+            about.and_then(|about| about.attempt).map(|attempt| attempt.0.to_bytes()),
             data.to_string(),
         ])?;
         let seq = *last_seq;
-        logged.push(LoggedEvent { seq, at: now, actor, name, project, task, attempt, data });
+        logged.push(LoggedEvent { seq, at: now, actor, name, about, data });
     }
     Ok(logged)
 }

@@ -182,7 +182,7 @@ impl Writer {
             write::write(&self.db, org, before, item, batch.now)?;
         }
         let mut last_seq = batch.last_seq;
-        let events = write::append_events(&self.db, change.events, batch.now, &mut last_seq)?;
+        let events = write::append_events(&self.db, org, change.events, batch.now, &mut last_seq)?;
         self.remember_reply(org, op, &change.reply, change.but.is_none(), batch.now)?;
         let outcome = match as_written(subject, change.writes, change.reply) {
             Some((task, deps)) => {
