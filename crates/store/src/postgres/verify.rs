@@ -18,7 +18,7 @@ const RESTORE: &str = "restore a backup and report it";
 const RULES: &[(&str, &str)] = &[
     (
         "open-deps counter differs from the deps",
-        "SELECT t.id, t.prefix FROM tasks t WHERE t.open_deps <> (
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.removed_at IS NULL AND t.open_deps <> (
              SELECT count(*) FROM deps JOIN tasks d ON d.id = deps.dep
              WHERE deps.task = t.id AND d.removed_at IS NULL
                  AND d.phase NOT IN ('closed_done', 'closed_canceled'))",

@@ -236,6 +236,7 @@ async fn a_removed_task_no_longer_counts_its_deps(f: Fixture) {
     f.done("human:ana", f.to(a, "done")).await;
     f.done("human:ana", Command::TaskRemove { task: b }).await;
     f.done("human:ana", f.to(a, "backlog")).await;
+    f.assert_sound().await;
     let c = f.create("c", &[a]).await;
     f.done("human:ana", f.to(a, "done")).await;
     assert!(f.record(c).await.task.is_ready());
