@@ -10,6 +10,7 @@ mod feed;
 mod filter;
 pub mod postgres;
 pub mod sqlite;
+pub mod transfer;
 mod typed_id;
 
 use std::path::PathBuf;

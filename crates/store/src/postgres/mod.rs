@@ -18,6 +18,7 @@ mod rows;
 mod schema;
 mod settle;
 mod tokens;
+mod transfer;
 mod verify;
 mod write;
 mod writer;
@@ -76,14 +77,7 @@ impl PostgresStore {
     /// caller's the database's own is used.
     pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
         let address::Address { config, schema } = address::Address::parse(url)?;
-        let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let pool = Pool::builder(Manager::from_config(config.clone(), NoTls, how))
-            .max_size(CONNECTIONS_MAX)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(PATIENCE))
-            .create_timeout(Some(PATIENCE))
-            .build()
-            .map_err(|error| StoreError::Internal(error.to_string()))?;
+        let pool = pool(&config)?;
         let clock = clock::SharedClock::new(clock);
         let db = pool.get().await.map_err(Trouble::from)?;
         let schema = schema::migrate(&db, schema.as_deref()).await?;
@@ -101,6 +95,17 @@ impl PostgresStore {
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
         Ok(Self { shared, inbox })
     }
+}
+
+fn pool(address: &Config) -> Result<Pool, StoreError> {
+    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    Pool::builder(Manager::from_config(address.clone(), NoTls, how))
+        .max_size(CONNECTIONS_MAX)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(PATIENCE))
+        .create_timeout(Some(PATIENCE))
+        .build()
+        .map_err(|error| StoreError::Internal(error.to_string()))
 }
 
 fn channel(schema: &str) -> String {
@@ -329,11 +334,8 @@ impl Store for PostgresStore {
         self.shared.read(|mut db| async move { verify::verify(&mut db).await }).await
     }
 
-    async fn backup(&self, _to: PathBuf) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable(
-            "this store is in PostgreSQL; back it up with pg_dump and the address in store.url"
-                .into(),
-        ))
+    async fn backup(&self, to: PathBuf) -> Result<(), StoreError> {
+        crate::transfer::into_file(self, &to).await
     }
 
     fn caps(&self) -> Caps {

@@ -7,6 +7,7 @@ use tokio_postgres::error::SqlState;
 
 use super::errors::Trouble;
 use crate::StoreError;
+use crate::transfer::{UNFINISHED, UNFINISHED_WORDS};
 
 struct Migration {
     version: i32,
@@ -29,6 +30,9 @@ pub(super) fn latest() -> i32 {
 }
 
 pub(super) fn newer(version: i32) -> StoreError {
+    if version == UNFINISHED as i32 {
+        return StoreError::Unavailable(UNFINISHED_WORDS.into());
+    }
     StoreError::Unavailable(format!(
         "the database has schema {version}, newer than this callboard knows ({}); \
          use the callboard that wrote it or a newer one",

@@ -11,6 +11,7 @@ mod rows;
 mod schema;
 mod settle;
 mod tokens;
+mod transfer;
 mod turnstile;
 mod verify;
 mod write;

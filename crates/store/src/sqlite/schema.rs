@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::errors::from_sqlite;
 use super::turnstile::Turnstile;
 use crate::StoreError;
+use crate::transfer::{UNFINISHED, UNFINISHED_WORDS};
 
 struct Migration {
     version: u32,
@@ -31,6 +32,9 @@ pub(super) fn version(db: &Connection) -> Result<u32> {
 }
 
 pub(super) fn newer(version: u32) -> StoreError {
+    if version == UNFINISHED {
+        return StoreError::Unavailable(UNFINISHED_WORDS.into());
+    }
     StoreError::Unavailable(format!(
         "the database has schema {version}, newer than this callboard knows ({}); \
          use the callboard that wrote it or a newer one",

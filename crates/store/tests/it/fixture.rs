@@ -48,7 +48,7 @@ impl Fixture {
         Some(Self::at(Arc::new(Database::Schema(schema))).await)
     }
 
-    async fn at(place: Arc<Database>) -> Self {
+    pub async fn at(place: Arc<Database>) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
         let store: Arc<dyn Store> = match &*place {
             Database::Folder(folder) => {

@@ -8,3 +8,4 @@ mod postgres;
 mod proxy;
 mod schema;
 mod sqlite;
+mod transfer;

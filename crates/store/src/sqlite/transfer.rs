@@ -1,0 +1,157 @@
+//! This database as one end of a move: every row out of one read transaction, or into one write
+//! transaction.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension, Result, Row as SqliteRow, ToSql, TransactionBehavior,
+    params_from_iter,
+};
+
+use super::errors::from_sqlite;
+use super::{SqliteStore, schema};
+use crate::StoreError;
+use crate::transfer::{
+    Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
+};
+
+impl SqliteStore {
+    /// Whether there is a store; looking makes none.
+    pub(crate) fn is_at(path: &Path) -> Result<bool, StoreError> {
+        if !path.exists() {
+            return Ok(false);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let version = Connection::open_with_flags(path, flags).and_then(|db| schema::version(&db));
+        Ok(version.map_err(from_sqlite)? > 0)
+    }
+
+    /// Ends the store with everything in its one file and nothing in a log beside it.
+    pub(crate) fn close_into_one_file(self) -> Result<(), StoreError> {
+        let path = self.shared.path.clone();
+        drop(self);
+        let db = Connection::open(path).map_err(from_sqlite)?;
+        // The last to close was a reader, and readers leave the log as it is.
+        let mode: String = db
+            .pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))
+            .map_err(from_sqlite)?;
+        match mode.as_str() {
+            "delete" => Ok(()),
+            mode => Err(StoreError::Internal(format!("the log of the copy is still {mode}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl Whole for SqliteStore {
+    async fn read_all(&self, outbox: Outbox) -> Result<Vec<TableSum>, StoreError> {
+        self.read(move |db, _| read_all(db, outbox)).await
+    }
+
+    async fn write_all(&self, inbox: Inbox) -> Result<(), FillError> {
+        // The writer's thread knows errors of the store only; what a filling says travels inside.
+        self.on_writer(move |db| Ok(write_all(db, inbox))).await?
+    }
+
+    async fn take_mark_away(&self) -> Result<(), StoreError> {
+        self.on_writer(|db| {
+            db.pragma_update(None, "user_version", schema::latest()).map_err(from_sqlite)
+        })
+        .await
+    }
+}
+
+fn read_all(db: &Connection, mut outbox: Outbox) -> Result<Vec<TableSum>, StoreError> {
+    let snapshot = db.unchecked_transaction().map_err(from_sqlite)?;
+    let version = schema::version(&snapshot).map_err(from_sqlite)?;
+    if version > schema::latest() && !outbox.reads_back() {
+        return Err(schema::newer(version));
+    }
+    for table in TABLES {
+        outbox.start(table);
+        let key: Vec<&str> = table.key().collect();
+        let sql = format!(
+            "SELECT {} FROM {} ORDER BY {}",
+            table.column_list(),
+            table.name,
+            key.join(", ")
+        );
+        let mut select = snapshot.prepare(&sql).map_err(from_sqlite)?;
+        let columns = select.column_count();
+        let mut rows = select.query([]).map_err(from_sqlite)?;
+        while let Some(row) = rows.next().map_err(from_sqlite)? {
+            let cells: Result<Row> = (0..columns).map(|column| cell(row, column)).collect();
+            if outbox.push(cells.map_err(|error| unreadable(table, &error))?) {
+                outbox.send_blocking()?;
+            }
+        }
+        outbox.end_table_blocking()?;
+    }
+    Ok(outbox.sums())
+}
+
+fn cell(row: &SqliteRow<'_>, column: usize) -> Result<Cell> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        value @ ValueRef::Text(_) => Cell::Text(value.as_str()?.to_owned()),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_owned()),
+        ValueRef::Real(_) => return Err(rusqlite::types::FromSqlError::InvalidType.into()),
+    })
+}
+
+fn unreadable(table: &Table, error: &rusqlite::Error) -> StoreError {
+    StoreError::Corrupt(format!("a row of table {} cannot be read: {error}", table.name))
+}
+
+fn write_all(db: &mut Connection, mut inbox: Inbox) -> Result<(), FillError> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(from_sqlite)?;
+    for table in TABLES {
+        let found = tx.query_row(&table.find_row(), [], |_| Ok(())).optional();
+        if found.map_err(from_sqlite)?.is_some() {
+            return Err(FillError::NotEmpty(table.name));
+        }
+    }
+    for table in TABLES {
+        tx.execute(&table.delete_seed(), []).map_err(from_sqlite)?;
+        let signs: Vec<&str> = table.columns().map(|_| "?").collect();
+        let sql = format!(
+            "INSERT INTO {} ({}) VALUES ({})",
+            table.name,
+            table.column_list(),
+            signs.join(", ")
+        );
+        let mut insert = tx.prepare(&sql).map_err(from_sqlite)?;
+        while let Parcel::Rows(rows) = inbox.blocking_recv().ok_or(FillError::SourceEnded)? {
+            for row in rows {
+                insert.execute(params_from_iter(row)).map_err(|error| refused(table, error))?;
+            }
+        }
+    }
+    tx.pragma_update(None, "user_version", UNFINISHED).map_err(from_sqlite)?;
+    tx.commit().map_err(from_sqlite)?;
+    Ok(())
+}
+
+/// Words about a full disk and the like stand for themselves; others need to say where.
+fn refused(table: &Table, error: rusqlite::Error) -> StoreError {
+    match from_sqlite(error) {
+        StoreError::Internal(words) => {
+            StoreError::Internal(format!("a row of table {} is refused: {words}", table.name))
+        }
+        other => other,
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
