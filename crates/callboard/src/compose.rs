@@ -6,6 +6,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Engine, Parts};
 use callboard_runner::LocalChecks;
@@ -79,6 +80,19 @@ async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dy
         (StoreUrl::File(path), None) => path.clone(),
     };
     Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
+}
+
+/// Where a store that was named by itself is: without a project there is no default.
+pub fn store_address(url: &StoreUrl) -> Option<Address> {
+    match url {
+        StoreUrl::Default => None,
+        StoreUrl::File(path) => Some(Address::Sqlite(path.clone())),
+        StoreUrl::Postgres(url) => Some(Address::Postgres(url.reveal().to_owned())),
+    }
+}
+
+pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Moved, TransferError> {
+    transfer::transfer(from, to, Arc::new(SystemClock), tell).await
 }
 
 pub fn mcp_options(fixtures: bool) -> McpOptions {

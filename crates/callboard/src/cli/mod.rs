@@ -16,6 +16,7 @@ mod duration;
 mod init;
 mod log;
 mod mcp;
+mod migrate;
 mod next;
 mod note;
 mod release;
@@ -35,8 +36,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::config::without_password;
 use crate::logging;
-use crate::output::{Color, Failure, Out};
+use crate::output::{Color, Exit, Failure, Out};
 use context::Context;
 
 /// One place where coding agents get their work, prove it and hand it over
@@ -101,6 +103,7 @@ enum Command {
     #[command(subcommand)]
     Token(token::TokenCommand),
     Backup(backup::BackupArgs),
+    Migrate(migrate::MigrateArgs),
     Bench(crate::bench::BenchArgs),
     #[command(hide = true)]
     BenchWaiter(crate::bench::WaiterArgs),
@@ -145,13 +148,28 @@ fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
 fn misused(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if !wants_json || asked {
+    let said = error.to_string();
+    let text = without_passwords(&said);
+    if asked || (!wants_json && text == said) {
         error.exit();
     }
-    let text = error.to_string();
+    if !wants_json {
+        Out::new(false, Color::Auto).note(text.trim_end());
+        return (Exit::Usage as u8).into();
+    }
     let words = text.lines().next().unwrap_or_default();
     let failure = Failure::usage(words.strip_prefix("error: ").unwrap_or(words));
     finish(&Out::new(true, Color::Auto), Err(failure.hint("callboard --help")))
+}
+
+/// clap repeats arguments that it does not know, and one may be the address of a store.
+fn without_passwords(said: &str) -> String {
+    let hide =
+        |said: String, argument: String| said.replace(&argument, &without_password(&argument));
+    std::env::args_os()
+        .filter_map(|argument| argument.into_string().ok())
+        .filter(|argument| argument.contains("://"))
+        .fold(said.to_owned(), hide)
 }
 
 impl Command {
@@ -176,6 +194,7 @@ impl Command {
             Command::Config(args) => config::cmd_config(context, args),
             Command::Token(command) => command.run(context).await,
             Command::Backup(args) => backup::cmd_backup(context, args).await,
+            Command::Migrate(args) => migrate::cmd_migrate(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
             Command::BenchWaiter(args) => bench::cmd_waiter(args).await,
             Command::Completions(args) => completions::cmd_completions(context, args),

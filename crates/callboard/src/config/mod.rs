@@ -12,4 +12,4 @@ pub use key::{KEYS, Key};
 pub use layer::{FlagValue, Resolved, unknown};
 pub use schema::schema;
 pub use settings::{Settings, StoreUrl};
-pub use value::Value;
+pub use value::{Value, without_password};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
@@ -38,6 +38,39 @@ pub enum StoreUrl {
     File(PathBuf),
     /// The address of a PostgreSQL database.
     Postgres(Secret),
+}
+
+impl StoreUrl {
+    /// Reads a path, `sqlite:PATH` or `postgres://…`. The address may hold a password, so no error
+    /// repeats it.
+    fn parse(url: &str) -> Result<Self, &'static str> {
+        if url.is_empty() {
+            return Ok(Self::Default);
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres(Secret(url.to_owned())));
+        }
+        let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+        match path.unwrap_or(url) {
+            "" => Err("the path of the database is missing"),
+            path if path.contains("://") => {
+                Err("write a path, sqlite:PATH or postgres://HOST/DATABASE")
+            }
+            path => Ok(Self::File(path.into())),
+        }
+    }
+
+    /// The same as an argument: what is typed is meant from where one stands.
+    pub fn typed(url: &str) -> Result<Self, String> {
+        match Self::parse(url.trim())? {
+            Self::File(path) => Ok(Self::File(absolute(&path)?)),
+            other => Ok(other),
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| error.to_string())
 }
 
 /// A text that may hold a password: never printed by accident.
@@ -140,33 +173,16 @@ impl Reader<'_> {
         Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
-    fn store(&self) -> Result<StoreUrl, String> {
-        let url = self.text("store.url");
-        if url.is_empty() {
-            return Ok(StoreUrl::Default);
-        }
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(StoreUrl::Postgres(Secret(url.to_owned())));
-        }
-        let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
-        match path.unwrap_or(url) {
-            "" => Err(self.at("store.url", "the path of the database is missing")),
-            // The address may hold a password, so it is not repeated.
-            path if path.contains("://") => {
-                Err(self.at("store.url", "write a path, sqlite:PATH or postgres://HOST/DATABASE"))
-            }
-            path => self.database(path).map(StoreUrl::File),
-        }
-    }
-
     /// What is typed is meant from where one stands; what is in a file, from the project's root.
-    fn database(&self, path: &str) -> Result<PathBuf, String> {
-        match self.0.origin("store.url") {
-            Origin::Flag(_) | Origin::Variable(_) => {
-                std::path::absolute(path).map_err(|e| self.at("store.url", &e.to_string()))
+    fn store(&self) -> Result<StoreUrl, String> {
+        let name = "store.url";
+        let read = match self.0.origin(name) {
+            Origin::Flag(_) | Origin::Variable(_) => StoreUrl::typed(self.text(name)),
+            Origin::File(_) | Origin::Default => {
+                StoreUrl::parse(self.text(name)).map_err(str::to_owned)
             }
-            Origin::File(_) | Origin::Default => Ok(path.into()),
-        }
+        };
+        read.map_err(|words| self.at(name, &words))
     }
 
     /// Says where a value that makes no sense came from.

@@ -95,14 +95,22 @@ fn items(text: &str) -> Vec<String> {
 }
 
 /// An address as it may be shown.
-fn without_password(text: &str) -> Cow<'_, str> {
-    let shown = || {
-        let (scheme, rest) = text.split_once("://")?;
+pub fn without_password(text: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
+    let in_front = || {
         let (user, _) = rest.rsplit_once('@')?;
         let (name, _) = user.split_once(':')?;
-        Some(format!("{scheme}://{name}:***{}", &rest[user.len()..]))
+        Some(format!("{name}:***{}", &rest[user.len()..]))
     };
-    shown().map_or(Cow::Borrowed(text), Cow::Owned)
+    let rest = in_front().map_or(Cow::Borrowed(rest), Cow::Owned);
+    let hide = |part: &str| match part.strip_prefix("password=") {
+        Some(_) => "password=***".to_owned(),
+        None => part.to_owned(),
+    };
+    let (base, query) = rest.split_once('?').unwrap_or((&rest, ""));
+    let query: Vec<String> = query.split('&').map(hide).collect();
+    let mark = if rest.contains('?') { "?" } else { "" };
+    Cow::Owned(format!("{scheme}://{base}{mark}{}", query.join("&")))
 }
 
 #[cfg(test)]
@@ -114,6 +122,9 @@ mod tests {
         let shown = |text: &str| Value::Text(text.into()).to_string();
         assert_eq!(shown("postgres://ana:s@:cret@db:5432/b"), "postgres://ana:***@db:5432/b");
         assert_eq!(shown("postgres://ana@db/b"), "postgres://ana@db/b");
+        assert_eq!(shown("postgres://ana:s?c@db/b?x=1"), "postgres://ana:***@db/b?x=1");
+        let asked = "postgres://db/b?password=secret&connect_timeout=3";
+        assert_eq!(shown(asked), "postgres://db/b?password=***&connect_timeout=3");
         assert_eq!(shown("127.0.0.1:3001"), "127.0.0.1:3001");
         assert_eq!(Value::Text("postgres://a:b@c/d".into()).to_json(), "postgres://a:***@c/d");
     }

@@ -5,6 +5,10 @@ mod config;
 mod exit_codes;
 mod fixture;
 mod goldens;
+mod migrate;
 mod places;
+#[path = "../../../store/tests/it/schema.rs"]
+#[allow(dead_code, reason = "the store's own tests ask more of it")]
+mod schema;
 mod servers;
 mod stores;
