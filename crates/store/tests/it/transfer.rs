@@ -139,7 +139,7 @@ async fn rich(f: &Fixture) {
     keyed.retry_key = Some(format!("ключ {odd}"));
     f.store.apply(keyed).await.unwrap();
     let mut other = place("other");
-    other.prefix = Prefix::parse("OTHER").unwrap();
+    other.prefix = Prefix::parse("OTHER");
     let path = "/home/änä/shop".into();
     other.repo = Some(RepoPlace { machine: "host-1".into(), path });
     f.store.settle(other).await.unwrap();
@@ -162,7 +162,11 @@ fn extremes(db: &Connection) {
          INSERT INTO retries VALUES ({low}, 'Z', 'a', 'ä', {high}, 'task', zeroblob(16)), \
              ({low}, 'a', 'Z', 'B', {low}, 'task', zeroblob(16)), \
              ({low}, 'ä', 'Z', 'b', {low}, 'task', zeroblob(16)), \
-             ({low}, '_', 'Z', '', {low}, 'attempt', zeroblob(16))"
+             ({low}, '_', 'Z', '', {low}, 'attempt', zeroblob(16)); \
+         INSERT INTO tokens VALUES (zeroblob(16), zeroblob(32), 1, 'ä', '{{}}', {low}, '', {high}, \
+             NULL, NULL); \
+         INSERT INTO events VALUES ((SELECT max(seq) + 1 FROM events), {high}, 1, '', '', NULL, NULL, \
+             NULL, '')"
     ))
     .unwrap();
 }
