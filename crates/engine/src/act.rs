@@ -6,7 +6,7 @@ use callboard_domain::task::TaskRecord;
 use callboard_store::{Applied, ApplyError, Op, Outcome, StoreError};
 
 use crate::context::{OpContext, Principal, Scope};
-use crate::{At, Engine, EngineError};
+use crate::{At, Engine, EngineError, counts};
 
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
@@ -33,7 +33,16 @@ impl Engine {
         command: Command,
     ) -> Result<Applied, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
-        let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await?;
+        let claims = matches!(command, Command::TaskClaim { .. } | Command::AttemptBegin(_));
+        let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await;
+        let applied = applied.inspect_err(|error| {
+            if claims {
+                counts::claim_failed(error);
+            }
+        })?;
+        if let Some(taken) = &applied.taken {
+            self.count_wait(taken, &applied).await;
+        }
         match applied.but {
             Some(refusal) => Err(refusal.into()),
             None => Ok(applied),

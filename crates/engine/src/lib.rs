@@ -7,6 +7,7 @@ mod act;
 mod attempt;
 mod check;
 pub mod context;
+pub mod counts;
 pub mod error;
 pub mod ids;
 pub mod ports;
@@ -50,6 +51,7 @@ pub struct Parts {
 pub struct Engine {
     parts: Parts,
     waits: Arc<wait::Waits>,
+    counted: counts::Counted,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -63,7 +65,7 @@ impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
-        Arc::new(Self { parts, waits })
+        Arc::new(Self { parts, waits, counted: counts::Counted::default() })
     }
 
     pub fn policy(&self) -> &Arc<Policy> {

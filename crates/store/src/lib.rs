@@ -9,7 +9,9 @@ pub mod clock;
 mod feed;
 mod filter;
 pub mod postgres;
+mod queue;
 pub mod sqlite;
+pub mod tally;
 pub mod transfer;
 mod typed_id;
 
@@ -31,6 +33,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 
 pub use feed::EventSink;
+pub use queue::{Taken, TasksByState};
 
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -41,6 +44,14 @@ pub trait Store: Send + Sync {
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError>;
     /// Free tasks whose deps are closed, best priority first, then oldest.
     async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
+    /// How many tasks of every org are in which state. Reads every task's row.
+    async fn tasks_by_state(&self) -> Result<TasksByState, StoreError>;
+    /// When a task last became free to take, as of event `up_to`.
+    async fn task_free_since(
+        &self,
+        task: TaskId,
+        up_to: u64,
+    ) -> Result<Option<Timestamp>, StoreError>;
     /// Ids that begin with what somebody typed, `PREFIX-` or not, else that end with it; newest
     /// first.
     async fn task_ids(
@@ -124,6 +135,8 @@ pub struct Applied {
     pub last_seq: Option<u64>,
     /// The time the change happened at.
     pub at: Timestamp,
+    /// Set when this change gave a free task to somebody.
+    pub taken: Option<Taken>,
 }
 
 /// What the change is about, as it was when it committed.

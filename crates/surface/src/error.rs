@@ -10,6 +10,19 @@ use serde_json::{Map, Value, json};
 /// How a toolset names a refusal; the codes differ, the cases do not.
 pub type Code = fn(&Refusal) -> &'static str;
 
+pub(crate) const CANCELED: &str = "CANCELED";
+pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
+
+/// The word a caller branches on.
+pub fn code(error: &EngineError, code: Code) -> &'static str {
+    match error {
+        EngineError::Refused(refusal) => code(refusal),
+        EngineError::Unavailable(_) => "UNAVAILABLE",
+        EngineError::Canceled => CANCELED,
+        EngineError::Internal(_) => INTERNAL_ERROR,
+    }
+}
+
 /// `{code, message, hint?, retryable, details?}`.
 pub fn render(error: &EngineError, code: Code) -> Value {
     match error {
@@ -30,7 +43,7 @@ pub fn render(error: &EngineError, code: Code) -> Value {
             json!({"code": "UNAVAILABLE", "message": words, "retryable": true})
         }
         EngineError::Canceled => {
-            json!({"code": "CANCELED", "message": "the call was canceled", "retryable": true})
+            json!({"code": CANCELED, "message": "the call was canceled", "retryable": true})
         }
         EngineError::Internal(cause) => broken(TraceId::of(cause)),
     }
@@ -39,7 +52,7 @@ pub fn render(error: &EngineError, code: Code) -> Value {
 /// What broke goes to the log; the caller gets the number it has there.
 pub fn broken(trace_id: TraceId) -> Value {
     json!({
-        "code": "INTERNAL_ERROR",
+        "code": INTERNAL_ERROR,
         "message": "something broke inside callboard; it was logged",
         "retryable": true,
         "details": {"trace_id": trace_id.to_string()},

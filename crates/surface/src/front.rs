@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::catalog::Catalog;
 use crate::error::Code;
+use crate::metrics::Measured;
 use crate::tool::{About, Call, Toolset};
 use crate::{error, prompt, resource};
 
@@ -125,6 +126,7 @@ impl Front {
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<(Result<Value, EngineError>, Code), Unknown> {
         let found = self.catalog.find(name, &arguments).ok_or_else(|| Unknown(name.into()))?;
+        let measured = Measured::start(found.tool.name);
         let op = context(found.tool.name);
         let answer = match op.principal.judge(found.tool.name, found.tool.scope) {
             Err(refusal) => Err(refusal.into()),
@@ -140,13 +142,15 @@ impl Front {
                 (found.tool.run)(call).await
             }
         };
+        let code = found.toolset.code;
         if let Err(EngineError::Refused(refusal)) = &answer {
             let Principal { org, actor, token, .. } = &op.principal;
             let token = token.map(|token| token.to_string()).unwrap_or_default();
-            let (tool, code) = (found.tool.name, (found.toolset.code)(refusal));
+            let (tool, code) = (found.tool.name, code(refusal));
             tracing::info!(tool, code, %actor, %org, token, "call refused");
         }
-        Ok((answer, found.toolset.code))
+        measured.end(answer.as_ref().map_or_else(|error| error::code(error, code), |_| "ok"));
+        Ok((answer, code))
     }
 
     pub fn resource_templates(&self) -> Vec<ResourceTemplate> {

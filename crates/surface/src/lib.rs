@@ -9,6 +9,7 @@ pub mod error;
 pub mod front;
 pub mod http;
 pub mod mcp;
+pub mod metrics;
 pub mod page;
 mod prompt;
 mod resource;

@@ -8,7 +8,7 @@ use callboard_surface::front::Front;
 use callboard_surface::http::{
     FrontFor, Gate, GateOptions, HttpDoors, HttpOptions, ReadyProbe, router, serve_http,
 };
-use callboard_surface::{toolsets, web};
+use callboard_surface::{metrics, toolsets, web};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +101,7 @@ impl Server {
             shutdown: stop.clone(),
             ..HttpOptions::default()
         };
-        let pages = web::routes(app.engine.clone());
+        let pages = web::routes(app.engine.clone()).merge(metrics::routes(app.engine.clone()));
         let gate = GateOptions {
             rate_limit: self.settings.rate_limit,
             public_url: self.settings.public_url.clone(),

@@ -8,6 +8,7 @@ mod calls;
 mod disk;
 mod http;
 mod kill;
+mod metrics;
 mod peer;
 mod race;
 mod stdin;

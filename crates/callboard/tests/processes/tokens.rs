@@ -27,7 +27,7 @@ fn door(settings: &[(&str, &str)]) -> Door {
 }
 
 /// Id and text of a new token.
-fn token(folder: &Path, flags: &[&str]) -> (String, String) {
+pub fn token(folder: &Path, flags: &[&str]) -> (String, String) {
     let made = run(folder, &[&["token", "add"], flags].concat());
     (made["id"].as_str().unwrap().into(), made["token"].as_str().unwrap().into())
 }

@@ -12,7 +12,7 @@ use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::{Change, LastEntry, Reply, Subject, World, Write};
 
-use crate::{Applied, Op, Outcome, StoreError};
+use crate::{Applied, Op, Outcome, StoreError, Taken};
 
 #[derive(Default)]
 pub(super) struct Desk {
@@ -198,6 +198,10 @@ impl Desk {
     /// Carries out a change on the desk. `last_seq` counts the batch's events so far; the writer
     /// adds where the log stood.
     pub fn carry_out(&mut self, org: i64, op: &Op, change: Change) -> Result<Applied, StoreError> {
+        let about = change.events.first().and_then(|event| event.about);
+        let subject = about.and_then(|about| self.tasks.get(&about.task.id));
+        let known = subject.map(|sheet| (&sheet.task, sheet.deps.len()));
+        let taken = Taken::of(&change.events, known);
         for write in change.writes {
             self.write(org, write)?;
         }
@@ -208,7 +212,7 @@ impl Desk {
         }
         let last_seq = Some(self.changes.events.len() as u64);
         let outcome = self.outcome(org, change.reply)?;
-        Ok(Applied { outcome, but: change.but, last_seq, at: self.now })
+        Ok(Applied { outcome, but: change.but, last_seq, at: self.now, taken })
     }
 
     fn sheet(&mut self, id: Id) -> Result<&mut Sheet, StoreError> {

@@ -43,7 +43,7 @@ use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, KeptToken, Op,
-    Overdue, Place, Project, Store, StoreError, TaskQuery, TokenGrant,
+    Overdue, Place, Project, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::Trouble;
 use writer::{Job, Writer};
@@ -170,6 +170,18 @@ impl Store for PostgresStore {
 
     async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         self.shared.read(|db| async move { read::tasks_free(&db, project, limit).await }).await
+    }
+
+    async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
+        self.shared.read(|db| async move { read::tasks_by_state(&db).await }).await
+    }
+
+    async fn task_free_since(
+        &self,
+        task: TaskId,
+        up_to: u64,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.shared.read(|db| async move { read::task_free_since(&db, task, up_to).await }).await
     }
 
     async fn task_ids(

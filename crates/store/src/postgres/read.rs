@@ -17,7 +17,8 @@ use uuid::Uuid;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
 use crate::filter::{Filter, Value};
-use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery};
+use crate::queue::{COUNTED, COUNTS, freed_names};
+use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery, TasksByState};
 
 type Result<T> = std::result::Result<T, Trouble>;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
@@ -140,6 +141,31 @@ pub(super) async fn tasks_free(db: &Db, project: i64, limit: usize) -> Result<Ve
         rows::TASK_FROM
     );
     task_rows(db, &sql, &[&project, &(limit as i64)]).await
+}
+
+pub(super) async fn tasks_by_state(db: &Db) -> Result<TasksByState> {
+    let sql = format!("SELECT {COUNTS} FROM tasks WHERE {COUNTED}");
+    let mut counts = [0; 6];
+    if let Some(row) = one(db, &sql, &[]).await? {
+        for (place, count) in counts.iter_mut().enumerate() {
+            *count = row.try_get(place)?;
+        }
+    }
+    Ok(TasksByState::from_counts(counts))
+}
+
+pub(super) async fn task_free_since(
+    db: &Db,
+    task: TaskId,
+    up_to: u64,
+) -> Result<Option<Timestamp>> {
+    let sql = format!(
+        "SELECT at FROM events WHERE task = $1 AND seq <= $2 AND name IN ({}) \
+         ORDER BY seq DESC LIMIT 1",
+        freed_names()
+    );
+    let found = one(db, &sql, &[&uuid(task.id), &(up_to as i64)]).await?;
+    Ok(found.map(|row| row.try_get(0).map(Timestamp)).transpose()?)
 }
 
 /// A damaged row is left out of a list rather than failing it; `doctor` names it.

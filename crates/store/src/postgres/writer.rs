@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::desk::{Desk, RetryKey};
 use super::errors::Trouble;
 use super::{Shared, load, lookups, read, write};
-use crate::{Applied, ApplyError, Op, StoreError};
+use crate::{Applied, ApplyError, Op, StoreError, tally};
 
 const BATCH_MAX: usize = 64;
 /// How often work is tried that another process got in the way of.
@@ -124,6 +124,7 @@ impl Writer {
     }
 
     fn answer(&self, jobs: Vec<Job>, done: Done) {
+        tally::committed(jobs.len(), &done.events);
         for (job, verdict) in jobs.into_iter().zip(done.verdicts) {
             // A caller that went away does not need its answer.
             let _ = job.reply.send(verdict);
@@ -284,5 +285,5 @@ fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
 
 fn unchanged(desk: &Desk, org: i64, reply: Reply) -> Verdict {
     let outcome = desk.outcome(org, reply)?;
-    Ok(Applied { outcome, but: None, last_seq: None, at: desk.now })
+    Ok(Applied { outcome, but: None, last_seq: None, at: desk.now, taken: None })
 }

@@ -40,7 +40,7 @@ use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, KeptToken, Op,
-    Overdue, Place, Project, Store, StoreError, TaskQuery, TokenGrant,
+    Overdue, Place, Project, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
 use writer::{Job, Writer};
@@ -217,6 +217,18 @@ impl Store for SqliteStore {
 
     async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
         self.shared.look_up(|db| read::tasks_free(db, project, limit))
+    }
+
+    async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
+        self.read(|db, _| read::tasks_by_state(db).map_err(from_sqlite)).await
+    }
+
+    async fn task_free_since(
+        &self,
+        task: TaskId,
+        up_to: u64,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.shared.look_up(|db| read::task_free_since(db, task, up_to))
     }
 
     async fn task_ids(

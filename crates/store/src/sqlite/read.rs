@@ -13,8 +13,9 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params
 use super::errors::from_sqlite;
 use super::{load, rows};
 use crate::filter::{Filter, Value};
+use crate::queue::{COUNTED, COUNTS, freed_names};
 use crate::typed_id::id_range;
-use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery};
+use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery, TasksByState};
 
 pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
     db.prepare_cached("SELECT id FROM orgs WHERE name = ?1")
@@ -62,6 +63,33 @@ pub(super) fn tasks_free(db: &Connection, project: i64, limit: usize) -> Result<
         rows::TASK_FROM
     );
     task_rows(db, &sql, vec![Value::Integer(project), Value::Integer(limit as i64)])
+}
+
+/// Going by an index would visit the same rows in a worse order.
+pub(super) fn tasks_by_state(db: &Connection) -> Result<TasksByState> {
+    let sql = format!("SELECT {COUNTS} FROM tasks NOT INDEXED WHERE {COUNTED}");
+    db.prepare_cached(&sql)?.query_row([], |row| {
+        let mut counts = [0; 6];
+        for (place, count) in counts.iter_mut().enumerate() {
+            *count = row.get(place)?;
+        }
+        Ok(TasksByState::from_counts(counts))
+    })
+}
+
+pub(super) fn task_free_since(
+    db: &Connection,
+    task: TaskId,
+    up_to: u64,
+) -> Result<Option<Timestamp>> {
+    let sql = format!(
+        "SELECT at FROM events WHERE task = ?1 AND seq <= ?2 AND name IN ({}) \
+         ORDER BY seq DESC LIMIT 1",
+        freed_names()
+    );
+    db.prepare_cached(&sql)?
+        .query_row(params![task.id.to_bytes(), up_to as i64], |row| row.get(0).map(Timestamp))
+        .optional()
 }
 
 /// A damaged row is left out of a list rather than failing it; `doctor` names it.

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
 use super::{Shared, load, read, schema, write};
-use crate::{Applied, ApplyError, Op, Outcome, StoreError};
+use crate::{Applied, ApplyError, Op, Outcome, StoreError, Taken, tally};
 
 const BATCH_MAX: usize = 64;
 
@@ -85,6 +85,7 @@ impl Writer {
         match outcome {
             Ok(batch) => {
                 shared.last_at.fetch_max(batch.now.0, Ordering::SeqCst);
+                tally::committed(replies.len(), &batch.events);
                 for (reply, verdict) in replies.into_iter().zip(batch.verdicts) {
                     // A caller that went away does not need its answer.
                     let _ = reply.send(verdict);
@@ -178,6 +179,8 @@ impl Writer {
     ) -> rusqlite::Result<Applied> {
         self.db.prepare_cached("SAVEPOINT one")?.execute([])?;
         let before = subject.as_ref().map(|subject| &subject.task);
+        let known = subject.as_ref().map(|subject| (&subject.task, subject.deps.len()));
+        let taken = Taken::of(&change.events, known);
         for item in &change.writes {
             write::write(&self.db, org, before, item, batch.now)?;
         }
@@ -193,12 +196,12 @@ impl Writer {
         self.db.prepare_cached("RELEASE one")?.execute([])?;
         batch.last_seq = last_seq;
         batch.events.extend(events);
-        Ok(Applied { outcome, but: change.but, last_seq: Some(last_seq), at: batch.now })
+        Ok(Applied { outcome, but: change.but, last_seq: Some(last_seq), at: batch.now, taken })
     }
 
     fn unchanged(&self, org: i64, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
         let outcome = self.outcome(org, reply).map_err(from_sqlite)?;
-        Ok(Applied { outcome, but: None, last_seq: None, at: now })
+        Ok(Applied { outcome, but: None, last_seq: None, at: now, taken: None })
     }
 
     fn outcome(&self, org: i64, reply: Reply) -> rusqlite::Result<Outcome> {

@@ -10,7 +10,8 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::token::{TokenId, TokenState};
 use callboard_store::{
-    AttemptQuery, EventQuery, EventSink, Place, RepoPlace, TaskQuery, TokenGrant,
+    Applied, AttemptQuery, EventQuery, EventSink, Place, RepoPlace, Taken, TaskQuery, TasksByState,
+    TokenGrant,
 };
 use tokio::sync::Notify;
 
@@ -46,6 +47,8 @@ conformance! {
     lists_filter_and_page,
     the_next_task_is_the_most_urgent_that_is_free,
     a_removed_task_no_longer_counts_its_deps,
+    tasks_are_counted_by_state,
+    a_task_waits_from_when_it_became_free,
     attempts_are_found_by_key_and_by_health,
     a_lease_that_is_over_frees_its_task,
     another_org_does_not_exist,
@@ -241,6 +244,67 @@ async fn a_removed_task_no_longer_counts_its_deps(f: Fixture) {
     f.done("human:ana", f.to(a, "done")).await;
     assert!(f.record(c).await.task.is_ready());
     f.assert_sound().await;
+}
+
+async fn tasks_are_counted_by_state(f: Fixture) {
+    assert_eq!(f.store.tasks_by_state().await.unwrap(), TasksByState::default());
+    let ready = f.create("ready", &[]).await;
+    f.create("blocked", &[ready]).await;
+    f.create("blocked too", &[ready]).await;
+    for (title, to) in [
+        ("working", "in_progress"),
+        ("review", "in_review"),
+        ("done", "done"),
+        ("done too", "done"),
+        ("canceled", "canceled"),
+    ] {
+        let task = f.create(title, &[]).await;
+        f.done("human:ana", f.to(task, to)).await;
+    }
+    let gone = f.create("removed", &[]).await;
+    f.done("human:ana", Command::TaskRemove { task: gone }).await;
+    let other = f.store.settle(place("other")).await.unwrap();
+    let mut elsewhere = f.new_task("ready elsewhere", &[]);
+    elsewhere.project = other.project.id;
+    let mut op = f.op("human:ana", Command::TaskCreate(elsewhere));
+    op.org = other.org;
+    f.store.apply(op).await.unwrap();
+    let expected =
+        TasksByState { ready: 2, blocked: 2, working: 1, review: 1, done: 2, canceled: 1 };
+    assert_eq!(f.store.tasks_by_state().await.unwrap(), expected);
+}
+
+async fn a_task_waits_from_when_it_became_free(f: Fixture) {
+    let first = f.create("first", &[]).await;
+    let second = f.create("second", &[first]).await;
+    let created_at = f.store.now();
+    let since = async |applied: &Applied| {
+        let (taken, seq) = (applied.taken.expect("was free"), applied.last_seq.expect("wrote"));
+        f.store.task_free_since(taken.task, seq).await.unwrap().expect("in the log")
+    };
+
+    f.clock.advance_ms(1000);
+    let fresh = f.done("agent:w1", Command::TaskClaim { task: first }).await;
+    let taken = Taken { task: first, free_since: Some(created_at) };
+    assert_eq!(fresh.taken, Some(taken), "its row says so");
+    assert_eq!(since(&fresh).await, created_at, "and so does the log");
+    let begun = f.done("agent:w1", f.begin(first, "k", None)).await;
+    assert_eq!(begun.taken, None, "who holds it does not take it again");
+
+    f.clock.advance_ms(1000);
+    let ready_at = f.done("human:ana", f.to(first, "done")).await.at;
+    f.clock.advance_ms(1000);
+    let unblocked = f.done("agent:w2", f.begin(second, "k", Some(60))).await;
+    assert_eq!(unblocked.taken, Some(Taken { task: second, free_since: None }));
+    assert_eq!(since(&unblocked).await, ready_at);
+
+    f.clock.advance_ms(61_000);
+    let expired = f.done("agent:w3", Command::TaskClaim { task: second }).await;
+    assert_eq!(since(&expired).await, expired.at, "a lease was over, and nobody waited since");
+    let released_at = f.done("agent:w3", Command::TaskRelease { task: second }).await.at;
+    f.clock.advance_ms(1000);
+    let again = f.done("agent:w4", Command::TaskClaim { task: second }).await;
+    assert_eq!(since(&again).await, released_at);
 }
 
 async fn attempts_are_found_by_key_and_by_health(f: Fixture) {

@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::replay::{KeptBytes, Replay, SharedReplay};
+use crate::metrics::{Counted, HTTP_SESSIONS};
 
 /// The id of the event that opens a standalone stream; nothing came before it.
 const FIRST_EVENT: &str = "0";
@@ -50,6 +51,7 @@ struct Open {
     /// The SDK's own manager, holding this one session, so that each has its own replay.
     manager: Arc<LocalSessionManager>,
     _place: OwnedSemaphorePermit,
+    _counted: Counted,
 }
 
 impl Sessions {
@@ -129,7 +131,8 @@ impl SessionManager for SessionsFor {
         manager.session_config.keep_alive = Some(self.sessions.idle);
         let manager = Arc::new(manager);
         let (id, transport) = manager.create_session().await?;
-        let open = Open { owner: self.owner.clone(), manager, _place: place };
+        let counted = Counted::one(HTTP_SESSIONS);
+        let open = Open { owner: self.owner.clone(), manager, _place: place, _counted: counted };
         self.sessions.open().insert(id.clone(), open);
         Ok((id, transport))
     }

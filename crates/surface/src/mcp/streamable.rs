@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use callboard_engine::context::Principal;
+use futures_util::StreamExt;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ use super::handler::Handler;
 use super::identity::Identity;
 use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor};
 use crate::front::Front;
+use crate::metrics::{Counted, SSE_STREAMS};
 
 const SESSION_ID: &str = "mcp-session-id";
 const RETRY_AFTER_SECONDS: &str = "60";
@@ -79,7 +81,7 @@ impl Streamable {
         if claims_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return unreadable();
         }
-        let mut response = response.map(Body::new);
+        let mut response = counted(response.map(Body::new));
         // The Python SDK reads "accepted" as "not done".
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -110,6 +112,20 @@ impl Streamable {
         };
         StreamableHttpService::new(handler, sessions, self.config.clone())
     }
+}
+
+/// A stream is counted until its body is over or dropped.
+fn counted(response: Response) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"text/event-stream")) {
+        return response;
+    }
+    let open = Counted::one(SSE_STREAMS);
+    response.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            let _until_dropped = &open;
+        }))
+    })
 }
 
 fn claims_json(request: &axum::extract::Request) -> bool {

@@ -1,0 +1,81 @@
+//! What the engine counts for `/metrics`: who came too late, how long tasks waited, how many there
+//! are. Nothing is looked up for it while nobody collects.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use callboard_domain::refusal::Refusal;
+use callboard_store::{Applied, ApplyError, Taken, TasksByState, tally};
+use metrics::{counter, describe_counter, describe_histogram, histogram};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::{Engine, EngineError};
+
+const CLAIM_CONFLICTS: &str = "callboard_claim_conflicts_total";
+/// Public for whoever chooses the buckets.
+pub const QUEUE_WAIT: &str = "callboard_queue_wait_seconds";
+
+/// Counting tasks reads every row. It may take this part of the time: a count that took half a
+/// second is good for ten, one that took no time is never old.
+const COUNTING_SHARE: u32 = 20;
+
+static COLLECTED: AtomicBool = AtomicBool::new(false);
+
+/// Says what is counted here and below. From now on also what takes a look is counted; called once
+/// a recorder is there.
+pub fn collect() {
+    tally::describe();
+    describe_counter!(CLAIM_CONFLICTS, "Claims and begins refused because somebody holds the task");
+    describe_histogram!(QUEUE_WAIT, "How long tasks were free before somebody took them");
+    counter!(CLAIM_CONFLICTS).increment(0);
+    COLLECTED.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn claim_failed(error: &ApplyError) {
+    match error {
+        ApplyError::Refused(Refusal::AlreadyClaimed { .. } | Refusal::SessionActive { .. }) => {
+            counter!(CLAIM_CONFLICTS).increment(1);
+        }
+        ApplyError::Refused(_) | ApplyError::Store(_) => {}
+    }
+}
+
+/// What was counted last, and until when that will do.
+#[derive(Default)]
+pub(crate) struct Counted(Mutex<Option<(Instant, TasksByState)>>);
+
+impl Engine {
+    pub(crate) async fn count_wait(&self, taken: &Taken, applied: &Applied) {
+        if !COLLECTED.load(Ordering::Relaxed) {
+            return;
+        }
+        let free_since = match (taken.free_since, applied.last_seq) {
+            (Some(since), _) => Ok(Some(since)),
+            (None, Some(seq)) => self.parts.store.task_free_since(taken.task, seq).await,
+            (None, None) => Ok(None),
+        };
+        match free_since {
+            Ok(Some(since)) => {
+                let waited_us = applied.at.0.saturating_sub(since.0).max(0);
+                histogram!(QUEUE_WAIT).record(waited_us as f64 / 1e6);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "a task's wait stays uncounted"),
+        }
+    }
+
+    /// How many tasks of the whole server are in which state, as of a moment ago.
+    pub async fn tasks_by_state(&self) -> Result<TasksByState, EngineError> {
+        // Held while counting: whoever asks meanwhile gets the same answer.
+        let mut counted = self.counted.0.lock().await;
+        let started = Instant::now();
+        if let Some((good_until, tasks)) = *counted
+            && started < good_until
+        {
+            return Ok(tasks);
+        }
+        let tasks = self.parts.store.tasks_by_state().await?;
+        *counted = Some((Instant::now() + started.elapsed() * COUNTING_SHARE, tasks));
+        Ok(tasks)
+    }
+}

@@ -1,0 +1,73 @@
+//! How many tasks are where, and since when a task was free to take: what is asked about the queue
+//! as a whole.
+
+use callboard_domain::event::{Event, EventName};
+use callboard_domain::ids::TaskId;
+use callboard_domain::task::Task;
+use callboard_domain::time::Timestamp;
+
+/// Tasks of every org. Plans are no work and are left out, as removed tasks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TasksByState {
+    /// Not begun, nothing in the way.
+    pub ready: u64,
+    /// Not begun, with open deps.
+    pub blocked: u64,
+    pub working: u64,
+    pub review: u64,
+    pub done: u64,
+    pub canceled: u64,
+}
+
+/// The fields of `TasksByState` in their order. One pass over the rows: no index answers this
+/// faster without making every write slower.
+pub(crate) const COUNTS: &str = "count(*) FILTER (WHERE phase = 'initial' AND open_deps = 0), \
+     count(*) FILTER (WHERE phase = 'initial' AND open_deps > 0), \
+     count(*) FILTER (WHERE phase = 'working'), \
+     count(*) FILTER (WHERE phase = 'review'), \
+     count(*) FILTER (WHERE phase = 'closed_done'), \
+     count(*) FILTER (WHERE phase = 'closed_canceled')";
+pub(crate) const COUNTED: &str = "removed_at IS NULL AND NOT is_plan";
+
+impl TasksByState {
+    pub(crate) fn from_counts([ready, blocked, working, review, done, canceled]: [i64; 6]) -> Self {
+        let [ready, blocked, working, review, done, canceled] =
+            [ready, blocked, working, review, done, canceled].map(i64::unsigned_abs);
+        Self { ready, blocked, working, review, done, canceled }
+    }
+}
+
+/// The events after which a task waits for somebody to take it.
+pub(crate) const FREED: [EventName; 4] = [
+    EventName::TaskCreated,
+    EventName::TaskReady,
+    EventName::TaskReleased,
+    EventName::AttemptExpired,
+];
+
+pub(crate) fn freed_names() -> String {
+    FREED.map(|name| format!("'{}'", name.as_str())).join(", ")
+}
+
+/// A free task became somebody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub task: TaskId,
+    /// Since when it was free, where the row says so: nothing happened to it but its creation. The
+    /// log knows it for the others (`Store::task_free_since`).
+    pub free_since: Option<Timestamp>,
+}
+
+impl Taken {
+    /// `before` is the task a change is about as it was, with the number of its deps.
+    pub(crate) fn of(events: &[Event], before: Option<(&Task, usize)>) -> Option<Self> {
+        let happened = |name| events.iter().any(|event| event.name == name);
+        let (task, deps) = before.filter(|_| happened(EventName::TaskClaimed))?;
+        // Taken over from a session that fell silent: nobody waited for that.
+        if task.assignee.is_some() && !happened(EventName::AttemptExpired) {
+            return None;
+        }
+        let untouched = task.entries == 1 && deps == 0;
+        Some(Self { task: task.id, free_since: untouched.then_some(task.created_at) })
+    }
+}

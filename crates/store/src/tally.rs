@@ -1,0 +1,55 @@
+//! What the store counts for `/metrics`: its commits, and what their events say. Counted once a
+//! commit has gone through, by the process that made it; next to free while nobody collects.
+
+use callboard_domain::event::{EventName, LoggedEvent};
+use metrics::{counter, describe_counter, describe_histogram, histogram};
+
+const COMMITS: &str = "callboard_store_commits_total";
+/// Public for whoever chooses the buckets.
+pub const BATCH_SIZE: &str = "callboard_store_batch_size";
+const LEASE_EXPIRIES: &str = "callboard_lease_expiries_total";
+const CHECK_RESULTS: &str = "callboard_check_results_total";
+
+/// Says what each is, and shows those at zero that have not happened yet.
+pub fn describe() {
+    describe_counter!(COMMITS, "Commits that wrote something, by this process");
+    describe_histogram!(BATCH_SIZE, "Commands that shared one commit");
+    describe_counter!(LEASE_EXPIRIES, "Leases that ended because nobody renewed them");
+    describe_counter!(CHECK_RESULTS, "Results of checks that were run or attested");
+    counter!(COMMITS).increment(0);
+    counter!(LEASE_EXPIRIES).increment(0);
+    for result in ["pass", "fail"] {
+        counter!(CHECK_RESULTS, "result" => result).increment(0);
+    }
+}
+
+/// Counts one commit of `commands` commands.
+pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
+    if events.is_empty() {
+        return;
+    }
+    counter!(COMMITS).increment(1);
+    histogram!(BATCH_SIZE).record(commands as f64);
+    for event in events {
+        match event.name {
+            EventName::AttemptExpired => counter!(LEASE_EXPIRIES).increment(1),
+            EventName::CheckRan | EventName::CheckAttested => {
+                let result = if event.data["result"] == "pass" { "pass" } else { "fail" };
+                counter!(CHECK_RESULTS, "result" => result).increment(1);
+            }
+            EventName::TaskCreated
+            | EventName::TaskEdited
+            | EventName::TaskRemoved
+            | EventName::TaskClaimed
+            | EventName::TaskReleased
+            | EventName::TaskStatusChanged
+            | EventName::TaskReady
+            | EventName::TaskNoted
+            | EventName::TaskDependencyAdded
+            | EventName::TaskDependencyRemoved
+            | EventName::AttemptStarted
+            | EventName::AttemptHeartbeat
+            | EventName::AttemptEnded => {}
+        }
+    }
+}
