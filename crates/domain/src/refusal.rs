@@ -28,6 +28,7 @@ pub enum Refusal {
     SessionTerminal { health: Health },
     Conflict { task: TaskId, what: &'static str },
     CheckInfrastructure { message: String },
+    CheckLogNotFound { task: TaskId, index: usize, why: String },
     AuthorizationDenied { verb: String, scope: &'static str },
 }
 
@@ -64,6 +65,7 @@ impl Refusal {
             Self::SessionTerminal { .. } => "SESSION_TERMINAL",
             Self::Conflict { .. } => "CONFLICT",
             Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
+            Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
             Self::AuthorizationDenied { .. } => "AUTHORIZATION_DENIED",
         }
     }
@@ -120,6 +122,9 @@ impl Refusal {
             Self::Conflict { task, what } => {
                 format!("task {task} changed while its checks ran: {what}")
             }
+            Self::CheckLogNotFound { task, index, why } => {
+                format!("no log of check {index} of {task}: {why}")
+            }
             Self::AuthorizationDenied { verb, scope } => format!("{verb} needs scope {scope}"),
         }
     }
@@ -154,6 +159,7 @@ impl Refusal {
             Self::CheckInfrastructure { .. } => {
                 "run the checks where the repository and its tools are"
             }
+            Self::CheckLogNotFound { .. } => "run_checks writes a new one",
             Self::AuthorizationDenied { .. } => "ask for a token with that scope",
         };
         Some(hint.into())
@@ -179,6 +185,7 @@ impl Refusal {
             | Self::ClientMismatch { .. }
             | Self::NotSessionOwner { .. }
             | Self::SessionTerminal { .. }
+            | Self::CheckLogNotFound { .. }
             | Self::AuthorizationDenied { .. } => false,
         }
     }
@@ -212,6 +219,7 @@ impl Refusal {
             | Self::SessionTerminal { .. }
             | Self::Conflict { .. }
             | Self::CheckInfrastructure { .. }
+            | Self::CheckLogNotFound { .. }
             | Self::AuthorizationDenied { .. } => None,
         }
     }

@@ -157,6 +157,7 @@ impl Engine {
             };
             let what = format!("check {index} ({})", check.desc);
             let ran = self.run_one(op, site, run, done, wanted.len(), &what).await?;
+            self.keep_log(op, &*site.runner, &site.repo, record.task.id, &ran.log).await?;
             let verdict = Verdict {
                 pass: ran.passed(),
                 at: self.parts.store.now(),
@@ -207,7 +208,7 @@ impl Engine {
     }
 }
 
-fn infrastructure(fault: CheckFault) -> EngineError {
+pub(crate) fn infrastructure(fault: CheckFault) -> EngineError {
     match fault {
         CheckFault::Canceled => EngineError::Canceled,
         CheckFault::Infrastructure(message) => Refusal::CheckInfrastructure { message }.into(),

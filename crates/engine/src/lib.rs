@@ -6,6 +6,7 @@
 mod act;
 mod attempt;
 mod check;
+mod check_log;
 pub mod context;
 pub mod counts;
 pub mod error;
@@ -25,6 +26,7 @@ use callboard_store::{Home, Store};
 
 pub use attempt::AttemptDraft;
 pub use callboard_store as store;
+pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use error::EngineError;
 pub use query::{AttemptFilter, TaskFilter};
 pub use task::TaskDraft;

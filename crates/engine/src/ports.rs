@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::ids::{Id, TaskId};
+use callboard_store::FileSpan;
 use tokio_util::sync::CancellationToken;
+
+/// Where a repository keeps the logs of its checks.
+pub const RUNS: &str = ".callboard/runs";
 
 /// Makes 128-bit ids that rise within a process.
 pub trait IdSource: Send + Sync {
@@ -32,6 +36,15 @@ pub trait CheckRunner: Send + Sync {
     /// Runs one command to its end, its time limit, or cancellation. Nothing of it is left
     /// running when this returns or is dropped.
     async fn run(&self, run: CheckRun, cancel: CancellationToken) -> Result<CheckRan, CheckFault>;
+
+    /// Reads some of a log in a repository's `.callboard/runs/`, and nothing outside of it whatever
+    /// the name says; `None` when it is not there.
+    async fn read_log(
+        &self,
+        repo: &Path,
+        log: &str,
+        span: FileSpan,
+    ) -> Result<Option<LogPart>, CheckFault>;
 
     /// Deletes logs older than this.
     async fn prune_logs(&self, repo: &Path, older_than: Duration);
@@ -88,6 +101,15 @@ impl CheckRan {
     pub fn passed(&self) -> bool {
         !self.timed_out && self.exit_code == Some(0)
     }
+}
+
+/// Some bytes of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPart {
+    /// Of the whole log.
+    pub size: u64,
+    pub start: u64,
+    pub bytes: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,6 +7,7 @@ use callboard_domain::command::Command;
 use callboard_store::Op;
 use tokio_util::sync::CancellationToken;
 
+use crate::ports::RUNS;
 use crate::{Engine, EngineError};
 
 const EXPIRE_EVERY: Duration = Duration::from_secs(5);
@@ -64,6 +65,8 @@ impl Engine {
         if let (Some(checks), Some(repo)) = (&self.parts.checks, repo) {
             checks.prune_logs(&repo, LOGS_KEPT).await;
         }
+        let before = store.now().plus_ms(-(LOGS_KEPT.as_millis() as i64));
+        while store.files_prune(&format!("{RUNS}/"), before).await? > 0 {}
         Ok(())
     }
 }

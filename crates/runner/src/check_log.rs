@@ -1,15 +1,16 @@
 //! One file per check run in `<repo>/.callboard/runs/`, written once and never overwritten.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use callboard_domain::ids::TaskId;
-use callboard_engine::ports::{CheckRan, CheckRun};
+use callboard_engine::ports::{CheckRan, CheckRun, LogPart, RUNS};
+use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
-
-pub(crate) const RUNS: &str = ".callboard/runs";
+use rustix::fs::OFlags;
 
 /// Writes the log and answers its path relative to the repository.
 pub(crate) fn write(repo: &Path, task: TaskId, at: Timestamp, text: &[u8]) -> io::Result<String> {
@@ -62,6 +63,45 @@ pub(crate) fn render(
     }
     text.extend_from_slice(output);
     text
+}
+
+/// Reads some of a log; `None` when it is not there. Its name comes from the store and is not
+/// trusted to stay in the folder of logs.
+pub(crate) fn read(repo: &Path, log: &str, span: FileSpan) -> io::Result<Option<LogPart>> {
+    match path_of(repo, log).and_then(|path| path.map(|path| open(&path)).transpose()) {
+        Ok(Some(mut file)) => {
+            let size = file.metadata()?.len();
+            let wanted = span.within(size);
+            file.seek(SeekFrom::Start(wanted.start))?;
+            let mut bytes = Vec::new();
+            file.take(wanted.end - wanted.start).read_to_end(&mut bytes)?;
+            Ok(Some(LogPart { size, start: wanted.start, bytes }))
+        }
+        Ok(None) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A plain file that stands in the folder of logs itself, or nothing.
+fn path_of(repo: &Path, log: &str) -> io::Result<Option<PathBuf>> {
+    let Ok(name) = Path::new(log).strip_prefix(RUNS) else { return Ok(None) };
+    let mut parts = name.components();
+    let (Some(Component::Normal(name)), None) = (parts.next(), parts.next()) else {
+        return Ok(None);
+    };
+    let folder = repo.canonicalize()?.join(RUNS);
+    if folder.canonicalize()? != folder {
+        return Ok(None);
+    }
+    let path = folder.join(name);
+    Ok(path.symlink_metadata()?.is_file().then_some(path))
+}
+
+/// What was a plain file a moment ago may be a link or a pipe by now.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
 /// Deletes the logs of a repository that were last written before `older_than` ago.
@@ -130,5 +170,49 @@ mod tests {
         assert!(repo.path().join(new).exists());
         assert!(repo.path().join(other).exists());
         prune(Path::new("/nowhere/at/all"), Duration::ZERO).expect("no folder, nothing to do");
+    }
+
+    #[test]
+    fn only_plain_files_in_the_folder_of_logs_are_read() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let repo = folder.path().join("repo");
+        let log = write(&repo, task(), Timestamp::now(), b"0123456789").expect("a log");
+        let text = |log: &str| {
+            let part = read(&repo, log, FileSpan::WHOLE).expect("readable");
+            part.map(|part| String::from_utf8(part.bytes).expect("text"))
+        };
+        assert_eq!(text(&log).as_deref(), Some("0123456789"));
+        let tail = read(&repo, &log, FileSpan::Tail { bytes_max: 3 }).expect("readable");
+        assert_eq!(tail, Some(LogPart { size: 10, start: 7, bytes: b"789".to_vec() }));
+
+        fs::write(folder.path().join("secret"), "no").expect("a file");
+        fs::write(repo.join(".callboard/secret"), "no").expect("a file");
+        fs::create_dir(repo.join(RUNS).join("deeper")).expect("a folder");
+        fs::write(repo.join(RUNS).join("deeper/secret"), "no").expect("a file");
+        symlink("../secret", repo.join(RUNS).join("link.log")).expect("a link");
+        let absolute = folder.path().join("secret").display().to_string();
+        let outside = [
+            "",
+            RUNS,
+            "secret",
+            ".callboard/secret",
+            ".callboard/runs/../secret",
+            ".callboard/runs/../../../secret",
+            ".callboard/runs/./../secret",
+            ".callboard/runs/deeper",
+            ".callboard/runs/deeper/secret",
+            ".callboard/runs/link.log",
+            ".callboard/runs/missing.log",
+            &absolute,
+        ];
+        for log in outside {
+            assert_eq!(text(log), None, "{log}");
+        }
+
+        // The folder itself led away.
+        fs::rename(repo.join(RUNS), folder.path().join("elsewhere")).expect("moves");
+        symlink(folder.path().join("elsewhere"), repo.join(RUNS)).expect("a link");
+        assert_eq!(text(&log), None);
     }
 }

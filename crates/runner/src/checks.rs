@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
-    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, Turn,
+    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, RUNS, Turn,
 };
+use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +48,7 @@ impl CheckRunner for LocalChecks {
     }
 
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault> {
-        let held = self.turns.take(&repo.join(check_log::RUNS), task).await;
+        let held = self.turns.take(&repo.join(RUNS), task).await;
         held.map(Turn::new).map_err(|error| cannot_write_runs(&error))
     }
 
@@ -81,6 +82,18 @@ impl CheckRunner for LocalChecks {
         ran.log = check_log::write(&run.repo, run.task, Timestamp::now(), &text)
             .map_err(|error| cannot_write_runs(&error))?;
         Ok(ran)
+    }
+
+    async fn read_log(
+        &self,
+        repo: &Path,
+        log: &str,
+        span: FileSpan,
+    ) -> Result<Option<LogPart>, CheckFault> {
+        let (repo, log) = (repo.to_owned(), log.to_owned());
+        let read = tokio::task::spawn_blocking(move || check_log::read(&repo, &log, span)).await;
+        let read = read.map_err(|error| infrastructure(format!("a read stopped: {error}")))?;
+        read.map_err(|error| infrastructure(format!("cannot read from {RUNS}: {error}")))
     }
 
     async fn prune_logs(&self, repo: &Path, older_than: Duration) {
@@ -123,7 +136,7 @@ fn no_shell(run: &CheckRun, error: &std::io::Error) -> CheckFault {
 }
 
 fn cannot_write_runs(error: &std::io::Error) -> CheckFault {
-    infrastructure(format!("cannot write to {}: {error}", check_log::RUNS))
+    infrastructure(format!("cannot write to {}: {error}", RUNS))
 }
 
 fn infrastructure(why: impl Into<String>) -> CheckFault {

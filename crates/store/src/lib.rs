@@ -7,6 +7,7 @@
 pub mod baseline;
 pub mod clock;
 mod feed;
+mod file;
 mod filter;
 pub mod postgres;
 mod queue;
@@ -33,6 +34,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 
 pub use feed::EventSink;
+pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 pub use queue::{Taken, TasksByState};
 
 #[async_trait]
@@ -87,6 +89,18 @@ pub trait Store: Send + Sync {
 
     /// Forgets retry keys older than this.
     async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// Keeps a file. A name that is taken is refused, as is a file that is too large.
+    async fn file_put(&self, file: NewFile) -> Result<(), FileError>;
+    async fn file_get(
+        &self,
+        org: &str,
+        name: &str,
+        span: FileSpan,
+    ) -> Result<Option<FilePart>, StoreError>;
+    /// Forgets some files of every org whose names start with `under` and that are older than
+    /// this. Returns how many; 0 when there are none left.
+    async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError>;
 
     /// The store's time: never below the newest time in it.
     fn now(&self) -> Timestamp;

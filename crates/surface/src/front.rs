@@ -53,6 +53,14 @@ pub struct ResourceTemplate {
     pub name: &'static str,
     pub title: &'static str,
     pub description: &'static str,
+    pub media_type: &'static str,
+}
+
+/// What is behind a URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceText {
+    pub media_type: &'static str,
+    pub text: String,
 }
 
 #[derive(Clone, Debug)]
@@ -166,12 +174,12 @@ impl Front {
         resource::list(&self.engine, principal, cursor).await
     }
 
-    /// The JSON text behind a URI.
+    /// The text behind a URI.
     pub async fn resource_read(
         &self,
         principal: &Principal,
         uri: &str,
-    ) -> Result<Result<Value, Unknown>, EngineError> {
+    ) -> Result<Result<ResourceText, Unknown>, EngineError> {
         resource::read(&self.engine, principal, uri).await
     }
 

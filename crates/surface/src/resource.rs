@@ -1,28 +1,47 @@
-//! Resources: `callboard://tasks/{id}` is graph's `get`, readable and watchable in every toolset.
+//! Resources: `callboard://tasks/{id}` is graph's `get`, readable and watchable in every toolset;
+//! below it `…/checks/{index}/log`, readable, is the end of what a check printed.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::context::{OpContext, Principal};
-use callboard_engine::{Engine, EngineError, TaskFilter};
-use serde_json::Value;
+use callboard_engine::store::FileSpan;
+use callboard_engine::{CheckLog, Engine, EngineError, LOG_TAIL_BYTES, TaskFilter};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-use crate::front::{ResourceInfo, ResourceTemplate, Unknown};
+use crate::front::{ResourceInfo, ResourceTemplate, ResourceText, Unknown};
 use crate::toolsets::graph::view;
 
 const TASKS: &str = "callboard://tasks/";
 const PAGE: usize = 50;
 
-pub(crate) const TEMPLATES: &[ResourceTemplate] = &[ResourceTemplate {
-    uri_template: "callboard://tasks/{id}",
-    name: "task",
-    title: "Task",
-    description: "One task with body, check results and provenance, as `get` returns it.",
-}];
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
+
+pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
+    ResourceTemplate {
+        uri_template: "callboard://tasks/{id}",
+        name: "task",
+        title: "Task",
+        description: "One task with body, check results and provenance, as `get` returns it.",
+        media_type: JSON,
+    },
+    ResourceTemplate {
+        uri_template: "callboard://tasks/{id}/checks/{index}/log",
+        name: "check_log",
+        title: "Check log",
+        description: "What a command check printed when it last ran; of a long log the end.",
+        media_type: TEXT,
+    },
+];
 
 fn task_of(uri: &str) -> Option<TaskId> {
     uri.strip_prefix(TASKS)?.parse().ok()
+}
+
+fn check_of(uri: &str) -> Option<(TaskId, usize)> {
+    let (task, check) = uri.strip_prefix(TASKS)?.strip_suffix("/log")?.split_once("/checks/")?;
+    Some((task.parse().ok()?, check.parse().ok()?))
 }
 
 pub(crate) async fn list(
@@ -51,14 +70,38 @@ pub(crate) async fn read(
     engine: &Engine,
     principal: &Principal,
     uri: &str,
-) -> Result<Result<Value, Unknown>, EngineError> {
-    let Some(task) = task_of(uri) else { return Ok(Err(Unknown(uri.into()))) };
+) -> Result<Result<ResourceText, Unknown>, EngineError> {
     let op = OpContext::new(principal.clone(), "get");
-    match engine.task_get(&op, task).await {
-        Ok(seen) => Ok(Ok(view::task(&seen.it, engine.policy(), seen.now))),
+    let text = match (task_of(uri), check_of(uri)) {
+        (Some(task), _) => engine.task_get(&op, task).await.map(|seen| ResourceText {
+            media_type: JSON,
+            text: view::task(&seen.it, engine.policy(), seen.now).to_string(),
+        }),
+        (None, Some((task, index))) => {
+            let span = FileSpan::Tail { bytes_max: LOG_TAIL_BYTES };
+            let log = engine.check_log(&op, task, index, span).await;
+            log.map(|log| ResourceText { media_type: TEXT, text: log_text(&log, task, index) })
+        }
+        (None, None) => return Ok(Err(Unknown(uri.into()))),
+    };
+    match text {
+        Ok(text) => Ok(Ok(text)),
         Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => Ok(Err(Unknown(uri.into()))),
         Err(error) => Err(error),
     }
+}
+
+/// Begins with what is missing, if something is.
+fn log_text(log: &CheckLog, task: TaskId, index: usize) -> String {
+    let (size, shown) = (log.part.size, log.part.bytes.len());
+    if log.is_whole() {
+        return log.text();
+    }
+    format!(
+        "[the last {shown} of {size} bytes; callboard check log {task} {index} --tail {size} \
+         prints all]\n{}",
+        log.text()
+    )
 }
 
 pub(crate) async fn watch(

@@ -1,16 +1,22 @@
-//! `callboard check …`: running and attesting what gates closing a task.
+//! `callboard check …`: running and attesting what gates closing a task, and what it printed.
 
 use callboard_domain::refusal::{Refusal, UnmetCheck};
 use callboard_domain::task::{Check, Task, VerdictSource};
 
+use callboard_engine::LOG_TAIL_BYTES;
+use callboard_engine::store::FileSpan;
+use serde_json::json;
+
 use super::context::Context;
+use super::view::plain_lines;
 use crate::output::Failure;
 
-/// Run or attest a task's checks
+/// Run or attest a task's checks, or read their logs
 #[derive(clap::Subcommand, Debug)]
 pub enum CheckCommand {
     Run(RunArgs),
     Attest(AttestArgs),
+    Log(LogArgs),
 }
 
 impl CheckCommand {
@@ -18,6 +24,7 @@ impl CheckCommand {
         match self {
             CheckCommand::Run(args) => cmd_check_run(context, args).await,
             CheckCommand::Attest(args) => cmd_check_attest(context, args).await,
+            CheckCommand::Log(args) => cmd_check_log(context, args).await,
         }
     }
 }
@@ -90,4 +97,44 @@ async fn cmd_check_attest(context: &Context, args: AttestArgs) -> Result<(), Fai
     let id = open.task_id(&args.id).await?;
     let op = open.op("attest");
     open.print_checks(&open.engine().check_attest(&op, id, args.index, !args.fail).await?)
+}
+
+/// Print what a command check said when it last ran
+///
+/// On a shared store also when another machine ran it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard check log SHOP-01j8x2k7 0 --tail 2000")]
+pub struct LogArgs {
+    /// The task, or the beginning of its id
+    id: String,
+    /// Which check, counted from 0 as task show does
+    #[arg(value_name = "N")]
+    index: usize,
+    /// Only so much of its end
+    #[arg(long, value_name = "BYTES", default_value_t = LOG_TAIL_BYTES)]
+    tail: u64,
+}
+
+async fn cmd_check_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let id = open.task_id(&args.id).await?;
+    let op = open.op("check_log");
+    let span = FileSpan::Tail { bytes_max: args.tail };
+    let read = open.engine().check_log(&op, id, args.index, span).await;
+    let log = read.map_err(|error| Failure::from(error).about(id))?;
+    let (size, start) = (log.part.size, log.part.start);
+    if open.out.json {
+        let document = json!({
+            "id": id, "index": args.index, "log": log.name,
+            "size": size, "start": start, "text": log.text(),
+        });
+        return open.out.document(&document);
+    }
+    if !log.is_whole() {
+        open.out
+            .note(&format!("the last {} of {size} bytes; --tail {size} prints all", size - start));
+    }
+    // Into a file or a pipe it goes as it is; a terminal must not obey it.
+    let text = log.text();
+    open.out.raw(&if open.out.terminal { plain_lines(&text) } else { text })
 }

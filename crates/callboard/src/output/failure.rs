@@ -199,6 +199,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         Refusal::InvalidInput { .. } | Refusal::UnknownState { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
         | Refusal::SessionNotFound { .. }
+        | Refusal::CheckLogNotFound { .. }
         | Refusal::DanglingDependency { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ActorMismatch { .. }
@@ -236,6 +237,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
             "finish or cancel the session: callboard call finish, callboard call cancel"
         }
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
+        Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
         | Refusal::DependencyCycle { .. }

@@ -69,6 +69,38 @@ fn lists_have_one_shape() {
 }
 
 #[test]
+fn a_log_is_printed_and_a_missing_one_is_said_to_be() {
+    let world = World::project();
+    let task =
+        world.task(&["a", "--check", "echo said; printf '\\303\\274b'", "--check", "manual: ok"]);
+    let read = |arguments: &[&str]| world.run(&[&["check", "log", &task], arguments].concat());
+    let early = read(&["0", "--json"]);
+    assert_eq!((early.code, early.error_code()), (3, "CHECK_LOG_NOT_FOUND".into()));
+    assert!(early.stderr.contains("has not run yet"), "{}", early.stderr);
+    let ran = world.ok(&["check", "run", &task, "--json"]).json();
+    let name = ran["checks"][0]["log"].as_str().expect("a log");
+
+    let whole = read(&["0"]);
+    assert_eq!((whole.code, whole.stderr.as_str()), (0, ""));
+    assert_eq!(whole.stdout, std::fs::read_to_string(world.root().join(name)).expect("a file"));
+    let end = read(&["0", "--tail", "2"]);
+    assert_eq!(end.stdout, "b", "half a character is left out");
+    assert!(end.stderr.starts_with("the last 2 of "), "{}", end.stderr);
+    let json = read(&["0", "--tail", "3", "--json"]).json();
+    let size = whole.stdout.len();
+    assert_eq!((&json["text"], &json["size"]), (&json!("üb"), &json!(size)));
+    assert_eq!((&json["start"], &json["log"]), (&json!(size - 3), &json!(name)));
+
+    assert!(read(&["1"]).stderr.contains("is manual"));
+    assert_eq!((read(&["1"]).code, read(&["2"]).code), (3, 2));
+    std::fs::remove_file(world.root().join(name)).expect("a file");
+    let gone = read(&["0"]);
+    assert_eq!(gone.code, 3);
+    assert!(gone.stderr.contains("is not on this machine"), "{}", gone.stderr);
+    assert!(gone.stderr.contains(&format!("hint: callboard check run {task}")), "{}", gone.stderr);
+}
+
+#[test]
 fn deps_words_and_removal() {
     let world = World::project();
     let (first, second) = (world.task(&["first"]), world.task(&["second"]));

@@ -18,8 +18,12 @@ pub struct Server {
 
 impl Server {
     pub fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    pub fn start_with(folder: &Path, global: &[&str]) -> Self {
         let mut serve = command(folder);
-        serve.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
+        serve.args(global).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
         Self::over(serve)
     }
 

@@ -8,9 +8,13 @@ mod calls;
 mod disk;
 mod http;
 mod kill;
+mod logs;
 mod metrics;
 mod peer;
 mod race;
+#[path = "../../../store/tests/it/schema.rs"]
+#[allow(dead_code, reason = "the store's own tests use the rest")]
+mod schema;
 mod stdin;
 mod tokens;
 mod versions;

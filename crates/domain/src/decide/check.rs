@@ -39,6 +39,20 @@ fn check_at(task: &Task, index: usize) -> Result<&Check, Refusal> {
     })
 }
 
+/// The log of a check's last run.
+pub fn log_of(task: &Task, index: usize) -> Result<&str, Refusal> {
+    let check = check_at(task, index)?;
+    let none = |why: &str| {
+        let why = format!("check {index} ({}) {why}", check.desc);
+        Refusal::CheckLogNotFound { task: task.id, index, why }
+    };
+    match (check.verdict.as_ref().map(|verdict| &verdict.source), &check.kind) {
+        (Some(VerdictSource::Run { log, .. }), _) => Ok(log),
+        (_, CheckKind::Manual) => Err(none("is manual; only commands have a log")),
+        (_, CheckKind::Command { .. }) => Err(none("has not run yet")),
+    }
+}
+
 pub(super) fn check_run(
     world: &World<'_>,
     id: TaskId,

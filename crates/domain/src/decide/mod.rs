@@ -8,7 +8,7 @@ mod draft;
 mod input;
 mod task;
 
-pub use check::{checks_to_run, judge_run_request};
+pub use check::{checks_to_run, judge_run_request, log_of};
 pub use task::{TransitionGate, transition_gate};
 
 use crate::command::Command;

@@ -42,6 +42,11 @@ fn examples() -> Vec<Refusal> {
         Refusal::SessionTerminal { health: Health::Canceled },
         Refusal::Conflict { task: a, what: "status" },
         Refusal::CheckInfrastructure { message: text("check shell 'sh' not found on PATH") },
+        Refusal::CheckLogNotFound {
+            task: a,
+            index: 0,
+            why: text("check 0 (tests) has not run yet"),
+        },
         Refusal::AuthorizationDenied { verb: text("create"), scope: "tasks:write" },
     ]
 }

@@ -9,6 +9,7 @@ mod bell;
 mod clock;
 mod desk;
 mod errors;
+mod files;
 mod find;
 mod json;
 mod load;
@@ -42,8 +43,9 @@ use tokio_postgres::{Config, NoTls};
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
-    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, KeptToken, Op,
-    Overdue, Place, Project, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
+    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, FileError, FilePart, FileSpan,
+    Finding, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Store, StoreError, TaskQuery,
+    TasksByState, TokenGrant,
 };
 use errors::Trouble;
 use writer::{Job, Writer};
@@ -301,6 +303,37 @@ impl Store for PostgresStore {
                 Ok(())
             })
             .await
+    }
+
+    /// Tried once: after a commit of unknown outcome the name would be found taken.
+    async fn file_put(&self, file: NewFile) -> Result<(), FileError> {
+        file.judge()?;
+        let kept = async {
+            let mut db = self.shared.pool.get().await.map_err(Trouble::from)?;
+            files::put(&mut db, &file, self.now()).await
+        };
+        match kept.await.map_err(StoreError::from)? {
+            true => Ok(()),
+            false => Err(FileError::Taken(file.name)),
+        }
+    }
+
+    async fn file_get(
+        &self,
+        org: &str,
+        name: &str,
+        span: FileSpan,
+    ) -> Result<Option<FilePart>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                files::get(&db, org, name, span).await
+            })
+            .await
+    }
+
+    async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError> {
+        self.shared.read(|db| async move { files::prune(&db, under, before).await }).await
     }
 
     fn now(&self) -> Timestamp {

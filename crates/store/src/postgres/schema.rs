@@ -19,6 +19,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") },
     Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { version: 3, name: "log", sql: include_str!("migrations/0003_log.sql") },
+    Migration { version: 4, name: "files", sql: include_str!("migrations/0004_files.sql") },
 ];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.

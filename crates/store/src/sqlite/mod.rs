@@ -5,6 +5,7 @@
 
 mod bell;
 mod errors;
+mod files;
 mod load;
 mod read;
 mod rows;
@@ -39,8 +40,9 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
-    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, Finding, Home, KeptToken, Op,
-    Overdue, Place, Project, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
+    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, FileError, FilePart, FileSpan,
+    Finding, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Store, StoreError, TaskQuery,
+    TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
 use writer::{Job, Writer};
@@ -323,6 +325,31 @@ impl Store for SqliteStore {
             Ok(())
         };
         self.on_writer(prune).await
+    }
+
+    async fn file_put(&self, file: NewFile) -> Result<(), FileError> {
+        file.judge()?;
+        let at = self.now();
+        self.on_writer(move |db| Ok(files::put(db, &file, at))).await?
+    }
+
+    async fn file_get(
+        &self,
+        org: &str,
+        name: &str,
+        span: FileSpan,
+    ) -> Result<Option<FilePart>, StoreError> {
+        let (org, name) = (org.to_owned(), name.to_owned());
+        self.read(move |db, _| {
+            let org = read::org(db, &org)?;
+            files::get(db, org, &name, span).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError> {
+        let under = under.to_owned();
+        self.on_writer(move |db| files::prune(db, &under, before)).await
     }
 
     fn now(&self) -> Timestamp {

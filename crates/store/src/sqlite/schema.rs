@@ -21,6 +21,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "core", sql: include_str!("migrations/0001_core.sql") },
     Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { version: 3, name: "log", sql: include_str!("migrations/0003_log.sql") },
+    Migration { version: 4, name: "files", sql: include_str!("migrations/0004_files.sql") },
 ];
 
 pub(super) fn latest() -> u32 {
@@ -58,7 +59,7 @@ pub(super) fn migrate(
         if found > 0 && found < latest() {
             back_up(db, path, found)?;
         }
-        run_pending(db, found).map_err(from_sqlite)?;
+        run(db, found, latest()).map_err(from_sqlite)?;
     }
     verify_checksums(db)
 }
@@ -80,20 +81,21 @@ pub(super) fn copy_to(db: &Connection, to: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn run_pending(db: &mut Connection, found: u32) -> Result<()> {
+fn run(db: &mut Connection, after: u32, up_to: u32) -> Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
         "CREATE TABLE IF NOT EXISTS migrations (
              version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT",
     )?;
-    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+    let wanted = |migration: &&Migration| (after + 1..=up_to).contains(&migration.version);
+    for migration in MIGRATIONS.iter().filter(wanted) {
         tx.execute_batch(migration.sql)?;
         tx.execute(
             "INSERT INTO migrations (version, name, checksum) VALUES (?1, ?2, ?3)",
             params![migration.version, migration.name, checksum(migration.sql)],
         )?;
     }
-    tx.pragma_update(None, "user_version", latest())?;
+    tx.pragma_update(None, "user_version", up_to)?;
     tx.commit()
 }
 
@@ -140,6 +142,32 @@ mod tests {
         let orgs: i64 =
             copy.query_row("SELECT count(*) FROM orgs", [], |row| row.get(0)).expect("readable");
         assert_eq!((orgs, version(&copy).expect("readable")), (2, latest()));
+    }
+
+    #[test]
+    fn an_older_database_is_copied_and_brought_up_to_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        run(&mut db, 0, 1).expect("the first version");
+        db.execute_batch(
+            "INSERT INTO orgs (id, name) VALUES (7, 'kept'); \
+             INSERT INTO projects VALUES (5, 7, 'kept', 'KEPT', 1); \
+             INSERT INTO repos VALUES (3, 5, 'here', '/kept'); \
+             INSERT INTO events VALUES (1, 1, 'human:ana', 'task.created', 5, zeroblob(16), NULL, '{}')",
+        )
+        .expect("rows of the first version");
+        migrate(&mut db, &path, &turnstile).expect("migrates");
+        let number = |db: &Connection, sql: &str| -> i64 {
+            db.query_row(sql, [], |row| row.get(0)).expect("readable")
+        };
+        assert_eq!(version(&db).expect("readable"), latest());
+        assert_eq!(number(&db, "SELECT project FROM repos WHERE path = '/kept'"), 5);
+        assert_eq!(number(&db, "SELECT org FROM events WHERE seq = 1"), 7);
+        assert_eq!(number(&db, "SELECT count(*) FROM files"), 0);
+        let copy = Connection::open(folder.path().join("test.db.before-v2")).expect("opens");
+        assert_eq!(version(&copy).expect("readable"), 1);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub static TABLES: &[Table] = &[
     table("retries", "org, actor, tool, key", "at, kind, id"),
     table("tokens", "id", "hash, org, actor, rights, created_at, created_by, expires_at, \
         revoked_at, revoked_by"),
+    table("files", "id", "org, task, name, media_type, at, size"),
+    table("file_parts", "file, number", "bytes"),
 ];
 
 /// Tables that stay where they are, and why.

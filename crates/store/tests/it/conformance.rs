@@ -10,8 +10,8 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::token::{TokenId, TokenState};
 use callboard_store::{
-    Applied, AttemptQuery, EventQuery, EventSink, Place, RepoPlace, Taken, TaskQuery, TasksByState,
-    TokenGrant,
+    Applied, AttemptQuery, EventQuery, EventSink, FILE_BYTES_MAX, FileError, FilePart, FileSpan,
+    NewFile, Place, RepoPlace, Taken, TaskQuery, TasksByState, TokenGrant,
 };
 use tokio::sync::Notify;
 
@@ -58,6 +58,9 @@ conformance! {
     settling_twice_is_settling_once,
     folders_find_their_project,
     tokens_are_found_until_they_are_revoked,
+    a_file_is_kept_whole_and_read_in_spans,
+    a_file_is_never_overwritten_nor_too_large,
+    files_belong_to_their_org_and_are_forgotten_in_time,
 }
 
 async fn what_is_created_is_read_back(f: Fixture) {
@@ -527,4 +530,100 @@ async fn tokens_are_found_until_they_are_revoked(f: Fixture) {
     assert_eq!(f.store.tokens().await.unwrap(), [again]);
     assert!(f.store.has_tokens().await.unwrap(), "a revoked token still closes the door");
     assert!(f.store.project_of_org("newcomers").await.unwrap().is_none());
+}
+
+fn new_file(f: &Fixture, name: &str, bytes: &[u8]) -> NewFile {
+    NewFile {
+        org: f.home.org.clone(),
+        task: None,
+        name: name.into(),
+        media_type: "text/plain".into(),
+        bytes: bytes.to_vec(),
+    }
+}
+
+async fn file(f: &Fixture, name: &str, span: FileSpan) -> Option<FilePart> {
+    f.store.file_get(&f.home.org, name, span).await.unwrap()
+}
+
+async fn a_file_is_kept_whole_and_read_in_spans(f: Fixture) {
+    // Several rows, the last one not full, every byte unlike its neighbours.
+    let bytes: Vec<u8> = (0..700_001u32).map(|n| (n % 251) as u8).collect();
+    let task = f.create("a", &[]).await;
+    let new = NewFile { task: Some(task), ..new_file(&f, "runs/a.log", &bytes) };
+    let at = f.store.now();
+    f.store.file_put(new).await.unwrap();
+    f.store.file_put(new_file(&f, "runs/empty.log", b"")).await.unwrap();
+    f.clock.advance_ms(1000);
+    let whole = file(&f, "runs/a.log", FileSpan::WHOLE).await.unwrap();
+    assert_eq!((whole.media_type.as_str(), whole.at), ("text/plain", at));
+    assert_eq!((whole.size, whole.start), (700_001, 0));
+    assert!(whole.bytes == bytes);
+    let part = 256 * 1024;
+    for (start, bytes_max) in
+        [(0, 1), (part - 1, 2), (part, part), (1, 3 * part), (700_000, 5), (0, 0), (900_000, 1)]
+    {
+        let seen = file(&f, "runs/a.log", FileSpan::From { start, bytes_max }).await.unwrap();
+        let from = (start as usize).min(bytes.len());
+        let to = (from + bytes_max as usize).min(bytes.len());
+        assert_eq!((seen.size, seen.start), (700_001, from as u64));
+        assert!(seen.bytes == bytes[from..to], "{bytes_max} bytes from {start}");
+    }
+    for bytes_max in [0, 1, part, 700_001, u64::MAX] {
+        let seen = file(&f, "runs/a.log", FileSpan::Tail { bytes_max }).await.unwrap();
+        let from = bytes.len() - bytes.len().min(bytes_max.min(1 << 40) as usize);
+        assert_eq!(seen.start, from as u64);
+        assert!(seen.bytes == bytes[from..], "the last {bytes_max}");
+    }
+    let empty = file(&f, "runs/empty.log", FileSpan::Tail { bytes_max: 9 }).await.unwrap();
+    assert_eq!((empty.size, empty.bytes), (0, Vec::new()));
+    assert_eq!(file(&f, "runs/none.log", FileSpan::WHOLE).await, None);
+}
+
+async fn a_file_is_never_overwritten_nor_too_large(f: Fixture) {
+    f.store.file_put(new_file(&f, "a", b"first")).await.unwrap();
+    let again = f.store.file_put(new_file(&f, "a", b"second")).await;
+    assert!(matches!(again, Err(FileError::Taken(name)) if name == "a"));
+    assert_eq!(file(&f, "a", FileSpan::WHOLE).await.unwrap().bytes, b"first");
+
+    let f = Arc::new(f);
+    let puts = (0..8u8).map(|n| {
+        let f = f.clone();
+        tokio::spawn(async move { f.store.file_put(new_file(&f, "raced", &[n])).await.is_ok() })
+    });
+    let kept = futures_util::future::join_all(puts).await;
+    assert_eq!(kept.into_iter().filter(|kept| *kept.as_ref().unwrap()).count(), 1);
+
+    let mut large = vec![7; FILE_BYTES_MAX];
+    f.store.file_put(new_file(&f, "largest", &large)).await.unwrap();
+    let end = file(&f, "largest", FileSpan::Tail { bytes_max: 3 }).await.unwrap();
+    assert_eq!((end.size, end.bytes), (FILE_BYTES_MAX as u64, vec![7; 3]));
+    large.push(7);
+    let refused = f.store.file_put(new_file(&f, "larger", &large)).await;
+    assert!(matches!(refused, Err(FileError::TooLarge { bytes, .. }) if bytes == large.len()));
+    assert_eq!(file(&f, "larger", FileSpan::WHOLE).await, None);
+}
+
+async fn files_belong_to_their_org_and_are_forgotten_in_time(f: Fixture) {
+    f.store.settle(place("other")).await.unwrap();
+    f.store.file_put(new_file(&f, "runs/a", b"ours")).await.unwrap();
+    assert_eq!(f.store.file_get("other", "runs/a", FileSpan::WHOLE).await.unwrap(), None);
+    let theirs = NewFile { org: "other".into(), ..new_file(&f, "runs/a", b"theirs") };
+    f.store.file_put(theirs).await.unwrap();
+    assert_eq!(file(&f, "runs/a", FileSpan::WHOLE).await.unwrap().bytes, b"ours");
+    let nowhere = NewFile { org: "nowhere".into(), ..new_file(&f, "runs/a", b"") };
+    assert!(matches!(f.store.file_put(nowhere).await, Err(FileError::Store(_))));
+
+    f.store.file_put(new_file(&f, "artifacts/a", b"stays")).await.unwrap();
+    f.clock.advance_ms(1000);
+    f.store.file_put(new_file(&f, "runs/new", b"stays")).await.unwrap();
+    let before = f.store.now();
+    let prune = async || f.store.files_prune("runs/", before).await.unwrap();
+    assert_eq!((prune().await, prune().await), (2, 0), "of every org, older and so called");
+    assert_eq!(file(&f, "runs/a", FileSpan::WHOLE).await, None);
+    for kept in ["artifacts/a", "runs/new"] {
+        assert_eq!(file(&f, kept, FileSpan::WHOLE).await.unwrap().bytes, b"stays");
+    }
+    f.store.file_put(new_file(&f, "runs/a", b"again")).await.unwrap();
+    assert_eq!(file(&f, "runs/a", FileSpan::WHOLE).await.unwrap().bytes, b"again");
 }

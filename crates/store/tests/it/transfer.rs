@@ -12,7 +12,7 @@ use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::transfer::{Address, LEFT_OUT, Moved, TABLES, Tell, TransferError, transfer};
-use callboard_store::{Place, RepoPlace};
+use callboard_store::{FileSpan, NewFile, Place, RepoPlace};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -143,7 +143,20 @@ async fn rich(f: &Fixture) {
     let path = "/home/änä/shop".into();
     other.repo = Some(RepoPlace { machine: "host-1".into(), path });
     f.store.settle(other).await.unwrap();
+    let kept = NewFile { task: Some(worked), ..file(f, "runs/worked", log()) };
+    f.store.file_put(kept).await.unwrap();
+    f.store.file_put(file(f, odd, Vec::new())).await.unwrap();
     f.assert_sound().await;
+}
+
+fn file(f: &Fixture, name: &str, bytes: Vec<u8>) -> NewFile {
+    let (org, media_type) = (f.home.org.clone(), "text/plain".into());
+    NewFile { org, task: None, name: name.into(), media_type, bytes }
+}
+
+/// More than one row holds, and every byte there is.
+fn log() -> Vec<u8> {
+    (0..600_000u32).map(|n| (n % 257) as u8).collect()
 }
 
 /// Rows that no command writes and both schemas allow.
@@ -297,6 +310,10 @@ async fn a_store_that_moved_goes_on() {
         let here = Place { repo: Some(repo), ..place("new") };
         assert_eq!(moved.store.settle(here).await.unwrap(), new);
         assert_eq!(new.project.id, f.home.project.id + 2, "behind those that came along");
+        let read = async |name| moved.store.file_get(&f.home.org, name, FileSpan::WHOLE).await;
+        assert!(read("runs/worked").await.unwrap().unwrap().bytes == log());
+        moved.store.file_put(file(&moved, "runs/new", log())).await.unwrap();
+        assert!(read("runs/new").await.unwrap().unwrap().bytes == log());
         moved.assert_sound().await;
     }
 }

@@ -24,7 +24,7 @@ use super::conformance::Fixtures;
 use super::identity::Identity;
 use super::subscriptions::Subscriptions;
 use super::{McpOptions, call, render};
-use crate::front::{Front, Unknown};
+use crate::front::{Front, ResourceText, Unknown};
 
 /// How long a client may keep the lists that only change with the server or its settings.
 const LIST_TTL_MS: u64 = 60_000;
@@ -207,9 +207,8 @@ impl ServerHandler for Handler {
         })
         .await?;
         match read {
-            Ok(value) => {
-                let contents = ResourceContents::text(value.to_string(), request.uri)
-                    .with_mime_type(render::JSON);
+            Ok(ResourceText { media_type, text }) => {
+                let contents = ResourceContents::text(text, request.uri).with_mime_type(media_type);
                 Ok(ReadResourceResult::new(vec![contents]).into())
             }
             Err(Unknown(_)) => Err(render::no_such_resource(&request.uri)),

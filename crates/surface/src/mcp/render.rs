@@ -33,7 +33,7 @@ pub(super) fn resource_template(info: front::ResourceTemplate) -> ResourceTempla
     ResourceTemplate::new(info.uri_template, info.name)
         .with_title(info.title)
         .with_description(info.description)
-        .with_mime_type(JSON)
+        .with_mime_type(info.media_type)
 }
 
 pub(super) fn prompt(info: front::PromptInfo) -> Prompt {
