@@ -37,6 +37,10 @@ use hosts::Hosts;
 /// How long calls in flight may still run after shutdown was asked for.
 pub const GRACE: Duration = Duration::from_secs(5);
 
+/// How much of a request that is turned away is read, and for how long.
+const DRAINED_MAX: usize = 1 << 20;
+const DRAINED_WITHIN: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// Names beside the loopback ones and that of the public address, each with or without a port.
@@ -190,7 +194,10 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     let (mut parts, body) = request.into_parts();
     let principal = match gate.admit(&parts).await {
         Ok(principal) => principal,
-        Err(denied) => return gate.answer(&denied, &parts),
+        Err(denied) => {
+            drain(body).await;
+            return gate.answer(&denied, &parts);
+        }
     };
     let token = principal.token;
     parts.extensions.insert(principal);
@@ -202,6 +209,22 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         }
         () = gate.until_it_ends(token) => gate.answer(&Denied::gone(token), &kept),
     }
+}
+
+/// Reads what comes along with a request that is turned away, within reason. A connection ends when
+/// its last body was not read, often after the client has sent the next request on it.
+async fn drain(body: Body) {
+    let mut left = DRAINED_MAX;
+    let mut chunks = body.into_data_stream();
+    let read = async {
+        while let Some(Ok(chunk)) = chunks.next().await
+            && chunk.len() < left
+        {
+            left -= chunk.len();
+        }
+    };
+    // Whoever sends no faster loses the connection.
+    let _ = tokio::time::timeout(DRAINED_WITHIN, read).await;
 }
 
 fn cut_with_token(response: Response, gate: Arc<Gate>, token: TokenId) -> Response {

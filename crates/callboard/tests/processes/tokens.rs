@@ -179,6 +179,20 @@ fn each_wrong_token_is_refused_and_logged_without_itself() {
     }
 }
 
+/// A client that is told no has often sent its next request before the connection could end.
+#[test]
+fn a_connection_outlives_a_refusal() {
+    let door = door(&[]);
+    token(door.folder.path(), &["--actor", "human:ana"]);
+    let (agent, url) = (agent(), format!("{}/mcp", door.server.url));
+    for length in (0..200).map(|n| n * 1000) {
+        let refused = modern(&agent, &url, "tools/list").send("x".repeat(length));
+        let mut refused = refused.unwrap_or_else(|error| panic!("{length} bytes: {error}"));
+        assert_eq!(refused.status(), 401);
+        refused.body_mut().read_to_string().unwrap();
+    }
+}
+
 #[test]
 fn a_token_speaks_its_toolsets_and_no_others() {
     let door = door(&[]);
