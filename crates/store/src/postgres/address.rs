@@ -1,10 +1,14 @@
-//! Where the database is: a `postgres://` address, and the schema in it.
+//! Where the database is: a `postgres://` address, the schema in it, and how it is encrypted.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::tls::{self, Mode, Roots};
 use crate::StoreError;
 
 /// How long a connection may take to be made.
@@ -12,29 +16,31 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long sent bytes may stay unanswered until the connection counts as lost.
 const SILENCE: Duration = Duration::from_secs(20);
 
-const NO_TLS: &str = "this callboard cannot speak TLS to PostgreSQL yet; use sslmode=disable inside \
-     a trusted network, or a tunnel";
-
 pub(super) struct Address {
     pub config: Config,
+    pub tls: MakeRustlsConnect,
     /// Named by `search_path=…` in the address; made when missing. `None`: the user's default.
     pub schema: Option<String>,
 }
 
 impl Address {
     pub fn parse(url: &str) -> Result<Self, StoreError> {
-        let (url, schema) = without_schema(url)?;
-        // The driver knows no `verify-ca` and `verify-full`.
-        if url.contains("sslmode=verify") {
-            return Err(unusable(NO_TLS));
-        }
+        let Asked { url, schema, mode, roots } = Asked::of(url)?;
         // The driver's words may repeat parts of the address, so they are not passed on.
         let mut config: Config = url.parse().map_err(|_| {
             unusable("it is no address like postgres://USER:PASSWORD@HOST:5432/DATABASE")
         })?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(unusable(NO_TLS));
-        }
+        let named = match &roots {
+            None => Roots::Unnamed,
+            Some(path) if path.as_os_str() == "system" => Roots::System,
+            Some(path) => Roots::File(path),
+        };
+        let tls = tls::connector(mode, named).map_err(|words| unusable(&words))?;
+        config.ssl_mode(match mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
         if let Some(schema) = &schema {
             let before = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
             config.options(format!("{before}-c search_path={schema}"));
@@ -48,7 +54,7 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("callboard");
         }
-        Ok(Self { config, schema })
+        Ok(Self { config, tls, schema })
     }
 }
 
@@ -56,24 +62,44 @@ fn unusable(words: &str) -> StoreError {
     StoreError::Unavailable(format!("store.url cannot be used: {words}"))
 }
 
-/// Takes `search_path=NAME` out of the address; the driver knows no such key.
-fn without_schema(url: &str) -> Result<(String, Option<String>), StoreError> {
-    let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
-    let mut schema = None;
-    let mut kept = Vec::new();
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        match pair.strip_prefix("search_path=") {
-            None => kept.push(pair),
-            Some(name) if is_plain(name) => schema = Some(name.to_owned()),
-            Some(_) => {
-                return Err(unusable(
-                    "search_path names one schema: small letters, digits and '_', at most 63",
-                ));
+/// The address without what the driver does not know, and that beside it.
+struct Asked {
+    url: String,
+    schema: Option<String>,
+    mode: Mode,
+    roots: Option<PathBuf>,
+}
+
+impl Asked {
+    fn of(url: &str) -> Result<Self, StoreError> {
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut schema, mut mode, mut roots) = (None, Mode::Prefer, None);
+        let mut kept = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("search_path", name)) if is_plain(name) => schema = Some(name.to_owned()),
+                Some(("search_path", _)) => {
+                    return Err(unusable(
+                        "search_path names one schema: small letters, digits and '_', at most 63",
+                    ));
+                }
+                Some(("sslmode", word)) => {
+                    mode = Mode::parse(word).ok_or_else(|| {
+                        let known = "disable, prefer, require, verify-ca or verify-full";
+                        unusable(&format!("sslmode must be {known}"))
+                    })?;
+                }
+                Some(("sslrootcert", path)) => {
+                    let path = percent_decode_str(path).decode_utf8();
+                    let path = path.map_err(|_| unusable("sslrootcert must be UTF-8"))?;
+                    roots = Some(PathBuf::from(path.as_ref()));
+                }
+                _ => kept.push(pair),
             }
         }
+        let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+        Ok(Self { url: format!("{base}{query}"), schema, mode, roots })
     }
-    let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
-    Ok((format!("{base}{query}"), schema))
 }
 
 /// A name that needs no quotes anywhere.
@@ -105,11 +131,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_of_the_server_is_taken_out_of_the_address() {
+        for (asked, mode) in [
+            ("", SslMode::Prefer),
+            ("?sslmode=disable", SslMode::Disable),
+            ("?sslmode=require", SslMode::Require),
+            ("?sslmode=verify-full&sslrootcert=system", SslMode::Require),
+        ] {
+            let address = Address::parse(&format!("postgres://ana@db.example/board{asked}"));
+            assert_eq!(address.expect(asked).config.get_ssl_mode(), mode, "{asked}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_used_is_said_without_the_password() {
         for url in [
             "postgres://ana:secret@db.example:port/board",
-            "postgres://ana:secret@db.example/board?sslmode=require",
-            "postgres://ana:secret@db.example/board?sslmode=verify-full",
+            "postgres://ana:secret@db.example/board?sslmode=always",
+            "postgres://ana:secret@db.example/board?sslmode=verify-ca",
+            "postgres://ana:secret@db.example/board?sslmode=require&sslrootcert=system",
+            "postgres://ana:secret@db.example/board?sslmode=verify-full&sslrootcert=no%20such.crt",
+            "postgres://ana:secret@db.example/board?sslrootcert=ca.crt",
             "postgres://ana:secret@db.example/board?search_path=a;drop",
             "postgres://ana:secret@db.example/board?nonsense=1",
         ] {

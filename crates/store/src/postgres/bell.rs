@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
 use super::errors::Trouble;
 use super::{Shared, read};
@@ -83,7 +83,7 @@ async fn look(shared: &Shared) -> Result<(), StoreError> {
 
 /// A connection of its own that rings for every notification until it breaks.
 async fn connect(shared: &Shared, ring: &Arc<Notify>) -> Result<JoinHandle<()>, Trouble> {
-    let (client, mut connection) = shared.address.connect(NoTls).await?;
+    let (client, mut connection) = shared.address.connect(shared.tls.clone()).await?;
     let (ring, feed) = (ring.clone(), shared.feed.clone());
     let driver = tokio::spawn(async move {
         loop {

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::io;
 
 use deadpool_postgres::PoolError;
+use rustls::CertificateError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -56,7 +57,41 @@ fn is_lost(error: &Error) -> bool {
         // Class 57P: shut down, crashed, starting; class 08: the connection itself; 25P03: idle in
         // a transaction for too long.
         Some(state) => ["57P", "08", "25P03"].iter().any(|class| state.code().starts_with(class)),
+        None if handshake(error).is_some() => false,
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>()),
+    }
+}
+
+/// What this side or the other disliked about TLS.
+fn handshake(error: &Error) -> Option<&rustls::Error> {
+    error.source()?.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
+}
+
+/// The driver's only words without a type of their own.
+fn speaks_no_tls(error: &Error) -> bool {
+    error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS")
+}
+
+fn advice_on_tls(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InvalidCertificate(fault) => match fault {
+            CertificateError::UnknownIssuer => {
+                "PostgreSQL's certificate is not signed by an authority that is trusted here; name \
+                 the right one with sslrootcert=PATH in store.url"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "PostgreSQL's certificate is for another host; use the name it is for in store.url, \
+                 or sslmode=verify-ca"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "PostgreSQL's certificate is too old; give the server a new one"
+            }
+            _ => "PostgreSQL's certificate cannot be checked; give the server another one",
+        },
+        _ => {
+            "PostgreSQL and this side do not agree on TLS; look at the server's ssl settings, or \
+             use sslmode=disable in a network you trust"
+        }
     }
 }
 
@@ -106,7 +141,14 @@ fn from_postgres(error: &Error) -> StoreError {
     let unavailable =
         |advice: &str| StoreError::Unavailable(format!("{advice} ({})", words(error)));
     let state = error.code().map_or("", SqlState::code);
+    if let Some(refused) = handshake(error) {
+        return unavailable(advice_on_tls(refused));
+    }
     match state {
+        _ if speaks_no_tls(error) => unavailable(
+            "this PostgreSQL does not encrypt: turn ssl on there, or use sslmode=prefer in a \
+             network you trust",
+        ),
         _ if is_lost(error) => unavailable(
             "PostgreSQL cannot be reached; check that it runs and that store.url names it, then \
              try again",

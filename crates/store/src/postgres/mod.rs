@@ -18,6 +18,7 @@ mod read;
 mod rows;
 mod schema;
 mod settle;
+mod tls;
 mod tokens;
 mod transfer;
 mod verify;
@@ -38,7 +39,8 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::clock::Clock;
 use crate::feed::Feed;
@@ -67,6 +69,7 @@ pub struct PostgresStore {
 pub(crate) struct Shared {
     pool: Pool,
     address: Config,
+    tls: MakeRustlsConnect,
     clock: clock::SharedClock,
     feed: Arc<Feed>,
     bell: bell::Bell,
@@ -78,8 +81,8 @@ impl PostgresStore {
     /// Connects to the database at `url`, making or migrating its tables. Without a clock of the
     /// caller's the database's own is used.
     pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
-        let address::Address { config, schema } = address::Address::parse(url)?;
-        let pool = pool(&config)?;
+        let address::Address { config, tls, schema } = address::Address::parse(url)?;
+        let pool = pool(&config, &tls)?;
         let clock = clock::SharedClock::new(clock);
         let db = pool.get().await.map_err(Trouble::from)?;
         let schema = schema::migrate(&db, schema.as_deref()).await?;
@@ -88,6 +91,7 @@ impl PostgresStore {
         let shared = Arc::new(Shared {
             pool,
             address: config,
+            tls,
             clock,
             feed: Arc::default(),
             bell: bell::Bell::default(),
@@ -99,9 +103,9 @@ impl PostgresStore {
     }
 }
 
-fn pool(address: &Config) -> Result<Pool, StoreError> {
+fn pool(address: &Config, tls: &MakeRustlsConnect) -> Result<Pool, StoreError> {
     let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    Pool::builder(Manager::from_config(address.clone(), NoTls, how))
+    Pool::builder(Manager::from_config(address.clone(), tls.clone(), how))
         .max_size(CONNECTIONS_MAX)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(PATIENCE))

@@ -37,8 +37,8 @@ const MARK: i32 = UNFINISHED as i32;
 impl PostgresStore {
     /// Whether there is a store; looking makes none.
     pub(crate) async fn is_at(url: &str) -> Result<bool, StoreError> {
-        let address::Address { config, .. } = address::Address::parse(url)?;
-        let db = pool(&config)?.get().await.map_err(Trouble::from)?;
+        let address::Address { config, tls, .. } = address::Address::parse(url)?;
+        let db = pool(&config, &tls)?.get().await.map_err(Trouble::from)?;
         Ok(schema::version(&db).await? > 0)
     }
 }

@@ -8,4 +8,5 @@ mod postgres;
 mod proxy;
 mod schema;
 mod sqlite;
+mod tls;
 mod transfer;

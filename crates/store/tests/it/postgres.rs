@@ -13,7 +13,7 @@ use crate::fixture::{Database, Fixture, place, task_of};
 use crate::proxy::Proxy;
 use crate::schema::Schema;
 
-fn schema(f: &Fixture) -> &Schema {
+pub fn schema(f: &Fixture) -> &Schema {
     match &*f.place {
         Database::Schema(schema) => schema,
         Database::Folder(_) => panic!("this one is in PostgreSQL"),
@@ -72,7 +72,7 @@ async fn two_servers_race_and_every_task_is_claimed_once() {
 async fn a_commit_nobody_heard_of_is_found_again_by_its_key() {
     let Some(f) = Fixture::postgres().await else { return };
     let proxy = Proxy::to(schema(&f).server()).await;
-    let url = schema(&f).url_via(proxy.port());
+    let url = schema(&f).url_via(proxy.address());
     let store = PostgresStore::open(&url, Some(f.clock.clone())).await.unwrap();
     let keyed = || {
         let mut op = f.op("agent:w", Command::TaskCreate(f.new_task("once", &[])));

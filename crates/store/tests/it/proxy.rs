@@ -1,5 +1,5 @@
-//! A wire between a store and PostgreSQL that can be cut at the worst moment: after a commit has
-//! happened and before anybody hears of it.
+//! A wire between a store and PostgreSQL. It can be cut at the worst moment: after a commit has
+//! happened and before anybody hears of it. It carries no TLS, and says that the server has none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 pub struct Proxy {
-    port: u16,
+    address: String,
     armed: Arc<AtomicBool>,
 }
 
 /// How both sides spell it: the client's command and the server's "done".
 const COMMIT: &[u8] = b"COMMIT\0";
+
+/// What a client asks before it begins.
+const SSL_REQUEST: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 47];
 
 fn holds_commit(bytes: &[u8]) -> bool {
     bytes.windows(COMMIT.len()).any(|window| window == COMMIT)
@@ -22,7 +25,7 @@ fn holds_commit(bytes: &[u8]) -> bool {
 impl Proxy {
     pub async fn to(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
+        let address = listener.local_addr().expect("an address").to_string();
         let (armed, server) = (Arc::new(AtomicBool::new(false)), server.to_owned());
         let cut = armed.clone();
         tokio::spawn(async move {
@@ -31,11 +34,12 @@ impl Proxy {
                 tokio::spawn(carry(client, server, cut.clone()));
             }
         });
-        Self { port, armed }
+        Self { address, armed }
     }
 
-    pub fn port(&self) -> u16 {
-        self.port
+    /// Its host and port.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// The next commit happens, and its reply is lost with the connection.
@@ -54,6 +58,12 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, armed: Arc<AtomicBo
         tokio::select! {
             read = client.read(&mut asked) => {
                 let Ok(count @ 1..) = read else { return };
+                if &asked[..count] == SSL_REQUEST {
+                    if client.write_all(b"N").await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
                 let commits = holds_commit(&asked[..count]);
                 if server.write_all(&asked[..count]).await.is_err() {
                     return;

@@ -46,9 +46,9 @@ impl Schema {
         rest.split_once('/').expect("postgres://USER@HOST:PORT/DATABASE").0
     }
 
-    /// The same schema by way of another port on this machine.
-    pub fn url_via(&self, port: u16) -> String {
-        self.url.replacen(&format!("@{}/", self.server()), &format!("@127.0.0.1:{port}/"), 1)
+    /// The same schema by way of another server: a host and a port.
+    pub fn url_via(&self, server: &str) -> String {
+        self.url.replacen(&format!("@{}/", self.server()), &format!("@{server}/"), 1)
     }
 
     /// Ends every connection of the stores on this schema. Says how many there were.
