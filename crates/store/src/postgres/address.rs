@@ -8,6 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::connections::STATEMENT_MS;
 use super::tls::{self, Mode, Roots};
 use crate::StoreError;
 
@@ -15,6 +16,9 @@ use crate::StoreError;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long sent bytes may stay unanswered until the connection counts as lost.
 const SILENCE: Duration = Duration::from_secs(20);
+/// How often an idle connection is looked after; the driver's own two hours outlast most routers.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE_UNSET: Duration = Duration::from_secs(2 * 60 * 60);
 
 pub(super) struct Address {
     pub config: Config,
@@ -41,15 +45,18 @@ impl Address {
             Mode::Prefer => SslMode::Prefer,
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
         });
-        if let Some(schema) = &schema {
-            let before = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
-            config.options(format!("{before}-c search_path={schema}"));
-        }
+        let mut options = format!("-c statement_timeout={STATEMENT_MS}");
+        options.extend(config.get_options().map(|own| format!(" {own}")));
+        options.extend(schema.as_ref().map(|schema| format!(" -c search_path={schema}")));
+        config.options(options);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(SILENCE);
+        }
+        if config.get_keepalives_idle() == KEEPALIVE_UNSET {
+            config.keepalives_idle(KEEPALIVE);
         }
         if config.get_application_name().is_none() {
             config.application_name("callboard");
@@ -121,11 +128,14 @@ mod tests {
     #[test]
     fn the_schema_is_taken_out_of_the_address() {
         let address = Address::parse(
-            "postgres://ana:secret@db.example:5433/board?search_path=team_1&connect_timeout=3",
+            "postgres://ana:secret@db.example:5433/board?search_path=team_1&options=-c%20jit%3Doff&connect_timeout=3",
         )
         .expect("an address");
         assert_eq!(address.schema.as_deref(), Some("team_1"));
-        assert_eq!(address.config.get_options(), Some("-c search_path=team_1"));
+        assert_eq!(
+            address.config.get_options(),
+            Some("-c statement_timeout=10000 -c jit=off -c search_path=team_1")
+        );
         assert_eq!(address.config.get_connect_timeout(), Some(&Duration::from_secs(3)));
         assert!(Address::parse("postgresql://ana@db.example/board").expect("one").schema.is_none());
     }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::AsyncMessage;
 
+use super::connections::within;
 use super::errors::Trouble;
 use super::{Shared, read};
 use crate::{EventQuery, StoreError};
@@ -18,6 +19,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// Lost connections are made again after this long, then after twice as long, and so on.
 const BACKOFF: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// How long a new connection may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Events read at once after a long silence.
 const PAGE: usize = 1000;
 
@@ -45,7 +48,7 @@ async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
         let Some(here) = shared.upgrade() else { break };
         let silent = line.as_ref().is_none_or(JoinHandle::is_finished);
         if silent && tokio::time::Instant::now() >= next_try {
-            match connect(&here, &ring).await {
+            match within(PATIENCE, connect(&here, &ring)).await {
                 Ok(opened) => (line, pause) = (Some(opened), BACKOFF),
                 Err(trouble) => {
                     tracing::warn!(?trouble, "no doorbell; looking once a second instead");
@@ -83,9 +86,12 @@ async fn look(shared: &Shared) -> Result<(), StoreError> {
 
 /// A connection of its own that rings for every notification until it breaks.
 async fn connect(shared: &Shared, ring: &Arc<Notify>) -> Result<JoinHandle<()>, Trouble> {
-    let (client, mut connection) = shared.address.connect(shared.tls.clone()).await?;
+    let address = &shared.connections.address;
+    let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
     let (ring, feed) = (ring.clone(), shared.feed.clone());
-    let driver = tokio::spawn(async move {
+    // Ends with this future when LISTEN is not answered.
+    let mut driver = JoinSet::new();
+    driver.spawn(async move {
         loop {
             match std::future::poll_fn(|context| connection.poll_message(context)).await {
                 Some(Ok(AsyncMessage::Notification(said))) => {
@@ -106,14 +112,10 @@ async fn connect(shared: &Shared, ring: &Arc<Notify>) -> Result<JoinHandle<()>, 
         // Ring once more, so that somebody notices.
         ring.notify_one();
     });
-    let heard = client.batch_execute(&format!("LISTEN \"{}\"", shared.channel)).await;
-    if let Err(error) = heard {
-        driver.abort();
-        return Err(error.into());
-    }
+    client.batch_execute(&format!("LISTEN \"{}\"", shared.channel)).await?;
     // The client must live as long as its connection.
     Ok(tokio::spawn(async move {
         let _client = client;
-        let _ = driver.await;
+        driver.join_next().await;
     }))
 }

@@ -28,10 +28,11 @@ impl Trouble {
 
     /// Somebody else was faster; the same work may succeed when tried again.
     pub fn is_conflict(&self) -> bool {
-        const CONFLICTS: [SqlState; 3] = [
+        const CONFLICTS: [SqlState; 4] = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
             SqlState::UNIQUE_VIOLATION,
+            SqlState::DUPLICATE_SCHEMA,
         ];
         self.state().is_some_and(|state| CONFLICTS.contains(state))
     }
@@ -159,6 +160,7 @@ fn from_postgres(error: &Error) -> StoreError {
         "3D000" => unavailable("PostgreSQL has no such database; create it first"),
         "42501" => unavailable("the user of store.url may not do this in PostgreSQL"),
         "25006" => unavailable("this PostgreSQL is read-only; name the primary in store.url"),
+        "57014" => unavailable("PostgreSQL took too long; try again"),
         "55P03" => unavailable("another server holds the same rows; try again"),
         state if state.starts_with("53") => unavailable("PostgreSQL is out of room or connections"),
         state if state.starts_with("40") => unavailable("too many writers at once; try again"),

@@ -1,8 +1,8 @@
 //! Files, in rows of a fixed size.
 
 use callboard_domain::time::Timestamp;
-use deadpool_postgres::{ClientWrapper as Db, Object};
 
+use super::db::Db;
 use super::errors::Trouble;
 use super::read;
 use super::rows::uuid;
@@ -11,27 +11,25 @@ use crate::{FilePart, FileSpan, NewFile};
 
 type Result<T> = std::result::Result<T, Trouble>;
 
-/// False when the name is taken.
-pub(super) async fn put(db: &mut Object, file: &NewFile, at: Timestamp) -> Result<bool> {
+/// In a transaction. False when the name is taken.
+pub(super) async fn put(db: &Db, file: &NewFile, at: Timestamp) -> Result<bool> {
     let org = read::org(db, &file.org).await?;
     let task = file.task.map(|task| uuid(task.id));
     let size = file.bytes.len() as i64;
-    let tx = db.transaction().await?;
-    let made = tx
-        .query_opt(
-            "INSERT INTO files (org, task, name, media_type, at, size) \
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (org, name) DO NOTHING RETURNING id",
-            &[&org, &task, &file.name, &file.media_type, &at.0, &size],
-        )
-        .await?;
+    let made = read::one(
+        db,
+        "INSERT INTO files (org, task, name, media_type, at, size) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (org, name) DO NOTHING RETURNING id",
+        &[&org, &task, &file.name, &file.media_type, &at.0, &size],
+    )
+    .await?;
     let Some(made) = made else { return Ok(false) };
     let id: i64 = made.try_get(0)?;
     let part = "INSERT INTO file_parts (file, number, bytes) VALUES ($1, $2, $3)";
-    let part = tx.prepare_cached(part).await?;
+    let part = db.prepare_cached(part).await?;
     for (number, bytes) in file.parts() {
-        tx.execute(&part, &[&id, &number, &bytes]).await?;
+        db.execute(&part, &[&id, &number, &bytes]).await?;
     }
-    tx.commit().await?;
     Ok(true)
 }
 
@@ -42,13 +40,13 @@ pub(super) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result
     let size = head.try_get::<_, i64>(3)?.unsigned_abs();
     let wanted = span.within(size);
     let (first, last) = rows_of(&wanted);
-    let statement = db
-        .prepare_cached(
-            "SELECT bytes FROM file_parts WHERE file = $1 AND number BETWEEN $2 AND $3 \
-             ORDER BY number",
-        )
-        .await?;
-    let rows = db.query(&statement, &[&id, &first, &last]).await?;
+    let rows = read::all(
+        db,
+        "SELECT bytes FROM file_parts WHERE file = $1 AND number BETWEEN $2 AND $3 \
+         ORDER BY number",
+        &[&id, &first, &last],
+    )
+    .await?;
     let rows = rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_>>()?;
     let Some(bytes) = cut(rows, &wanted) else { return Ok(None) };
     Ok(Some(FilePart {
@@ -61,12 +59,8 @@ pub(super) async fn get(db: &Db, org: i64, name: &str, span: FileSpan) -> Result
 }
 
 pub(super) async fn prune(db: &Db, under: &str, before: Timestamp) -> Result<usize> {
-    let pruned = db
-        .execute(
-            "DELETE FROM files WHERE id IN (SELECT id FROM files \
-                 WHERE at < $1 AND starts_with(name, $2) ORDER BY at LIMIT $3)",
-            &[&before.0, &under, &PRUNED_MAX],
-        )
-        .await?;
-    Ok(pruned as usize)
+    let sql = "DELETE FROM files WHERE id IN (SELECT id FROM files \
+             WHERE at < $1 AND starts_with(name, $2) ORDER BY at LIMIT $3)";
+    let sql = db.prepare_cached(sql).await?;
+    Ok(db.execute(&sql, &[&before.0, &under, &PRUNED_MAX]).await? as usize)
 }

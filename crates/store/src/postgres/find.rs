@@ -1,9 +1,9 @@
 //! Finding tasks by a part of their id.
 
 use callboard_domain::ids::TaskId;
-use deadpool_postgres::ClientWrapper as Db;
 use tokio_postgres::types::ToSql;
 
+use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
 use crate::typed_id::id_range;

@@ -1,10 +1,10 @@
 //! The statements that load a batch: every one looks rows up by key, for all commands at once.
 
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
-use deadpool_postgres::ClientWrapper as Db;
 use tokio_postgres::Statement;
 
 use super::clock::NOW;
+use super::db::Db;
 use super::errors::Trouble;
 use super::rows;
 

@@ -7,6 +7,8 @@
 mod address;
 mod bell;
 mod clock;
+mod connections;
+mod db;
 mod desk;
 mod errors;
 mod files;
@@ -37,10 +39,7 @@ use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::Config;
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::clock::Clock;
 use crate::feed::Feed;
@@ -49,15 +48,13 @@ use crate::{
     Finding, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Store, StoreError, TaskQuery,
     TasksByState, TokenGrant,
 };
+use connections::{Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
+use db::Db;
 use errors::Trouble;
 use writer::{Job, Writer};
 
-/// Connections of one process, the writer's included; one more listens.
-const CONNECTIONS_MAX: usize = 8;
-/// How long a call waits for a free connection.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a read is tried on another connection when its own broke.
-const READ_TRIES_MAX: usize = 3;
+/// How long the largest file may be on its way.
+const FILE_PATIENCE: Duration = Duration::from_secs(60);
 /// PostgreSQL's longest name.
 const NAME_BYTES_MAX: usize = 63;
 
@@ -67,9 +64,7 @@ pub struct PostgresStore {
 }
 
 pub(crate) struct Shared {
-    pool: Pool,
-    address: Config,
-    tls: MakeRustlsConnect,
+    connections: Connections,
     clock: clock::SharedClock,
     feed: Arc<Feed>,
     bell: bell::Bell,
@@ -81,37 +76,22 @@ impl PostgresStore {
     /// Connects to the database at `url`, making or migrating its tables. Without a clock of the
     /// caller's the database's own is used.
     pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
-        let address::Address { config, tls, schema } = address::Address::parse(url)?;
-        let pool = pool(&config, &tls)?;
+        let connections = Connections::new(address::Address::parse(url)?)?;
         let clock = clock::SharedClock::new(clock);
-        let db = pool.get().await.map_err(Trouble::from)?;
-        let schema = schema::migrate(&db, schema.as_deref()).await?;
-        load::now(&db, &clock).await?;
-        drop(db);
+        let schema = schema::migrate(&connections).await?;
         let shared = Arc::new(Shared {
-            pool,
-            address: config,
-            tls,
+            connections,
             clock,
             feed: Arc::default(),
             bell: bell::Bell::default(),
             channel: channel(&schema),
         });
+        let clock = &shared.clock;
+        shared.read(|db| async move { load::now(&db, clock).await }).await?;
         let (inbox, jobs) = mpsc::unbounded_channel();
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
         Ok(Self { shared, inbox })
     }
-}
-
-fn pool(address: &Config, tls: &MakeRustlsConnect) -> Result<Pool, StoreError> {
-    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    Pool::builder(Manager::from_config(address.clone(), tls.clone(), how))
-        .max_size(CONNECTIONS_MAX)
-        .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(PATIENCE))
-        .create_timeout(Some(PATIENCE))
-        .build()
-        .map_err(|error| StoreError::Internal(error.to_string()))
 }
 
 fn channel(schema: &str) -> String {
@@ -124,22 +104,12 @@ fn channel(schema: &str) -> String {
 }
 
 impl Shared {
-    /// Runs a read, or work that may be repeated, on a connection of the pool.
-    async fn read<T, F>(&self, work: impl Fn(Object) -> F + Send) -> Result<T, StoreError>
+    /// Runs statements that may be repeated.
+    async fn read<T, F>(&self, work: impl Fn(Arc<Db>) -> F + Send) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, Trouble>> + Send,
     {
-        let mut tries = 1;
-        loop {
-            let tried = match self.pool.get().await {
-                Ok(db) => work(db).await,
-                Err(error) => Err(error.into()),
-            };
-            match tried {
-                Err(trouble) if trouble.is_lost() && tries < READ_TRIES_MAX => tries += 1,
-                done => return done.map_err(StoreError::from),
-            }
-        }
+        Ok(self.connections.run(&STATEMENTS, work).await?)
     }
 }
 
@@ -248,7 +218,8 @@ impl Store for PostgresStore {
             return Ok(home);
         }
         let now = self.now().0;
-        self.shared.read(|mut db| async move { settle::settle(&mut db, place, now).await }).await
+        let settle = |db: Arc<Db>| async move { settle::settle(&db, place, now).await };
+        Ok(self.shared.connections.run(&TRANSACTION, settle).await?)
     }
 
     async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError> {
@@ -270,12 +241,11 @@ impl Store for PostgresStore {
 
     async fn token_add(&self, grant: TokenGrant) -> Result<Token, StoreError> {
         let (grant, clock) = (&grant, &self.shared.clock);
-        self.shared
-            .read(|mut db| async move {
-                let now = load::now(&db, clock).await?;
-                tokens::add(&mut db, grant, now).await
-            })
-            .await
+        let add = |db: Arc<Db>| async move {
+            let now = load::now(&db, clock).await?;
+            tokens::add(&db, grant, now).await
+        };
+        Ok(self.shared.connections.run(&TRANSACTION, add).await?)
     }
 
     async fn token_revoke(&self, id: TokenId, by: Actor) -> Result<Option<Token>, StoreError> {
@@ -303,7 +273,7 @@ impl Store for PostgresStore {
     async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
         self.shared
             .read(|db| async move {
-                db.execute("DELETE FROM retries WHERE at < $1", &[&before.0]).await?;
+                read::one(&db, "DELETE FROM retries WHERE at < $1", &[&before.0]).await?;
                 Ok(())
             })
             .await
@@ -312,10 +282,12 @@ impl Store for PostgresStore {
     /// Tried once: after a commit of unknown outcome the name would be found taken.
     async fn file_put(&self, file: NewFile) -> Result<(), FileError> {
         file.judge()?;
-        let kept = async {
-            let mut db = self.shared.pool.get().await.map_err(Trouble::from)?;
-            files::put(&mut db, &file, self.now()).await
-        };
+        let kept = within(FILE_PATIENCE, async {
+            let db = self.shared.connections.begun(&TRANSACTION).await?;
+            let kept = files::put(&db, &file, self.now()).await?;
+            db.commit().await?;
+            Ok(kept)
+        });
         match kept.await.map_err(StoreError::from)? {
             true => Ok(()),
             false => Err(FileError::Taken(file.name)),
@@ -362,25 +334,22 @@ impl Store for PostgresStore {
 
     async fn ping(&self) -> Result<(), StoreError> {
         let clock = &self.shared.clock;
-        self.shared
-            .read(|db| async move {
-                let version = schema::version(&db).await?;
-                if version > schema::latest() {
-                    return Err(schema::newer(version).into());
-                }
-                load::now(&db, clock).await?;
-                // Asks for the lock every write needs; fails on a standby.
-                db.batch_execute(
-                    "BEGIN; SELECT 1 FROM log_position WHERE one FOR UPDATE; ROLLBACK",
-                )
-                .await?;
-                Ok(())
-            })
-            .await
+        let ping = |db: Arc<Db>| async move {
+            let version = schema::version(&db).await?;
+            if version > schema::latest() {
+                return Err(schema::newer(version).into());
+            }
+            load::now(&db, clock).await?;
+            // Asks for the lock every write needs; fails on a standby.
+            db.batch_execute("SELECT 1 FROM log_position WHERE one FOR UPDATE").await?;
+            Ok(())
+        };
+        Ok(self.shared.connections.run(&TRIAL, ping).await?)
     }
 
     async fn verify(&self) -> Result<Vec<Finding>, StoreError> {
-        self.shared.read(|mut db| async move { verify::verify(&mut db).await }).await
+        let verify = |db: Arc<Db>| async move { verify::verify(&db).await };
+        Ok(self.shared.connections.run(&SNAPSHOT, verify).await?)
     }
 
     async fn backup(&self, to: PathBuf) -> Result<(), StoreError> {

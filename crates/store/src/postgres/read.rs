@@ -9,11 +9,11 @@ use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
-use deadpool_postgres::ClientWrapper as Db;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
 use crate::filter::{Filter, Value};
@@ -23,7 +23,7 @@ use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery, T
 type Result<T> = std::result::Result<T, Trouble>;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
-async fn all(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<Row>> {
+pub(super) async fn all(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<Row>> {
     let statement = db.prepare_cached(sql).await?;
     Ok(db.query(&statement, values).await?)
 }

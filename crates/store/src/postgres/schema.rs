@@ -1,11 +1,12 @@
 //! Migrations: numbered, forward only, checksummed, one process at a time under an advisory lock.
 //! A newer schema is refused.
 
-use deadpool_postgres::ClientWrapper as Db;
 use sha2::{Digest, Sha256};
-use tokio_postgres::error::SqlState;
 
+use super::connections::{Connections, MIGRATION, TRANSACTION};
+use super::db::Db;
 use super::errors::Trouble;
+use super::read;
 use crate::StoreError;
 use crate::transfer::{UNFINISHED, UNFINISHED_WORDS};
 
@@ -43,12 +44,16 @@ pub(super) fn newer(version: i32) -> StoreError {
 
 /// Brings a database up to date and says which schema its tables are in. Safe to run from several
 /// processes at once.
-pub(super) async fn migrate(db: &Db, schema: Option<&str>) -> Result<String, Trouble> {
-    if let Some(schema) = schema {
-        make_schema(db, schema).await?;
+pub(super) async fn migrate(connections: &Connections) -> Result<String, Trouble> {
+    if let Some(schema) = &connections.address.schema {
+        make_schema(connections, schema).await?;
     }
-    let row = db.query_one("SELECT current_schema()::text", &[]).await?;
-    let schema: Option<String> = row.try_get(0)?;
+    connections.run(&MIGRATION, |db| async move { migrate_within(&db).await }).await
+}
+
+async fn migrate_within(db: &Db) -> Result<String, Trouble> {
+    let row = read::one(db, "SELECT current_schema()::text", &[]).await?;
+    let schema: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
     let schema = schema.ok_or_else(|| {
         StoreError::Unavailable(
             "PostgreSQL has no schema for these tables; name one in store.url: ?search_path=NAME"
@@ -60,47 +65,37 @@ pub(super) async fn migrate(db: &Db, schema: Option<&str>) -> Result<String, Tro
         return Err(newer(found).into());
     }
     if found < latest() {
-        db.batch_execute("BEGIN").await?;
-        match run_pending(db).await {
-            Ok(()) => db.batch_execute("COMMIT").await?,
-            Err(trouble) => {
-                // The first error is the one to tell.
-                let _ = db.batch_execute("ROLLBACK").await;
-                return Err(trouble);
-            }
-        }
+        run_pending(db).await?;
     }
     verify_checksums(db).await?;
     Ok(schema)
 }
 
 /// Only when missing: naming an existing schema needs no right to make one.
-async fn make_schema(db: &Db, schema: &str) -> Result<(), Trouble> {
-    let there = db.query_opt("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&schema]).await?;
-    if there.is_some() {
-        return Ok(());
-    }
-    match db.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await {
-        Ok(()) => Ok(()),
-        // Two processes made it at the same moment; it is there.
-        Err(error)
-            if [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_SCHEMA]
-                .iter()
-                .any(|s| error.code() == Some(s)) =>
-        {
-            Ok(())
+async fn make_schema(connections: &Connections, schema: &str) -> Result<(), Trouble> {
+    let made = connections.run(&TRANSACTION, |db| async move {
+        let there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+        if read::one(&db, there, &[&schema]).await?.is_none() {
+            db.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
         }
-        Err(error) => Err(error.into()),
+        Ok(())
+    });
+    match made.await {
+        // Two processes made it at the same moment; it is there.
+        Err(trouble) if trouble.is_conflict() => Ok(()),
+        made => made,
     }
 }
 
 pub(super) async fn version(db: &Db) -> Result<i32, Trouble> {
     let sql = "SELECT to_regclass(quote_ident(current_schema()) || '.migrations') IS NOT NULL";
-    if !db.query_one(sql, &[]).await?.try_get::<_, bool>(0)? {
+    let there = read::one(db, sql, &[]).await?.map(|row| row.try_get(0)).transpose()?;
+    if there != Some(true) {
         return Ok(0);
     }
-    let row = db.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await?;
-    Ok(row.try_get(0)?)
+    let newest = "SELECT coalesce(max(version), 0) FROM migrations";
+    let row = read::one(db, newest, &[]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
 async fn run_pending(db: &Db) -> Result<(), Trouble> {
@@ -113,11 +108,9 @@ async fn run_pending(db: &Db) -> Result<(), Trouble> {
     let found = version(db).await?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
         db.batch_execute(migration.sql).await?;
-        db.execute(
-            "INSERT INTO migrations (version, name, checksum) VALUES ($1, $2, $3)",
-            &[&migration.version, &migration.name, &checksum(migration.sql)],
-        )
-        .await?;
+        let note = "INSERT INTO migrations (version, name, checksum) VALUES ($1, $2, $3)";
+        let checksum = checksum(migration.sql);
+        read::one(db, note, &[&migration.version, &migration.name, &checksum]).await?;
     }
     Ok(())
 }
@@ -125,8 +118,9 @@ async fn run_pending(db: &Db) -> Result<(), Trouble> {
 async fn verify_checksums(db: &Db) -> Result<(), Trouble> {
     for migration in MIGRATIONS {
         let sql = "SELECT checksum FROM migrations WHERE version = $1";
-        let found: String = db.query_one(sql, &[&migration.version]).await?.try_get(0)?;
-        if found != checksum(migration.sql) {
+        let found = read::one(db, sql, &[&migration.version]).await?;
+        let found: Option<String> = found.map(|row| row.try_get(0)).transpose()?;
+        if found != Some(checksum(migration.sql)) {
             return Err(StoreError::Corrupt(format!(
                 "migration {} ({}) of this database is not the one this callboard knows; \
                  it was made by a different build",

@@ -3,11 +3,11 @@
 use callboard_domain::actor::Actor;
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Revoked, Token, TokenId};
-use deadpool_postgres::{ClientWrapper as Db, Object};
 use tokio_postgres::Row;
 
+use super::db::Db;
 use super::errors::Trouble;
-use super::{rows, settle};
+use super::{read, rows, settle};
 use crate::{KeptToken, TokenGrant};
 
 type Result<T> = std::result::Result<T, Trouble>;
@@ -15,12 +15,12 @@ type Result<T> = std::result::Result<T, Trouble>;
 const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.created_at, k.created_by, \
      k.expires_at, k.revoked_at, k.revoked_by FROM tokens k JOIN orgs o ON o.id = k.org";
 
-/// May be repeated: an id that is there already is this grant's.
-pub(super) async fn add(db: &mut Object, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
-    let tx = db.transaction().await?;
-    let org = settle::org(&tx, &grant.org).await?;
+/// In a transaction. May be repeated: an id that is there already is this grant's.
+pub(super) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
+    let org = settle::org(db, &grant.org).await?;
     let rights = serde_json::to_string(&grant.rights).expect("rights are plain data");
-    tx.execute(
+    read::one(
+        db,
         "INSERT INTO tokens (id, hash, org, actor, rights, created_at, created_by, expires_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING",
         &[
@@ -35,7 +35,6 @@ pub(super) async fn add(db: &mut Object, grant: &TokenGrant, now: Timestamp) -> 
         ],
     )
     .await?;
-    tx.commit().await?;
     Ok(grant.token(now))
 }
 
@@ -45,7 +44,8 @@ pub(super) async fn revoke(
     by: &Actor,
     now: Timestamp,
 ) -> Result<Option<Token>> {
-    db.execute(
+    read::one(
+        db,
         "UPDATE tokens SET revoked_at = $2, revoked_by = $3 WHERE id = $1 AND revoked_at IS NULL",
         &[&rows::uuid(id.0), &now.0, &by.as_str()],
     )
@@ -54,18 +54,17 @@ pub(super) async fn revoke(
 }
 
 pub(super) async fn find(db: &Db, id: TokenId) -> Result<Option<KeptToken>> {
-    let sql = db.prepare_cached(&format!("SELECT {TOKEN} WHERE k.id = $1")).await?;
-    db.query_opt(&sql, &[&rows::uuid(id.0)]).await?.as_ref().map(kept).transpose()
+    let sql = format!("SELECT {TOKEN} WHERE k.id = $1");
+    read::one(db, &sql, &[&rows::uuid(id.0)]).await?.as_ref().map(kept).transpose()
 }
 
 pub(super) async fn all(db: &Db) -> Result<Vec<Token>> {
-    let found = db.query(&format!("SELECT {TOKEN} ORDER BY k.id DESC"), &[]).await?;
+    let found = read::all(db, &format!("SELECT {TOKEN} ORDER BY k.id DESC"), &[]).await?;
     found.iter().map(|row| kept(row).map(|kept| kept.token)).collect()
 }
 
 pub(super) async fn any(db: &Db) -> Result<bool> {
-    let found = db.query_one("SELECT EXISTS (SELECT 1 FROM tokens)", &[]).await?;
-    Ok(found.try_get(0)?)
+    Ok(read::one(db, "SELECT 1 FROM tokens LIMIT 1", &[]).await?.is_some())
 }
 
 fn kept(row: &Row) -> Result<KeptToken> {

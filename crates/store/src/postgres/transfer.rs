@@ -2,17 +2,20 @@
 //! COPY.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use deadpool_postgres::Transaction;
 use futures_util::TryStreamExt;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{IsolationLevel, Row as PostgresRow};
+use tokio_postgres::{Client, Row as PostgresRow};
 use uuid::Uuid;
 
+use super::address::Address;
+use super::connections::{Connections, MIGRATION, SNAPSHOT, STATEMENTS};
+use super::db::Db;
 use super::errors::Trouble;
-use super::{PostgresStore, address, pool, schema};
+use super::{PostgresStore, read, schema};
 use crate::StoreError;
 use crate::transfer::{
     Cell, FillError, Inbox, Outbox, Parcel, Row, TABLES, Table, TableSum, UNFINISHED, Whole,
@@ -37,43 +40,38 @@ const MARK: i32 = UNFINISHED as i32;
 impl PostgresStore {
     /// Whether there is a store; looking makes none.
     pub(crate) async fn is_at(url: &str) -> Result<bool, StoreError> {
-        let address::Address { config, tls, .. } = address::Address::parse(url)?;
-        let db = pool(&config, &tls)?.get().await.map_err(Trouble::from)?;
-        Ok(schema::version(&db).await? > 0)
+        let connections = Connections::new(Address::parse(url)?)?;
+        let version = |db: Arc<Db>| async move { schema::version(&db).await };
+        Ok(connections.run(&STATEMENTS, version).await? > 0)
     }
 }
 
 #[async_trait]
 impl Whole for PostgresStore {
     async fn read_all(&self, outbox: Outbox) -> Result<Vec<TableSum>, StoreError> {
-        let mut db = self.shared.pool.get().await.map_err(Trouble::from)?;
-        let snapshot = db
-            .build_transaction()
-            .isolation_level(IsolationLevel::RepeatableRead)
-            .read_only(true)
-            .start()
-            .await
-            .map_err(Trouble::from)?;
-        Ok(read_all(&snapshot, outbox).await?)
+        let db = self.shared.connections.begun(&SNAPSHOT).await?;
+        let sums = read_all(db.client(), outbox).await?;
+        db.commit().await?;
+        Ok(sums)
     }
 
     async fn write_all(&self, inbox: Inbox) -> Result<(), FillError> {
-        let mut db = self.shared.pool.get().await.map_err(Trouble::from)?;
-        let tx = db.transaction().await?;
-        write_all(&tx, inbox).await?;
-        tx.commit().await?;
-        Ok(())
+        let db = self.shared.connections.begun(&MIGRATION).await?;
+        write_all(db.client(), inbox).await?;
+        Ok(db.commit().await?)
     }
 
     async fn take_mark_away(&self) -> Result<(), StoreError> {
-        let db = self.shared.pool.get().await.map_err(Trouble::from)?;
-        let sql = "DELETE FROM migrations WHERE version = $1";
-        db.execute(sql, &[&MARK]).await.map_err(Trouble::from)?;
-        Ok(())
+        self.shared
+            .read(|db| async move {
+                read::one(&db, "DELETE FROM migrations WHERE version = $1", &[&MARK]).await?;
+                Ok(())
+            })
+            .await
     }
 }
 
-async fn read_all(db: &Transaction<'_>, mut outbox: Outbox) -> Result<Vec<TableSum>> {
+async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
     let newest = "SELECT coalesce(max(version), 0) FROM migrations";
     let version: i32 = db.query_one(newest, &[]).await?.try_get(0)?;
     if version > schema::latest() && !outbox.reads_back() {
@@ -110,7 +108,7 @@ async fn read_all(db: &Transaction<'_>, mut outbox: Outbox) -> Result<Vec<TableS
 }
 
 /// What the columns of a table are here.
-async fn types(db: &Transaction<'_>, table: &Table) -> Result<Vec<Type>> {
+async fn types(db: &Client, table: &Table) -> Result<Vec<Type>> {
     let sql = format!("SELECT {} FROM {}", table.column_list(), table.name);
     let statement = db.prepare(&sql).await?;
     Ok(statement.columns().iter().map(|column| column.type_().clone()).collect())
@@ -137,7 +135,7 @@ fn cell(row: &PostgresRow, column: usize, kind: &Type) -> Result<Cell> {
     })
 }
 
-async fn write_all(tx: &Transaction<'_>, mut inbox: Inbox) -> Result<(), FillError> {
+async fn write_all(tx: &Client, mut inbox: Inbox) -> Result<(), FillError> {
     alone(tx).await?;
     for table in TABLES {
         if tx.query_opt(&table.find_row(), &[]).await?.is_some() {
@@ -151,14 +149,14 @@ async fn write_all(tx: &Transaction<'_>, mut inbox: Inbox) -> Result<(), FillErr
 }
 
 /// Keeps everybody else from writing until the commit.
-async fn alone(tx: &Transaction<'_>) -> Result<()> {
+async fn alone(tx: &Client) -> Result<()> {
     tx.batch_execute(schema::ALONE).await?;
     let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
     tx.batch_execute(&format!("LOCK TABLE {} IN EXCLUSIVE MODE", names.join(", "))).await?;
     Ok(())
 }
 
-async fn copy_in(tx: &Transaction<'_>, table: &Table, inbox: &mut Inbox) -> Result<(), FillError> {
+async fn copy_in(tx: &Client, table: &Table, inbox: &mut Inbox) -> Result<(), FillError> {
     tx.execute(&table.delete_seed(), &[]).await?;
     let types = types(tx, table).await?;
     let sql = format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, table.column_list());
@@ -239,7 +237,7 @@ fn unstorable(table: &Table, row: &Row, column: &str, words: &str) -> StoreError
 }
 
 /// What PostgreSQL keeps beside the rows: the end of the log, counters, statistics; and the mark.
-async fn settle_down(tx: &Transaction<'_>) -> Result<()> {
+async fn settle_down(tx: &Client) -> Result<()> {
     tx.batch_execute(
         "UPDATE log_position SET last_seq = coalesce((SELECT max(seq) FROM events), 0),
              last_at = coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0)",

@@ -2,12 +2,12 @@
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::Check;
-use deadpool_postgres::{ClientWrapper as Db, Transaction};
-use tokio_postgres::{IsolationLevel, Row};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::db::Db;
 use super::errors::Trouble;
-use super::rows;
+use super::{read, rows};
 use crate::Finding;
 
 type Result<T> = std::result::Result<T, Trouble>;
@@ -65,32 +65,25 @@ const RULES: &[(&str, &str)] = &[
     ),
 ];
 
-pub(super) async fn verify(db: &mut Db) -> Result<Vec<Finding>> {
-    let snapshot = db
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
-        .await?;
+pub(super) async fn verify(snapshot: &Db) -> Result<Vec<Finding>> {
     // Compiling these statements takes longer than running them.
     snapshot.batch_execute("SET LOCAL jit = off").await?;
     let mut findings = Vec::new();
     for (what, sql) in RULES {
-        let rows = snapshot.query(&format!("{sql} LIMIT 5"), &[]).await?;
+        let rows = read::all(snapshot, &format!("{sql} LIMIT 5"), &[]).await?;
         let found: Vec<String> = rows.iter().map(culprit).collect::<Result<_>>()?;
         if !found.is_empty() {
             let what = format!("{what}: {}", found.join(", "));
             findings.push(Finding { what, fix: RESTORE.into() });
         }
     }
-    let unreadable = unreadable_checks(&snapshot).await?;
+    let unreadable = unreadable_checks(snapshot).await?;
     if !unreadable.is_empty() {
         findings.push(Finding {
             what: format!("a task's checks cannot be read: {}", unreadable.join(", ")),
             fix: "give the task its checks again with callboard task edit".into(),
         });
     }
-    snapshot.commit().await?;
     Ok(findings)
 }
 
@@ -104,18 +97,18 @@ fn culprit(row: &Row) -> Result<String> {
 }
 
 /// Page by page: PostgreSQL before 16 cannot say whether a text is JSON.
-async fn unreadable_checks(db: &Transaction<'_>) -> Result<Vec<String>> {
+async fn unreadable_checks(db: &Db) -> Result<Vec<String>> {
     const PAGE: usize = 1000;
     let mut unreadable = Vec::new();
     let mut after = Uuid::nil();
     loop {
-        let page = db
-            .query(
-                "SELECT id, prefix, checks FROM tasks WHERE id > $1 AND checks <> '[]' \
-                 ORDER BY id LIMIT $2",
-                &[&after, &(PAGE as i64)],
-            )
-            .await?;
+        let page = read::all(
+            db,
+            "SELECT id, prefix, checks FROM tasks WHERE id > $1 AND checks <> '[]' \
+             ORDER BY id LIMIT $2",
+            &[&after, &(PAGE as i64)],
+        )
+        .await?;
         for row in &page {
             after = row.try_get(0)?;
             if serde_json::from_str::<Vec<Check>>(row.try_get(2)?).is_err() {

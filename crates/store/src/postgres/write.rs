@@ -3,11 +3,11 @@
 
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::Id;
-use deadpool_postgres::ClientWrapper as Db;
 use futures_util::future;
 use serde_json::{Value, json};
 use tokio_postgres::{Error, Statement};
 
+use super::db::Db;
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{attempt_row, dep_row, entry_rows, event_row, retry_rows, task_row};

@@ -12,9 +12,10 @@ use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::world::Reply;
-use deadpool_postgres::Object;
 use tokio::sync::{mpsc, oneshot};
 
+use super::connections::{late, within};
+use super::db::Db;
 use super::desk::{Desk, RetryKey};
 use super::errors::Trouble;
 use super::{Shared, load, lookups, read, write};
@@ -28,6 +29,8 @@ const LINES_MAX: usize = 3;
 
 /// How long a batch may take; longer than any lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long everything around it may take.
+const AROUND: Duration = Duration::from_secs(15);
 
 /// Every batch only looks rows up by key, so plans that read whole tables are never right, however
 /// small the tables are while a plan is made (and forbidding them makes plans look dear enough to
@@ -36,7 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BEGIN: &str = "BEGIN; \
     SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
     SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL jit = off; \
-    SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '20s'";
+    SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '20s'; \
+    SET LOCAL statement_timeout = '30s'";
 
 type Verdict = Result<Applied, ApplyError>;
 
@@ -47,7 +51,7 @@ pub(super) struct Job {
 
 /// A connection with its statements ready.
 struct Line {
-    db: Object,
+    db: Db,
     load: lookups::Statements,
     write: write::Statements,
 }
@@ -157,32 +161,28 @@ impl Writer {
     async fn once(&mut self, ops: &[&Op]) -> Result<Done, Failed> {
         let line = match self.line.take().filter(|line| !line.db.is_closed()) {
             Some(line) => line,
-            None => self.connect().await?,
+            None => within(AROUND, self.connect()).await?,
         };
         let result = match tokio::time::timeout(PATIENCE, self.transact(&line, ops)).await {
             Ok(result) => result,
-            Err(_) => Err(Failed::Unknown(
-                StoreError::Unavailable("PostgreSQL did not answer in time".into()).into(),
-            )),
+            Err(_) => Err(Failed::Unknown(late())),
         };
         let keep = match &result {
             Ok(_) => true,
             Err(Failed::Before(trouble)) if !trouble.is_lost() => {
-                line.db.batch_execute("ROLLBACK").await.is_ok()
+                let rollback = async { Ok(line.db.batch_execute("ROLLBACK").await?) };
+                within(AROUND, rollback).await.is_ok()
             }
             Err(Failed::Before(_) | Failed::Unknown(_)) => false,
         };
         if keep {
             self.line = Some(line);
-        } else {
-            // Closing a connection undoes whatever it had begun.
-            drop(Object::take(line.db));
         }
         result
     }
 
     async fn connect(&self) -> Result<Line, Trouble> {
-        let db = self.shared.pool.get().await?;
+        let db = self.shared.connections.get().await?;
         let load = lookups::Statements::prepare(&db).await?;
         let write = write::Statements::prepare(&db).await?;
         Ok(Line { db, load, write })
@@ -220,7 +220,7 @@ impl Writer {
         Ok(Done { verdicts, events })
     }
 
-    async fn learn_orgs(&mut self, db: &Object, ops: &[&Op]) -> Result<(), Trouble> {
+    async fn learn_orgs(&mut self, db: &Db, ops: &[&Op]) -> Result<(), Trouble> {
         for op in ops {
             if !self.orgs.contains_key(&op.org)
                 && let Some(id) = read::find_org(db, &op.org).await?

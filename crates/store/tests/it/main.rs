@@ -4,6 +4,7 @@
 
 mod conformance;
 mod fixture;
+mod limits;
 mod postgres;
 mod proxy;
 mod schema;

@@ -1,15 +1,17 @@
 //! A wire between a store and PostgreSQL. It can be cut at the worst moment: after a commit has
-//! happened and before anybody hears of it. It carries no TLS, and says that the server has none.
+//! happened and before anybody hears of it, or swallow all that is said. It carries no TLS, and says that the server has none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 pub struct Proxy {
     address: String,
     armed: Arc<AtomicBool>,
+    open: watch::Sender<bool>,
 }
 
 /// How both sides spell it: the client's command and the server's "done".
@@ -28,13 +30,14 @@ impl Proxy {
         let address = listener.local_addr().expect("an address").to_string();
         let (armed, server) = (Arc::new(AtomicBool::new(false)), server.to_owned());
         let cut = armed.clone();
+        let (open, gate) = watch::channel(true);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(&server).await.expect("PostgreSQL answers");
-                tokio::spawn(carry(client, server, cut.clone()));
+                tokio::spawn(carry(client, server, cut.clone(), gate.clone()));
             }
         });
-        Self { address, armed }
+        Self { address, armed, open }
     }
 
     /// Its host and port.
@@ -47,15 +50,35 @@ impl Proxy {
         self.armed.store(true, Ordering::SeqCst);
     }
 
+    /// From now on nothing gets through, and nobody is told.
+    pub fn swallow(&self) {
+        self.open.send_replace(false);
+    }
+
+    /// What comes from now on gets through; connections that lost something are broken.
+    pub fn carry_on(&self) {
+        self.open.send_replace(true);
+    }
+
     pub fn has_cut(&self) -> bool {
         !self.armed.load(Ordering::SeqCst)
     }
 }
 
-async fn carry(mut client: TcpStream, mut server: TcpStream, armed: Arc<AtomicBool>) {
+async fn carry(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    armed: Arc<AtomicBool>,
+    mut gate: watch::Receiver<bool>,
+) {
     let (mut asked, mut said) = (vec![0; 65536], vec![0; 65536]);
     loop {
+        if !*gate.borrow() {
+            let _ = gate.wait_for(|open| *open).await;
+            return;
+        }
         tokio::select! {
+            Ok(()) = gate.changed() => {}
             read = client.read(&mut asked) => {
                 let Ok(count @ 1..) = read else { return };
                 if &asked[..count] == SSL_REQUEST {
