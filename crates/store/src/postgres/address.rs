@@ -20,7 +20,13 @@ const SILENCE: Duration = Duration::from_secs(20);
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_UNSET: Duration = Duration::from_secs(2 * 60 * 60);
 
+/// A setting that only a server can know which got the options a connection started with; poolers
+/// refuse them or drop them.
+pub(super) const MARK: &str = "callboard.line";
+pub(super) const MARKED: &str = "own";
+
 pub(super) struct Address {
+    /// Without what a pooler may refuse.
     pub config: Config,
     pub tls: MakeRustlsConnect,
     /// Named by `search_path=…` in the address; made when missing. `None`: the user's default.
@@ -45,10 +51,6 @@ impl Address {
             Mode::Prefer => SslMode::Prefer,
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
         });
-        let mut options = format!("-c statement_timeout={STATEMENT_MS}");
-        options.extend(config.get_options().map(|own| format!(" {own}")));
-        options.extend(schema.as_ref().map(|schema| format!(" -c search_path={schema}")));
-        config.options(options);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
@@ -62,6 +64,17 @@ impl Address {
             config.application_name("callboard");
         }
         Ok(Self { config, tls, schema })
+    }
+
+    /// The same, for a connection that has a server for itself: it is told at the start what else
+    /// every transaction would have to say, and a mark to know it by.
+    pub fn direct(&self) -> Config {
+        let mut options = format!("-c {MARK}={MARKED} -c statement_timeout={STATEMENT_MS}");
+        options.extend(self.config.get_options().map(|own| format!(" {own}")));
+        options.extend(self.schema.as_ref().map(|schema| format!(" -c search_path={schema}")));
+        let mut config = self.config.clone();
+        config.options(options);
+        config
     }
 }
 
@@ -132,10 +145,11 @@ mod tests {
         )
         .expect("an address");
         assert_eq!(address.schema.as_deref(), Some("team_1"));
-        assert_eq!(
-            address.config.get_options(),
-            Some("-c statement_timeout=10000 -c jit=off -c search_path=team_1")
-        );
+        assert_eq!(address.config.get_options(), Some("-c jit=off"));
+        let direct = address.direct();
+        let options = direct.get_options().expect("some");
+        assert!(options.starts_with("-c callboard.line=own -c statement_timeout=10000 "));
+        assert!(options.ends_with(" -c jit=off -c search_path=team_1"), "{options}");
         assert_eq!(address.config.get_connect_timeout(), Some(&Duration::from_secs(3)));
         assert!(Address::parse("postgresql://ana@db.example/board").expect("one").schema.is_none());
     }

@@ -46,7 +46,8 @@ async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
     let mut next_try = tokio::time::Instant::now();
     loop {
         let Some(here) = shared.upgrade() else { break };
-        let silent = line.as_ref().is_none_or(JoinHandle::is_finished);
+        let silent =
+            here.connections.is_direct() && line.as_ref().is_none_or(JoinHandle::is_finished);
         if silent && tokio::time::Instant::now() >= next_try {
             match within(PATIENCE, connect(&here, &ring)).await {
                 Ok(opened) => (line, pause) = (Some(opened), BACKOFF),

@@ -1,13 +1,17 @@
 //! The connections of one process and how work is run on them: within a time limit, in a
-//! transaction when it asks for one, again when its connection broke.
+//! transaction when it asks for one or a pooler stands in front of the server, again when its
+//! connection broke.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 
-use super::address::Address;
-use super::db::Db;
+use futures_util::future;
+use tokio_postgres::{Config, SimpleQueryMessage};
+
+use super::address::{Address, MARK, MARKED};
+use super::db::{Db, Types};
 use super::errors::Trouble;
 use crate::StoreError;
 
@@ -25,6 +29,8 @@ const TRIES_MAX: usize = 3;
 pub(super) struct Connections {
     pool: Pool,
     pub address: Address,
+    /// There is a pooler in front of the server, which lends it for one transaction at a time.
+    pooled: Option<Arc<Types>>,
 }
 
 /// What is done before and after a piece of work, and how long it may take.
@@ -52,28 +58,52 @@ pub(super) const SNAPSHOT: Manner = Manner {
 };
 
 impl Connections {
-    pub fn new(address: Address) -> Result<Self, StoreError> {
-        let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(address.config.clone(), address.tls.clone(), how);
-        let pool = Pool::builder(manager)
-            .max_size(CONNECTIONS_MAX)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(PATIENCE))
-            .create_timeout(Some(PATIENCE))
-            .build()
-            .map_err(|error| StoreError::Internal(error.to_string()))?;
-        Ok(Self { pool, address })
+    pub async fn open(address: Address) -> Result<Self, Trouble> {
+        let pool = pool(&address, address.direct())?;
+        if within(ANSWER, is_direct(&pool)).await? {
+            return Ok(Self { pool, address, pooled: None });
+        }
+        tracing::info!("a pooler stands in front of PostgreSQL; looking for news once a second");
+        let pool = self::pool(&address, address.config.clone())?;
+        Ok(Self { pool, address, pooled: Some(Arc::default()) })
+    }
+
+    /// Whether what one transaction leaves behind is there for the next: notifications, for one.
+    pub fn is_direct(&self) -> bool {
+        self.pooled.is_none()
     }
 
     pub async fn get(&self) -> Result<Db, Trouble> {
-        Ok(Db::new(self.pool.get().await?))
+        Ok(Db::new(self.pool.get().await?, self.pooled.clone()))
+    }
+
+    /// How a transaction begins that would like to begin so.
+    pub fn begin(&self, begin: &str) -> String {
+        match &self.address.schema {
+            Some(schema) if !self.is_direct() => {
+                format!("{begin}; SET LOCAL search_path = {schema}")
+            }
+            _ => begin.to_owned(),
+        }
+    }
+
+    fn begin_as(&self, manner: &Manner) -> Option<String> {
+        let begin = match (manner.begin, self.is_direct()) {
+            (None, true) => return None,
+            (begin, _) => self.begin(begin.unwrap_or("BEGIN")),
+        };
+        let limit = if manner.limited { STATEMENT_MS } else { 0 };
+        Some(match (manner.limited, self.is_direct()) {
+            (true, true) => begin,
+            _ => format!("{begin}; SET LOCAL statement_timeout = {limit}"),
+        })
     }
 
     /// A connection with a transaction under way, for work that cannot be repeated. `Db::commit`
     /// ends it.
     pub async fn begun(&self, manner: &Manner) -> Result<Db, Trouble> {
         let db = self.get().await?;
-        if let Some(begin) = begin_as(manner) {
+        if let Some(begin) = self.begin_as(manner) {
             db.batch_execute(&begin).await?;
         }
         Ok(db)
@@ -109,27 +139,42 @@ impl Connections {
         F: Future<Output = Result<T, Trouble>> + Send,
     {
         let db = Arc::new(self.get().await?);
-        let begin = begin_as(manner);
-        if let Some(begin) = &begin {
-            db.batch_execute(begin).await?;
-        }
-        let done = work(db.clone()).await;
-        if begin.is_some() {
-            let ended = db.batch_execute(if done.is_ok() { manner.end } else { "ROLLBACK" }).await;
-            if done.is_ok() {
-                ended?;
+        let done = match self.begin_as(manner) {
+            None => work(db.clone()).await,
+            Some(begin) => {
+                // The first statement is on its way before the beginning is confirmed.
+                let begin = async { Ok(db.batch_execute(&begin).await?) };
+                let done = future::try_join(begin, work(db.clone())).await;
+                let end = if done.is_ok() { manner.end } else { "ROLLBACK" };
+                let ended = db.batch_execute(end).await;
+                done.and_then(|((), done)| ended.map(|()| done).map_err(Trouble::from))
             }
-        }
+        };
         db.is_over();
         done
     }
 }
 
-fn begin_as(manner: &Manner) -> Option<String> {
-    manner.begin.map(|begin| match manner.limited {
-        true => begin.to_owned(),
-        false => format!("{begin}; SET LOCAL statement_timeout = 0"),
-    })
+fn pool(address: &Address, config: Config) -> Result<Pool, StoreError> {
+    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    Pool::builder(Manager::from_config(config, address.tls.clone(), how))
+        .max_size(CONNECTIONS_MAX)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(PATIENCE))
+        .create_timeout(Some(PATIENCE))
+        .build()
+        .map_err(|error| StoreError::Internal(error.to_string()))
+}
+
+/// Looks for the mark that the connection was started with.
+async fn is_direct(pool: &Pool) -> Result<bool, Trouble> {
+    let line = match pool.get().await.map_err(Trouble::from) {
+        Err(trouble) if trouble.is_of_a_pooler() => return Ok(false),
+        line => line?,
+    };
+    let said = line.simple_query(&format!("SELECT current_setting('{MARK}', true)")).await?;
+    let is_mark = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some(MARKED));
+    Ok(said.iter().any(is_mark))
 }
 
 /// Ends work that takes too long; its connection is closed with it.

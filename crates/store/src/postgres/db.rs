@@ -1,14 +1,48 @@
 //! One connection, as reads and writes see it: statements by their text, values beside them.
+//! Behind a pooler the server changes from one transaction to the next, so nothing may be left
+//! there: statements have no names, and whatever happens, happens in a transaction.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use deadpool_postgres::Object;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Row, Statement};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
 
 use super::errors::Trouble;
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
+
+pub(super) enum Statement {
+    /// The server knows it by a name.
+    Named(tokio_postgres::Statement),
+    /// Sent anew with its values each time; the types are those the server found once.
+    Unnamed { sql: String, types: Arc<[Type]> },
+}
+
+/// The types of the values of statements without names.
+#[derive(Default)]
+pub(super) struct Types(Mutex<HashMap<String, Arc<[Type]>>>);
+
+impl Types {
+    async fn of(&self, line: &Object, sql: &str) -> Result<Arc<[Type]>, Error> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(sql).cloned();
+        if let Some(types) = known {
+            return Ok(types);
+        }
+        // Prepared and closed in one transaction, the name is gone before the pooler gives the
+        // server to somebody else.
+        let types: Arc<[Type]> = line.prepare(sql).await?.params().into();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(sql.to_owned(), types.clone());
+        Ok(types)
+    }
+}
+
+fn typed<'a>(values: &'a Values<'a>, types: &[Type]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    values.iter().copied().zip(types.iter().cloned()).collect()
+}
 
 /// Goes back to the pool only when what was begun on it is over. A connection that is dropped in
 /// the middle, by a time limit or a caller who went away, is closed; that undoes what it began.
@@ -16,11 +50,13 @@ pub(super) struct Db {
     /// There until it is dropped.
     line: Option<Object>,
     over: AtomicBool,
+    /// There is a pooler in front of the server.
+    pooled: Option<Arc<Types>>,
 }
 
 impl Db {
-    pub fn new(line: Object) -> Self {
-        Self { line: Some(line), over: AtomicBool::new(false) }
+    pub fn new(line: Object, pooled: Option<Arc<Types>>) -> Self {
+        Self { line: Some(line), over: AtomicBool::new(false), pooled }
     }
 
     fn line(&self) -> &Object {
@@ -55,11 +91,22 @@ impl Db {
     }
 
     pub async fn prepare_cached(&self, sql: &str) -> Result<Statement, Error> {
-        self.line().prepare_cached(sql).await
+        Ok(match &self.pooled {
+            None => Statement::Named(self.line().prepare_cached(sql).await?),
+            Some(types) => {
+                let types = types.of(self.line(), sql).await?;
+                Statement::Unnamed { sql: sql.to_owned(), types }
+            }
+        })
     }
 
     pub async fn query(&self, what: &Statement, values: &Values<'_>) -> Result<Vec<Row>, Error> {
-        self.line().query(what, values).await
+        match what {
+            Statement::Named(statement) => self.line().query(statement, values).await,
+            Statement::Unnamed { sql, types } => {
+                self.line().query_typed(sql, &typed(values, types)).await
+            }
+        }
     }
 
     pub async fn query_opt(
@@ -67,15 +114,30 @@ impl Db {
         what: &Statement,
         values: &Values<'_>,
     ) -> Result<Option<Row>, Error> {
-        self.line().query_opt(what, values).await
+        match what {
+            Statement::Named(statement) => self.line().query_opt(statement, values).await,
+            Statement::Unnamed { sql, types } => {
+                self.line().query_typed_opt(sql, &typed(values, types)).await
+            }
+        }
     }
 
     pub async fn query_one(&self, what: &Statement, values: &Values<'_>) -> Result<Row, Error> {
-        self.line().query_one(what, values).await
+        match what {
+            Statement::Named(statement) => self.line().query_one(statement, values).await,
+            Statement::Unnamed { sql, types } => {
+                self.line().query_typed_one(sql, &typed(values, types)).await
+            }
+        }
     }
 
     pub async fn execute(&self, what: &Statement, values: &Values<'_>) -> Result<u64, Error> {
-        self.line().execute(what, values).await
+        match what {
+            Statement::Named(statement) => self.line().execute(statement, values).await,
+            Statement::Unnamed { sql, types } => {
+                self.line().execute_typed(sql, &typed(values, types)).await
+            }
+        }
     }
 }
 

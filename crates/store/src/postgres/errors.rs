@@ -45,6 +45,15 @@ impl Trouble {
         }
     }
 
+    /// PgBouncer's answer to options it cannot hand on; PostgreSQL has no such words.
+    pub fn is_of_a_pooler(&self) -> bool {
+        let said = |error: &Error| {
+            let said = error.as_db_error().map(|said| said.message());
+            said.is_some_and(|words| words.contains("unsupported startup parameter"))
+        };
+        matches!(self, Self::Database(error) if said(error))
+    }
+
     /// A text holds U+0000, which PostgreSQL cannot keep.
     pub fn is_unstorable_text(&self) -> bool {
         const UNSTORABLE: [SqlState; 2] =

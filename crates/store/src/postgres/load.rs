@@ -8,12 +8,12 @@ use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use futures_util::future;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
 use super::clock::{NOW, SharedClock};
-use super::db::Db;
+use super::db::{Db, Statement};
 use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;

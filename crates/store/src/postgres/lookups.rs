@@ -1,10 +1,9 @@
 //! The statements that load a batch: every one looks rows up by key, for all commands at once.
 
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
-use tokio_postgres::Statement;
 
 use super::clock::NOW;
-use super::db::Db;
+use super::db::{Db, Statement};
 use super::errors::Trouble;
 use super::rows;
 

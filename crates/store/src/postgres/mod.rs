@@ -76,7 +76,7 @@ impl PostgresStore {
     /// Connects to the database at `url`, making or migrating its tables. Without a clock of the
     /// caller's the database's own is used.
     pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
-        let connections = Connections::new(address::Address::parse(url)?)?;
+        let connections = Connections::open(address::Address::parse(url)?).await?;
         let clock = clock::SharedClock::new(clock);
         let schema = schema::migrate(&connections).await?;
         let shared = Arc::new(Shared {

@@ -40,7 +40,7 @@ const MARK: i32 = UNFINISHED as i32;
 impl PostgresStore {
     /// Whether there is a store; looking makes none.
     pub(crate) async fn is_at(url: &str) -> Result<bool, StoreError> {
-        let connections = Connections::new(Address::parse(url)?)?;
+        let connections = Connections::open(Address::parse(url)?).await?;
         let version = |db: Arc<Db>| async move { schema::version(&db).await };
         Ok(connections.run(&STATEMENTS, version).await? > 0)
     }

@@ -5,9 +5,9 @@ use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::Id;
 use futures_util::future;
 use serde_json::{Value, json};
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::Error;
 
-use super::db::Db;
+use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{attempt_row, dep_row, entry_rows, event_row, retry_rows, task_row};

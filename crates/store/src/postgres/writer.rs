@@ -79,11 +79,13 @@ pub(super) struct Writer {
     pub shared: Arc<Shared>,
     pub orgs: HashMap<Arc<str>, i64>,
     line: Option<Line>,
+    begin: String,
 }
 
 impl Writer {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, orgs: HashMap::new(), line: None }
+        let begin = shared.connections.begin(BEGIN);
+        Self { shared, orgs: HashMap::new(), line: None, begin }
     }
 
     pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Job>) {
@@ -183,18 +185,21 @@ impl Writer {
 
     async fn connect(&self) -> Result<Line, Trouble> {
         let db = self.shared.connections.get().await?;
+        db.batch_execute(&self.begin).await?;
         let load = lookups::Statements::prepare(&db).await?;
         let write = write::Statements::prepare(&db).await?;
+        // Nothing was written, and what is prepared stays.
+        db.batch_execute("ROLLBACK").await?;
         Ok(Line { db, load, write })
     }
 
     async fn transact(&mut self, line: &Line, ops: &[&Op]) -> Result<Done, Failed> {
         let Line { db, load, write } = line;
+        db.batch_execute(&self.begin).await?;
         self.learn_orgs(db, ops).await?;
         let org = |op: &Op| self.orgs.get(&op.org).copied();
         let known: Vec<(i64, &Op)> =
             ops.iter().filter_map(|op| org(op).map(|org| (org, *op))).collect();
-        db.batch_execute(BEGIN).await?;
         let mut desk = load::desk(db, load, &self.shared.clock, &known).await?;
         let mut verdicts = Vec::with_capacity(ops.len());
         for op in ops {

@@ -35,6 +35,15 @@ macro_rules! conformance {
                 }
             })*
         }
+
+        mod pooled {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(fixture) = crate::fixture::Fixture::pooled().await {
+                    super::$name(fixture).await;
+                }
+            })*
+        }
     };
 }
 

@@ -48,6 +48,12 @@ impl Fixture {
         Some(Self::at(Arc::new(Database::Schema(schema))).await)
     }
 
+    /// The same, through a pooler that lends a server for one transaction at a time.
+    pub async fn pooled() -> Option<Self> {
+        let schema = Schema::pooled()?;
+        Some(Self::at(Arc::new(Database::Schema(schema))).await)
+    }
+
     pub async fn at(place: Arc<Database>) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
         let store: Arc<dyn Store> = match &*place {

@@ -5,6 +5,7 @@
 mod conformance;
 mod fixture;
 mod limits;
+mod pooler;
 mod postgres;
 mod proxy;
 mod schema;

@@ -25,7 +25,7 @@ async fn numbers(f: &Fixture) -> Vec<u64> {
     f.store.events(all).await.unwrap().iter().map(|event| event.seq).collect()
 }
 
-async fn assert_no_gaps(f: &Fixture) {
+pub async fn assert_no_gaps(f: &Fixture) {
     let numbers = numbers(f).await;
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_postgres::{Client, NoTls};
 
-const VARIABLE: &str = "CALLBOARD_TEST_POSTGRES";
+const POSTGRES: &str = "CALLBOARD_TEST_POSTGRES";
+const PGBOUNCER: &str = "CALLBOARD_TEST_PGBOUNCER";
 
 pub struct Schema {
     database: String,
@@ -17,11 +18,15 @@ pub struct Schema {
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|url| !url.is_empty())
+}
+
 impl Schema {
     /// Nothing without a database; the first time that is said, once and past the test's capture.
     pub fn new() -> Option<Self> {
         static SAID: Once = Once::new();
-        let Some(database) = std::env::var(VARIABLE).ok().filter(|url| !url.is_empty()) else {
+        let Some(database) = variable(POSTGRES) else {
             SAID.call_once(|| {
                 let words = "left out what needs PostgreSQL: set CALLBOARD_TEST_POSTGRES to a URL \
                      (scripts/postgres start prints one)";
@@ -29,11 +34,31 @@ impl Schema {
             });
             return None;
         };
+        Some(Self::by_way_of(&database.clone(), database))
+    }
+
+    /// The same, where stores go through a pooler in transaction mode.
+    pub fn pooled() -> Option<Self> {
+        static SAID: Once = Once::new();
+        match (variable(POSTGRES), variable(PGBOUNCER)) {
+            (Some(database), Some(pooler)) => Some(Self::by_way_of(&pooler, database)),
+            _ => {
+                SAID.call_once(|| {
+                    let words = "left out what needs a pooler: set CALLBOARD_TEST_PGBOUNCER to a \
+                         URL (scripts/postgres pooler prints one)";
+                    let _ = writeln!(std::io::stderr(), "{words}");
+                });
+                None
+            }
+        }
+    }
+
+    fn by_way_of(way: &str, database: String) -> Self {
         let number = NEXT.fetch_add(1, Ordering::SeqCst);
         let name = format!("test_{}_{number}", std::process::id());
-        let mark = if database.contains('?') { '&' } else { '?' };
-        let url = format!("{database}{mark}search_path={name}&application_name={name}");
-        Some(Self { database, name, url })
+        let mark = if way.contains('?') { '&' } else { '?' };
+        let url = format!("{way}{mark}search_path={name}&application_name={name}");
+        Self { database, name, url }
     }
 
     pub fn url(&self) -> &str {

@@ -30,10 +30,10 @@ impl Target {
         Self::File(tempfile::tempdir().unwrap())
     }
 
-    /// A file, and a schema when there is a PostgreSQL.
+    /// A file, a schema when there is a PostgreSQL, and one behind a pooler when there is that.
     fn all() -> Vec<Self> {
-        let schema = Schema::new().map(Self::Schema);
-        [Some(Self::sqlite()), schema].into_iter().flatten().collect()
+        let schemas = [Schema::new(), Schema::pooled()].map(|schema| schema.map(Self::Schema));
+        [Some(Self::sqlite())].into_iter().chain(schemas).flatten().collect()
     }
 
     fn address(&self) -> Address {
@@ -341,6 +341,7 @@ async fn a_target_that_holds_something_is_refused_and_left_alone() {
 async fn what_is_written_meanwhile_is_whole_or_not_there() {
     let mut sources = vec![Fixture::sqlite().await];
     sources.extend(Fixture::postgres().await);
+    sources.extend(Fixture::pooled().await);
     for f in sources {
         let f = Arc::new(f);
         for n in 0..200 {
