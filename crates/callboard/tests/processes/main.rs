@@ -10,6 +10,7 @@ mod http;
 mod kill;
 mod logs;
 mod metrics;
+mod outage;
 mod peer;
 mod race;
 #[path = "../../../store/tests/it/schema.rs"]

@@ -1,0 +1,250 @@
+//! PostgreSQL is killed again and again under two servers and many clients. Callers hear that it is
+//! away and nothing worse; what was acknowledged is there, once; the servers go on by themselves.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_store::postgres::PostgresStore;
+use callboard_store::{EventQuery, Store};
+use serde_json::{Value, json};
+
+use crate::http::{Server, agent, call};
+use crate::peer::board;
+
+const CLIENTS: usize = 32;
+const IMPATIENT: usize = 4;
+const KILLS: usize = 10;
+/// Acknowledged writes between one start of the database and the next kill.
+const WRITES_BETWEEN: usize = 150;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A PostgreSQL of its own, since it will not live long.
+struct Database {
+    name: String,
+    url: String,
+}
+
+impl Database {
+    /// Nothing where the other tests do without PostgreSQL, too.
+    fn start() -> Option<Self> {
+        if std::env::var("CALLBOARD_TEST_POSTGRES").is_ok_and(|url| !url.is_empty()) {
+            let name = format!("outage-{}", std::process::id());
+            let url = script(&name, "start");
+            return Some(Self { name, url });
+        }
+        eprintln!("left out what needs PostgreSQL: set CALLBOARD_TEST_POSTGRES");
+        None
+    }
+
+    fn kill(&self) {
+        script(&self.name, "kill");
+    }
+
+    fn come_back(&self) {
+        assert_eq!(script(&self.name, "start"), self.url, "it is where it was");
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        script(&self.name, "remove");
+    }
+}
+
+fn script(name: &str, verb: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
+    let output =
+        Command::new(path).arg(verb).env("CALLBOARD_POSTGRES_NAME", name).output().unwrap();
+    assert!(output.status.success(), "{verb}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// What was acknowledged.
+#[derive(Default)]
+struct Seen {
+    created: Vec<(String, String)>,
+    claimed: Vec<(String, String)>,
+    closed: Vec<String>,
+    /// How many writes each server acknowledged.
+    by_server: [usize; 2],
+    /// How often callers heard that the database is away.
+    unavailable: usize,
+    is_down: bool,
+    stop: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn note<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
+        let changed = change(&mut self.seen.lock().unwrap());
+        self.changed.notify_all();
+        changed
+    }
+
+    fn wait(&self, what: &str, enough: impl Fn(&Seen) -> bool) {
+        let seen = self.seen.lock().unwrap();
+        let (_seen, late) =
+            self.changed.wait_timeout_while(seen, PATIENCE, |seen| !enough(seen)).unwrap();
+        assert!(!late.timed_out(), "{what} took too long");
+    }
+}
+
+struct Client {
+    server: usize,
+    /// Whether it waits for the database after bad news, or asks again and again.
+    is_patient: bool,
+    url: String,
+    actor: String,
+    http: ureq::Agent,
+    shared: Arc<Shared>,
+}
+
+impl Client {
+    /// Asks under one key until it is answered; the only excuse is that the database is away.
+    fn ask(&self, tool: &str, arguments: Value, key: &str) -> Result<Value, Value> {
+        loop {
+            let answer = call(&self.http, &self.url, &self.actor, tool, &arguments, key);
+            match answer.expect("the server answers, whatever its database does") {
+                Err(refusal) if refusal["code"] == "UNAVAILABLE" => {
+                    assert_eq!(refusal["retryable"], true);
+                    self.shared.note(|seen| seen.unavailable += 1);
+                    if self.is_patient {
+                        self.shared.wait("the next start", |seen| !seen.is_down);
+                    }
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    /// Offers a task, goes after one that somebody offered, and closes it if it was the first.
+    fn work_until_stopped(&self, client: usize) {
+        let mut won = HashSet::new();
+        for round in 0.. {
+            if self.shared.seen.lock().unwrap().stop {
+                return;
+            }
+            let title = format!("{client}/{round}");
+            let made = self.ask("create", json!({"title": title}), &format!("{title} new"));
+            let id = made.unwrap()["id"].as_str().unwrap().to_owned();
+            let wanted = self.shared.note(|seen| {
+                seen.by_server[self.server] += 1;
+                seen.created.push((title.clone(), id));
+                let newest = seen.created.iter().rev().take(4).map(|(_, id)| id.clone());
+                newest.cycle().nth(client + round).expect("one at least")
+            });
+            if !won.insert(wanted.clone()) {
+                continue;
+            }
+            match self.ask("claim", json!({"id": wanted}), &format!("{title} claim")) {
+                Ok(task) => assert_eq!(task["assignee"], self.actor),
+                Err(refusal) => {
+                    assert_eq!(refusal["code"], "ALREADY_CLAIMED", "{refusal}");
+                    continue;
+                }
+            }
+            self.shared.note(|seen| seen.claimed.push((wanted.clone(), self.actor.clone())));
+            let read = self.ask("get", json!({"id": wanted}), "").unwrap();
+            assert_eq!(read["assignee"], self.actor, "who won it has it");
+            let close = json!({"id": wanted, "to": "done"});
+            let closed = self.ask("transition", close, &format!("{title} done")).unwrap();
+            assert_eq!(closed["status"], "done");
+            self.shared.note(|seen| {
+                seen.by_server[self.server] += 2;
+                seen.closed.push(wanted);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_database_that_is_killed_ten_times_loses_nothing_acknowledged() {
+    let Some(database) = Database::start() else { return };
+    let board = board();
+    let mut servers = [0, 1].map(|_| Server::start_with(board.path(), &["--store", &database.url]));
+    let shared = Arc::new(Shared::default());
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|n| {
+            let client = Client {
+                server: n % 2,
+                is_patient: n >= IMPATIENT,
+                url: servers[n % 2].url.clone(),
+                actor: format!("agent:w{n}"),
+                http: agent(),
+                shared: shared.clone(),
+            };
+            std::thread::spawn(move || client.work_until_stopped(n))
+        })
+        .collect();
+    // After every start both servers must acknowledge anew, by themselves.
+    let let_work = || {
+        let before = shared.seen.lock().unwrap().by_server;
+        let more =
+            |seen: &Seen| (0..2).all(|n| seen.by_server[n] >= before[n] + WRITES_BETWEEN / 2);
+        shared.wait("work after a start", more);
+    };
+    for _ in 0..KILLS {
+        let_work();
+        shared.note(|seen| seen.is_down = true);
+        database.kill();
+        database.come_back();
+        shared.note(|seen| seen.is_down = false);
+    }
+    let_work();
+    shared.note(|seen| seen.stop = true);
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    for server in &mut servers {
+        assert!(server.child.try_wait().unwrap().is_none(), "the server lived through it");
+        let ready = agent().get(format!("{}/readyz", server.url)).call().unwrap();
+        assert_eq!(ready.status().as_u16(), 200);
+    }
+    check(&database.url, &shared.seen.lock().unwrap());
+}
+
+fn check(url: &str, seen: &Seen) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let events = runtime.block_on(async {
+        let store = PostgresStore::open(url, None).await.unwrap();
+        assert_eq!(store.verify().await.unwrap(), Vec::new());
+        let all = EventQuery { org: None, after: 0, task: None, limit: usize::MAX >> 1 };
+        store.events(all).await.unwrap()
+    });
+    let count = |name, word: &dyn Fn(&LoggedEvent) -> String| {
+        let mut times: HashMap<String, usize> = HashMap::new();
+        for event in events.iter().filter(|event| event.name == name) {
+            *times.entry(word(event)).or_default() += 1;
+        }
+        times
+    };
+    let created =
+        count(EventName::TaskCreated, &|event| event.data["title"].as_str().unwrap().to_owned());
+    let task = |event: &LoggedEvent| event.task().unwrap().to_string();
+    let claimed = count(EventName::TaskClaimed, &task);
+    let closed = count(EventName::TaskStatusChanged, &task);
+    for (what, times) in [("created", &created), ("claimed", &claimed), ("closed", &closed)] {
+        let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+        assert!(twice.is_empty(), "{what} twice: {twice:?}");
+    }
+    for (title, _) in &seen.created {
+        assert!(created.contains_key(title), "{title} was acknowledged");
+    }
+    let mut holders: HashMap<&str, &str> = HashMap::new();
+    for (task, actor) in &seen.claimed {
+        assert!(claimed.contains_key(task), "the claim of {task} was acknowledged");
+        assert_eq!(holders.insert(task, actor), None, "{task} was claimed twice");
+    }
+    for task in &seen.closed {
+        assert!(closed.contains_key(task), "that {task} is done was acknowledged");
+    }
+    assert!(seen.unavailable >= KILLS, "nobody noticed: {}", seen.unavailable);
+    assert!(seen.closed.len() > KILLS, "only {} were closed", seen.closed.len());
+}
