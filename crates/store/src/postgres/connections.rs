@@ -150,7 +150,7 @@ impl Connections {
                 done.and_then(|((), done)| ended.map(|()| done).map_err(Trouble::from))
             }
         };
-        db.is_over();
+        db.done();
         done
     }
 }

@@ -63,8 +63,8 @@ impl Db {
         self.line.as_ref().expect("only drop takes it")
     }
 
-    /// Somebody else may have it next.
-    pub fn is_over(&self) {
+    /// Nothing is under way any more: somebody else may have it next.
+    pub fn done(&self) {
         self.over.store(true, Ordering::SeqCst);
     }
 
@@ -77,7 +77,7 @@ impl Db {
     /// Ends the transaction that is under way, and with it the work.
     pub async fn commit(self) -> Result<(), Trouble> {
         self.batch_execute("COMMIT").await?;
-        self.is_over();
+        self.done();
         Ok(())
     }
 

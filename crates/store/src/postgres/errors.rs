@@ -45,13 +45,8 @@ impl Trouble {
         }
     }
 
-    /// PgBouncer's answer to options it cannot hand on; PostgreSQL has no such words.
     pub fn is_of_a_pooler(&self) -> bool {
-        let said = |error: &Error| {
-            let said = error.as_db_error().map(|said| said.message());
-            said.is_some_and(|words| words.contains("unsupported startup parameter"))
-        };
-        matches!(self, Self::Database(error) if said(error))
+        matches!(self, Self::Database(error) if is_of_a_pooler(error))
     }
 
     /// A text holds U+0000, which PostgreSQL cannot keep.
@@ -62,8 +57,15 @@ impl Trouble {
     }
 }
 
+/// PgBouncer's answer to options it cannot hand on; PostgreSQL has no such words.
+fn is_of_a_pooler(error: &Error) -> bool {
+    let said = error.as_db_error().map(|said| said.message());
+    said.is_some_and(|words| words.contains("unsupported startup parameter"))
+}
+
 fn is_lost(error: &Error) -> bool {
     match error.code() {
+        _ if is_of_a_pooler(error) => false,
         // Class 57P: shut down, crashed, starting; class 08: the connection itself; 25P03: idle in
         // a transaction for too long.
         Some(state) => ["57P", "08", "25P03"].iter().any(|class| state.code().starts_with(class)),
@@ -155,6 +157,9 @@ fn from_postgres(error: &Error) -> StoreError {
         return unavailable(advice_on_tls(refused));
     }
     match state {
+        _ if is_of_a_pooler(error) => unavailable(
+            "the pooler in front of PostgreSQL hands no options on; leave them out of store.url",
+        ),
         _ if speaks_no_tls(error) => unavailable(
             "this PostgreSQL does not encrypt: turn ssl on there, or use sslmode=prefer in a \
              network you trust",

@@ -64,8 +64,11 @@ async fn connect(address: &str) -> Client {
 
 /// PgBouncer refuses the options of a connection, or drops them when it is told to.
 #[tokio::test]
-async fn a_pooler_that_drops_options_is_noticed_too() {
+async fn a_pooler_is_noticed_by_what_it_does_with_options() {
     let Some(pooled) = Schema::pooled() else { return };
+    let with_options = format!("{}&options=-c%20jit%3Doff", pooled.url());
+    let words = PostgresStore::open(&with_options, None).await.err().unwrap().to_string();
+    assert!(words.contains("leave them out of store.url"), "{words}");
     let (base, _) = pooled.url().split_once("/postgres?").expect("a database and a query");
     let console = format!("{base}/pgbouncer");
     let admin = connect(&console).await;
