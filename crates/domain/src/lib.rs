@@ -8,6 +8,7 @@
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
 //! - **actor**: who acts, `human:ana` or `agent:claude-1`.
 //! - **rights**: what a caller may do; a **token** grants them over HTTP.
+//! - **forge**: GitHub or GitLab; a **pull** is a pull request or a merge request there.
 //! - **refusal**: an expected "no" with a code and a way out.
 //!
 //! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a
@@ -18,6 +19,7 @@ pub mod attempt;
 pub mod command;
 pub mod decide;
 pub mod event;
+pub mod forge;
 pub mod ids;
 pub mod limits;
 pub mod policy;

@@ -13,4 +13,5 @@ pub const PROGRESS_CHARS_MAX: usize = 2000;
 pub const SUMMARY_CHARS_MAX: usize = 20_000;
 pub const REASON_CHARS_MAX: usize = 4000;
 pub const KEY_CHARS_MAX: usize = 200;
+pub const PULL_REF_CHARS_MAX: usize = 1000;
 pub const ENTRIES_SHOWN_MAX: usize = 200;

@@ -1,5 +1,7 @@
-//! What the engine needs from outside, as traits that the binary fills: ids, and the checks that
-//! a call itself must run. The engine never names the runner.
+//! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
+//! call itself must run, and forges (`forge.rs`). The engine never names the runner.
+
+mod forge;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +10,8 @@ use async_trait::async_trait;
 use callboard_domain::ids::{Id, TaskId};
 use callboard_store::FileSpan;
 use tokio_util::sync::CancellationToken;
+
+pub use forge::{Forge, ForgeFault, Wanted};
 
 /// Where a repository keeps the logs of its checks.
 pub const RUNS: &str = ".callboard/runs";

@@ -1,5 +1,6 @@
 //! The rules as tables. `model` is a world in memory that carries out changes.
 
+mod forge;
 mod invariants;
 mod model;
 mod refusals;
