@@ -1,4 +1,4 @@
-//! Work outside the store: processes, git, and the checks that gate closing a task.
+//! Work outside the store: processes, git, the checks that gate closing a task, and forges.
 //!
 //! `process.rs` is the only place that spawns; everything else describes a `Program` and reads
 //! how it ended. What a program answers is data (`CheckRan`, `CheckFault`), never a panic.
@@ -8,6 +8,7 @@
 mod check_log;
 mod checks;
 mod environment;
+mod forge;
 mod git;
 mod process;
 mod tail;
@@ -15,3 +16,4 @@ mod tree;
 mod turn;
 
 pub use checks::LocalChecks;
+pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};

@@ -5,6 +5,7 @@
 
 mod checks;
 mod fixture;
+mod forge;
 mod processes;
 mod tree;
 mod worktrees;

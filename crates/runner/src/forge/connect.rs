@@ -1,0 +1,47 @@
+//! Connections to a forge: HTTP/1.1, over TLS with the certificates this machine trusts.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Empty;
+use hyper::body::Bytes;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+
+/// The requests of one question share a connection; the next question comes much later.
+const IDLE_MAX: Duration = Duration::from_secs(5);
+
+pub(super) type Wire = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+
+/// Reads the trusted certificates, so it is made when first needed and off the runtime.
+pub(super) async fn wire(is_tls: bool) -> io::Result<Wire> {
+    let made = tokio::task::spawn_blocking(move || make(is_tls)).await;
+    made.map_err(io::Error::other).flatten()
+}
+
+fn make(is_tls: bool) -> io::Result<Wire> {
+    let mut authorities = RootCertStore::empty();
+    if is_tls {
+        authorities.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if authorities.is_empty() {
+            let words = "this machine has no trusted certificates; install ca-certificates";
+            return Err(io::Error::other(words));
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(authorities)
+        .with_no_client_auth();
+    let connector = HttpsConnectorBuilder::new().with_tls_config(config);
+    let connector = if is_tls { connector.https_only() } else { connector.https_or_http() };
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_MAX)
+        .build(connector.enable_http1().build()))
+}

@@ -1,0 +1,124 @@
+//! GitHub's REST API: a pull request, what ran on its head, which files it changes.
+
+use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
+use callboard_engine::ports::{ForgeFault, Wanted};
+use serde::Deserialize;
+
+use super::http::Api;
+
+#[derive(Deserialize)]
+struct Pull {
+    state: State,
+    merged: bool,
+    base: Base,
+    head: Head,
+    changed_files: usize,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Open,
+    Closed,
+}
+
+#[derive(Deserialize)]
+struct Base {
+    #[serde(rename = "ref")]
+    branch: String,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    sha: String,
+}
+
+#[derive(Deserialize)]
+struct CheckRuns {
+    check_runs: Vec<CheckRun>,
+}
+
+/// What an app, GitHub Actions among them, ran.
+#[derive(Deserialize)]
+struct CheckRun {
+    name: String,
+    status: String,
+    conclusion: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Statuses {
+    statuses: Vec<Status>,
+}
+
+/// What an outside service reported: the older way, still in use.
+#[derive(Deserialize)]
+struct Status {
+    context: String,
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    filename: String,
+    previous_filename: Option<String>,
+}
+
+pub(super) async fn pull(
+    api: &Api,
+    pull: &PullRef,
+    wanted: &Wanted,
+) -> Result<PullState, ForgeFault> {
+    let repo = format!("/repos/{}", pull.project);
+    let at = format!("{repo}/pulls/{}", pull.number);
+    let found: Pull = api.get(&at).await?;
+    let mut state = PullState {
+        merged: found.merged,
+        open: found.state == State::Open,
+        target_branch: found.base.branch,
+        head_sha: found.head.sha,
+        ..PullState::default()
+    };
+    if wanted.checks {
+        state.checks = checks(api, &format!("{repo}/commits/{}", state.head_sha)).await?;
+    }
+    if wanted.files {
+        let listed = api.pages::<Vec<File>>("its files", &format!("{at}/files")).await?;
+        let files: Vec<File> = listed.pages.into_iter().flatten().collect();
+        state.files_cut = listed.cut || files.len() < found.changed_files;
+        let names = |file: File| [Some(file.filename), file.previous_filename];
+        state.files = files.into_iter().flat_map(names).flatten().collect();
+    }
+    Ok(state)
+}
+
+async fn checks(api: &Api, commit: &str) -> Result<Vec<ForgeCheck>, ForgeFault> {
+    let runs = api.pages::<CheckRuns>("its check runs", &format!("{commit}/check-runs")).await?;
+    let statuses = api.pages::<Statuses>("its statuses", &format!("{commit}/status")).await?;
+    let runs = runs
+        .pages
+        .into_iter()
+        .flat_map(|page| page.check_runs)
+        .map(|run| ForgeCheck { state: run_state(&run), name: run.name });
+    let statuses = statuses.pages.into_iter().flat_map(|page| page.statuses);
+    let statuses = statuses
+        .map(|status| ForgeCheck { state: status_state(&status.state), name: status.context });
+    Ok(runs.chain(statuses).collect())
+}
+
+/// Skipped and neutral let a pull request through at GitHub too.
+fn run_state(run: &CheckRun) -> ForgeCheckState {
+    match (run.status.as_str(), run.conclusion.as_deref()) {
+        ("completed", Some("success" | "neutral" | "skipped")) => ForgeCheckState::Green,
+        ("completed", _) => ForgeCheckState::Red,
+        _ => ForgeCheckState::Running,
+    }
+}
+
+fn status_state(state: &str) -> ForgeCheckState {
+    match state {
+        "success" => ForgeCheckState::Green,
+        "failure" | "error" => ForgeCheckState::Red,
+        _ => ForgeCheckState::Running,
+    }
+}

@@ -1,0 +1,132 @@
+//! GitLab's REST API: a merge request, what ran on its head, which files it changes.
+
+use std::collections::HashMap;
+
+use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
+use callboard_engine::ports::{ForgeFault, Wanted};
+use serde::Deserialize;
+
+use super::http::Api;
+
+#[derive(Deserialize)]
+struct MergeRequest {
+    state: State,
+    target_branch: String,
+    /// Not there when the source branch has no commit of its own.
+    sha: Option<String>,
+    head_pipeline: Option<Pipeline>,
+    /// `"1000+"` when there are more files than GitLab lists.
+    changes_count: Option<String>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Opened,
+    /// While it is being merged.
+    Locked,
+    Closed,
+    Merged,
+}
+
+#[derive(Deserialize)]
+struct Pipeline {
+    id: u64,
+    /// The fork's, when the pipeline ran there.
+    project_id: u64,
+    sha: String,
+    #[serde(rename = "ref")]
+    reference: String,
+}
+
+/// A job, or a status that somebody reported on a commit; GitLab numbers them together.
+#[derive(Deserialize)]
+struct Job {
+    id: u64,
+    name: String,
+    status: String,
+}
+
+#[derive(Deserialize)]
+struct Diff {
+    old_path: String,
+    new_path: String,
+}
+
+pub(super) async fn pull(
+    api: &Api,
+    pull: &PullRef,
+    wanted: &Wanted,
+) -> Result<PullState, ForgeFault> {
+    let project = format!("/projects/{}", pull.project.replace('/', "%2F"));
+    let at = format!("{project}/merge_requests/{}", pull.number);
+    let found: MergeRequest = api.get(&at).await?;
+    let mut state = PullState {
+        merged: found.state == State::Merged,
+        open: matches!(found.state, State::Opened | State::Locked),
+        target_branch: found.target_branch,
+        head_sha: found.sha.unwrap_or_default(),
+        ..PullState::default()
+    };
+    if wanted.checks && !state.head_sha.is_empty() {
+        let pipeline = found.head_pipeline.filter(|pipeline| pipeline.ran_on(&state.head_sha));
+        state.checks = checks(api, &project, &state.head_sha, pipeline).await?;
+    }
+    if wanted.files {
+        let listed = api.pages::<Vec<Diff>>("its changes", &format!("{at}/diffs")).await?;
+        let uncounted = found.changes_count.is_some_and(|count| count.ends_with('+'));
+        state.files_cut = listed.cut || uncounted;
+        for Diff { old_path, new_path } in listed.pages.into_iter().flatten() {
+            let renamed = (old_path != new_path).then_some(old_path);
+            state.files.extend([Some(new_path), renamed].into_iter().flatten());
+        }
+    }
+    Ok(state)
+}
+
+impl Pipeline {
+    /// Just after a push GitLab still names the pipeline of the commit before. One that tries the
+    /// merge beforehand has the commit of that merge.
+    fn ran_on(&self, head: &str) -> bool {
+        self.sha == head || self.reference.ends_with("/merge") || self.reference.ends_with("/train")
+    }
+}
+
+/// The jobs of the newest pipeline, and what was reported on the commit besides. A commit may have
+/// older pipelines with the same jobs; those no longer count.
+async fn checks(
+    api: &Api,
+    project: &str,
+    head: &str,
+    pipeline: Option<Pipeline>,
+) -> Result<Vec<ForgeCheck>, ForgeFault> {
+    let mut newest: HashMap<String, Job> = HashMap::new();
+    let at = format!("{project}/repository/commits/{head}/statuses");
+    let reported = api.pages::<Vec<Job>>("its statuses", &at).await?;
+    for job in reported.pages.into_iter().flatten() {
+        match newest.get(&job.name) {
+            Some(known) if known.id > job.id => {}
+            _ => drop(newest.insert(job.name.clone(), job)),
+        }
+    }
+    if let Some(Pipeline { id, project_id, .. }) = pipeline {
+        let at = format!("/projects/{project_id}/pipelines/{id}/jobs");
+        let jobs = api.pages::<Vec<Job>>("the jobs of its pipeline", &at).await?;
+        newest.extend(jobs.pages.into_iter().flatten().map(|job| (job.name.clone(), job)));
+    }
+    let mut jobs: Vec<Job> = newest.into_values().collect();
+    jobs.sort_by_key(|job| job.id);
+    Ok(jobs.into_iter().map(|job| ForgeCheck { state: job.state(), name: job.name }).collect())
+}
+
+impl Job {
+    /// A skipped job is one that an earlier failure kept from running; a manual one still waits
+    /// for somebody to start it.
+    fn state(&self) -> ForgeCheckState {
+        match self.status.as_str() {
+            "success" => ForgeCheckState::Green,
+            "failed" | "canceled" | "canceling" | "skipped" => ForgeCheckState::Red,
+            _ => ForgeCheckState::Running,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! One question to one forge: a GET with the token, bounded in time, size and redirects, answered
+//! with JSON or a fault. The token goes to the API root's own host and nowhere else; whatever a
+//! forge says is cut and cleaned of the token before it becomes anybody's words.
+
+use std::error::Error;
+use std::time::Duration;
+
+use callboard_domain::forge::ForgeKind;
+use callboard_engine::ports::ForgeFault;
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LINK, LOCATION, USER_AGENT};
+use hyper::{Request, StatusCode, Uri};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
+
+use super::connect::{self, Wire};
+use super::rate;
+use super::{ForgeSettingsError, ForgeToken};
+
+/// From the first byte of a connection to the last of the answer, redirects included.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+const REDIRECTS_MAX: usize = 3;
+const PER_PAGE: usize = 100;
+/// GitHub lists 3,000 files and no more; as much is enough for any list.
+const PAGES_MAX: usize = 30;
+const WORDS_CHARS_MAX: usize = 300;
+
+pub(super) struct Api {
+    kind: ForgeKind,
+    /// Without a slash at its end.
+    root: String,
+    origin: Origin,
+    token: ForgeToken,
+    authorization: HeaderValue,
+    wire: OnceCell<Wire>,
+}
+
+/// Where a token may go.
+#[derive(PartialEq, Eq)]
+struct Origin {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+}
+
+pub(super) struct Pages<P> {
+    pub pages: Vec<P>,
+    /// There are more than were read.
+    pub cut: bool,
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Api {
+    pub(super) fn new(
+        kind: ForgeKind,
+        url: &str,
+        token: &ForgeToken,
+    ) -> Result<Self, ForgeSettingsError> {
+        let uri: Uri = url.parse().map_err(|_| ForgeSettingsError::Url(kind))?;
+        let is_root = uri.query().is_none() && !url.contains('#');
+        let origin = Origin::of(&uri).filter(|_| is_root).ok_or(ForgeSettingsError::Url(kind))?;
+        let authorization = HeaderValue::try_from(format!("Bearer {}", token.reveal()));
+        let mut authorization = authorization.map_err(|_| ForgeSettingsError::Token(kind))?;
+        authorization.set_sensitive(true);
+        let root = url.trim_end_matches('/').to_owned();
+        let (token, wire) = (token.clone(), OnceCell::new());
+        Ok(Self { kind, root, origin, token, authorization, wire })
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ForgeFault> {
+        self.read(&self.ask(path).await?)
+    }
+
+    /// Every page of a list that belongs to something already seen.
+    pub(super) async fn pages<P: DeserializeOwned>(
+        &self,
+        what: &str,
+        path: &str,
+    ) -> Result<Pages<P>, ForgeFault> {
+        let mut pages = Vec::new();
+        for page in 1..=PAGES_MAX {
+            let asked = self.ask(&format!("{path}?per_page={PER_PAGE}&page={page}")).await;
+            let answer = asked.map_err(|fault| match fault {
+                ForgeFault::NotFound => self.refused(&format!("the token may not see {what}")),
+                other => other,
+            })?;
+            pages.push(self.read(&answer)?);
+            if !has_next(&answer.headers) {
+                return Ok(Pages { pages, cut: false });
+            }
+        }
+        Ok(Pages { pages, cut: true })
+    }
+
+    async fn ask(&self, path: &str) -> Result<Answer, ForgeFault> {
+        let answer = tokio::time::timeout(REQUEST_TIME_MAX, self.follow(path)).await;
+        let late = format!("no answer within {} s", REQUEST_TIME_MAX.as_secs());
+        let answer = answer.unwrap_or_else(|_| Err(self.unavailable(&late)))?;
+        tracing::debug!(forge = %self.kind, path, status = answer.status.as_u16(), "asked a forge");
+        if answer.status.is_success() { Ok(answer) } else { Err(self.fault(&answer)) }
+    }
+
+    async fn follow(&self, path: &str) -> Result<Answer, ForgeFault> {
+        let uri = format!("{}{path}", self.root).parse();
+        let mut uri: Uri = uri.map_err(|_| ForgeFault::NotFound)?;
+        for _ in 0..=REDIRECTS_MAX {
+            let answer = self.exchange(uri).await?;
+            match answer.headers.get(LOCATION) {
+                Some(location) if answer.status.is_redirection() => uri = self.hop(location)?,
+                _ => return Ok(answer),
+            }
+        }
+        Err(self.unavailable("it redirects in circles"))
+    }
+
+    async fn exchange(&self, uri: Uri) -> Result<Answer, ForgeFault> {
+        let wire = self.wire.get_or_try_init(|| connect::wire(self.origin.scheme == "https"));
+        let wire = wire.await.map_err(|error| self.unavailable(&chain(&error)))?;
+        let request = Request::get(uri)
+            .header(AUTHORIZATION, &self.authorization)
+            .header(USER_AGENT, concat!("callboard/", env!("CARGO_PKG_VERSION")))
+            .header(ACCEPT, self.accepted())
+            .body(Empty::new())
+            .expect("a parsed URI and constant headers make a request");
+        let response = wire.request(request).await;
+        let response = response.map_err(|error| self.unavailable(&chain(&error)))?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+            Some(_) => self.unavailable("its answer is too long"),
+            None => self.unavailable(&chain(&*error)),
+        })?;
+        Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+    }
+
+    fn accepted(&self) -> &'static str {
+        match self.kind {
+            ForgeKind::GitHub => "application/vnd.github+json",
+            ForgeKind::GitLab => "application/json",
+        }
+    }
+
+    /// A renamed repository is answered with its new place. Another host is never asked: it would
+    /// need the token, and its word is worth nothing without.
+    fn hop(&self, location: &HeaderValue) -> Result<Uri, ForgeFault> {
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let is_path = location.starts_with('/') && !location.starts_with("//");
+        let whole = if is_path { self.origin.with(&location) } else { location.into_owned() };
+        let uri: Option<Uri> = whole.parse().ok();
+        let uri = uri.filter(|uri| Origin::of(uri).is_some_and(|there| there == self.origin));
+        uri.ok_or_else(|| {
+            self.refused("it redirects to another place; if it moved, change the API root")
+        })
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, ForgeFault> {
+        serde_json::from_slice(&answer.body)
+            .map_err(|error| self.unavailable(&format!("an answer that makes no sense: {error}")))
+    }
+
+    fn fault(&self, answer: &Answer) -> ForgeFault {
+        let Answer { status, headers, body } = answer;
+        let said = complaint(body);
+        let words = match &said {
+            Some(said) => format!("{} {said}", status.as_u16()),
+            None => status.to_string(),
+        };
+        if let Some(wait) = rate::limit(*status, headers, said.as_deref()) {
+            let words = self.words(&format!("asked too often: {words}"));
+            return ForgeFault::Unavailable { words, retry_after: Some(wait) };
+        }
+        match *status {
+            StatusCode::NOT_FOUND | StatusCode::GONE => ForgeFault::NotFound,
+            StatusCode::UNAUTHORIZED => {
+                self.refused(&format!("it does not accept the token: {words}"))
+            }
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => self.unavailable(&words),
+            status if status.is_client_error() => self.refused(&format!("it refuses: {words}")),
+            _ => {
+                let words = self.words(&words);
+                ForgeFault::Unavailable { words, retry_after: rate::retry_after(headers) }
+            }
+        }
+    }
+
+    fn refused(&self, words: &str) -> ForgeFault {
+        ForgeFault::Refused(self.words(words))
+    }
+
+    fn unavailable(&self, words: &str) -> ForgeFault {
+        ForgeFault::Unavailable { words: self.words(words), retry_after: None }
+    }
+
+    fn words(&self, words: &str) -> String {
+        let clean = words.replace(self.token.reveal(), "(secret)");
+        let clean = clean.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let clean: String = clean.take(WORDS_CHARS_MAX).collect();
+        format!("{} at {}: {clean}", self.kind, self.origin.host)
+    }
+}
+
+impl Origin {
+    fn of(uri: &Uri) -> Option<Self> {
+        let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
+        let scheme = uri.scheme_str()?.to_ascii_lowercase();
+        let usual = match scheme.as_str() {
+            "https" => 443,
+            "http" => 80,
+            _ => return None,
+        };
+        let port = authority.port_u16().filter(|port| *port != usual);
+        Some(Self { scheme, host: authority.host().to_ascii_lowercase(), port })
+    }
+
+    fn with(&self, path: &str) -> String {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{}{port}{path}", self.scheme, self.host)
+    }
+}
+
+fn has_next(headers: &HeaderMap) -> bool {
+    let links = headers.get_all(LINK).iter().filter_map(|links| links.to_str().ok());
+    links.flat_map(|links| links.split(',')).any(|link| link.contains("rel=\"next\""))
+}
+
+/// What the forge itself says is wrong: GitHub in `message`, GitLab in any of the three.
+fn complaint(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Complaint {
+        message: Option<serde_json::Value>,
+        error_description: Option<String>,
+        error: Option<serde_json::Value>,
+    }
+    let complaint: Complaint = serde_json::from_slice(body).ok()?;
+    let plain = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let Complaint { message, error_description, error } = complaint;
+    message.map(plain).or(error_description).or(error.map(plain))
+}
+
+/// An error with its causes, outermost first: the outer ones alone only say "connect".
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (**error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

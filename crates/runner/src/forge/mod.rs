@@ -1,0 +1,114 @@
+//! Forges: asks GitHub and GitLab how a pull stands. `github.rs` and `gitlab.rs` know what each
+//! answers, `http.rs` how one question is asked. Nothing is ever written to a forge.
+
+mod connect;
+mod github;
+mod gitlab;
+mod http;
+mod rate;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::forge::{ForgeKind, PullRef, PullState};
+use callboard_engine::ports::{Forge, ForgeFault, Wanted};
+
+use http::Api;
+
+/// All requests for one pull together; each has a bound of its own.
+const PULL_TIME_MAX: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Debug)]
+pub struct ForgeSettings {
+    /// Roots of the APIs, not of the pages.
+    pub github_url: String,
+    pub gitlab_url: String,
+    pub github_token: Option<ForgeToken>,
+    pub gitlab_token: Option<ForgeToken>,
+}
+
+impl Default for ForgeSettings {
+    fn default() -> Self {
+        Self {
+            github_url: "https://api.github.com".into(),
+            gitlab_url: "https://gitlab.com/api/v4".into(),
+            github_token: None,
+            gitlab_token: None,
+        }
+    }
+}
+
+/// Never printed by accident.
+#[derive(Clone)]
+pub struct ForgeToken(String);
+
+impl ForgeToken {
+    /// `None` when nothing but space is there, as in an empty variable.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ForgeToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForgeSettingsError {
+    #[error("the {0} API root must be an http or https URL without user, query or fragment")]
+    Url(ForgeKind),
+    #[error("the {0} token has characters that no token has")]
+    Token(ForgeKind),
+}
+
+/// Both forges; one without a token is unconfigured.
+pub struct ForgeClient {
+    github: Option<Api>,
+    gitlab: Option<Api>,
+}
+
+impl ForgeClient {
+    pub fn new(settings: &ForgeSettings) -> Result<Self, ForgeSettingsError> {
+        let api = |kind, url: &str, token: &Option<ForgeToken>| {
+            token.as_ref().map(|token| Api::new(kind, url, token)).transpose()
+        };
+        Ok(Self {
+            github: api(ForgeKind::GitHub, &settings.github_url, &settings.github_token)?,
+            gitlab: api(ForgeKind::GitLab, &settings.gitlab_url, &settings.gitlab_token)?,
+        })
+    }
+}
+
+#[async_trait]
+impl Forge for ForgeClient {
+    async fn pull(
+        &self,
+        kind: ForgeKind,
+        pull: &PullRef,
+        wanted: &Wanted,
+    ) -> Result<PullState, ForgeFault> {
+        let asked = async {
+            match kind {
+                ForgeKind::GitHub => github::pull(configured(&self.github)?, pull, wanted).await,
+                ForgeKind::GitLab => gitlab::pull(configured(&self.gitlab)?, pull, wanted).await,
+            }
+        };
+        let answer = tokio::time::timeout(PULL_TIME_MAX, asked).await;
+        answer.unwrap_or_else(|_| {
+            let words = format!("{kind} took more than {} s", PULL_TIME_MAX.as_secs());
+            Err(ForgeFault::Unavailable { words, retry_after: None })
+        })
+    }
+}
+
+fn configured(api: &Option<Api>) -> Result<&Api, ForgeFault> {
+    api.as_ref().ok_or(ForgeFault::Unconfigured)
+}

@@ -1,0 +1,62 @@
+//! Forges, played by a server on loopback with the documents that GitHub and GitLab answer.
+
+mod faults;
+mod github;
+mod gitlab;
+mod server;
+mod slow;
+
+use callboard_domain::forge::{ForgeCheckState, ForgeKind, PullRef, PullState};
+use callboard_engine::ports::{Forge, ForgeFault, Wanted};
+use callboard_runner::{ForgeClient, ForgeSettings, ForgeToken};
+use serde_json::Value;
+
+use server::FakeForge;
+
+const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+const ALL: Wanted = Wanted { checks: true, files: true };
+const NOTHING: Wanted = Wanted { checks: false, files: false };
+const HUB: &str = "/repos/octocat/Hello-World/pulls/1347";
+const LAB: &str = "/projects/my-group%2Fsub%2Fmy-project/merge_requests/133";
+
+fn settings(url: &str) -> ForgeSettings {
+    ForgeSettings {
+        github_url: url.to_owned(),
+        gitlab_url: url.to_owned(),
+        github_token: ForgeToken::new(TOKEN),
+        gitlab_token: ForgeToken::new(TOKEN),
+    }
+}
+
+fn reference(kind: ForgeKind) -> PullRef {
+    let text = match kind {
+        ForgeKind::GitHub => "octocat/Hello-World#1347",
+        ForgeKind::GitLab => "my-group/sub/my-project!133",
+    };
+    PullRef::parse(kind, text).expect("a reference")
+}
+
+async fn ask(url: &str, kind: ForgeKind, wanted: Wanted) -> Result<PullState, ForgeFault> {
+    let client = ForgeClient::new(&settings(url)).expect("good settings");
+    client.pull(kind, &reference(kind), &wanted).await
+}
+
+async fn told(forge: &FakeForge, kind: ForgeKind, wanted: Wanted) -> PullState {
+    ask(&forge.url, kind, wanted).await.expect("an answer")
+}
+
+fn changed(document: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut value = serde_json::from_str(document).expect("a document");
+    change(&mut value);
+    value.to_string()
+}
+
+fn shown(pull: &PullState) -> String {
+    let word = |state| match state {
+        ForgeCheckState::Green => "green",
+        ForgeCheckState::Red => "red",
+        ForgeCheckState::Running => "running",
+    };
+    let lines = pull.checks.iter().map(|check| format!("{} {}", word(check.state), check.name));
+    lines.collect::<Vec<_>>().join("\n")
+}
