@@ -9,7 +9,7 @@ use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Engine, Parts};
-use callboard_runner::LocalChecks;
+use callboard_runner::{ForgeClient, ForgeSettings, ForgeToken, LocalChecks};
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::tool::Toolset;
@@ -57,10 +57,13 @@ impl App {
             policy: Arc::new(settings.policy.clone()),
             home,
             machine,
+            runner: identity::runner(),
+            forge: Some(forge(settings)?),
             checks: Some(Arc::new(LocalChecks::new(settings.checks_enabled))),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,
         });
+        engine.watch_leases().await?;
         Ok(Self { engine, repo: folder })
     }
 
@@ -93,6 +96,19 @@ pub fn store_address(url: &StoreUrl) -> Option<Address> {
 
 pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Moved, TransferError> {
     transfer::transfer(from, to, Arc::new(SystemClock), tell).await
+}
+
+/// The tokens are nobody's settings: they come from the environment alone.
+fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
+    let token = |name| std::env::var(name).ok().and_then(|text| ForgeToken::new(&text));
+    let settings = ForgeSettings {
+        github_url: settings.github_url.clone(),
+        gitlab_url: settings.gitlab_url.clone(),
+        github_token: token("GITHUB_TOKEN"),
+        gitlab_token: token("GITLAB_TOKEN"),
+    };
+    let client = ForgeClient::new(&settings).map_err(|error| Failure::config(error.to_string()))?;
+    Ok(Arc::new(client))
 }
 
 pub fn mcp_options(fixtures: bool) -> McpOptions {

@@ -84,3 +84,14 @@ pub fn machine() -> String {
         id => id.to_owned(),
     }
 }
+
+/// Who runs jobs in this process: the machine's name and what tells its processes apart.
+pub fn runner() -> Actor {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let id = std::process::id();
+    let started = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis());
+    let host: String = Actor::name_from(&host).chars().take(60).collect();
+    format!("runner:{host}-{id}-{started:x}").parse().expect("a cleaned name makes an actor")
+}

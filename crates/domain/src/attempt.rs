@@ -172,11 +172,16 @@ impl Attempt {
         }
     }
 
-    pub fn lease_is_over(&self, now: Timestamp) -> bool {
+    /// While it is live and has one.
+    pub fn lease(&self) -> Option<Lease> {
         match &self.state {
-            AttemptState::Live { lease, .. } => lease.is_some_and(|lease| lease.is_over(now)),
-            AttemptState::Ended { .. } => false,
+            AttemptState::Live { lease, .. } => *lease,
+            AttemptState::Ended { .. } => None,
         }
+    }
+
+    pub fn lease_is_over(&self, now: Timestamp) -> bool {
+        self.lease().is_some_and(|lease| lease.is_over(now))
     }
 
     pub fn health(&self, policy: &Policy, now: Timestamp) -> Health {

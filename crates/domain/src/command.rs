@@ -3,7 +3,10 @@
 
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
+use crate::comment::{CommentId, CommentKind};
+use crate::contract::VerificationContract;
 use crate::ids::{AttemptId, TaskId};
+use crate::job::JobId;
 use crate::task::{Check, Verdict};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +64,49 @@ pub enum Command {
         attempt: AttemptId,
         reason: String,
     },
+    /// Takes a free task under a lease.
+    LeaseTake {
+        attempt: AttemptId,
+        task: TaskId,
+        lease_s: u32,
+    },
+    LeaseUpdate(LeaseUpdate),
+    LeaseComplete(LeaseComplete),
+    /// Back from review to the start, free for anybody.
+    TaskReopen {
+        task: TaskId,
+    },
+    CommentAdd(CommentAdd),
+    CommentResolve {
+        comment: CommentId,
+        words: Option<String>,
+    },
+    /// Judges a task's contract once more.
+    VerificationQueue {
+        task: TaskId,
+        job: JobId,
+    },
+    /// What the run of a verify job found.
+    VerificationJudge {
+        job: JobId,
+        tries: u32,
+        found: Found,
+        checked: Option<Checked>,
+    },
+    JobTake {
+        job: JobId,
+        lease_s: u32,
+    },
+    JobKeep {
+        job: JobId,
+        tries: u32,
+        lease_s: u32,
+    },
+    JobEnd {
+        job: JobId,
+        tries: u32,
+        end: JobEnd,
+    },
     /// Writes down that a lease is over; nothing when it is not.
     AttemptExpire {
         attempt: AttemptId,
@@ -77,6 +123,9 @@ pub struct TaskCreate {
     pub parent: Option<TaskId>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
+    pub verification: Option<VerificationContract>,
+    /// Free JSON for whoever does the work; kept as it is.
+    pub execution_contract: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -132,6 +181,67 @@ pub struct AttemptBegin {
     pub takeover: bool,
 }
 
+/// What the holder of a lease says about its task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaseUpdate {
+    pub task: TaskId,
+    pub fence: Option<u64>,
+    pub to: LeaseTarget,
+    /// Whether the lease starts anew.
+    pub extend: bool,
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseTarget {
+    Working,
+    /// Given back.
+    Free,
+    Canceled,
+    /// A state that a holder cannot bring about, in the caller's word.
+    Elsewhere(&'static str),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaseComplete {
+    pub task: TaskId,
+    pub fence: Option<u64>,
+    pub output: String,
+    pub external_ref: Option<String>,
+    /// The id of the verify job, if one is needed and none is under way.
+    pub job: JobId,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommentAdd {
+    pub comment: CommentId,
+    pub task: TaskId,
+    pub kind: CommentKind,
+    pub body: String,
+    pub rationale: Option<String>,
+    pub parent: Option<CommentId>,
+}
+
+/// What looking at a task's contract came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    Passed,
+    Pending { reason: String },
+    Failed { reason: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    Done,
+    /// Not now; try again after this.
+    Again {
+        after_s: u32,
+    },
+    Failed {
+        reason: String,
+    },
+}
+
 /// Which rows a store loads before `decide` may look at a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
@@ -144,12 +254,26 @@ pub struct Needs {
     pub dependents: bool,
     /// Everything this task depends on, at any depth: wanted for the cycle check.
     pub ancestry_of: Option<TaskId>,
+    /// The newest line of the subject's history.
+    pub last_entry: bool,
+    /// The subject's open blockers.
+    pub blockers: bool,
+    /// A comment; without a task of its own it names the subject.
+    pub comment: Option<CommentId>,
+    /// A job; without a task of its own it names the subject.
+    pub job: Option<JobId>,
+    /// The subject's verify job that is not over.
+    pub verify_job: bool,
 }
 
 impl Command {
     pub fn needs(&self, actor: &Actor) -> Needs {
         let subject = |task: &TaskId| Needs { task: Some(*task), ..Needs::default() };
-        let attempt = |attempt: &AttemptId| Needs { attempt: Some(*attempt), ..Needs::default() };
+        let attempt = |attempt: &AttemptId| Needs {
+            attempt: Some(*attempt),
+            last_entry: true,
+            ..Needs::default()
+        };
         match self {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
@@ -160,7 +284,32 @@ impl Command {
             | Command::TaskRelease { task }
             | Command::TaskNote { task, .. }
             | Command::CheckRun { task, .. }
-            | Command::CheckAttest { task, .. } => subject(task),
+            | Command::TaskReopen { task } => subject(task),
+            Command::CheckAttest { task, .. } | Command::VerificationQueue { task, .. } => {
+                Needs { verify_job: true, ..subject(task) }
+            }
+            Command::LeaseTake { task, .. } => Needs { blockers: true, ..subject(task) },
+            Command::LeaseUpdate(c) => {
+                Needs { dependents: true, last_entry: true, ..subject(&c.task) }
+            }
+            Command::LeaseComplete(c) => {
+                Needs { dependents: true, verify_job: true, ..subject(&c.task) }
+            }
+            Command::CommentAdd(c) => {
+                Needs { blockers: true, comment: c.parent, ..subject(&c.task) }
+            }
+            Command::CommentResolve { comment, .. } => Needs {
+                comment: Some(*comment),
+                blockers: true,
+                verify_job: true,
+                ..Needs::default()
+            },
+            Command::VerificationJudge { job, .. } => {
+                Needs { job: Some(*job), dependents: true, blockers: true, ..Needs::default() }
+            }
+            Command::JobTake { job, .. }
+            | Command::JobKeep { job, .. }
+            | Command::JobEnd { job, .. } => Needs { job: Some(*job), ..Needs::default() },
             Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
                 Needs { dependents: true, ..subject(task) }
             }
@@ -178,4 +327,9 @@ impl Command {
             | Command::AttemptExpire { attempt: id } => attempt(id),
         }
     }
+}
+
+/// The key of the one verify job a task may have under way.
+pub fn verify_key(task: TaskId) -> String {
+    format!("verify-{task}")
 }

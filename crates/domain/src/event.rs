@@ -29,6 +29,9 @@ event_names! {
     TaskCreated => "task.created",
     TaskEdited => "task.edited",
     TaskRemoved => "task.removed",
+    TaskCompleted => "task.completed",
+    TaskCanceled => "task.canceled",
+    TaskReopened => "task.reopened",
     TaskClaimed => "task.claimed",
     TaskReleased => "task.released",
     TaskStatusChanged => "task.status_changed",
@@ -42,6 +45,16 @@ event_names! {
     AttemptHeartbeat => "attempt.heartbeat",
     AttemptEnded => "attempt.ended",
     AttemptExpired => "attempt.expired",
+    VerificationQueued => "verification.queued",
+    VerificationSkipped => "verification.skipped",
+    VerificationPending => "verification.pending",
+    VerificationPassed => "verification.passed",
+    VerificationFailed => "verification.failed",
+    CommentAdded => "comment.added",
+    CommentResolved => "comment.resolved",
+    JobTaken => "job.taken",
+    JobKept => "job.kept",
+    JobEnded => "job.ended",
 }
 
 /// An event as `decide` makes it; its time is that of the whole change.

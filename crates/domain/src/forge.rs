@@ -58,6 +58,15 @@ pub enum PullRefError {
 }
 
 impl PullRef {
+    /// `owner/repo#123` or `group/project!42`.
+    pub fn short(&self, kind: ForgeKind) -> String {
+        let sign = match kind {
+            ForgeKind::GitHub => '#',
+            ForgeKind::GitLab => '!',
+        };
+        format!("{}{sign}{}", self.project, self.number)
+    }
+
     /// `owner/repo#123` (GitHub), `group/project!42` (GitLab), or the URL of one, of its files or
     /// of a comment in it.
     pub fn parse(kind: ForgeKind, text: &str) -> Result<Self, PullRefError> {

@@ -4,6 +4,9 @@
 //! - **task**: what is wanted; title, body, status, priority, deps, checks.
 //! - **attempt**: one actor's try at one task, with a fencing number and perhaps a lease.
 //! - **check**: a command or an attestation that gates closing.
+//! - **contract**: what must be shown before a completed task is done; its **verification**.
+//! - **job**: one piece of outside work, durable, leased, tried again.
+//! - **comment**: what somebody says about a task; a **blocker** keeps it from being taken.
 //! - **label**: a configured status word; its **phase** is what rules look at.
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
 //! - **actor**: who acts, `human:ana` or `agent:claude-1`.
@@ -17,14 +20,18 @@
 pub mod actor;
 pub mod attempt;
 pub mod command;
+pub mod comment;
+pub mod contract;
 pub mod decide;
 pub mod event;
 pub mod forge;
 pub mod ids;
+pub mod job;
 pub mod limits;
 pub mod policy;
 pub mod refusal;
 pub mod rights;
+pub mod standing;
 pub mod task;
 pub mod time;
 pub mod token;

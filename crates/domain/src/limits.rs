@@ -15,3 +15,14 @@ pub const REASON_CHARS_MAX: usize = 4000;
 pub const KEY_CHARS_MAX: usize = 200;
 pub const PULL_REF_CHARS_MAX: usize = 1000;
 pub const ENTRIES_SHOWN_MAX: usize = 200;
+pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+pub const CONTRACT_BYTES_MAX: usize = 64 * 1024;
+pub const COMMENT_CHARS_MAX: usize = 8000;
+pub const RATIONALE_CHARS_MAX: usize = 4000;
+/// Open blockers that one actor may have on one task.
+pub const BLOCKERS_MAX: usize = 3;
+/// How much of a completion's output an attempt keeps beside it.
+pub const OUTPUT_SHOWN_CHARS: usize = 2000;
+pub const CONTRACT_ITEMS_MAX: usize = 100;
+pub const CONTRACT_ITEM_CHARS_MAX: usize = 500;
+pub const COMMENTS_SHOWN_MAX: usize = 200;

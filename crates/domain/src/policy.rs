@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
+use crate::contract::VerificationKind;
+use crate::refusal::Refusal;
 
 /// Where a task stands. Labels are configured words; each has exactly one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,6 +74,15 @@ pub struct Policy {
     pub finish_requires_checks: bool,
     pub gate_canceled: bool,
     pub attest_by: AttestBy,
+    /// For tasks with neither contract nor checks.
+    pub default_verification: VerificationKind,
+    /// Runs of a verification in a row that may end without knowing.
+    pub verify_pendings_max: u32,
+    pub verify_backoff_s: u32,
+    pub verify_backoff_max_s: u32,
+    pub lease_default_s: u32,
+    pub lease_min_s: u32,
+    pub lease_max_s: u32,
 }
 
 pub const DEFAULT_STATUSES: &str = "backlog:initial, in_progress:working, in_review:review, \
@@ -108,6 +119,13 @@ impl Policy {
             finish_requires_checks: false,
             gate_canceled: false,
             attest_by: AttestBy::Any,
+            default_verification: VerificationKind::None,
+            verify_pendings_max: 10,
+            verify_backoff_s: 30,
+            verify_backoff_max_s: 3600,
+            lease_default_s: 900,
+            lease_min_s: 60,
+            lease_max_s: 3600,
         })
     }
 
@@ -146,6 +164,14 @@ impl Policy {
 
     pub fn review(&self) -> Option<&Label> {
         self.review.map(|at| &self.labels[at])
+    }
+
+    /// How long a lease may be, if somebody said so.
+    pub fn lease_s(&self, asked: Option<i64>) -> Result<u32, Refusal> {
+        let (low, high) = (self.lease_min_s, self.lease_max_s);
+        let Some(asked) = asked else { return Ok(self.lease_default_s) };
+        let fits = u32::try_from(asked).ok().filter(|asked| (low..=high).contains(asked));
+        fits.ok_or_else(|| Refusal::invalid(format!("leaseSec must be {low}..{high}, got {asked}")))
     }
 
     pub fn first_of(&self, phase: Phase) -> Option<&Label> {

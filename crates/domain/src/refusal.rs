@@ -6,30 +6,159 @@
 use serde_json::{Value, json};
 
 use crate::actor::Actor;
-use crate::attempt::Health;
+use crate::attempt::{AttemptKind, Health};
+use crate::comment::CommentId;
 use crate::ids::{AttemptId, TaskId};
+use crate::job::JobId;
+use crate::limits::BLOCKERS_MAX;
+use crate::standing::Standing;
+use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    InvalidInput { message: String },
-    TaskNotFound { task: String },
-    SessionNotFound { session: String },
-    DanglingDependency { task: String },
-    UnknownState { given: String, known: Vec<String> },
-    DependencyCycle { path: Vec<TaskId> },
-    DepsNotClosed { open: Vec<(TaskId, String)> },
-    ChecksNotPassed { checks: Vec<UnmetCheck> },
-    AlreadyClaimed { task: TaskId, holder: Actor },
-    TaskClosed { task: TaskId, label: String },
-    SessionActive { attempt: AttemptId, actor: Actor, health: Health },
-    ActorMismatch { expected: String, bound: Actor },
-    ClientMismatch { given: String, bound: String },
-    NotSessionOwner { owner: Actor },
-    SessionTerminal { health: Health },
-    Conflict { task: TaskId, what: &'static str },
-    CheckInfrastructure { message: String },
-    CheckLogNotFound { task: TaskId, index: usize, why: String },
-    AuthorizationDenied { verb: String, scope: &'static str },
+    InvalidInput {
+        message: String,
+    },
+    TaskNotFound {
+        task: String,
+    },
+    SessionNotFound {
+        session: String,
+    },
+    DanglingDependency {
+        task: String,
+    },
+    UnknownState {
+        given: String,
+        known: Vec<String>,
+    },
+    DependencyCycle {
+        path: Vec<TaskId>,
+    },
+    DepsNotClosed {
+        task: TaskId,
+        open: Vec<(TaskId, String)>,
+    },
+    ChecksNotPassed {
+        task: TaskId,
+        checks: Vec<UnmetCheck>,
+    },
+    AlreadyClaimed {
+        task: TaskId,
+        holder: Actor,
+        hold: Hold,
+    },
+    /// Only the holder may do this.
+    NotHolder {
+        task: TaskId,
+        actor: Actor,
+        holder: Option<Actor>,
+    },
+    StaleFence {
+        task: TaskId,
+        given: u64,
+        current: u64,
+    },
+    /// Nobody holds it, and still it cannot be taken.
+    NotActionable {
+        task: TaskId,
+        why: Unactionable,
+    },
+    /// Deps can be added only before work starts.
+    AlreadyStarted {
+        task: TaskId,
+        label: String,
+        at: Standing,
+    },
+    /// `to` is the caller's word for where it wanted to go.
+    IllegalMove {
+        task: TaskId,
+        from: Standing,
+        to: &'static str,
+        completed_by_caller: bool,
+    },
+    BlockersMax {
+        task: TaskId,
+        actor: Actor,
+    },
+    CommentNotFound {
+        comment: String,
+    },
+    NotCommentAuthor {
+        comment: CommentId,
+        author: Actor,
+    },
+    QuotaExceeded(Quota),
+    /// Another runner has the job, or it is over.
+    JobLost {
+        job: JobId,
+    },
+    TaskClosed {
+        task: TaskId,
+        label: String,
+    },
+    SessionActive {
+        attempt: AttemptId,
+        actor: Actor,
+        health: Health,
+    },
+    ActorMismatch {
+        expected: String,
+        bound: Actor,
+    },
+    ClientMismatch {
+        given: String,
+        bound: String,
+    },
+    NotSessionOwner {
+        owner: Actor,
+    },
+    SessionTerminal {
+        health: Health,
+    },
+    Conflict {
+        task: TaskId,
+        what: &'static str,
+    },
+    CheckInfrastructure {
+        message: String,
+    },
+    CheckLogNotFound {
+        task: TaskId,
+        index: usize,
+        why: String,
+    },
+    AuthorizationDenied {
+        verb: String,
+        scope: &'static str,
+    },
+}
+
+/// How somebody holds a task: an assignee alone has neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    pub kind: Option<AttemptKind>,
+    pub until: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unactionable {
+    Blocker(CommentId),
+    Plan,
+    /// Where it stands instead.
+    Standing(Standing),
+}
+
+/// A monthly count that would pass its limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub metric: &'static str,
+    pub limit: u64,
+    pub used: u64,
+    pub requested: u64,
+    /// The month, like `2026-06`.
+    pub period: String,
+    pub next_reset_at: Timestamp,
 }
 
 /// A check that stands in the way of closing.
@@ -56,7 +185,16 @@ impl Refusal {
             Self::DependencyCycle { .. } => "DEPENDENCY_CYCLE",
             Self::DepsNotClosed { .. } => "DEPS_NOT_CLOSED",
             Self::ChecksNotPassed { .. } => "CHECKS_NOT_PASSED",
-            Self::AlreadyClaimed { .. } => "ALREADY_CLAIMED",
+            Self::AlreadyClaimed { .. } | Self::NotHolder { .. } | Self::StaleFence { .. } => {
+                "ALREADY_CLAIMED"
+            }
+            Self::NotActionable { .. } => "NOT_ACTIONABLE",
+            Self::IllegalMove { .. } | Self::BlockersMax { .. } | Self::AlreadyStarted { .. } => {
+                "INVARIANT_VIOLATED"
+            }
+            Self::CommentNotFound { .. } => "COMMENT_NOT_FOUND",
+            Self::QuotaExceeded(_) => "QUOTA_EXCEEDED",
+            Self::JobLost { .. } => "JOB_LOST",
             Self::TaskClosed { .. } => "TASK_CLOSED",
             Self::SessionActive { .. } => "SESSION_ACTIVE",
             Self::ActorMismatch { .. } => "ACTOR_MISMATCH",
@@ -66,7 +204,9 @@ impl Refusal {
             Self::Conflict { .. } => "CONFLICT",
             Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
-            Self::AuthorizationDenied { .. } => "AUTHORIZATION_DENIED",
+            Self::AuthorizationDenied { .. } | Self::NotCommentAuthor { .. } => {
+                "AUTHORIZATION_DENIED"
+            }
         }
     }
 
@@ -85,12 +225,12 @@ impl Refusal {
                 let path: Vec<_> = path.iter().map(TaskId::to_string).collect();
                 format!("dependency would close a cycle: {}", path.join(" -> "))
             }
-            Self::DepsNotClosed { open } => {
+            Self::DepsNotClosed { open, .. } => {
                 let open: Vec<_> =
                     open.iter().map(|(id, label)| format!("{id} ({label})")).collect();
                 format!("dependencies not closed: {}", open.join(", "))
             }
-            Self::ChecksNotPassed { checks } => {
+            Self::ChecksNotPassed { checks, .. } => {
                 let checks: Vec<_> = checks
                     .iter()
                     .map(|c| format!("check {} ({}) is {}", c.index, c.desc, c.result))
@@ -100,6 +240,39 @@ impl Refusal {
             Self::AlreadyClaimed { holder, .. } => {
                 format!("task already claimed by another actor: held by {holder}")
             }
+            Self::NotHolder { task, actor, holder: Some(holder) } => {
+                format!("task {task} is held by {holder}, not by {actor}")
+            }
+            Self::NotHolder { task, holder: None, .. } => {
+                format!("task {task} is not held by anyone; claim it first")
+            }
+            Self::StaleFence { task, given, current } => {
+                format!("fence {given} is stale; task {task} is at fence {current}")
+            }
+            Self::NotActionable { task, why } => match why {
+                Unactionable::Blocker(comment) => {
+                    format!("task {task} has an open blocker comment: {comment}")
+                }
+                Unactionable::Plan => format!("task {task} is a plan with children"),
+                Unactionable::Standing(at) => format!("task {task} is {}", at.phase.as_str()),
+            },
+            Self::IllegalMove { task, from, to, .. } => {
+                format!("task {task} cannot go from {} to {to}", from.phase.as_str())
+            }
+            Self::AlreadyStarted { task, label, .. } => {
+                format!("task {task} is {label}; dependencies can be added only before work starts")
+            }
+            Self::BlockersMax { task, actor } => {
+                format!("{actor} already has {BLOCKERS_MAX} open blockers on task {task}")
+            }
+            Self::CommentNotFound { comment } => format!("comment not found: {comment}"),
+            Self::NotCommentAuthor { comment, author } => {
+                format!("only {author} or a human can resolve {comment}")
+            }
+            Self::QuotaExceeded(Quota { metric, limit, used, requested, period, .. }) => {
+                format!("{metric}: {used} of {limit} used in {period}, {requested} requested")
+            }
+            Self::JobLost { job } => format!("{job} is not yours any more"),
             Self::TaskClosed { task, label } => {
                 format!("cannot begin a session on a closed task: {task} is {label}")
             }
@@ -144,6 +317,23 @@ impl Refusal {
             Self::ChecksNotPassed { .. } => {
                 "read the logs, fix what fails and try again; attest manual checks"
             }
+            Self::NotHolder { .. } => "take the task first; its holder alone may do this",
+            Self::StaleFence { .. } => "stop: the task was taken again since",
+            Self::NotActionable { why: Unactionable::Blocker(_), .. } => {
+                "answer the blocker, or take another task"
+            }
+            Self::NotActionable { why: Unactionable::Plan, .. } => "take one of its children",
+            Self::NotActionable { why: Unactionable::Standing(_), .. } => "take another task",
+            Self::IllegalMove { completed_by_caller: true, .. } => {
+                "your earlier call succeeded; there is nothing left to do"
+            }
+            Self::IllegalMove { .. } => "look at the task as it is now",
+            Self::AlreadyStarted { .. } => "add a task that depends on both instead",
+            Self::BlockersMax { .. } => "resolve one of them first",
+            Self::CommentNotFound { .. } => "use the id that the comment was added with",
+            Self::NotCommentAuthor { .. } => "ask its author or a human",
+            Self::QuotaExceeded(_) => "wait for the next month, or ask for a higher limit",
+            Self::JobLost { .. } => "leave it to the runner that has it",
             Self::AlreadyClaimed { .. } => {
                 "list {\"ready\": true, \"assignee\": \"\"} for free work"
             }
@@ -170,6 +360,7 @@ impl Refusal {
         match self {
             Self::DepsNotClosed { .. }
             | Self::AlreadyClaimed { .. }
+            | Self::NotActionable { why: Unactionable::Blocker(_), .. }
             | Self::SessionActive { .. }
             | Self::Conflict { .. }
             | Self::CheckInfrastructure { .. } => true,
@@ -186,25 +377,46 @@ impl Refusal {
             | Self::NotSessionOwner { .. }
             | Self::SessionTerminal { .. }
             | Self::CheckLogNotFound { .. }
-            | Self::AuthorizationDenied { .. } => false,
+            | Self::AuthorizationDenied { .. }
+            | Self::NotHolder { .. }
+            | Self::StaleFence { .. }
+            | Self::NotActionable { .. }
+            | Self::IllegalMove { .. }
+            | Self::AlreadyStarted { .. }
+            | Self::BlockersMax { .. }
+            | Self::CommentNotFound { .. }
+            | Self::NotCommentAuthor { .. }
+            | Self::QuotaExceeded(_)
+            | Self::JobLost { .. } => false,
         }
     }
 
     pub fn details(&self) -> Option<Value> {
         match self {
-            Self::DepsNotClosed { open } => {
+            Self::DepsNotClosed { open, .. } => {
                 let open: Vec<_> =
                     open.iter().map(|(id, label)| json!({"id": id, "status": label})).collect();
                 Some(json!({"deps": open}))
             }
-            Self::ChecksNotPassed { checks } => {
+            Self::ChecksNotPassed { checks, .. } => {
                 let checks: Vec<_> = checks
                     .iter()
                     .map(|c| json!({"index": c.index, "desc": c.desc, "result": c.result, "log": c.log}))
                     .collect();
                 Some(json!({"checks": checks}))
             }
-            Self::AlreadyClaimed { task, holder } => Some(json!({"task": task, "holder": holder})),
+            Self::AlreadyClaimed { task, holder, .. } => {
+                Some(json!({"task": task, "holder": holder}))
+            }
+            Self::NotHolder { task, holder, .. } => Some(json!({"task": task, "holder": holder})),
+            Self::StaleFence { task, current, .. } => Some(json!({"task": task, "fence": current})),
+            Self::QuotaExceeded(quota) => Some(json!({
+                "metric": quota.metric,
+                "limit": quota.limit,
+                "used": quota.used,
+                "requested": quota.requested,
+                "period": quota.period,
+            })),
             Self::DependencyCycle { path } => Some(json!({"cycle": path})),
             Self::UnknownState { known, .. } => Some(json!({"states": known})),
             Self::InvalidInput { .. }
@@ -220,7 +432,14 @@ impl Refusal {
             | Self::Conflict { .. }
             | Self::CheckInfrastructure { .. }
             | Self::CheckLogNotFound { .. }
-            | Self::AuthorizationDenied { .. } => None,
+            | Self::AuthorizationDenied { .. }
+            | Self::NotActionable { .. }
+            | Self::IllegalMove { .. }
+            | Self::AlreadyStarted { .. }
+            | Self::BlockersMax { .. }
+            | Self::CommentNotFound { .. }
+            | Self::NotCommentAuthor { .. }
+            | Self::JobLost { .. } => None,
         }
     }
 }

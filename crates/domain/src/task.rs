@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::attempt::Attempt;
+use crate::contract::{Verification, VerificationContract};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::Phase;
 use crate::time::Timestamp;
@@ -27,6 +28,12 @@ pub struct Task {
     /// A plan or epic: never offered or leased as work.
     pub is_plan: bool,
     pub checks: Vec<Check>,
+    /// As somebody wrote it down; `None` leaves it to the checks.
+    pub contract: Option<VerificationContract>,
+    /// Since the task was called complete.
+    pub verification: Option<Verification>,
+    /// Blocker comments that nobody resolved.
+    pub open_blockers: u32,
     /// Deps that are not closed; maintained in the transaction that closes or reopens them.
     pub open_deps: u32,
     /// The highest fencing number given to an attempt so far.
@@ -153,6 +160,7 @@ pub struct Entry {
 pub struct TaskRecord {
     pub task: Task,
     pub body: String,
+    pub execution_contract: Option<String>,
     /// Removed ones included; views leave them out.
     pub deps: Vec<Dep>,
     /// The newest entries, oldest first; `task.entries` counts all of them.

@@ -1,12 +1,16 @@
 //! What `decide` may look at, and what it may ask for. Stores load the one and write the other.
 
 use crate::actor::Actor;
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, AttemptState};
+use crate::comment::{Comment, CommentId};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
+use crate::job::{Job, JobId};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
+use crate::standing::Standing;
 use crate::task::{Dep, Dependent, Entry, Task};
+use crate::time::Timestamp;
 
 /// The rows a command needs (`Command::needs`), read in the transaction that will write.
 #[derive(Clone, Debug)]
@@ -17,6 +21,10 @@ pub struct World<'a> {
     pub subject: Option<Subject>,
     /// The attempt the command names, or the one its key finds.
     pub attempt: Option<Attempt>,
+    /// The comment the command names.
+    pub comment: Option<Comment>,
+    /// The job the command names, or the subject's verify job that is not over.
+    pub job: Option<Job>,
     /// Those of the named tasks that exist.
     pub named: Vec<Dep>,
     /// Edges (task, dep) reachable from `Needs::ancestry_of`.
@@ -28,9 +36,21 @@ pub struct Subject {
     pub task: Task,
     pub deps: Vec<Dep>,
     pub dependents: Vec<Dependent>,
-    /// The one attempt that is live as written; its lease may be over.
-    pub live: Option<Attempt>,
+    /// The attempt with the highest fence, the only one that can be live.
+    pub newest: Option<Attempt>,
     pub last_entry: Option<LastEntry>,
+    /// Open ones, oldest first.
+    pub blockers: Vec<Comment>,
+}
+
+impl Subject {
+    /// The one attempt that is live as written; its lease may be over.
+    pub fn live(&self) -> Option<&Attempt> {
+        self.newest.as_ref().filter(|attempt| match attempt.state {
+            AttemptState::Live { .. } => true,
+            AttemptState::Ended { .. } => false,
+        })
+    }
 }
 
 /// What the newest line of a task's history was, for folding idle heartbeats.
@@ -39,6 +59,14 @@ pub struct LastEntry {
     pub did: String,
     pub has_text: bool,
     pub attempt: Option<AttemptId>,
+}
+
+impl World<'_> {
+    /// Where the subject stands before the command.
+    pub fn standing(&self, now: Timestamp) -> Option<Standing> {
+        let subject = self.subject.as_ref()?;
+        Some(Standing::of(&subject.task, subject.newest.as_ref(), now))
+    }
 }
 
 /// What a command does. Applied as a whole or not at all.
@@ -55,6 +83,8 @@ pub struct Change {
 pub enum Reply {
     Task(TaskId),
     Attempt(AttemptId),
+    Comment(CommentId),
+    Job(JobId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +92,7 @@ pub enum Write {
     TaskInsert {
         task: Task,
         body: String,
+        execution_contract: Option<String>,
         deps: Vec<TaskId>,
     },
     TaskUpdate {
@@ -86,6 +117,27 @@ pub enum Write {
     DependentsAdjust {
         dep: TaskId,
         delta: i32,
+    },
+    /// The task has children now.
+    PlanMark {
+        task: TaskId,
+    },
+    /// What a completed attempt handed over, whole.
+    OutputPut {
+        attempt: AttemptId,
+        output: String,
+    },
+    CommentInsert {
+        comment: Comment,
+    },
+    CommentUpdate {
+        comment: Comment,
+    },
+    JobInsert {
+        job: Job,
+    },
+    JobUpdate {
+        job: Job,
     },
     AttemptInsert {
         attempt: Attempt,

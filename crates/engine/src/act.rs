@@ -66,9 +66,18 @@ impl Engine {
         command: Command,
     ) -> Result<At<TaskRecord>, EngineError> {
         let applied = self.act(op, command).await?;
+        self.task_of(op, applied)
+    }
+
+    /// The task a change answered with.
+    pub(crate) fn task_of(
+        &self,
+        op: &OpContext,
+        applied: Applied,
+    ) -> Result<At<TaskRecord>, EngineError> {
         match applied.outcome {
             Outcome::Task(record) => Ok(At { it: *record, now: applied.at }),
-            Outcome::Attempt(_) | Outcome::Removed(_) => {
+            Outcome::Attempt(_) | Outcome::Comment(_) | Outcome::Job(_) | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
         }
@@ -82,7 +91,7 @@ impl Engine {
         let applied = self.act(op, command).await?;
         match applied.outcome {
             Outcome::Attempt(attempt) => Ok(At { it: *attempt, now: applied.at }),
-            Outcome::Task(_) | Outcome::Removed(_) => {
+            Outcome::Task(_) | Outcome::Comment(_) | Outcome::Job(_) | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))
             }
         }

@@ -12,7 +12,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{CheckKind, TaskRecord, Verdict, VerdictSource};
 
 use crate::context::{OpContext, Scope};
-use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState};
+use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState, Turn};
 use crate::{At, Engine, EngineError};
 
 /// A long check says that it still runs this often.
@@ -45,14 +45,37 @@ impl Engine {
                     .await;
             }
         }
-        let site = self.site(&record).await?;
-        let _turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
+        let (checked, _turn) = self.checks_for_closing(op, &record).await?;
+        self.act_on_task(op, Command::TaskTransition { task, to, checked: Some(checked) }).await
+    }
+
+    /// Runs the command checks that do not pass for the files as they are. Nobody else runs the
+    /// task's checks until the turn is dropped.
+    pub(crate) async fn checks_for_closing(
+        &self,
+        op: &OpContext,
+        record: &TaskRecord,
+    ) -> Result<(Checked, Turn), EngineError> {
+        let task = record.task.id;
+        let site = self.site(record).await?;
+        let turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
         // Another run may have ended while this one waited for its turn.
         let record = self.task_get(op, task).await?.it;
         let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
         let wanted = checks_to_run(&record.task, files.tree.as_deref());
-        let checked = self.run(op, &site, &record, files, &wanted).await?;
-        self.act_on_task(op, Command::TaskTransition { task, to, checked: Some(checked) }).await
+        Ok((self.run(op, &site, &record, files, &wanted).await?, turn))
+    }
+
+    /// Whether this process can run a task's command checks.
+    pub(crate) async fn runs_checks_of(&self, record: &TaskRecord) -> Result<bool, EngineError> {
+        if !record.task.checks.iter().any(|check| check.is_command()) {
+            return Ok(true);
+        }
+        match self.site(record).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::Refused(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs command checks and records the results; moves nothing.

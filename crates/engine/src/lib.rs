@@ -7,19 +7,24 @@ mod act;
 mod attempt;
 mod check;
 mod check_log;
+mod comment;
 pub mod context;
 pub mod counts;
 pub mod error;
 pub mod ids;
+mod job;
+mod lease;
 pub mod ports;
 mod query;
 mod sweep;
 mod task;
 mod token;
+mod verify;
 mod wait;
 
 use std::sync::Arc;
 
+use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
 use callboard_domain::time::Timestamp;
 use callboard_store::{Home, Store};
@@ -27,13 +32,15 @@ use callboard_store::{Home, Store};
 pub use attempt::AttemptDraft;
 pub use callboard_store as store;
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
+pub use comment::CommentDraft;
 pub use error::EngineError;
+pub use lease::{Completion, FreeFilter, Leased, lease_target};
 pub use query::{AttemptFilter, TaskFilter};
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{WaitOutcome, Watch};
 
-use ports::{CheckRunner, IdSource};
+use ports::{CheckRunner, Forge, IdSource};
 
 /// What a process is made of. The binary fills it, tests fill it with their own doors.
 pub struct Parts {
@@ -44,6 +51,10 @@ pub struct Parts {
     pub home: Home,
     /// The name repository rows on this machine carry.
     pub machine: String,
+    /// Who runs jobs in this process; no two processes share it.
+    pub runner: Actor,
+    /// `None` where nobody can be asked about pull requests.
+    pub forge: Option<Arc<dyn Forge>>,
     /// `None` on a server that runs no commands.
     pub checks: Option<Arc<dyn CheckRunner>>,
     pub check_shell: String,

@@ -6,7 +6,7 @@ use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
-use callboard_store::{AttemptQuery, EventQuery, Project, TaskQuery};
+use callboard_store::{AttemptQuery, EventQuery, FreeQuery, Project, TaskQuery};
 
 use crate::context::{OpContext, Principal, Scope};
 use crate::{At, Engine, EngineError};
@@ -87,7 +87,16 @@ impl Engine {
     ) -> Result<At<Vec<TaskRow>>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let it = match self.project_of(&op.principal).await? {
-            Some(project) => self.parts.store.tasks_free(project.id, limit).await?,
+            Some(project) => {
+                let query = FreeQuery {
+                    org: op.principal.org.clone(),
+                    project: Some(project.id),
+                    below: None,
+                    priority_max: None,
+                    limit,
+                };
+                self.parts.store.tasks_free(query).await?
+            }
             None => Vec::new(),
         };
         Ok(At { it, now: self.parts.store.now() })

@@ -1,6 +1,7 @@
 //! Background work: functions without input that may run at any time, twice, or never. Nothing
 //! depends on them for correctness; they only write down early what every read already judges.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::Command;
@@ -18,6 +19,14 @@ const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const BATCH: usize = 100;
 
 impl Engine {
+    /// Does this process's share of background work until canceled: sweeps, and due jobs.
+    pub fn work_until(self: Arc<Self>, stop: &CancellationToken) {
+        let (engine, token) = (self.clone(), stop.clone());
+        tokio::spawn(async move { engine.sweep_until(token).await });
+        let token = stop.clone();
+        tokio::spawn(async move { self.run_jobs_until(token).await });
+    }
+
     /// Sweeps until canceled. A failure is logged and tried again at the next tick.
     pub async fn sweep_until(&self, stop: CancellationToken) {
         let start = tokio::time::Instant::now() + EXPIRE_EVERY;
@@ -27,6 +36,9 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => {}
+            }
+            if let Err(error) = self.sweep_ticks(ticks).await {
+                tracing::warn!(%error, "cannot say that the leases are watched");
             }
             if let Err(error) = self.sweep_leases().await {
                 tracing::warn!(%error, "cannot look for leases that are over");
@@ -38,6 +50,23 @@ impl Engine {
             }
             ticks = ticks.wrapping_add(1);
         }
+    }
+
+    /// Every second time: twice five seconds is well below what counts as unwatched.
+    async fn sweep_ticks(&self, ticks: u32) -> Result<(), EngineError> {
+        if ticks.is_multiple_of(2) {
+            self.watch_leases().await?;
+        }
+        Ok(())
+    }
+
+    /// Says that the leases are watched, after giving time to those that were not.
+    pub async fn watch_leases(&self) -> Result<(), EngineError> {
+        let saved = self.parts.store.tick().await?;
+        if saved > 0 {
+            tracing::warn!(saved, "nobody watched over the leases for a while; they got more time");
+        }
+        Ok(())
     }
 
     /// Writes down leases that are over. Returns how many.

@@ -1,6 +1,7 @@
 //! Verbs on tasks that need nothing from outside.
 
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
+use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRecord;
 use callboard_store::Place;
@@ -17,6 +18,9 @@ pub struct TaskDraft {
     pub parent: Option<TaskId>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
+    pub verification: Option<VerificationContract>,
+    /// Free JSON for whoever does the work.
+    pub execution_contract: Option<String>,
 }
 
 impl Engine {
@@ -25,6 +29,15 @@ impl Engine {
         op: &OpContext,
         draft: TaskDraft,
     ) -> Result<At<TaskRecord>, EngineError> {
+        let command = self.task_create_command(op, draft).await?;
+        self.act_on_task(op, command).await
+    }
+
+    async fn task_create_command(
+        &self,
+        op: &OpContext,
+        draft: TaskDraft,
+    ) -> Result<Command, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let project = match self.project_of(&op.principal).await? {
             Some(project) => project,
@@ -39,8 +52,43 @@ impl Engine {
             parent: draft.parent,
             deps: draft.deps,
             checks: draft.checks,
+            verification: draft.verification,
+            execution_contract: draft.execution_contract,
         };
-        self.act_on_task(op, Command::TaskCreate(create)).await
+        Ok(Command::TaskCreate(create))
+    }
+
+    /// The same for callers that repeat themselves and want to know whether they did: `token` finds
+    /// the task that the first call made.
+    pub async fn task_add(
+        &self,
+        op: &OpContext,
+        draft: TaskDraft,
+        token: Option<String>,
+    ) -> Result<(At<TaskRecord>, bool), EngineError> {
+        let mut op = op.clone();
+        op.retry_key = token.or(op.retry_key);
+        let command = self.task_create_command(&op, draft).await?;
+        let applied = self.act(&op, command).await?;
+        let created = applied.last_seq.is_some();
+        Ok((self.task_of(&op, applied)?, created))
+    }
+
+    /// Adds or removes a dep; says whether that changed anything.
+    pub async fn dependency_set(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        dep: TaskId,
+        remove: bool,
+    ) -> Result<(At<TaskRecord>, bool), EngineError> {
+        let command = match remove {
+            true => Command::DependencyRemove { task, dep },
+            false => Command::DependencyAdd { task, dep },
+        };
+        let applied = self.act(op, command).await?;
+        let changed = applied.last_seq.is_some();
+        Ok((self.task_of(op, applied)?, changed))
     }
 
     pub async fn task_edit(

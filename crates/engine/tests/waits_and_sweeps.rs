@@ -50,6 +50,8 @@ async fn world() -> World {
         policy: Arc::new(Policy::default()),
         machine: "here".into(),
         checks: None,
+        runner: "runner:test".parse().expect("an actor"),
+        forge: None,
         check_shell: "sh".into(),
         check_log_tail_bytes: 0,
     });

@@ -9,6 +9,7 @@ pub mod clock;
 mod feed;
 mod file;
 mod filter;
+mod jobs;
 pub mod postgres;
 mod queue;
 pub mod sqlite;
@@ -24,11 +25,14 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::command::Command;
+use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Rights;
+use callboard_domain::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
@@ -44,8 +48,30 @@ pub trait Store: Send + Sync {
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError>;
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError>;
-    /// Free tasks whose deps are closed, best priority first, then oldest.
-    async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError>;
+    /// Tasks that somebody could start now, best priority first, then oldest.
+    async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError>;
+    async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError>;
+    /// What a completed attempt handed over, whole.
+    async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError>;
+    async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError>;
+    /// A task's verify job that is not over.
+    async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError>;
+    /// Jobs of a kind that somebody may take now, longest due first.
+    async fn jobs_due(&self, kind: JobKind, limit: usize) -> Result<Vec<DueJob>, StoreError>;
+    /// What an org used of something in a month.
+    async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError>;
+    async fn quota_add(
+        &self,
+        org: &str,
+        metric: &str,
+        period: &str,
+        more: u64,
+    ) -> Result<(), StoreError>;
+    /// Says that somebody watches over the leases. When nobody did for a while, those that were
+    /// live then get more time; returns how many.
+    async fn tick(&self) -> Result<usize, StoreError>;
+    /// Where a project's files are, on any machine.
+    async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError>;
     /// How many tasks of every org are in which state. Reads every task's row.
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError>;
     /// When a task last became free to take, as of event `up_to`.
@@ -143,6 +169,8 @@ pub struct Op {
 #[derive(Clone, Debug)]
 pub struct Applied {
     pub outcome: Outcome,
+    /// Where the task stood before.
+    pub before: Option<Standing>,
     /// A "no" that left a trace (`Change::but`).
     pub but: Option<Refusal>,
     /// Numbers of the events this change appended; empty when it changed nothing.
@@ -158,6 +186,8 @@ pub struct Applied {
 pub enum Outcome {
     Task(Box<TaskRecord>),
     Attempt(Box<Attempt>),
+    Comment(Box<Comment>),
+    Job(Box<Job>),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
 }
@@ -212,6 +242,36 @@ impl TaskQuery {
         }
     }
 }
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreeQuery {
+    pub org: Arc<str>,
+    /// `None`: of every project of the org.
+    pub project: Option<i64>,
+    /// Only what is below this task, at any depth.
+    pub below: Option<TaskId>,
+    pub priority_max: Option<u16>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueJob {
+    pub job: Job,
+    pub org: Arc<str>,
+}
+
+/// A repository row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repo {
+    pub id: i64,
+    pub machine: String,
+    pub path: PathBuf,
+}
+
+/// Leases that nobody watched over for this long get more time.
+pub const UNWATCHED_MAX_MS: i64 = 60_000;
+/// How much more, counted from now.
+pub const GRACE_MS: i64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptQuery {

@@ -49,7 +49,20 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::TaskDependencyRemoved
             | EventName::AttemptStarted
             | EventName::AttemptHeartbeat
-            | EventName::AttemptEnded => {}
+            | EventName::AttemptEnded
+            | EventName::TaskCompleted
+            | EventName::TaskCanceled
+            | EventName::TaskReopened
+            | EventName::VerificationQueued
+            | EventName::VerificationSkipped
+            | EventName::VerificationPending
+            | EventName::VerificationPassed
+            | EventName::VerificationFailed
+            | EventName::CommentAdded
+            | EventName::CommentResolved
+            | EventName::JobTaken
+            | EventName::JobKept
+            | EventName::JobEnded => {}
         }
     }
 }

@@ -7,52 +7,92 @@ use callboard_domain::refusal::Refusal;
 use callboard_engine::EngineError;
 use serde_json::{Map, Value, json};
 
-/// How a toolset names a refusal; the codes differ, the cases do not.
-pub type Code = fn(&Refusal) -> &'static str;
+/// How a toolset says no. The codes and sentences differ, the cases do not.
+#[derive(Clone, Copy)]
+pub struct Voice {
+    /// A refusal of one of its tools.
+    pub say: fn(tool: &str, &Refusal) -> Said,
+    pub unavailable: &'static str,
+    pub canceled: &'static str,
+    pub internal: &'static str,
+}
+
+/// A refusal in somebody's words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    pub code: &'static str,
+    pub message: String,
+    pub hint: Option<String>,
+    pub retryable: bool,
+    pub details: Option<Value>,
+}
+
+impl Said {
+    /// In the core's own words.
+    pub fn plain(refusal: &Refusal) -> Self {
+        Self {
+            code: refusal.code(),
+            message: refusal.message(),
+            hint: refusal.hint(),
+            retryable: refusal.retryable(),
+            details: refusal.details(),
+        }
+    }
+}
+
+/// Who answers: a toolset's voice, and the tool that was called.
+#[derive(Clone, Copy)]
+pub struct Speaker {
+    pub voice: &'static Voice,
+    pub tool: &'static str,
+}
 
 pub(crate) const CANCELED: &str = "CANCELED";
 pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
 
 /// The word a caller branches on.
-pub fn code(error: &EngineError, code: Code) -> &'static str {
+pub fn code(error: &EngineError, speaker: Speaker) -> &'static str {
+    let Speaker { voice, tool } = speaker;
     match error {
-        EngineError::Refused(refusal) => code(refusal),
-        EngineError::Unavailable(_) => "UNAVAILABLE",
-        EngineError::Canceled => CANCELED,
-        EngineError::Internal(_) => INTERNAL_ERROR,
+        EngineError::Refused(refusal) => (voice.say)(tool, refusal).code,
+        EngineError::Unavailable(_) => voice.unavailable,
+        EngineError::Canceled => voice.canceled,
+        EngineError::Internal(_) => voice.internal,
     }
 }
 
 /// `{code, message, hint?, retryable, details?}`.
-pub fn render(error: &EngineError, code: Code) -> Value {
+pub fn render(error: &EngineError, speaker: Speaker) -> Value {
+    let Speaker { voice, tool } = speaker;
     match error {
         EngineError::Refused(refusal) => {
+            let said = (voice.say)(tool, refusal);
             let mut body = Map::new();
-            body.insert("code".into(), code(refusal).into());
-            body.insert("message".into(), refusal.message().into());
-            if let Some(hint) = refusal.hint() {
+            body.insert("code".into(), said.code.into());
+            body.insert("message".into(), said.message.into());
+            if let Some(hint) = said.hint {
                 body.insert("hint".into(), hint.into());
             }
-            body.insert("retryable".into(), refusal.retryable().into());
-            if let Some(details) = refusal.details() {
+            body.insert("retryable".into(), said.retryable.into());
+            if let Some(details) = said.details {
                 body.insert("details".into(), details);
             }
             body.into()
         }
         EngineError::Unavailable(words) => {
-            json!({"code": "UNAVAILABLE", "message": words, "retryable": true})
+            json!({"code": voice.unavailable, "message": words, "retryable": true})
         }
         EngineError::Canceled => {
-            json!({"code": CANCELED, "message": "the call was canceled", "retryable": true})
+            json!({"code": voice.canceled, "message": "the call was canceled", "retryable": true})
         }
-        EngineError::Internal(cause) => broken(TraceId::of(cause)),
+        EngineError::Internal(cause) => broken(voice.internal, TraceId::of(cause)),
     }
 }
 
 /// What broke goes to the log; the caller gets the number it has there.
-pub fn broken(trace_id: TraceId) -> Value {
+pub fn broken(code: &str, trace_id: TraceId) -> Value {
     json!({
-        "code": INTERNAL_ERROR,
+        "code": code,
         "message": "something broke inside callboard; it was logged",
         "retryable": true,
         "details": {"trace_id": trace_id.to_string()},

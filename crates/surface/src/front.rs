@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::catalog::Catalog;
-use crate::error::Code;
+use crate::error::Speaker;
 use crate::metrics::Measured;
 use crate::tool::{About, Call, Toolset};
 use crate::{error, prompt, resource};
@@ -119,10 +119,10 @@ impl Front {
         arguments: Value,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<ToolReply, Unknown> {
-        let (answer, code) = self.ask(name, arguments, context).await?;
+        let (answer, speaker) = self.ask(name, arguments, context).await?;
         Ok(match answer {
             Ok(value) => ToolReply::Done(value),
-            Err(error) => ToolReply::Refused(error::render(&error, code)),
+            Err(error) => ToolReply::Refused(error::render(&error, speaker)),
         })
     }
 
@@ -132,7 +132,7 @@ impl Front {
         name: &str,
         arguments: Value,
         context: impl FnOnce(&'static str) -> OpContext,
-    ) -> Result<(Result<Value, EngineError>, Code), Unknown> {
+    ) -> Result<(Result<Value, EngineError>, Speaker), Unknown> {
         let found = self.catalog.find(name, &arguments).ok_or_else(|| Unknown(name.into()))?;
         let measured = Measured::start(found.tool.name);
         let op = context(found.tool.name);
@@ -150,15 +150,15 @@ impl Front {
                 (found.tool.run)(call).await
             }
         };
-        let code = found.toolset.code;
+        let speaker = Speaker { voice: &found.toolset.voice, tool: found.tool.name };
         if let Err(EngineError::Refused(refusal)) = &answer {
             let Principal { org, actor, token, .. } = &op.principal;
             let token = token.map(|token| token.to_string()).unwrap_or_default();
-            let (tool, code) = (found.tool.name, code(refusal));
-            tracing::info!(tool, code, %actor, %org, token, "call refused");
+            let (tool, said) = (speaker.tool, (speaker.voice.say)(speaker.tool, refusal));
+            tracing::info!(tool, code = said.code, %actor, %org, token, "call refused");
         }
-        measured.end(answer.as_ref().map_or_else(|error| error::code(error, code), |_| "ok"));
-        Ok((answer, code))
+        measured.end(answer.as_ref().map_or_else(|error| error::code(error, speaker), |_| "ok"));
+        Ok((answer, speaker))
     }
 
     pub fn resource_templates(&self) -> Vec<ResourceTemplate> {

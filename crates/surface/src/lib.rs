@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod catalog;
+mod check_argument;
 pub mod error;
 pub mod front;
 pub mod http;

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::args;
-use crate::error::Code;
+use crate::error::Voice;
 use crate::front::Hints;
 
 /// One vocabulary over the core.
@@ -19,7 +19,7 @@ pub struct Toolset {
     pub name: &'static str,
     /// In the order of the document it implements.
     pub tools: &'static [Tool],
-    pub code: Code,
+    pub voice: Voice,
 }
 
 pub struct Tool {

@@ -2,14 +2,20 @@
 
 use std::path::PathBuf;
 
+use callboard_domain::refusal::Refusal;
 use callboard_engine::EngineError;
 use callboard_engine::context::{Principal, Rights, Scope};
 use callboard_surface::args::schema_of;
 use callboard_surface::catalog::Catalog;
+use callboard_surface::error::{Said, Voice};
 use callboard_surface::front::{Hints, ToolInfo};
 use callboard_surface::tool::{Answer, Call, Tool, Toolset};
 use callboard_surface::toolsets;
 use serde_json::{Value, json};
+
+const fn voice(say: fn(&str, &Refusal) -> Said) -> Voice {
+    Voice { say, unavailable: "AWAY", canceled: "CANCELED", internal: "BROKEN" }
+}
 
 fn reading() -> Rights {
     Rights { scopes: vec![Scope::TasksRead], ..Rights::default() }
@@ -151,7 +157,7 @@ static FIRST: Toolset = Toolset {
         output: &["id", "state"],
         run: nothing,
     }],
-    code: |refusal| refusal.code(),
+    voice: voice(|_, refusal| Said::plain(refusal)),
 };
 
 static SECOND: Toolset = Toolset {
@@ -167,7 +173,7 @@ static SECOND: Toolset = Toolset {
         output: &["job", "state"],
         run: nothing,
     }],
-    code: |_| "SECOND",
+    voice: voice(|_, refusal| Said { code: "SECOND", ..Said::plain(refusal) }),
 };
 
 #[test]

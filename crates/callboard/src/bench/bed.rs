@@ -40,12 +40,14 @@ impl Bed {
             store_is_inside: false,
         };
         let engine = Engine::new(Parts {
+            runner: crate::identity::runner(),
             home: store.settle(place).await?,
             store,
             ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(Policy::default()),
             machine: "bench".into(),
             checks: None,
+            forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 0,
         });

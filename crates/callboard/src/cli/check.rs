@@ -52,7 +52,7 @@ async fn cmd_check_run(context: &Context, args: RunArgs) -> Result<(), Failure> 
         checks if checks.is_empty() => Ok(()),
         checks => {
             open.show_logs(&checks);
-            Err(Failure::from(Refusal::ChecksNotPassed { checks }).about(id))
+            Err(Failure::from(Refusal::ChecksNotPassed { task: id, checks }).about(id))
         }
     }
 }

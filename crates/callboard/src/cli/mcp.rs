@@ -49,8 +49,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
     if !args.no_runner {
-        let (engine, stop) = (app.engine.clone(), stop.clone());
-        tokio::spawn(async move { engine.sweep_until(stop).await });
+        app.engine.clone().work_until(&stop);
     }
     if std::io::stdin().is_terminal() {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");

@@ -91,8 +91,7 @@ impl Server {
         let stop = CancellationToken::new();
         signal::cancel_on_signal(&stop)?;
         if !self.no_runner {
-            let (engine, stop) = (app.engine.clone(), stop.clone());
-            tokio::spawn(async move { engine.sweep_until(stop).await });
+            app.engine.clone().work_until(&stop);
         }
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),

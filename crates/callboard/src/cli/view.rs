@@ -35,7 +35,7 @@ impl Open {
         match moved {
             Ok(seen) => self.print_changed(&seen),
             Err(error) => {
-                if let EngineError::Refused(Refusal::ChecksNotPassed { checks }) = &error {
+                if let EngineError::Refused(Refusal::ChecksNotPassed { checks, .. }) = &error {
                     self.show_logs(checks);
                 }
                 Err(Failure::from(error).about(id))
@@ -96,7 +96,7 @@ impl Open {
             return self.print_json(seen);
         }
         let out = &self.out;
-        let TaskRecord { task, body, deps, entries, newest } = &seen.it;
+        let TaskRecord { task, body, deps, entries, newest, .. } = &seen.it;
         let (status, style) = status(task, out);
         let mut text = format!("{}  {}\n", task.id, out.styled(style, &status));
         text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));

@@ -200,17 +200,27 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         Refusal::TaskNotFound { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
-        | Refusal::DanglingDependency { .. } => Exit::NotFound,
+        | Refusal::DanglingDependency { .. }
+        | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
-        | Refusal::NotSessionOwner { .. } => Exit::Auth,
+        | Refusal::NotSessionOwner { .. }
+        | Refusal::NotCommentAuthor { .. } => Exit::Auth,
         Refusal::AlreadyClaimed { .. }
         | Refusal::TaskClosed { .. }
         | Refusal::SessionActive { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::DependencyCycle { .. }
-        | Refusal::Conflict { .. } => Exit::Conflict,
+        | Refusal::Conflict { .. }
+        | Refusal::NotHolder { .. }
+        | Refusal::StaleFence { .. }
+        | Refusal::NotActionable { .. }
+        | Refusal::IllegalMove { .. }
+        | Refusal::AlreadyStarted { .. }
+        | Refusal::BlockersMax { .. }
+        | Refusal::QuotaExceeded(_)
+        | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
     }
@@ -227,7 +237,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::DepsNotClosed { .. } => {
             "close the dependencies first, or callboard next for work that can start"
         }
-        Refusal::ChecksNotPassed { checks } => return Some(hint_for_checks(checks)),
+        Refusal::ChecksNotPassed { checks, .. } => return Some(hint_for_checks(checks)),
         Refusal::AlreadyClaimed { .. } => "callboard next",
         Refusal::TaskClosed { .. } => "reopen it first: callboard task move ID STATUS",
         Refusal::SessionActive { health: Health::Stalled, .. } => {
@@ -246,6 +256,16 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::NotSessionOwner { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::CheckInfrastructure { .. }
+        | Refusal::NotHolder { .. }
+        | Refusal::StaleFence { .. }
+        | Refusal::NotActionable { .. }
+        | Refusal::IllegalMove { .. }
+        | Refusal::AlreadyStarted { .. }
+        | Refusal::BlockersMax { .. }
+        | Refusal::CommentNotFound { .. }
+        | Refusal::NotCommentAuthor { .. }
+        | Refusal::QuotaExceeded(_)
+        | Refusal::JobLost { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())

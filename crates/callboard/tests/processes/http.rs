@@ -59,6 +59,17 @@ pub fn call(
     arguments: &Value,
     retry_key: &str,
 ) -> Option<Result<Value, Value>> {
+    call_at(agent, &format!("{url}/mcp?actor={actor}"), tool, arguments, retry_key)
+}
+
+/// The same at an address that names more than the server.
+pub fn call_at(
+    agent: &ureq::Agent,
+    url: &str,
+    tool: &str,
+    arguments: &Value,
+    retry_key: &str,
+) -> Option<Result<Value, Value>> {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -67,10 +78,8 @@ pub fn call(
     });
     let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let mut response = modern(agent, &format!("{url}/mcp?actor={actor}"), "tools/call")
-        .header("Mcp-Name", tool)
-        .send_json(&body)
-        .ok()?;
+    let mut response =
+        modern(agent, url, "tools/call").header("Mcp-Name", tool).send_json(&body).ok()?;
     answer_of(&mut response).map(|answer| reply(&answer))
 }
 

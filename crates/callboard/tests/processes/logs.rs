@@ -127,6 +127,8 @@ async fn machine(
         policy: Arc::new(Policy::default()),
         machine: name.into(),
         checks: Some(Arc::new(LocalChecks::new(true))),
+        runner: "runner:test".parse().unwrap(),
+        forge: None,
         check_shell: "sh".into(),
         check_log_tail_bytes: 65536,
     })

@@ -6,8 +6,10 @@
 
 mod calls;
 mod disk;
+mod forge;
 mod http;
 mod kill;
+mod leases;
 mod logs;
 mod metrics;
 mod outage;

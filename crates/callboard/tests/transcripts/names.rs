@@ -12,6 +12,9 @@ pub struct Names {
     attempts: Vec<String>,
     hashes: Vec<String>,
     logs: Vec<String>,
+    comments: Vec<String>,
+    jobs: Vec<String>,
+    knowledge: Vec<String>,
 }
 
 impl Names {
@@ -81,6 +84,9 @@ impl Names {
         match kind {
             "ses" => Some(format!("S{}", number_of(&mut self.attempts, id))),
             "att" => Some(format!("A{}", number_of(&mut self.attempts, id))),
+            "cmt" => Some(format!("C{}", number_of(&mut self.comments, id))),
+            "job" => Some(format!("J{}", number_of(&mut self.jobs, id))),
+            "kn" => Some(format!("K{}", number_of(&mut self.knowledge, id))),
             _ => Some(format!("T{}", number_of(&mut self.tasks, word))),
         }
     }
@@ -92,6 +98,9 @@ impl Names {
             "T" => self.tasks.get(index).cloned(),
             "S" => self.attempts.get(index).map(|id| format!("ses_{id}")),
             "A" => self.attempts.get(index).map(|id| format!("att_{id}")),
+            "C" => self.comments.get(index).map(|id| format!("cmt_{id}")),
+            "J" => self.jobs.get(index).map(|id| format!("job_{id}")),
+            "K" => self.knowledge.get(index).map(|id| format!("kn_{id}")),
             _ => None,
         }
     }

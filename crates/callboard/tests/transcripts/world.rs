@@ -68,6 +68,7 @@ struct World {
 
 struct Server {
     lane: Arc<Lane>,
+    engine: Arc<Engine>,
     store: Arc<dyn Store>,
 }
 
@@ -118,12 +119,19 @@ impl World {
             "clock" => self.advance(rest),
             "config" => self.configure(rest),
             "events" => return self.events(rest).await,
+            "jobs" => return self.run_jobs().await,
             "sh" => return self.shell("sh", &["-c", rest]),
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
             who => return self.call(who, rest).await,
         }
         Vec::new()
+    }
+
+    /// What the runner of a server would do now.
+    async fn run_jobs(&mut self) -> Vec<String> {
+        let engine = self.server().await.engine.clone();
+        vec![format!("ran {}", engine.run_jobs().await.expect("jobs run"))]
     }
 
     fn repo(&self) -> std::path::PathBuf {
@@ -163,11 +171,13 @@ impl World {
             policy: Arc::new(self.policy.clone()),
             machine: "here".into(),
             checks: self.checks_enabled.then(|| Arc::new(LocalChecks::new(true)) as Arc<_>),
+            runner: "runner:test".parse().expect("an actor"),
+            forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 65536,
         });
-        let front = Arc::new(Front::new(engine, toolsets::ALL, Some("repo".into())));
-        Server { lane: Arc::new(Lane::open(self.transport, front).await), store }
+        let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));
+        Server { lane: Arc::new(Lane::open(self.transport, front).await), engine, store }
     }
 
     async fn call(&mut self, who: &str, rest: &str) -> Vec<String> {

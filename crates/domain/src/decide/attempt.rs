@@ -31,7 +31,7 @@ pub(super) fn attempt_begin(
     }
     let replaced = (new.takeover && task::may_take_over(&draft)).then(|| take_over(&mut draft));
     if let Some(holder) = draft.task.assignee.as_ref().filter(|holder| *holder != world.actor) {
-        return Err(Refusal::AlreadyClaimed { task: new.task, holder: holder.clone() });
+        return Err(draft.claimed_by(holder));
     }
     if draft.live.is_some() {
         return Err(task::session_active(&draft));
@@ -158,14 +158,9 @@ pub(super) fn attempt_heartbeat(
     let mut draft = Draft::of_task(world, attempt.task, now)?;
     draft.write(Write::AttemptUpdate { attempt: Attempt { state, ..attempt.clone() } });
     draft.attempt_event(EventName::AttemptHeartbeat, id, json!({"progress": news}));
-    let idle_before =
-        draft.subject.last_entry.as_ref().is_some_and(|last| {
-            last.did == "heartbeat" && !last.has_text && last.attempt == Some(id)
-        });
-    if idle_before && news.is_none() {
-        draft.entry_again("heartbeat", id);
-    } else {
-        draft.attempt_entry("heartbeat", news.map(str::to_owned), id);
+    match news {
+        None => draft.heartbeat_entry(id),
+        Some(news) => draft.attempt_entry("heartbeat", Some(news.to_owned()), id),
     }
     Ok(draft.done_with(id))
 }
@@ -191,7 +186,7 @@ pub(super) fn attempt_finish(
         let recorded = |check: &Check| !check.is_command() || check.passes_for(tree);
         let unmet = check::unmet(&draft.task, recorded);
         if !unmet.is_empty() {
-            return Err(Refusal::ChecksNotPassed { checks: unmet });
+            return Err(Refusal::ChecksNotPassed { task: attempt.task, checks: unmet });
         }
     }
     let review = world.policy.review().cloned();

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
+use super::verification;
 use crate::command::{Basis, Checked};
 use crate::event::EventName;
 use crate::ids::TaskId;
@@ -92,6 +93,9 @@ pub(super) fn check_attest(
     draft.task.checks[index].verdict = Some(Verdict { pass, at: now, tree, source });
     let result = draft.task.checks[index].result();
     draft.event(EventName::CheckAttested, json!({"index": index, "result": result}));
+    if pass {
+        verification::nudge(&mut draft, verification::MANUAL_CHECK_PENDING);
+    }
     draft.entry("attested", Some(format!("check {index} {result}")));
     Ok(draft.done())
 }

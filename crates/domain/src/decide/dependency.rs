@@ -26,11 +26,9 @@ pub(super) fn dependency_add(
     if let Some(path) = cycle(&world.ancestry, id, dep) {
         return Err(Refusal::DependencyCycle { path });
     }
-    if draft.task.phase != Phase::Initial {
-        return Err(Refusal::invalid(format!(
-            "task {id} is {}; dependencies can be added only before work starts",
-            draft.task.label
-        )));
+    if draft.task.phase != Phase::Initial || draft.live.is_some() {
+        let (label, at) = (draft.task.label.clone(), draft.standing());
+        return Err(Refusal::AlreadyStarted { task: id, label, at });
     }
     if draft.subject.deps.len() >= DEPS_MAX {
         return Err(Refusal::invalid(format!("at most {DEPS_MAX} deps")));

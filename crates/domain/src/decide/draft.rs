@@ -7,7 +7,8 @@ use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::event::{About, Event, EventName};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::{Label, Phase};
-use crate::refusal::Refusal;
+use crate::refusal::{Hold, Refusal};
+use crate::standing::Standing;
 use crate::task::{Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, Subject, World, Write};
@@ -34,7 +35,7 @@ impl<'w> Draft<'w> {
             subject,
             now,
             task: subject.task.clone(),
-            live: subject.live.clone(),
+            live: subject.live().cloned(),
             writes: Vec::new(),
             events: Vec::new(),
         };
@@ -57,6 +58,15 @@ impl<'w> Draft<'w> {
     /// Unassigned and back at the start, as after a lease that ended without a result.
     pub fn give_back(&mut self, by: &Actor) {
         self.task.assignee = None;
+        self.back_to_start_by(by);
+    }
+
+    /// Back at the start, whoever it is assigned to.
+    pub fn back_to_start(&mut self) {
+        self.back_to_start_by(self.world.actor);
+    }
+
+    fn back_to_start_by(&mut self, by: &Actor) {
         match self.task.phase {
             Phase::Initial | Phase::Working => {
                 let initial = self.world.policy.initial().clone();
@@ -80,11 +90,25 @@ impl<'w> Draft<'w> {
     pub fn held_by_another(&self) -> Option<Refusal> {
         let others = [self.task.assignee.as_ref(), self.live.as_ref().map(|live| &live.actor)];
         let other = others.into_iter().flatten().find(|holder| *holder != self.actor())?;
-        Some(Refusal::AlreadyClaimed { task: self.task.id, holder: other.clone() })
+        Some(self.claimed_by(other))
+    }
+
+    pub fn claimed_by(&self, holder: &Actor) -> Refusal {
+        let hold = self.live.as_ref().filter(|live| live.actor == *holder).map(|live| Hold {
+            kind: Some(live.kind),
+            until: live.lease().map(|lease| lease.expires_at),
+        });
+        let holder = holder.clone();
+        Refusal::AlreadyClaimed { task: self.task.id, holder, hold: hold.unwrap_or_default() }
+    }
+
+    /// Where the task stands, its lease judged at `now`.
+    pub fn standing(&self) -> Standing {
+        Standing::of(&self.subject.task, self.subject.newest.as_ref(), self.now)
     }
 
     pub fn deps_gate(&self) -> Result<(), Refusal> {
-        super::task::deps_gate(&self.subject.deps)
+        super::task::deps_gate(self.task.id, &self.subject.deps)
     }
 
     pub fn event(&mut self, name: EventName, data: Value) {
@@ -124,8 +148,20 @@ impl<'w> Draft<'w> {
         self.put_entry(Entry { who: by.clone(), at: self.now, did: did.into(), text }, attempt);
     }
 
+    /// A heartbeat with nothing to tell: many in a row are one line.
+    pub fn heartbeat_entry(&mut self, attempt: AttemptId) {
+        let idle_before = self.subject.last_entry.as_ref().is_some_and(|last| {
+            last.did == "heartbeat" && !last.has_text && last.attempt == Some(attempt)
+        });
+        if idle_before {
+            self.entry_again("heartbeat", attempt);
+        } else {
+            self.attempt_entry("heartbeat", None, attempt);
+        }
+    }
+
     /// Replaces the newest line instead of adding one.
-    pub fn entry_again(&mut self, did: &str, attempt: AttemptId) {
+    fn entry_again(&mut self, did: &str, attempt: AttemptId) {
         let who = self.world.actor.clone();
         self.put_entry(Entry { who, at: self.now, did: did.into(), text: None }, Some(attempt));
     }
@@ -199,6 +235,10 @@ impl<'w> Draft<'w> {
     pub fn unassign(&mut self) {
         let was = self.task.assignee.take();
         self.event(EventName::TaskReleased, json!({"assignee": was}));
+    }
+
+    pub fn has_changes(&self) -> bool {
+        !self.writes.is_empty()
     }
 
     /// A repeat that changes nothing: no row, no event, no entry.

@@ -1,6 +1,8 @@
 //! Judging what somebody wrote: lengths, blanks, paths. Messages name the field.
 
 use crate::command::NewCheck;
+use crate::contract::{VerificationContract, VerificationKind};
+use crate::forge::{ForgeKind, PullRef, PullRefError};
 use crate::limits::*;
 use crate::refusal::Refusal;
 use crate::task::{Check, CheckKind};
@@ -65,6 +67,66 @@ pub(super) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), R
         return Err(Refusal::invalid(message));
     }
     Ok(())
+}
+
+/// A contract must be one that the task can keep.
+pub(super) fn contract(
+    given: Option<&VerificationContract>,
+    checks: &[Check],
+) -> Result<Option<VerificationContract>, Refusal> {
+    let Some(contract) = given else { return Ok(None) };
+    match contract.kind {
+        VerificationKind::None if !checks.is_empty() => {
+            return Err(Refusal::invalid(
+                "verificationContract none does not go with checks: leave it out, or the checks",
+            ));
+        }
+        VerificationKind::Commands if !checks.iter().any(Check::is_command) => {
+            return Err(Refusal::invalid("verificationContract commands needs a check with a cmd"));
+        }
+        VerificationKind::None
+        | VerificationKind::Manual
+        | VerificationKind::GithubPr
+        | VerificationKind::GitlabMr
+        | VerificationKind::Commands => {}
+    }
+    let lists = [("requiredChecks", &contract.required_checks), ("files", &contract.files)];
+    for (field, list) in lists {
+        if list.len() > CONTRACT_ITEMS_MAX {
+            let got = list.len();
+            let words = format!("{field} must have at most {CONTRACT_ITEMS_MAX} items, got {got}");
+            return Err(Refusal::invalid(words));
+        }
+        for item in list {
+            said(field, item, CONTRACT_ITEM_CHARS_MAX, &format!("{field} has a blank item"))?;
+        }
+    }
+    optional("branch", contract.branch.as_ref(), CONTRACT_ITEM_CHARS_MAX)?;
+    external_ref(contract.kind, contract.external_ref.as_deref())?;
+    Ok(Some(contract.clone()))
+}
+
+/// A reference must be one that its forge can be asked about.
+pub(super) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
+    let Some(given) = given else { return Ok(()) };
+    let refuse = |error: PullRefError| Refusal::invalid(format!("externalRef: {error}"));
+    match kind.forge() {
+        Some(forge) => PullRef::parse(forge, given).map(|_| ()).map_err(refuse),
+        None => PullRef::parse(ForgeKind::GitHub, given)
+            .or_else(|_| PullRef::parse(ForgeKind::GitLab, given))
+            .map(|_| ())
+            .map_err(refuse),
+    }
+}
+
+pub(super) fn execution_contract(given: Option<&String>) -> Result<Option<String>, Refusal> {
+    match given {
+        Some(text) if text.len() > CONTRACT_BYTES_MAX => Err(Refusal::invalid(format!(
+            "executionContract must be at most {CONTRACT_BYTES_MAX} bytes, got {}",
+            text.len()
+        ))),
+        given => Ok(given.cloned()),
+    }
 }
 
 pub(super) fn checks(given: &[NewCheck]) -> Result<Vec<Check>, Refusal> {

@@ -3,10 +3,14 @@
 
 mod attempt;
 mod check;
+mod comment;
 mod dependency;
 mod draft;
 mod input;
+mod job;
+mod lease;
 mod task;
+pub mod verification;
 
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use task::{TransitionGate, transition_gate};
@@ -45,6 +49,27 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         Command::AttemptCancel { attempt, reason } => {
             attempt::attempt_cancel(world, *attempt, reason, now)
         }
+        Command::LeaseTake { attempt, task, lease_s } => {
+            lease::lease_take(world, *attempt, *task, *lease_s, now)
+        }
+        Command::LeaseUpdate(c) => lease::lease_update(world, c, now),
+        Command::LeaseComplete(c) => lease::lease_complete(world, c, now),
+        Command::TaskReopen { task } => lease::task_reopen(world, *task, now),
+        Command::CommentAdd(c) => comment::comment_add(world, c, now),
+        Command::CommentResolve { comment, words } => {
+            comment::comment_resolve(world, *comment, words.as_ref(), now)
+        }
+        Command::VerificationQueue { task, job } => {
+            verification::verification_queue(world, *task, *job, now)
+        }
+        Command::VerificationJudge { job, tries, found, checked } => {
+            verification::verification_judge(world, *job, *tries, found, checked.as_ref(), now)
+        }
+        Command::JobTake { job, lease_s } => job::job_take(world, *job, *lease_s, now),
+        Command::JobKeep { job, tries, lease_s } => {
+            job::job_keep(world, *job, *tries, *lease_s, now)
+        }
+        Command::JobEnd { job, tries, end } => job::job_end(world, *job, *tries, end, now),
         Command::AttemptExpire { attempt } => attempt::attempt_expire(world, *attempt, now),
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{check, input};
+use super::{check, input, verification};
 use crate::attempt::{AttemptEnd, AttemptKind, Health};
 use crate::command::{Checked, TaskCreate, TaskEdit};
+use crate::contract::VerificationContract;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX};
@@ -45,6 +46,8 @@ pub(super) fn task_create(
             return Err(Refusal::TaskNotFound { task: parent.to_string() });
         }
     }
+    let contract = input::contract(new.verification.as_ref(), &checks)?;
+    let execution_contract = input::execution_contract(new.execution_contract.as_ref())?;
     let initial = world.policy.initial();
     let task = Task {
         id: new.task,
@@ -57,6 +60,9 @@ pub(super) fn task_create(
         parent: new.parent,
         is_plan: false,
         checks,
+        contract,
+        verification: None,
+        open_blockers: 0,
         open_deps,
         fence: 0,
         newest_attempt: None,
@@ -66,19 +72,24 @@ pub(super) fn task_create(
     };
     let who = world.actor.clone();
     let entry = Entry { who: who.clone(), at: now, did: "created".into(), text: None };
-    let data = json!({"title": task.title, "status": task.label, "deps": deps});
+    let data =
+        json!({"title": task.title, "status": task.label, "deps": deps, "parent": task.parent});
     let created = Event {
         actor: who,
         name: EventName::TaskCreated,
         about: Some(About { project: task.project, task: task.id, attempt: None }),
         data,
     };
+    let parent = new.parent.map(|parent| Write::PlanMark { task: parent });
     Ok(Change {
         reply: Reply::Task(task.id),
-        writes: vec![
-            Write::EntryPut { task: task.id, number: 1, entry, attempt: None },
-            Write::TaskInsert { task, body, deps },
-        ],
+        writes: parent
+            .into_iter()
+            .chain([
+                Write::EntryPut { task: task.id, number: 1, entry, attempt: None },
+                Write::TaskInsert { task, body, execution_contract, deps },
+            ])
+            .collect(),
         events: vec![created],
         but: None,
     })
@@ -219,20 +230,21 @@ pub fn transition_gate(
         .ok_or_else(|| Refusal::UnknownState { given: to.into(), known: policy.names() })?;
     let gives_up = label.phase == Phase::ClosedCanceled && !policy.gate_canceled;
     if task.phase == Phase::Initial && label.phase != Phase::Initial && !gives_up {
-        deps_gate(deps)?;
+        deps_gate(task.id, deps)?;
     }
     let gated = label.phase.is_closed() && !gives_up;
-    if gated && !task.checks.is_empty() {
+    let held_to = |contract: &VerificationContract| contract.kind.gates_done();
+    if gated && (!task.checks.is_empty() || task.contract.as_ref().is_some_and(held_to)) {
         Ok(TransitionGate::Checks(label.clone()))
     } else {
         Ok(TransitionGate::Free(label.clone()))
     }
 }
 
-pub(super) fn deps_gate(deps: &[Dep]) -> Result<(), Refusal> {
+pub(super) fn deps_gate(task: TaskId, deps: &[Dep]) -> Result<(), Refusal> {
     let open: Vec<_> =
         deps.iter().filter(|dep| dep.is_open()).map(|dep| (dep.id, dep.label.clone())).collect();
-    if open.is_empty() { Ok(()) } else { Err(Refusal::DepsNotClosed { open }) }
+    if open.is_empty() { Ok(()) } else { Err(Refusal::DepsNotClosed { task, open }) }
 }
 
 pub(super) fn task_transition(
@@ -262,18 +274,22 @@ pub(super) fn task_transition(
             }
             let runs = checked.map_or(&[][..], |checked| &checked.runs);
             let ran = check::summary(&draft.task, runs);
-            let unmet = check::unmet(&draft.task, |check| match checked {
+            let mut unmet = check::unmet(&draft.task, |check| match checked {
                 Some(checked) => check.passes_for(checked.tree.as_deref()),
                 // Nobody looked at the files, so no pass of a command speaks of them.
                 None => !check.is_command() && check.passes_for(None),
             });
+            unmet.extend(verification::unmet(&draft));
             if !unmet.is_empty() {
                 draft.entry("ran checks", ran);
-                return Ok(draft.done_but(Refusal::ChecksNotPassed { checks: unmet }));
+                return Ok(draft.done_but(Refusal::ChecksNotPassed { task: id, checks: unmet }));
             }
             (label, ran)
         }
     };
+    if label.phase == Phase::ClosedDone {
+        verification::approve(&mut draft);
+    }
     draft.move_to(&label);
     draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
     Ok(draft.done())

@@ -25,6 +25,14 @@ const VERBS: &[&str] = &[
     "finish s2",
     "cancel s3",
     "expire s4",
+    "take T",
+    "update T",
+    "update T free",
+    "update T canceled",
+    "complete T",
+    "reopen T",
+    "comment T blocker",
+    "resolve c5",
     "clock",
 ];
 
@@ -71,6 +79,8 @@ fn check(model: &Model) -> Result<(), TestCaseError> {
         for attempt in live {
             prop_assert_eq!(attempt.fence, task.fence, "a live attempt has the highest fence");
         }
+        let blockers = model.comments.values().filter(|c| c.task == *id && c.blocks()).count();
+        prop_assert_eq!(task.open_blockers as usize, blockers, "blockers of {}", id);
         let entries = model.entries.range((*id, 0)..=(*id, u32::MAX)).count();
         prop_assert_eq!(task.entries as usize, entries, "entries of {}", id);
     }

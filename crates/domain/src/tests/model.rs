@@ -4,9 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptKind};
-use crate::command::{AttemptBegin, Basis, Checked, Command, NewCheck, TaskCreate, TaskEdit};
+use crate::command::{
+    AttemptBegin, Basis, Checked, Command, CommentAdd, Found, JobEnd, LeaseComplete, LeaseTarget,
+    LeaseUpdate, NewCheck, TaskCreate, TaskEdit, verify_key,
+};
+use crate::comment::{Comment, CommentId, CommentKind};
+use crate::contract::{VerificationContract, VerificationKind};
 use crate::decide;
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
+use crate::job::{Job, JobId, JobState};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
@@ -22,6 +28,8 @@ pub struct Model {
     pub deps: Vec<(TaskId, TaskId)>,
     pub attempts: BTreeMap<AttemptId, Attempt>,
     pub entries: BTreeMap<(TaskId, u32), (Entry, Option<AttemptId>)>,
+    pub comments: BTreeMap<CommentId, Comment>,
+    pub jobs: BTreeMap<JobId, Job>,
     pub events: Vec<&'static str>,
     next: u128,
 }
@@ -33,6 +41,19 @@ pub fn task_named(name: &str) -> TaskId {
 
 fn attempt_named(name: &str) -> AttemptId {
     AttemptId(Id(1 << 100 | task_named(name).id.0))
+}
+
+fn comment_named(name: &str) -> CommentId {
+    CommentId(Id(1 << 101 | task_named(name).id.0))
+}
+
+/// The verify job that a task's completion asks for.
+fn job_named(name: &str) -> JobId {
+    JobId(Id(1 << 102 | task_named(name).id.0))
+}
+
+fn kind_named(word: &str) -> VerificationKind {
+    VerificationKind::ALL.into_iter().find(|kind| kind.as_str() == word).expect("a kind")
 }
 
 pub fn actor(name: &str) -> Actor {
@@ -50,6 +71,8 @@ impl Model {
             deps: Vec::new(),
             attempts: BTreeMap::new(),
             entries: BTreeMap::new(),
+            comments: BTreeMap::new(),
+            jobs: BTreeMap::new(),
             events: Vec::new(),
             next: 0,
         }
@@ -79,12 +102,22 @@ impl Model {
             (None, None) => None,
         };
         let of_attempt = needs.attempt.and(attempt.as_ref()).map(|attempt| attempt.task);
-        let subject = needs.task.or(of_attempt).and_then(|id| self.subject(id));
+        let comment = needs.comment.and_then(|id| self.comments.get(&id).cloned());
+        let named_job = needs.job.and_then(|id| self.jobs.get(&id).cloned());
+        let of_comment = comment.as_ref().map(|comment| comment.task);
+        let of_job = named_job.as_ref().and_then(|job| job.task);
+        let subject = needs.task.or(of_attempt).or(of_comment).or(of_job);
+        let subject = subject.and_then(|id| self.subject(id));
+        let key = subject.as_ref().filter(|_| needs.verify_job).map(|s| verify_key(s.task.id));
+        let under_way = |job: &&Job| Some(&job.key) == key.as_ref() && !job.is_over();
+        let job = named_job.or_else(|| self.jobs.values().find(under_way).cloned());
         World {
             policy,
             actor,
             subject,
             attempt,
+            comment,
+            job,
             named: needs.named.iter().filter_map(|id| self.dep(*id)).collect(),
             ancestry: self.deps.clone(),
         }
@@ -104,8 +137,14 @@ impl Model {
         Some(Subject {
             deps: self.deps.iter().filter(|d| d.0 == id).filter_map(|d| self.dep(d.1)).collect(),
             dependents: self.deps.iter().filter(on).map(|d| dependent(&d.0)).collect(),
-            live: task.newest_attempt.map(|id| self.attempts[&id].clone()).filter(is_written_live),
+            newest: task.newest_attempt.map(|id| self.attempts[&id].clone()),
             last_entry: last,
+            blockers: self
+                .comments
+                .values()
+                .filter(|c| c.task == id && c.blocks())
+                .cloned()
+                .collect(),
             task,
         })
     }
@@ -126,7 +165,16 @@ impl Model {
                 self.tasks.insert(task.id, task.clone());
             }
             Write::TaskTombstone { task } => self.removed.push(*task),
-            Write::BodyReplace { .. } => {}
+            Write::BodyReplace { .. } | Write::OutputPut { .. } => {}
+            Write::PlanMark { task } => {
+                self.tasks.get_mut(task).expect("parents exist").is_plan = true;
+            }
+            Write::CommentInsert { comment } | Write::CommentUpdate { comment } => {
+                self.comments.insert(comment.id, comment.clone());
+            }
+            Write::JobInsert { job } | Write::JobUpdate { job } => {
+                self.jobs.insert(job.id, job.clone());
+            }
             Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
             Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
             Write::DependentsAdjust { dep, delta } => {
@@ -168,9 +216,12 @@ impl Model {
                 title: option("title").unwrap_or_else(|| name.into()),
                 body: String::new(),
                 priority: 500,
-                parent: None,
+                parent: option("parent").as_deref().map(task_named),
                 deps: list("deps"),
                 checks: option("checks").unwrap_or_default().split(',').filter_map(check).collect(),
+                verification: option("verify")
+                    .map(|word| VerificationContract::of(kind_named(&word))),
+                execution_contract: None,
             }),
             "edit" => Command::TaskEdit(TaskEdit {
                 task,
@@ -231,6 +282,65 @@ impl Model {
                 reason: option("reason").unwrap_or_else(|| "gave up".into()),
             },
             "expire" => Command::AttemptExpire { attempt },
+            "take" => {
+                self.next += 1;
+                let id = option("as").unwrap_or_else(|| format!("l{}", self.next));
+                Command::LeaseTake { attempt: attempt_named(&id), task, lease_s: 60 }
+            }
+            "update" => Command::LeaseUpdate(LeaseUpdate {
+                task,
+                fence: option("fence").map(|fence| fence.parse().expect("a number")),
+                to: match rest.first().copied().unwrap_or("working") {
+                    "free" => LeaseTarget::Free,
+                    "canceled" => LeaseTarget::Canceled,
+                    "done" => LeaseTarget::Elsewhere("done"),
+                    _ => LeaseTarget::Working,
+                },
+                extend: !has("quiet"),
+                note: option("note"),
+            }),
+            "complete" => Command::LeaseComplete(LeaseComplete {
+                task,
+                fence: option("fence").map(|fence| fence.parse().expect("a number")),
+                output: option("output").unwrap_or_else(|| "did it".into()),
+                external_ref: None,
+                job: job_named(name),
+            }),
+            "reopen" => Command::TaskReopen { task },
+            "comment" => {
+                self.next += 1;
+                let id = option("as").unwrap_or_else(|| format!("c{}", self.next));
+                let kind = CommentKind::parse(rest[0]).expect("a kind");
+                Command::CommentAdd(CommentAdd {
+                    comment: comment_named(&id),
+                    task,
+                    kind,
+                    body: "words".into(),
+                    rationale: (!has("unsaid")).then(|| "because".into()),
+                    parent: option("to").as_deref().map(comment_named),
+                })
+            }
+            "resolve" => Command::CommentResolve { comment: comment_named(name), words: None },
+            "verify" => Command::VerificationQueue { task, job: job_named(name) },
+            "taking" => Command::JobTake { job: job_named(name), lease_s: 60 },
+            "ended" => Command::JobEnd {
+                job: job_named(name),
+                tries: rest[0].parse().expect("a number"),
+                end: JobEnd::Done,
+            },
+            "judge" => {
+                let reason = option("why").unwrap_or_else(|| "why".into());
+                Command::VerificationJudge {
+                    job: job_named(name),
+                    tries: self.jobs.get(&job_named(name)).map_or(0, |job| job.tries),
+                    found: match rest[0] {
+                        "pass" => Found::Passed,
+                        "pending" => Found::Pending { reason },
+                        _ => Found::Failed { reason },
+                    },
+                    checked: self.checked(task, &option("ran"), option("tree")),
+                }
+            }
             other => panic!("no verb {other}"),
         }
     }
@@ -266,11 +376,29 @@ impl Model {
         if task.open_deps > 0 {
             text += &format!(" open={}", task.open_deps);
         }
+        if task.open_blockers > 0 {
+            text += &format!(" blockers={}", task.open_blockers);
+        }
+        if let Some(known) = &task.verification {
+            text += &format!(" {}", known.status.as_str());
+            text += &known.reason.as_ref().map(|why| format!("({why})")).unwrap_or_default();
+        }
         let results: Vec<_> = task.checks.iter().map(Check::result).collect();
         if !results.is_empty() {
             text += &format!(" checks={}", results.join(","));
         }
         text
+    }
+
+    /// `queued +30s`: a task's verify job and when it is due.
+    pub fn job_of(&self, name: &str) -> String {
+        match self.jobs.get(&job_named(name)).map(|job| &job.state) {
+            None => "none".into(),
+            Some(JobState::Queued { due_at }) => {
+                format!("queued +{}s", due_at.ms_since(self.now) / 1000)
+            }
+            Some(state) => state.as_str().into(),
+        }
     }
 
     pub fn entries_of(&self, name: &str) -> Vec<String> {
@@ -283,10 +411,6 @@ impl Model {
             })
             .collect()
     }
-}
-
-fn is_written_live(attempt: &Attempt) -> bool {
-    matches!(attempt.state, crate::attempt::AttemptState::Live { .. })
 }
 
 /// `cmd` or `manual`.

@@ -1,15 +1,24 @@
 //! Prints docs/refusals.md: every "no" with an example, so that agents and people can look it up.
 
+use std::collections::HashSet;
+
 use super::check_document;
 use super::model::{actor, task_named};
 use crate::attempt::Health;
+use crate::comment::CommentId;
 use crate::ids::{AttemptId, Id};
-use crate::refusal::{Refusal, UnmetCheck};
+use crate::job::JobId;
+use crate::policy::Phase;
+use crate::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
+use crate::standing::Standing;
+use crate::time::Timestamp;
 
-/// One of each; the match in `code` keeps this honest: a new variant without an example fails below.
+/// At least one of each; a new variant without an example fails below.
 fn examples() -> Vec<Refusal> {
     let (a, b) = (task_named("A"), task_named("B"));
     let text = |text: &str| text.to_owned();
+    let standing =
+        Standing { phase: Phase::Review, deps_open: false, held: false, given_up: false };
     vec![
         Refusal::invalid("title cannot be empty"),
         Refusal::TaskNotFound { task: a.to_string() },
@@ -20,8 +29,9 @@ fn examples() -> Vec<Refusal> {
             known: crate::policy::Policy::default().names(),
         },
         Refusal::DependencyCycle { path: vec![a, b, a] },
-        Refusal::DepsNotClosed { open: vec![(a, text("in_progress"))] },
+        Refusal::DepsNotClosed { task: b, open: vec![(a, text("in_progress"))] },
         Refusal::ChecksNotPassed {
+            task: a,
             checks: vec![UnmetCheck {
                 index: 0,
                 desc: text("tests pass"),
@@ -29,7 +39,27 @@ fn examples() -> Vec<Refusal> {
                 log: None,
             }],
         },
-        Refusal::AlreadyClaimed { task: a, holder: actor("bob") },
+        Refusal::AlreadyClaimed { task: a, holder: actor("bob"), hold: Hold::default() },
+        Refusal::NotHolder { task: a, actor: actor("ada"), holder: Some(actor("bob")) },
+        Refusal::NotHolder { task: a, actor: actor("ada"), holder: None },
+        Refusal::StaleFence { task: a, given: 2, current: 3 },
+        Refusal::NotActionable { task: a, why: Unactionable::Blocker(CommentId(Id(7))) },
+        Refusal::NotActionable { task: a, why: Unactionable::Plan },
+        Refusal::NotActionable { task: a, why: Unactionable::Standing(standing) },
+        Refusal::IllegalMove { task: a, from: standing, to: "done", completed_by_caller: true },
+        Refusal::AlreadyStarted { task: a, label: text("in_progress"), at: standing },
+        Refusal::BlockersMax { task: a, actor: actor("ada") },
+        Refusal::CommentNotFound { comment: "cmt_x".into() },
+        Refusal::NotCommentAuthor { comment: CommentId(Id(7)), author: actor("ada") },
+        Refusal::QuotaExceeded(Quota {
+            metric: "knowledge_stored",
+            limit: 1000,
+            used: 998,
+            requested: 3,
+            period: "2026-06".into(),
+            next_reset_at: Timestamp(0),
+        }),
+        Refusal::JobLost { job: JobId(Id(7)) },
         Refusal::TaskClosed { task: a, label: text("done") },
         Refusal::SessionActive {
             attempt: AttemptId(Id(7)),
@@ -54,9 +84,11 @@ fn examples() -> Vec<Refusal> {
 #[test]
 fn every_refusal_is_documented() {
     let source = include_str!("../refusal.rs");
-    let is_code = |rest: &&str| rest.starts_with(|c: char| c.is_ascii_uppercase());
-    let codes = source.split("} => \"").filter(is_code).count();
-    assert_eq!(examples().len(), codes, "a refusal has no example in {}", file!());
+    let body = source.split("pub enum Refusal {").nth(1).and_then(|rest| rest.split("\n}").next());
+    let is_variant = |line: &&str| line.trim().starts_with(|c: char| c.is_ascii_uppercase());
+    let variants = body.expect("the enum").lines().filter(is_variant).count();
+    let shown: HashSet<_> = examples().iter().map(std::mem::discriminant).collect();
+    assert_eq!(shown.len(), variants, "a refusal has no example in {}", file!());
     let mut text = String::from(
         "# Refusals\n\nEvery expected \"no\", printed by a test from `domain/src/refusal.rs`. The codes are those of \
          the graph toolset,\nthe CLI and the web board; other toolsets translate them. Beside these a caller can \

@@ -18,6 +18,7 @@ fn table(policy: Policy, text: &str) {
                 String::new()
             }
             "?" => model.summary(rest),
+            "job" => model.job_of(rest),
             "entries" => model.entries_of(rest).join(" "),
             "events" => {
                 let last: usize = rest.parse().expect("how many");
@@ -413,4 +414,212 @@ fn a_policy_needs_one_start_and_an_end() {
         assert_eq!(policy(text), Err(complaint.to_owned()), "{text}");
     }
     assert!(policy("a:initial, b:started").is_err_and(|e| e.contains("unknown phase 'started'")));
+}
+
+#[test]
+fn a_lease_is_taken_once_and_kept_by_its_holder() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  take A                =>
+        events 2                  => attempt.started task.claimed
+        ? A                       => backlog w1
+        w1  take A                => same
+        w2  take A                => ALREADY_CLAIMED
+        w2  update A              => ALREADY_CLAIMED
+        w1  update A fence=9      => ALREADY_CLAIMED
+        w1  update A fence=1      =>
+        ? A                       => in_progress w1
+        events 2                  => task.status_changed attempt.heartbeat
+        w1  update A              =>
+        w1  update A              =>
+        w1  update A quiet        => same
+        w1  update A quiet note=x =>
+        entries A                 => created claimed(for 60 s) started heartbeat heartbeat(x)
+        w1  update A done         => INVARIANT_VIOLATED
+        w1  update A free         =>
+        ? A                       => backlog -
+        w2  take A                =>
+        w2  update A canceled     =>
+        ? A                       => canceled -
+        w2  update A              => INVARIANT_VIOLATED
+        w1  update A              => ALREADY_CLAIMED
+        ",
+    );
+}
+
+#[test]
+fn a_lease_ends_by_itself_and_the_late_are_refused() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  take A as=l           =>
+        w1  update A              =>
+        clock +59s
+        w1  update A              =>
+        clock +60s
+        w1  update A              => ALREADY_CLAIMED
+        w1  complete A            => ALREADY_CLAIMED
+        ? A                       => in_progress w1
+        w2  take A                =>
+        events 5                  => attempt.ended attempt.expired task.status_changed attempt.started task.claimed
+        ? A                       => backlog w2
+        w1  complete A            => ALREADY_CLAIMED
+        w2  update A fence=1      => ALREADY_CLAIMED
+        w2  complete A fence=2    =>
+        ? A                       => done w2 skipped
+        w2  complete A            => INVARIANT_VIOLATED
+        ",
+    );
+}
+
+#[test]
+fn what_cannot_be_taken() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana create B deps=A
+        ana create C parent=A
+        w1  take A                => NOT_ACTIONABLE
+        w1  take B                => DEPS_NOT_CLOSED
+        w1  take X                => TASK_NOT_FOUND
+        w1  begin C as=s          =>
+        w1  take C                => ALREADY_CLAIMED
+        w1  cancel s              =>
+        ? C                       => in_progress -
+        w2  take C                =>
+        ? C                       => backlog w2
+        ana create D
+        w1  claim D               =>
+        w2  take D                => ALREADY_CLAIMED
+        w1  take D                =>
+        ana create E
+        ana move E in_progress    =>
+        w1  take E                => NOT_ACTIONABLE
+        ana move E done           =>
+        w1  take E                => NOT_ACTIONABLE
+        ",
+    );
+}
+
+#[test]
+fn blockers_keep_a_task_from_being_taken() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  comment A blocker unsaid  => INVALID_INPUT
+        w1  comment A blocker as=c    =>
+        w1  comment A note to=c as=r  =>
+        w1  comment A note to=r       => INVALID_INPUT
+        w1  comment A note to=x       => COMMENT_NOT_FOUND
+        ? A                           => backlog - blockers=1
+        w2  take A                    => NOT_ACTIONABLE
+        w2  resolve c                 => AUTHORIZATION_DENIED
+        w1  resolve c                 =>
+        events 2                      => comment.resolved task.ready
+        w1  resolve c                 => same
+        w2  take A                    =>
+        w1  comment A blocker         =>
+        w1  comment A blocker         =>
+        w1  comment A blocker         =>
+        w1  comment A blocker         => INVARIANT_VIOLATED
+        w2  comment A blocker         =>
+        w2  update A                  =>
+        ? A                           => in_progress w2 blockers=4
+        ",
+    );
+}
+
+#[test]
+fn the_contract_decides_what_complete_means() {
+    table(
+        Policy::default(),
+        "
+        ana create A verify=none checks=cmd       => INVALID_INPUT
+        ana create A verify=commands              => INVALID_INPUT
+        ana create A verify=manual                =>
+        w1  take A                                =>
+        w1  complete A                            =>
+        ? A                                       => in_review w1 awaiting_human
+        job A                                     => none
+        w2  move A done                           => CHECKS_NOT_PASSED (recorded)
+        ana move A done                           =>
+        ? A                                       => done w1 passed
+        ana create B verify=github_pr             =>
+        w1  take B                                =>
+        w1  complete B                            =>
+        ? B                                       => in_review w1 pending
+        job B                                     => queued +0s
+        w9  taking B                              =>
+        w9  judge B pending why=not_merged        =>
+        ? B                                       => in_review w1 pending(not_merged)
+        job B                                     => queued +30s
+        w9  taking B                              => JOB_LOST
+        clock +30s
+        w9  taking B                              =>
+        w9  judge B pending why=not_merged        =>
+        job B                                     => queued +60s
+        ana verify B                              =>
+        job B                                     => queued +0s
+        w9  taking B                              =>
+        w8  judge B pass                          => JOB_LOST
+        clock +60s
+        w9  judge B pass                          => JOB_LOST
+        w8  taking B                              =>
+        w8  judge B pass                          =>
+        ? B                                       => done w1 passed
+        job B                                     => done
+        ",
+    );
+}
+
+#[test]
+fn a_verdict_still_needs_the_checks() {
+    table(
+        Policy::default(),
+        "
+        ana create A checks=cmd,manual            =>
+        w1  take A                                =>
+        w1  complete A                            =>
+        ? A                                       => in_review w1 pending checks=pending,pending
+        w9  taking A                              =>
+        w9  judge A pass ran=0:fail tree=t        =>
+        ? A                                       => in_review w1 failed(verification.checks_failed) checks=fail,pending
+        job A                                     => done
+        ana verify A                              =>
+        w9  taking A                              =>
+        w9  judge A pass ran=0:pass tree=t        =>
+        ? A                                       => in_review w1 pending(verification.manual_check_pending) checks=pass,pending
+        ",
+    );
+    table(
+        policy_with(|policy| policy.verify_pendings_max = 3),
+        "
+        ana create A checks=cmd,manual            =>
+        w1  take A                                =>
+        w1  complete A                            =>
+        w9  taking A                              =>
+        w9  judge A pass ran=0:pass tree=t        =>
+        ? A                                       => in_review w1 pending(verification.manual_check_pending) checks=pass,pending
+        job A                                     => queued +30s
+        ana attest A 1                            =>
+        job A                                     => queued +0s
+        w9  taking A                              =>
+        w1  comment A blocker as=c                =>
+        w9  judge A pass ran=0:pass tree=t        =>
+        ? A                                       => in_review w1 blockers=1 pending(verification.blocked_by_review) checks=pass,pass
+        clock +60s
+        w9  taking A                              =>
+        w9  judge A pass ran=0:pass tree=t        =>
+        ? A                                       => in_review w1 blockers=1 failed(verification.timeout) checks=pass,pass
+        w1  resolve c                             =>
+        ana reopen A                              =>
+        ? A                                       => backlog - checks=pass,pass
+        ana reopen A                              => INVARIANT_VIOLATED
+        ",
+    );
 }

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use callboard_domain::attempt::{Attempt, AttemptState};
-use callboard_domain::command::Needs;
+use callboard_domain::attempt::Attempt;
+use callboard_domain::command::{Needs, verify_key};
+use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::job::{Job, JobId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
@@ -20,6 +22,9 @@ pub(super) struct Desk {
     pub tasks: HashMap<Id, Sheet>,
     /// With the org of their task.
     pub attempts: HashMap<Id, (i64, Attempt)>,
+    pub comments: HashMap<Id, Comment>,
+    /// With their org.
+    pub jobs: HashMap<Id, (i64, Job)>,
     pub retries: HashMap<RetryKey, Reply>,
     /// Edges reachable from the one dep that a batch may add.
     pub ancestry: Vec<(TaskId, TaskId)>,
@@ -32,6 +37,7 @@ pub(super) struct Sheet {
     pub task: Task,
     pub removed_at: Option<i64>,
     pub body: String,
+    pub execution_contract: Option<String>,
     /// With their positions, in that order.
     pub deps: Vec<(i32, Id)>,
     /// In order of their ids.
@@ -64,6 +70,11 @@ pub(super) struct Changes {
     pub deps_gone: BTreeSet<(Id, Id)>,
     pub attempts_new: BTreeSet<Id>,
     pub attempts: BTreeSet<Id>,
+    pub outputs: BTreeMap<Id, String>,
+    pub comments_new: BTreeSet<Id>,
+    pub comments: BTreeSet<Id>,
+    pub jobs_new: BTreeSet<Id>,
+    pub jobs: BTreeSet<Id>,
     pub entries: BTreeMap<(Id, u32), (Entry, Option<AttemptId>)>,
     pub retries: Vec<(RetryKey, Reply)>,
     /// With their org.
@@ -85,8 +96,8 @@ impl RetryKey {
 
 impl Sheet {
     pub fn row(org: i64, task: Task, removed_at: Option<i64>) -> Self {
-        let (body, deps, dependents, lines) = Default::default();
-        Self { org, task, removed_at, body, deps, dependents, lines }
+        let (body, execution_contract, deps, dependents, lines) = Default::default();
+        Self { org, task, removed_at, body, execution_contract, deps, dependents, lines }
     }
 }
 
@@ -98,6 +109,27 @@ impl Desk {
 
     fn attempt(&self, org: i64, id: AttemptId) -> Option<&Attempt> {
         self.attempts.get(&id.0).filter(|(of, _)| *of == org).map(|(_, attempt)| attempt)
+    }
+
+    /// A comment goes with its task.
+    fn comment(&self, org: i64, id: CommentId) -> Option<&Comment> {
+        self.comments.get(&id.0).filter(|comment| self.visible(org, comment.task).is_some())
+    }
+
+    fn open_blockers(&self, task: TaskId) -> Vec<Comment> {
+        let blocks = |comment: &&Comment| comment.task == task && comment.blocks();
+        let mut open: Vec<Comment> = self.comments.values().filter(blocks).cloned().collect();
+        open.sort_by_key(|comment| comment.id);
+        open
+    }
+
+    fn job(&self, org: i64, id: JobId) -> Option<&Job> {
+        self.jobs.get(&id.0).filter(|(of, _)| *of == org).map(|(_, job)| job)
+    }
+
+    fn job_under_way(&self, org: i64, key: &str) -> Option<&Job> {
+        let mut of_org = self.jobs.values().filter(|(of, _)| *of == org).map(|(_, job)| job);
+        of_org.find(|job| job.key == key && !job.is_over())
     }
 
     fn dep(&self, id: Id) -> Option<Dep> {
@@ -123,10 +155,16 @@ impl Desk {
             }
             (None, None) => None,
         };
-        let subject = needs.task.or(match needs.attempt {
-            Some(_) => attempt.map(|attempt| attempt.task),
-            None => None,
-        });
+        let comment = needs.comment.and_then(|id| self.comment(org, id));
+        let named_job = needs.job.and_then(|id| self.job(org, id));
+        let of_attempt = needs.attempt.and(attempt).map(|attempt| attempt.task);
+        let of_comment = comment.map(|comment| comment.task);
+        let of_job = named_job.and_then(|job| job.task);
+        let subject = needs.task.or(of_attempt).or(of_comment).or(of_job);
+        let job = match subject.filter(|_| needs.verify_job) {
+            Some(id) => self.job_under_way(org, &verify_key(id)),
+            None => named_job,
+        };
         let in_org = |id: &&TaskId| self.tasks.get(&id.id).is_some_and(|s| s.org == org);
         let named = needs.named.iter().filter(in_org).filter_map(|id| self.dep(id.id));
         World {
@@ -134,6 +172,8 @@ impl Desk {
             actor: &op.actor,
             subject: subject.and_then(|id| self.subject(org, id, &needs)),
             attempt: attempt.cloned(),
+            comment: comment.cloned(),
+            job: job.cloned(),
             named: named.filter(|dep| needs.named.contains(&dep.id)).collect(),
             ancestry: match needs.ancestry_of {
                 Some(_) => self.ancestry.clone(),
@@ -146,13 +186,17 @@ impl Desk {
         let sheet = self.visible(org, id)?;
         let dependents = sheet.dependents.iter().filter(|_| needs.dependents);
         let newest = sheet.task.newest_attempt.and_then(|id| self.attempt(org, id));
-        let is_live = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Live { .. });
-        let last = sheet.lines.last().filter(|_| needs.attempt.is_some());
+        let last = sheet.lines.last().filter(|_| needs.last_entry);
         Some(Subject {
             task: sheet.task.clone(),
             deps: self.deps(sheet),
             dependents: dependents.filter_map(|id| self.dependent(*id)).collect(),
-            live: newest.filter(is_live).cloned(),
+            newest: newest.cloned(),
+            blockers: if needs.blockers && sheet.task.open_blockers > 0 {
+                self.open_blockers(id)
+            } else {
+                Vec::new()
+            },
             last_entry: last.map(|line| LastEntry {
                 did: line.entry.did.clone(),
                 has_text: line.entry.text.is_some(),
@@ -173,6 +217,7 @@ impl Desk {
     }
 
     pub fn outcome(&self, org: i64, reply: Reply) -> Result<Outcome, StoreError> {
+        let missing = |what: String| StoreError::Internal(format!("{what} is not in the store"));
         match reply {
             Reply::Task(id) => Ok(match self.visible(org, id) {
                 Some(sheet) => Outcome::Task(Box::new(self.record(org, sheet))),
@@ -180,7 +225,15 @@ impl Desk {
             }),
             Reply::Attempt(id) => match self.attempt(org, id) {
                 Some(attempt) => Ok(Outcome::Attempt(Box::new(attempt.clone()))),
-                None => Err(StoreError::Internal(format!("attempt {id} is not in the store"))),
+                None => Err(missing(format!("attempt {id}"))),
+            },
+            Reply::Comment(id) => match self.comment(org, id) {
+                Some(comment) => Ok(Outcome::Comment(Box::new(comment.clone()))),
+                None => Err(missing(format!("comment {id}"))),
+            },
+            Reply::Job(id) => match self.job(org, id) {
+                Some(job) => Ok(Outcome::Job(Box::new(job.clone()))),
+                None => Err(missing(format!("job {id}"))),
             },
         }
     }
@@ -188,6 +241,7 @@ impl Desk {
     fn record(&self, org: i64, sheet: &Sheet) -> TaskRecord {
         TaskRecord {
             body: sheet.body.clone(),
+            execution_contract: sheet.execution_contract.clone(),
             deps: self.deps(sheet),
             entries: sheet.lines.iter().map(|line| line.entry.clone()).collect(),
             newest: sheet.task.newest_attempt.and_then(|id| self.attempt(org, id)).cloned(),
@@ -212,7 +266,9 @@ impl Desk {
         }
         let last_seq = Some(self.changes.events.len() as u64);
         let outcome = self.outcome(org, change.reply)?;
-        Ok(Applied { outcome, but: change.but, last_seq, at: self.now, taken })
+        let outcome =
+            Applied { outcome, before: None, but: change.but, last_seq, at: self.now, taken };
+        Ok(outcome)
     }
 
     fn sheet(&mut self, id: Id) -> Result<&mut Sheet, StoreError> {
@@ -222,11 +278,39 @@ impl Desk {
 
     fn write(&mut self, org: i64, write: Write) -> Result<(), StoreError> {
         match write {
-            Write::TaskInsert { task, body, deps } => self.task_insert(org, task, body, &deps)?,
+            Write::TaskInsert { task, body, execution_contract, deps } => {
+                self.task_insert(org, task, body, execution_contract, &deps)?;
+            }
             Write::TaskUpdate { task } => {
                 let id = task.id.id;
                 self.sheet(id)?.task = task;
                 self.changes.tasks.insert(id);
+            }
+            Write::PlanMark { task } => {
+                let plan = &mut self.sheet(task.id)?.task;
+                if !plan.is_plan {
+                    plan.is_plan = true;
+                    self.changes.tasks.insert(task.id);
+                }
+            }
+            Write::OutputPut { attempt, output } => {
+                self.changes.outputs.insert(attempt.0, output);
+            }
+            Write::CommentInsert { comment } => {
+                self.changes.comments_new.insert(comment.id.0);
+                self.comments.insert(comment.id.0, comment);
+            }
+            Write::CommentUpdate { comment } => {
+                self.changes.comments.insert(comment.id.0);
+                self.comments.insert(comment.id.0, comment);
+            }
+            Write::JobInsert { job } => {
+                self.changes.jobs_new.insert(job.id.0);
+                self.jobs.insert(job.id.0, (org, job));
+            }
+            Write::JobUpdate { job } => {
+                self.changes.jobs.insert(job.id.0);
+                self.jobs.insert(job.id.0, (org, job));
             }
             Write::TaskTombstone { task } => {
                 let now = self.now.0;
@@ -281,6 +365,7 @@ impl Desk {
         org: i64,
         task: Task,
         body: String,
+        execution_contract: Option<String>,
         deps: &[TaskId],
     ) -> Result<(), StoreError> {
         let id = task.id.id;
@@ -289,9 +374,9 @@ impl Desk {
         {
             sheet.put_line(Line { number: *number, entry: entry.clone(), attempt: *attempt });
         }
-        if !body.is_empty() {
+        if !body.is_empty() || execution_contract.is_some() {
             self.changes.bodies.insert(id);
-            sheet.body = body;
+            (sheet.body, sheet.execution_contract) = (body, execution_contract);
         }
         if self.tasks.insert(id, sheet).is_some() {
             return Err(StoreError::Internal(format!("task {id} is there already")));

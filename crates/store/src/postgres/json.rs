@@ -1,14 +1,18 @@
 //! Rows as JSON objects, keyed by column: the shape in which sets of them travel to the server.
 
 use callboard_domain::attempt::{Attempt, AttemptState};
+use callboard_domain::comment::Comment;
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id};
+use callboard_domain::job::Job;
 use callboard_domain::task::{Check, Entry};
 use callboard_domain::world::Reply;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, RetryKey, Sheet};
 use super::rows::uuid;
+use crate::jobs::columns;
 
 fn text(id: Id) -> String {
     uuid(id).to_string()
@@ -20,6 +24,10 @@ fn attempt_text(attempt: Option<AttemptId>) -> Option<String> {
 
 fn checks_json(checks: &[Check]) -> String {
     serde_json::to_string(checks).expect("checks are plain data")
+}
+
+fn text_of<T: Serialize>(value: Option<&T>) -> Option<String> {
+    value.map(|value| serde_json::to_string(value).expect("contracts are plain data"))
 }
 
 pub(super) fn task_row(sheet: &Sheet) -> Value {
@@ -37,6 +45,9 @@ pub(super) fn task_row(sheet: &Sheet) -> Value {
         "parent": task.parent.map(|parent| text(parent.id)),
         "is_plan": task.is_plan,
         "checks": checks_json(&task.checks),
+        "contract": text_of(task.contract.as_ref()),
+        "verification": text_of(task.verification.as_ref()),
+        "open_blockers": task.open_blockers,
         "open_deps": task.open_deps,
         "fence": task.fence,
         "newest_attempt": attempt_text(task.newest_attempt),
@@ -44,6 +55,14 @@ pub(super) fn task_row(sheet: &Sheet) -> Value {
         "created_at": task.created_at,
         "updated_at": task.updated_at,
         "removed_at": sheet.removed_at,
+    })
+}
+
+pub(super) fn body_row(sheet: &Sheet) -> Value {
+    json!({
+        "task": text(sheet.task.id.id),
+        "body": sheet.body,
+        "execution_contract": sheet.execution_contract,
     })
 }
 
@@ -83,6 +102,45 @@ pub(super) fn attempt_row(attempt: &Attempt) -> Value {
     row
 }
 
+pub(super) fn output_row((attempt, output): (&Id, &String)) -> Value {
+    json!({"attempt": text(*attempt), "output": output})
+}
+
+pub(super) fn comment_row(comment: &Comment) -> Value {
+    let resolved = comment.resolved.as_ref();
+    json!({
+        "id": text(comment.id.0),
+        "task": text(comment.task.id),
+        "kind": comment.kind.as_str(),
+        "body": comment.body,
+        "rationale": comment.rationale,
+        "parent": comment.parent.map(|parent| text(parent.0)),
+        "author": comment.author,
+        "created_at": comment.created_at,
+        "resolved_at": resolved.map(|resolved| resolved.at),
+        "resolved_by": resolved.map(|resolved| &resolved.by),
+        "resolution": resolved.and_then(|resolved| resolved.words.as_ref()),
+    })
+}
+
+pub(super) fn job_row((org, job): &(i64, Job)) -> Value {
+    let (due_at, runner, ended_at, reason) = columns(&job.state);
+    json!({
+        "id": text(job.id.0),
+        "org": org,
+        "kind": job.kind.as_str(),
+        "key": job.key,
+        "task": job.task.map(|task| text(task.id)),
+        "tries": job.tries,
+        "created_at": job.created_at,
+        "state": job.state.as_str(),
+        "due_at": due_at,
+        "runner": runner,
+        "ended_at": ended_at,
+        "reason": reason,
+    })
+}
+
 pub(super) fn entry_rows(desk: &Desk) -> Vec<Value> {
     let row = |((task, number), (entry, attempt)): (&(Id, u32), &(_, Option<AttemptId>))| {
         let Entry { who, at, did, text: words } = entry;
@@ -104,6 +162,8 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
         let (kind, id) = match reply {
             Reply::Task(task) => ("task", task.id),
             Reply::Attempt(attempt) => ("attempt", attempt.0),
+            Reply::Comment(comment) => ("comment", comment.0),
+            Reply::Job(job) => ("job", job.0),
         };
         json!({
             "org": key.org,

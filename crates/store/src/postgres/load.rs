@@ -4,7 +4,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use callboard_domain::command::verify_key;
+use callboard_domain::comment::CommentId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::job::JobId;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use futures_util::future;
@@ -18,7 +21,7 @@ use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::schema;
+use super::{comments, jobs, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
@@ -31,6 +34,14 @@ struct Wanted {
     /// Tasks that may close or reopen, so that their dependents count anew.
     turning: BTreeSet<Id>,
     attempts: BTreeSet<Id>,
+    comments: BTreeSet<Id>,
+    jobs: BTreeSet<Id>,
+    /// Jobs whose task may close.
+    jobs_turning: BTreeSet<Id>,
+    /// Keys of jobs that may be under way, with their org.
+    job_keys: BTreeSet<(i64, String)>,
+    /// Whether somebody asks for open blockers.
+    blockers: bool,
     keyed: Vec<(Id, String, String)>,
     retries: Vec<RetryKey>,
     ancestry_of: Option<TaskId>,
@@ -47,6 +58,12 @@ impl Wanted {
             wanted.named.extend(needs.named.iter().map(|task| task.id));
             wanted.turning.extend(needs.task.filter(|_| needs.dependents).map(|task| task.id));
             wanted.attempts.extend(needs.attempt.map(|attempt| attempt.0));
+            wanted.comments.extend(needs.comment.map(|comment| comment.0));
+            wanted.jobs.extend(needs.job.map(|job| job.0));
+            wanted.jobs_turning.extend(needs.job.filter(|_| needs.dependents).map(|job| job.0));
+            let verified = needs.task.filter(|_| needs.verify_job);
+            wanted.job_keys.extend(verified.map(|task| (*org, verify_key(task))));
+            wanted.blockers |= needs.blockers;
             let keyed = needs
                 .attempt_by_key
                 .map(|(task, actor, key)| (task.id, actor.as_str().to_owned(), key));
@@ -104,7 +121,7 @@ pub(super) async fn desk(
     Err(StoreError::Unavailable("too many writers on the same tasks; try again".into()).into())
 }
 
-/// What was answered before, and which tasks the named attempts belong to.
+/// What was answered before, and which tasks the named attempts, comments and jobs belong to.
 async fn earlier(
     db: &Db,
     statements: &Statements,
@@ -119,11 +136,15 @@ async fn earlier(
     let retries: [&(dyn ToSql + Sync); 4] = [&orgs, &actors, &tools, &texts];
     let attempts = uuids(&wanted.attempts);
     let attempts: [&(dyn ToSql + Sync); 1] = [&attempts];
-    let (replies, tasks) = future::try_join(
+    let (comments, jobs) = (uuids(&wanted.comments), uuids(&wanted.jobs));
+    let comments: [&(dyn ToSql + Sync); 1] = [&comments];
+    let jobs: [&(dyn ToSql + Sync); 1] = [&jobs];
+    let (replies, tasks, commented, worked) = tokio::try_join!(
         rows_if(db, !keys.is_empty(), &statements.retries, &retries),
         rows_if(db, !wanted.attempts.is_empty(), &statements.attempt_tasks, &attempts),
-    )
-    .await?;
+        rows_if(db, !wanted.comments.is_empty(), &statements.comment_tasks, &comments),
+        rows_if(db, !wanted.jobs.is_empty(), &statements.job_tasks, &jobs),
+    )?;
     for row in &replies {
         let key = RetryKey {
             org: row.try_get(0)?,
@@ -137,6 +158,15 @@ async fn earlier(
                 wanted.attempts.insert(id);
                 Reply::Attempt(AttemptId(id))
             }
+            "comment" => {
+                wanted.comments.insert(id);
+                wanted.whole.extend(rows::optional_id(row, 7)?);
+                Reply::Comment(CommentId(id))
+            }
+            "job" => {
+                wanted.jobs.insert(id);
+                Reply::Job(JobId(id))
+            }
             _ => {
                 wanted.whole.insert(id);
                 let prefix = Prefix::parse(row.try_get(6)?).unwrap_or_else(Prefix::fallback);
@@ -147,6 +177,18 @@ async fn earlier(
     }
     for row in &tasks {
         wanted.whole.insert(rows::id(row, 0)?);
+    }
+    for row in &commented {
+        let task = rows::task_id(row, 0, 1)?;
+        wanted.whole.insert(task.id);
+        wanted.job_keys.insert((row.try_get(2)?, verify_key(task)));
+    }
+    for row in &worked {
+        let task = rows::id(row, 1)?;
+        wanted.whole.insert(task);
+        if wanted.jobs_turning.contains(&rows::id(row, 0)?) {
+            wanted.turning.insert(task);
+        }
     }
     Ok(())
 }
@@ -166,7 +208,14 @@ async fn lock_and_load(
     let key_tasks: Vec<Uuid> = wanted.keyed.iter().map(|(task, _, _)| uuid(*task)).collect();
     let key_actors: Vec<&str> = wanted.keyed.iter().map(|(_, actor, _)| actor.as_str()).collect();
     let keys: Vec<&str> = wanted.keyed.iter().map(|(_, _, key)| key.as_str()).collect();
+    let (comments, jobs) = (uuids(&wanted.comments), uuids(&wanted.jobs));
+    let blocked = if wanted.blockers { whole.clone() } else { Vec::new() };
+    let job_orgs: Vec<i64> = wanted.job_keys.iter().map(|(org, _)| *org).collect();
+    let job_keys: Vec<&str> = wanted.job_keys.iter().map(|(_, key)| key.as_str()).collect();
     let lock_values: [&(dyn ToSql + Sync); 2] = [&all, &turning];
+    let lock_job_values: [&(dyn ToSql + Sync); 1] = [&jobs];
+    let comment_values: [&(dyn ToSql + Sync); 2] = [&comments, &blocked];
+    let job_values: [&(dyn ToSql + Sync); 3] = [&jobs, &job_orgs, &job_keys];
     let task_values: [&(dyn ToSql + Sync); 3] = [&all, &whole, &turning];
     let whole_values: [&(dyn ToSql + Sync); 1] = [&whole];
     let turning_values: [&(dyn ToSql + Sync); 1] = [&turning];
@@ -176,16 +225,21 @@ async fn lock_and_load(
     let start_values: [&(dyn ToSql + Sync); 1] = [&start];
     let (any, any_whole) = (!all.is_empty(), !whole.is_empty());
     let any_attempt = any_whole || !attempts.is_empty();
+    let any_comment = !comments.is_empty() || !blocked.is_empty();
+    let any_job = !jobs.is_empty() || !job_keys.is_empty();
     // `try_join` sends its first half first.
     let loads = async {
         tokio::try_join!(
             biased;
+            rows_if(db, !jobs.is_empty(), &statements.lock_jobs, &lock_job_values),
             db.query_one(&statements.state, &[]),
             rows_if(db, any, &statements.tasks, &task_values),
             rows_if(db, any_whole, &statements.deps, &whole_values),
             rows_if(db, !turning.is_empty(), &statements.dependents, &turning_values),
             rows_if(db, any_attempt, &statements.attempts, &attempt_values),
             rows_if(db, !keys.is_empty(), &statements.keyed, &keyed_values),
+            rows_if(db, any_comment, &statements.comments, &comment_values),
+            rows_if(db, any_job, &statements.jobs, &job_values),
             rows_if(db, any_whole, &statements.bodies, &whole_values),
             rows_if(db, any_whole, &statements.lines, &whole_values),
             rows_if(db, wanted.ancestry_of.is_some(), &statements.ancestry, &start_values),
@@ -193,7 +247,20 @@ async fn lock_and_load(
     };
     let lock = rows_if(db, any, &statements.lock, &lock_values);
     let (locked, loaded) = future::try_join(lock, loads).await?;
-    let (state, tasks, deps, dependents, attempts, keyed, bodies, lines, ancestry) = loaded;
+    let (
+        _,
+        state,
+        tasks,
+        deps,
+        dependents,
+        attempts,
+        keyed,
+        comments,
+        jobs,
+        bodies,
+        lines,
+        ancestry,
+    ) = loaded;
     let version = state.try_get(2)?;
     if version > schema::latest() {
         return Err(schema::newer(version).into());
@@ -201,6 +268,8 @@ async fn lock_and_load(
     desk.now = clock.learn(state.try_get(0)?, state.try_get(1)?);
     desk.tasks.clear();
     desk.attempts.clear();
+    desk.comments.clear();
+    desk.jobs.clear();
     for row in &tasks {
         let task = rows::task(row)?;
         let (org, removed_at) =
@@ -216,8 +285,9 @@ async fn lock_and_load(
         desk.tasks.entry(rows::id(row, 0)?).and_modify(|sheet| sheet.dependents.push(dependent));
     }
     for row in &bodies {
-        let body: String = row.try_get(1)?;
-        desk.tasks.entry(rows::id(row, 0)?).and_modify(|sheet| sheet.body = body);
+        let texts = (row.try_get(1)?, row.try_get(2)?);
+        let sheet = desk.tasks.entry(rows::id(row, 0)?);
+        sheet.and_modify(|sheet| (sheet.body, sheet.execution_contract) = texts);
     }
     for row in &lines {
         let attempt = rows::optional_id(row, 5)?.map(AttemptId);
@@ -228,6 +298,14 @@ async fn lock_and_load(
         let attempt = rows::attempt(row)?;
         let org = row.try_get(rows::ATTEMPT_COLUMNS)?;
         desk.attempts.insert(attempt.id.0, (org, attempt));
+    }
+    for row in &comments {
+        let comment = comments::comment(row)?;
+        desk.comments.insert(comment.id.0, comment);
+    }
+    for row in &jobs {
+        let job = jobs::job(row)?;
+        desk.jobs.insert(job.id.0, (row.try_get(jobs::JOB_COLUMNS)?, job));
     }
     let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
     desk.ancestry = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;

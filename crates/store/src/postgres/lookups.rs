@@ -5,20 +5,25 @@ use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use super::clock::NOW;
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::rows;
+use super::{comments, jobs, rows};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
 pub(super) struct Statements {
     pub retries: Statement,
     pub attempt_tasks: Statement,
+    pub comment_tasks: Statement,
+    pub job_tasks: Statement,
     pub lock: Statement,
+    pub lock_jobs: Statement,
     pub state: Statement,
     pub tasks: Statement,
     pub deps: Statement,
     pub dependents: Statement,
     pub attempts: Statement,
     pub keyed: Statement,
+    pub comments: Statement,
+    pub jobs: Statement,
     pub bodies: Statement,
     pub lines: Statement,
     pub ancestry: Statement,
@@ -33,18 +38,33 @@ impl Statements {
         let prepare = async |sql: &str| db.prepare_cached(sql).await;
         Ok(Self {
             retries: prepare(
-                "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, '')
+                "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, ''), c.task
                  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
                          AS k (org, actor, tool, key)
                      JOIN retries r USING (org, actor, tool, key)
-                     LEFT JOIN tasks t ON t.id = r.id",
+                     LEFT JOIN tasks t ON t.id = r.id
+                     LEFT JOIN comments c ON c.id = r.id",
             )
             .await?,
             attempt_tasks: prepare("SELECT task FROM attempts WHERE id = ANY ($1)").await?,
+            comment_tasks: prepare(
+                "SELECT t.id, t.prefix, t.org FROM comments c JOIN tasks t ON t.id = c.task
+                 WHERE c.id = ANY ($1)",
+            )
+            .await?,
+            job_tasks: prepare(
+                "SELECT id, task FROM jobs WHERE id = ANY ($1) AND task IS NOT NULL",
+            )
+            .await?,
             lock: prepare(
                 "SELECT id FROM tasks WHERE id = ANY (ARRAY(
                      SELECT unnest($1::uuid[])
                      UNION SELECT task FROM deps WHERE dep = ANY ($2::uuid[])))
+                 ORDER BY id FOR NO KEY UPDATE",
+            )
+            .await?,
+            lock_jobs: prepare(
+                "SELECT id FROM jobs WHERE id = ANY ($1) AND task IS NULL
                  ORDER BY id FOR NO KEY UPDATE",
             )
             .await?,
@@ -82,7 +102,30 @@ impl Statements {
                      ON a.task = k.task AND a.actor = k.actor AND a.key = k.key"
             ))
             .await?,
-            bodies: prepare("SELECT task, body FROM bodies WHERE task = ANY ($1)").await?,
+            comments: prepare(&format!(
+                "SELECT {} WHERE c.id = ANY (ARRAY(
+                     SELECT unnest($1::uuid[])
+                     UNION SELECT b.id FROM tasks s JOIN comments b ON b.task = s.id
+                         WHERE s.id = ANY ($2::uuid[]) AND s.open_blockers > 0
+                             AND b.kind = 'blocker' AND b.resolved_at IS NULL))",
+                comments::COMMENT
+            ))
+            .await?,
+            jobs: prepare(&format!(
+                "SELECT {}, j.org FROM {} WHERE j.id = ANY (ARRAY(
+                     SELECT unnest($1::uuid[])
+                     UNION SELECT n.id FROM unnest($2::bigint[], $3::text[]) AS k (org, key)
+                         CROSS JOIN LATERAL (SELECT id FROM jobs
+                             WHERE org = k.org AND key = k.key AND due_at IS NOT NULL
+                             LIMIT 1) n))",
+                jobs::JOB,
+                jobs::JOB_FROM
+            ))
+            .await?,
+            bodies: prepare(
+                "SELECT task, body, execution_contract FROM bodies WHERE task = ANY ($1)",
+            )
+            .await?,
             lines: prepare(&format!(
                 "SELECT {} FROM unnest($1::uuid[]) AS s (id) CROSS JOIN LATERAL (
                      SELECT * FROM entries e WHERE e.task = s.id

@@ -7,19 +7,24 @@
 mod address;
 mod bell;
 mod clock;
+mod comments;
 mod connections;
 mod db;
 mod desk;
 mod errors;
 mod files;
 mod find;
+mod free;
+mod jobs;
 mod json;
 mod load;
 mod lookups;
+mod quotas;
 mod read;
 mod rows;
 mod schema;
 mod settle;
+mod tick;
 mod tls;
 mod tokens;
 mod transfer;
@@ -34,8 +39,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
+use callboard_domain::command::verify_key;
+use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
@@ -44,14 +52,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
-    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, FileError, FilePart, FileSpan,
-    Finding, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Store, StoreError, TaskQuery,
-    TasksByState, TokenGrant,
+    Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
+    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
+    Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use connections::{Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
 use db::Db;
 use errors::Trouble;
-use writer::{Job, Writer};
+use writer::Writer;
 
 /// How long the largest file may be on its way.
 const FILE_PATIENCE: Duration = Duration::from_secs(60);
@@ -60,7 +68,7 @@ const NAME_BYTES_MAX: usize = 63;
 
 pub struct PostgresStore {
     shared: Arc<Shared>,
-    inbox: mpsc::UnboundedSender<Job>,
+    inbox: mpsc::UnboundedSender<writer::Job>,
 }
 
 pub(crate) struct Shared {
@@ -118,7 +126,7 @@ impl Store for PostgresStore {
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let gone = || StoreError::Unavailable("the store is closing".into());
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(Job { op, reply }).map_err(|_| gone())?;
+        self.inbox.send(writer::Job { op, reply }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
@@ -144,8 +152,91 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.shared.read(|db| async move { read::tasks_free(&db, project, limit).await }).await
+    async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError> {
+        let (query, clock) = (&query, &self.shared.clock);
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, &query.org).await?;
+                free::tasks(&db, org, query, load::now(&db, clock).await?).await
+            })
+            .await
+    }
+
+    async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                comments::of_task(&db, org, task).await
+            })
+            .await
+    }
+
+    async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError> {
+        self.shared.read(|db| async move { read::output(&db, attempt).await }).await
+    }
+
+    async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                jobs::find(&db, org, id).await
+            })
+            .await
+    }
+
+    async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                jobs::under_way(&db, org, &verify_key(task)).await
+            })
+            .await
+    }
+
+    async fn jobs_due(&self, kind: JobKind, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(
+                |db| async move { jobs::due(&db, kind, load::now(&db, clock).await?, limit).await },
+            )
+            .await
+    }
+
+    async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = read::org(&db, org).await?;
+                quotas::used(&db, org, metric, period).await
+            })
+            .await
+    }
+
+    /// Not tried again: what was counted before the connection broke would count twice.
+    async fn quota_add(
+        &self,
+        org: &str,
+        metric: &str,
+        period: &str,
+        more: u64,
+    ) -> Result<(), StoreError> {
+        // Not repeated when the connection breaks: too low a count is better than too high a one.
+        let db = self.shared.connections.begun(&TRANSACTION).await?;
+        let org = read::org(&db, org).await?;
+        quotas::add(&db, org, metric, period, more).await?;
+        Ok(db.commit().await?)
+    }
+
+    async fn tick(&self) -> Result<usize, StoreError> {
+        if !self.shared.read(|db| async move { tick::is_needed(&db).await }).await? {
+            return Ok(0);
+        }
+        let clock = &self.shared.clock;
+        let tick = |db: Arc<Db>| async move { tick::tick(&db, clock).await };
+        Ok(self.shared.connections.run(&TRANSACTION, tick).await?)
+    }
+
+    async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError> {
+        self.shared.read(|db| async move { read::repo(&db, project).await }).await
     }
 
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {

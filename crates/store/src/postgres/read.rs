@@ -18,7 +18,9 @@ use super::errors::Trouble;
 use super::rows::{self, uuid};
 use crate::filter::{Filter, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names};
-use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery, TasksByState};
+use crate::{
+    AttemptQuery, EventQuery, Overdue, Project, Repo, StoreError, TaskQuery, TasksByState,
+};
 
 type Result<T> = std::result::Result<T, Trouble>;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
@@ -71,13 +73,18 @@ pub(super) async fn record(db: &Db, org: i64, id: TaskId) -> Result<Option<TaskR
     let (task, deps, body, entries) = tokio::try_join!(
         one(db, &task, &visible),
         all(db, &deps, &of_task),
-        one(db, "SELECT body FROM bodies WHERE task = $1", &of_task),
+        one(db, "SELECT body, execution_contract FROM bodies WHERE task = $1", &of_task),
         all(db, &entries, &of_task),
     )?;
     let Some(row) = task else { return Ok(None) };
+    let (body, execution_contract) = match body {
+        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+        None => Default::default(),
+    };
     Ok(Some(TaskRecord {
         task: rows::task(&row)?,
-        body: body.map(|row| row.try_get(0)).transpose()?.unwrap_or_default(),
+        body,
+        execution_contract,
         deps: deps.iter().map(rows::dep).collect::<Result<_>>()?,
         entries: entries.iter().rev().map(rows::entry).collect::<Result<_>>()?,
         newest: rows::attempt_beside_task(&row)?,
@@ -130,19 +137,6 @@ pub(super) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<
     task_rows(db, &sql, &Taken::from(filter).values()).await
 }
 
-pub(super) async fn tasks_free(db: &Db, project: i64, limit: usize) -> Result<Vec<TaskRow>> {
-    let sql = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
-         WHERE t.project = $1 AND t.phase = 'initial' AND t.open_deps = 0 \
-             AND t.assignee IS NULL AND NOT t.is_plan AND t.removed_at IS NULL \
-         ORDER BY t.priority, t.id LIMIT $2",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM
-    );
-    task_rows(db, &sql, &[&project, &(limit as i64)]).await
-}
-
 pub(super) async fn tasks_by_state(db: &Db) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks WHERE {COUNTED}");
     let mut counts = [0; 6];
@@ -169,7 +163,7 @@ pub(super) async fn task_free_since(
 }
 
 /// A damaged row is left out of a list rather than failing it; `doctor` names it.
-async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<TaskRow>> {
+pub(super) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<TaskRow>> {
     let mut tasks = Vec::new();
     for row in all(db, sql, values).await? {
         match (rows::task(&row), rows::attempt_beside_task(&row)) {
@@ -270,4 +264,18 @@ pub(super) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Op
     let sql = "SELECT path FROM repos WHERE project = $1 AND machine = $2 ORDER BY id DESC LIMIT 1";
     let found = one(db, sql, &[&project, &machine]).await?;
     Ok(found.map(|row| row.try_get::<_, String>(0)).transpose()?.map(PathBuf::from))
+}
+
+/// What a completed attempt handed over, whole.
+pub(super) async fn output(db: &Db, attempt: AttemptId) -> Result<Option<String>> {
+    let sql = "SELECT output FROM outputs WHERE attempt = $1";
+    let found = one(db, sql, &[&uuid(attempt.0)]).await?;
+    Ok(found.map(|row| row.try_get(0)).transpose()?)
+}
+
+pub(super) async fn repo(db: &Db, project: i64) -> Result<Option<Repo>> {
+    let sql = "SELECT id, machine, path FROM repos WHERE project = $1 ORDER BY id DESC LIMIT 1";
+    let Some(row) = one(db, sql, &[&project]).await? else { return Ok(None) };
+    let path: String = row.try_get(2)?;
+    Ok(Some(Repo { id: row.try_get(0)?, machine: row.try_get(1)?, path: path.into() }))
 }

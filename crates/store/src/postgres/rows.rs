@@ -7,6 +7,7 @@ use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Entry, Task};
 use callboard_domain::time::Timestamp;
+use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -17,9 +18,10 @@ type Result<T> = std::result::Result<T, Trouble>;
 
 pub(super) const TASK: &str = "t.id, t.prefix, t.project, t.title, t.label, t.phase, t.priority, \
      t.assignee, t.parent, p.prefix, t.is_plan, t.checks, t.open_deps, t.fence, \
-     t.newest_attempt, t.entries, t.created_at, t.updated_at";
+     t.newest_attempt, t.entries, t.created_at, t.updated_at, t.contract, t.verification, \
+     t.open_blockers";
 pub(super) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
-pub(super) const TASK_COLUMNS: usize = 18;
+pub(super) const TASK_COLUMNS: usize = 21;
 
 pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.actor, a.key, \
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
@@ -72,6 +74,11 @@ pub(super) fn count<T: TryFrom<i32>>(row: &Row, column: usize) -> Result<T> {
     T::try_from(row.try_get::<_, i32>(column)?).map_err(|_| damaged("count"))
 }
 
+fn json<T: DeserializeOwned>(row: &Row, column: usize, what: &str) -> Result<Option<T>> {
+    let text: Option<&str> = row.try_get(column)?;
+    text.map(|text| serde_json::from_str(text).map_err(|_| damaged(what))).transpose()
+}
+
 pub(super) fn task(row: &Row) -> Result<Task> {
     let assignee = match row.try_get::<_, Option<&str>>(7)? {
         None => None,
@@ -102,6 +109,9 @@ pub(super) fn task(row: &Row) -> Result<Task> {
         entries: count(row, 15)?,
         created_at: time(row, 16)?,
         updated_at: time(row, 17)?,
+        contract: json(row, 18, "contract")?,
+        verification: json(row, 19, "verification")?,
+        open_blockers: count(row, 20)?,
     })
 }
 

@@ -21,6 +21,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 2, name: "access", sql: include_str!("migrations/0002_access.sql") },
     Migration { version: 3, name: "log", sql: include_str!("migrations/0003_log.sql") },
     Migration { version: 4, name: "files", sql: include_str!("migrations/0004_files.sql") },
+    Migration { version: 5, name: "leases", sql: include_str!("migrations/0005_leases.sql") },
 ];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.

@@ -35,7 +35,8 @@ const RULES: &[(&str, &str)] = &[
         "SELECT t.id, t.prefix FROM tasks t WHERE t.assignee IS DISTINCT FROM (
              SELECT CASE WHEN e.name = 'task.claimed' THEN e.data::json ->> 'assignee' END
              FROM events e WHERE e.task = t.id AND e.name IN
-                 ('task.created', 'task.claimed', 'task.released', 'attempt.expired')
+                 ('task.created', 'task.claimed', 'task.released', 'task.canceled',
+                  'attempt.expired')
              ORDER BY e.seq DESC LIMIT 1)",
     ),
     (
@@ -48,6 +49,12 @@ const RULES: &[(&str, &str)] = &[
         "a task has other entries than it counts",
         "SELECT t.id, t.prefix FROM tasks t
          WHERE t.entries <> (SELECT count(*) FROM entries n WHERE n.task = t.id)",
+    ),
+    (
+        "a task has other open blockers than it counts",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.open_blockers <> (
+             SELECT count(*) FROM comments c
+             WHERE c.task = t.id AND c.kind = 'blocker' AND c.resolved_at IS NULL)",
     ),
     (
         "the event log has a gap",

@@ -4,14 +4,16 @@
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::Id;
 use futures_util::future;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_postgres::Error;
 
 use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
-use super::json::{attempt_row, dep_row, entry_rows, event_row, retry_rows, task_row};
-use super::rows::uuid;
+use super::json::{
+    attempt_row, body_row, comment_row, dep_row, entry_rows, event_row, job_row, output_row,
+    retry_rows, task_row,
+};
 
 /// Prepared once per connection, so that they reach the server in the order they are sent.
 pub(super) struct Statements {
@@ -22,16 +24,26 @@ pub(super) struct Statements {
     deps_insert: Statement,
     attempts_update: Statement,
     attempts_insert: Statement,
+    outputs: Statement,
+    comments_insert: Statement,
+    comments_update: Statement,
+    jobs_update: Statement,
+    jobs_insert: Statement,
     entries: Statement,
     retries: Statement,
     events: Statement,
 }
 
 const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
-     is_plan, checks, open_deps, fence, newest_attempt, entries, created_at, updated_at, removed_at";
+     is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
+     entries, created_at, updated_at, removed_at";
 const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
      head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
      outcome, words, head_finished";
+const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
+     resolved_by, resolution";
+const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
+     reason";
 
 /// `INSERT INTO table (columns) …` of every object in the one parameter.
 fn insert(table: &str, columns: &str, otherwise: &str) -> String {
@@ -69,6 +81,9 @@ impl Statements {
                     "assignee",
                     "is_plan",
                     "checks",
+                    "contract",
+                    "verification",
+                    "open_blockers",
                     "open_deps",
                     "fence",
                     "newest_attempt",
@@ -81,7 +96,7 @@ impl Statements {
             .await?,
             bodies: prepare(&insert(
                 "bodies",
-                "task, body",
+                "task, body, execution_contract",
                 "ON CONFLICT (task) DO UPDATE SET body = excluded.body",
             ))
             .await?,
@@ -98,6 +113,26 @@ impl Statements {
             ))
             .await?,
             attempts_insert: prepare(&insert("attempts", ATTEMPT, "")).await?,
+            outputs: prepare(&insert(
+                "outputs",
+                "attempt, output",
+                "ON CONFLICT (attempt) DO UPDATE SET output = excluded.output",
+            ))
+            .await?,
+            comments_insert: prepare(&insert("comments", COMMENT, "")).await?,
+            comments_update: prepare(&update(
+                "comments",
+                &["resolved_at", "resolved_by", "resolution"],
+                &[],
+            ))
+            .await?,
+            jobs_update: prepare(&update(
+                "jobs",
+                &["tries", "state", "due_at", "runner", "ended_at", "reason"],
+                &[],
+            ))
+            .await?,
+            jobs_insert: prepare(&insert("jobs", JOB, "")).await?,
             entries: prepare(&insert(
                 "entries",
                 "task, number, who, at, did, text, attempt",
@@ -131,7 +166,7 @@ async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Err
 }
 
 /// Every changed row of every table but the log. An attempt ends before the next one of its task
-/// begins, and an edge goes before its place is taken.
+/// begins, a job before the next one with its key, and an edge goes before its place is taken.
 pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error> {
     let changes = &desk.changes;
     let sheets = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<&Sheet> {
@@ -143,8 +178,15 @@ pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Resul
     let task_rows = |sheets: Vec<&Sheet>| sheets.into_iter().map(task_row).collect();
     let known = &mut changes.tasks.difference(&changes.tasks_new);
     let begun_before = &mut changes.attempts.difference(&changes.attempts_new);
-    let bodies = sheets(&mut changes.bodies.iter()).into_iter();
-    let bodies = bodies.map(|s| json!({"task": uuid(s.task.id.id).to_string(), "body": s.body}));
+    let bodies = sheets(&mut changes.bodies.iter()).into_iter().map(body_row);
+    let comments = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
+        ids.filter_map(|id| desk.comments.get(id)).map(comment_row).collect()
+    };
+    let jobs = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
+        ids.filter_map(|id| desk.jobs.get(id)).map(job_row).collect()
+    };
+    let said_before = &mut changes.comments.difference(&changes.comments_new);
+    let queued_before = &mut changes.jobs.difference(&changes.jobs_new);
     let mut begun = attempts(&mut changes.attempts_new.iter());
     for row in begun.iter_mut().filter(|row| row["heartbeat_at"].is_null()) {
         row["heartbeat_at"] = row["started_at"].clone();
@@ -158,6 +200,11 @@ pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Resul
         run(db, &s.deps_insert, changes.deps_new.iter().map(|(k, p)| dep_row(k, *p)).collect()),
         run(db, &s.attempts_update, attempts(begun_before)),
         run(db, &s.attempts_insert, begun),
+        run(db, &s.outputs, changes.outputs.iter().map(output_row).collect()),
+        run(db, &s.comments_insert, comments(&mut changes.comments_new.iter())),
+        run(db, &s.comments_update, comments(said_before)),
+        run(db, &s.jobs_update, jobs(queued_before)),
+        run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
         run(db, &s.entries, entry_rows(desk)),
         run(db, &s.retries, retry_rows(desk)),
     ];

@@ -11,6 +11,7 @@ use callboard_domain::command::Command;
 use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::standing::Standing;
 use callboard_domain::world::Reply;
 use tokio::sync::{mpsc, oneshot};
 
@@ -270,7 +271,7 @@ fn refuse(jobs: Vec<Job>, failed: Failed) {
 fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
     let earlier = RetryKey::of(org, op).and_then(|key| desk.retries.get(&key).copied());
     if let Some(reply) = earlier {
-        return Ok(unchanged(desk, org, reply));
+        return Ok(unchanged(desk, org, reply, None));
     }
     let world = desk.world(org, op);
     let decided = catch_unwind(AssertUnwindSafe(|| decide(&world, &op.command, desk.now)));
@@ -282,13 +283,15 @@ fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
             return Ok(Err(StoreError::Internal(words).into()));
         }
     };
+    let before = world.standing(desk.now);
     if change.writes.is_empty() {
-        return Ok(unchanged(desk, org, change.reply));
+        return Ok(unchanged(desk, org, change.reply, before));
     }
-    desk.carry_out(org, op, change).map(Ok)
+    let applied = desk.carry_out(org, op, change)?;
+    Ok(Ok(Applied { before, ..applied }))
 }
 
-fn unchanged(desk: &Desk, org: i64, reply: Reply) -> Verdict {
+fn unchanged(desk: &Desk, org: i64, reply: Reply, before: Option<Standing>) -> Verdict {
     let outcome = desk.outcome(org, reply)?;
-    Ok(Applied { outcome, but: None, last_seq: None, at: desk.now, taken: None })
+    Ok(Applied { outcome, before, but: None, last_seq: None, at: desk.now, taken: None })
 }

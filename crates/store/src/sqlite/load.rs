@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
-use callboard_domain::command::{Command, Needs};
+use callboard_domain::command::{Command, Needs, verify_key};
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
@@ -12,7 +12,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::rows;
+use super::{comments, jobs, rows};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -27,13 +27,25 @@ pub(super) fn world<'a>(
         (None, Some((task, actor, key))) => attempt_by_key(db, org, *task, actor, key)?,
         (None, None) => None,
     };
-    let subject_id = needs.task.or(match needs.attempt {
-        Some(_) => attempt.as_ref().map(|attempt| attempt.task),
+    let comment = match needs.comment {
+        Some(id) => comments::find(db, org, id)?,
         None => None,
-    });
+    };
+    let named_job = match needs.job {
+        Some(id) => jobs::find(db, org, id)?,
+        None => None,
+    };
+    let of_attempt = needs.attempt.and(attempt.as_ref()).map(|attempt| attempt.task);
+    let of_comment = comment.as_ref().map(|comment| comment.task);
+    let of_job = named_job.as_ref().and_then(|job| job.task);
+    let subject_id = needs.task.or(of_attempt).or(of_comment).or(of_job);
     let subject = match subject_id {
         Some(id) => subject(db, org, id, &needs)?,
         None => None,
+    };
+    let job = match subject_id.filter(|_| needs.verify_job) {
+        Some(id) => jobs::under_way(db, org, &verify_key(id))?,
+        None => named_job,
     };
     let mut named = Vec::with_capacity(needs.named.len());
     for id in &needs.named {
@@ -43,7 +55,7 @@ pub(super) fn world<'a>(
         Some(id) => ancestry(db, id)?,
         None => Vec::new(),
     };
-    Ok(World { policy, actor, subject, attempt, named, ancestry })
+    Ok(World { policy, actor, subject, attempt, comment, job, named, ancestry })
 }
 
 fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Option<Subject>> {
@@ -51,10 +63,12 @@ fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Optio
     Ok(Some(Subject {
         deps: deps(db, id)?,
         dependents: if needs.dependents { dependents(db, id)? } else { Vec::new() },
-        live: live_attempt(db, &task)?,
-        last_entry: match needs.attempt {
-            Some(_) => last_entry(db, id)?,
-            None => None,
+        newest: newest_attempt(db, &task)?,
+        last_entry: if needs.last_entry { last_entry(db, id)? } else { None },
+        blockers: if needs.blockers && task.open_blockers > 0 {
+            comments::open_blockers(db, id)?
+        } else {
+            Vec::new()
         },
         task,
     }))
@@ -72,12 +86,11 @@ pub(super) fn task(db: &Connection, org: i64, id: TaskId) -> Result<Option<Task>
         .optional()
 }
 
-/// The newest attempt is the only one that can be live.
-fn live_attempt(db: &Connection, task: &Task) -> Result<Option<Attempt>> {
+fn newest_attempt(db: &Connection, task: &Task) -> Result<Option<Attempt>> {
     let Some(newest) = task.newest_attempt else { return Ok(None) };
     let sql = format!(
         "SELECT {} FROM attempts a JOIN tasks t ON t.id = a.task \
-         WHERE a.id = ?1 AND a.ended_at IS NULL",
+         WHERE a.id = ?1",
         rows::ATTEMPT
     );
     db.prepare_cached(&sql)?.query_row([newest.0.to_bytes()], rows::attempt).optional()
@@ -189,16 +202,17 @@ pub(super) fn record_of(
     task: Task,
     deps: Vec<Dep>,
 ) -> Result<TaskRecord> {
-    let body = db
-        .prepare_cached("SELECT body FROM bodies WHERE task = ?1")?
-        .query_row([task.id.id.to_bytes()], |row| row.get(0))
+    let (body, execution_contract) = db
+        .prepare_cached("SELECT body, execution_contract FROM bodies WHERE task = ?1")?
+        .query_row([task.id.id.to_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?
         .unwrap_or_default();
     let newest = match task.newest_attempt {
         Some(attempt_id) => attempt(db, org, attempt_id)?,
         None => None,
     };
-    Ok(TaskRecord { body, deps, entries: entries(db, task.id)?, newest, task })
+    let entries = entries(db, task.id)?;
+    Ok(TaskRecord { body, execution_contract, deps, entries, newest, task })
 }
 
 fn entries(db: &Connection, task: TaskId) -> Result<Vec<Entry>> {

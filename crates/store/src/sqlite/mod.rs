@@ -4,13 +4,17 @@
 //! Reads use a few read-only connections and never wait for a writer.
 
 mod bell;
+mod comments;
 mod errors;
 mod files;
+mod free;
+mod jobs;
 mod load;
 mod read;
 mod rows;
 mod schema;
 mod settle;
+mod tick;
 mod tokens;
 mod transfer;
 mod turnstile;
@@ -28,24 +32,28 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
+use callboard_domain::command::verify_key;
+use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::limits::COMMENTS_SHOWN_MAX;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, params};
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::{
-    Applied, ApplyError, AttemptQuery, Caps, EventQuery, EventSink, FileError, FilePart, FileSpan,
-    Finding, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Store, StoreError, TaskQuery,
-    TasksByState, TokenGrant,
+    Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
+    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
+    Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
-use writer::{Job, Writer};
+use writer::Writer;
 
 /// Idle read connections kept open.
 const READERS_KEPT: usize = 4;
@@ -54,7 +62,7 @@ const WRITER_CACHE_KIB: i32 = -16_000;
 
 pub struct SqliteStore {
     shared: Arc<Shared>,
-    inbox: Option<Sender<Job>>,
+    inbox: Option<Sender<writer::Job>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -104,7 +112,7 @@ impl SqliteStore {
         Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
     }
 
-    fn send(&self, job: Job) -> Result<(), StoreError> {
+    fn send(&self, job: writer::Job) -> Result<(), StoreError> {
         let gone = || StoreError::Unavailable("the store is closing".into());
         self.inbox.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
     }
@@ -115,7 +123,7 @@ impl SqliteStore {
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Run(Box::new(move |db| {
+        self.send(writer::Job::Run(Box::new(move |db| {
             let _ = reply.send(work(db));
         })))?;
         answer.await.map_err(|_| StoreError::Unavailable("the database cannot be locked".into()))?
@@ -202,7 +210,7 @@ fn configure(db: &Connection) -> rusqlite::Result<()> {
 impl Store for SqliteStore {
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Apply(Box::new(op), reply))?;
+        self.send(writer::Job::Apply(Box::new(op), reply))?;
         answer.await.map_err(|_| StoreError::Unavailable("the store is closing".into()))?
     }
 
@@ -217,8 +225,80 @@ impl Store for SqliteStore {
         self.read(move |db, now| read::tasks(db, &query, now).map_err(from_sqlite)).await
     }
 
-    async fn tasks_free(&self, project: i64, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-        self.shared.look_up(|db| read::tasks_free(db, project, limit))
+    async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError> {
+        self.shared.read(|db, now| {
+            let org = read::org(db, &query.org)?;
+            free::tasks(db, org, &query, now).map_err(from_sqlite)
+        })
+    }
+
+    async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            match load::task(db, org, task).map_err(from_sqlite)? {
+                Some(_) => comments::of_task(db, task, COMMENTS_SHOWN_MAX).map_err(from_sqlite),
+                None => Ok(Vec::new()),
+            }
+        })
+    }
+
+    async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError> {
+        self.shared.look_up(|db| read::output(db, attempt))
+    }
+
+    async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            jobs::find(db, org, id).map_err(from_sqlite)
+        })
+    }
+
+    async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            jobs::under_way(db, org, &verify_key(task)).map_err(from_sqlite)
+        })
+    }
+
+    async fn jobs_due(&self, kind: JobKind, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+        self.shared.read(|db, now| jobs::due(db, kind, now, limit).map_err(from_sqlite))
+    }
+
+    async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            read::quota_used(db, org, metric, period).map_err(from_sqlite)
+        })
+    }
+
+    async fn quota_add(
+        &self,
+        org: &str,
+        metric: &str,
+        period: &str,
+        more: u64,
+    ) -> Result<(), StoreError> {
+        let (org, metric, period) = (org.to_owned(), metric.to_owned(), period.to_owned());
+        self.on_writer(move |db| {
+            let org = read::org(db, &org)?;
+            let sql = "INSERT INTO quotas (org, metric, period, used) VALUES (?1, ?2, ?3, ?4) \
+                 ON CONFLICT (org, metric, period) DO UPDATE SET used = used + excluded.used";
+            let added = db.execute(sql, params![org, metric, period, more as i64]);
+            added.map(|_| ()).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn tick(&self) -> Result<usize, StoreError> {
+        if !self.shared.look_up(tick::is_needed)? {
+            return Ok(0);
+        }
+        let now = self.now();
+        self.on_writer(move |db| tick::tick(db, now).map_err(from_sqlite)).await
+    }
+
+    async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError> {
+        self.shared.look_up(|db| read::repo(db, project))
     }
 
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {

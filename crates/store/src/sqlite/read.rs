@@ -15,7 +15,9 @@ use super::{load, rows};
 use crate::filter::{Filter, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names};
 use crate::typed_id::id_range;
-use crate::{AttemptQuery, EventQuery, Overdue, Project, StoreError, TaskQuery, TasksByState};
+use crate::{
+    AttemptQuery, EventQuery, Overdue, Project, Repo, StoreError, TaskQuery, TasksByState,
+};
 
 pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
     db.prepare_cached("SELECT id FROM orgs WHERE name = ?1")
@@ -52,17 +54,10 @@ pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Resul
     task_rows(db, &sql, filter.values)
 }
 
-pub(super) fn tasks_free(db: &Connection, project: i64, limit: usize) -> Result<Vec<TaskRow>> {
-    let sql = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
-         WHERE t.project = ?1 AND t.phase = 'initial' AND t.open_deps = 0 \
-             AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL \
-         ORDER BY t.priority, t.id LIMIT ?2",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM
-    );
-    task_rows(db, &sql, vec![Value::Integer(project), Value::Integer(limit as i64)])
+pub(super) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
+    db.prepare_cached("SELECT id FROM projects WHERE org = ?1 ORDER BY id")?
+        .query_map([org], |row| row.get(0))?
+        .collect()
 }
 
 /// Going by an index would visit the same rows in a worse order.
@@ -93,7 +88,7 @@ pub(super) fn task_free_since(
 }
 
 /// A damaged row is left out of a list rather than failing it; `doctor` names it.
-fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<TaskRow>> {
+pub(super) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<TaskRow>> {
     let mut statement = db.prepare_cached(sql)?;
     let mut found = statement.query(params_from_iter(values))?;
     let mut tasks = Vec::new();
@@ -257,4 +252,30 @@ pub(super) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<
     .query_row(params![project, machine], |row| row.get::<_, String>(0))
     .optional()
     .map(|path| path.map(PathBuf::from))
+}
+
+pub(super) fn output(db: &Connection, attempt: AttemptId) -> Result<Option<String>> {
+    db.prepare_cached("SELECT output FROM outputs WHERE attempt = ?1")?
+        .query_row([attempt.0.to_bytes()], |row| row.get(0))
+        .optional()
+}
+
+pub(super) fn repo(db: &Connection, project: i64) -> Result<Option<Repo>> {
+    let read = |row: &Row<'_>| {
+        let path: String = row.get(2)?;
+        Ok(Repo { id: row.get(0)?, machine: row.get(1)?, path: path.into() })
+    };
+    db.prepare_cached(
+        "SELECT id, machine, path FROM repos WHERE project = ?1 ORDER BY id DESC LIMIT 1",
+    )?
+    .query_row([project], read)
+    .optional()
+}
+
+pub(super) fn quota_used(db: &Connection, org: i64, metric: &str, period: &str) -> Result<u64> {
+    let used: Option<i64> = db
+        .prepare_cached("SELECT used FROM quotas WHERE org = ?1 AND metric = ?2 AND period = ?3")?
+        .query_row(params![org, metric, period], |row| row.get(0))
+        .optional()?;
+    Ok(used.unwrap_or(0).max(0) as u64)
 }

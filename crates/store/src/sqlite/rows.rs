@@ -9,12 +9,14 @@ use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Error, Result, Row};
+use serde::de::DeserializeOwned;
 
 pub(super) const TASK: &str = "t.id, t.prefix, t.project, t.title, t.label, t.phase, t.priority, \
      t.assignee, t.parent, p.prefix, t.is_plan, t.checks, t.open_deps, t.fence, \
-     t.newest_attempt, t.entries, t.created_at, t.updated_at";
+     t.newest_attempt, t.entries, t.created_at, t.updated_at, t.contract, t.verification, \
+     t.open_blockers";
 pub(super) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
-const TASK_COLUMNS: usize = 18;
+const TASK_COLUMNS: usize = 21;
 
 pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.actor, a.key, \
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
@@ -34,7 +36,7 @@ pub(super) fn id(row: &Row<'_>, column: usize) -> Result<Id> {
     row.get::<_, [u8; 16]>(column).map(Id::from_bytes)
 }
 
-fn optional_id(row: &Row<'_>, column: usize) -> Result<Option<Id>> {
+pub(super) fn optional_id(row: &Row<'_>, column: usize) -> Result<Option<Id>> {
     Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(Id::from_bytes))
 }
 
@@ -50,6 +52,15 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp> {
 
 pub(super) fn actor(row: &Row<'_>, column: usize) -> Result<Actor> {
     row.get_ref(column)?.as_str()?.parse().map_err(|_| damaged(column, "actor"))
+}
+
+fn json<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+    what: &'static str,
+) -> Result<Option<T>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    text.map(|text| serde_json::from_str(text).map_err(|_| damaged(column, what))).transpose()
 }
 
 fn phase(row: &Row<'_>, column: usize) -> Result<Phase> {
@@ -86,6 +97,9 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         entries: row.get(15)?,
         created_at: time(row, 16)?,
         updated_at: time(row, 17)?,
+        contract: json(row, 18, "contract")?,
+        verification: json(row, 19, "verification")?,
+        open_blockers: row.get(20)?,
     })
 }
 

@@ -29,7 +29,8 @@ const RULES: &[(&str, &str, &str)] = &[
         "SELECT t.id, t.prefix FROM tasks t WHERE t.assignee IS NOT (
              SELECT iif(e.name = 'task.claimed', e.data ->> 'assignee', NULL) FROM events e
              WHERE e.task = t.id AND e.name IN
-                 ('task.created', 'task.claimed', 'task.released', 'attempt.expired')
+                 ('task.created', 'task.claimed', 'task.released', 'task.canceled',
+                  'attempt.expired')
              ORDER BY e.seq DESC LIMIT 1)",
         "restore a backup and report it",
     ),
@@ -44,6 +45,13 @@ const RULES: &[(&str, &str, &str)] = &[
         "a task has other entries than it counts",
         "SELECT t.id, t.prefix FROM tasks t
          WHERE t.entries <> (SELECT count(*) FROM entries n WHERE n.task = t.id)",
+        "restore a backup and report it",
+    ),
+    (
+        "a task has other open blockers than it counts",
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.open_blockers <> (
+             SELECT count(*) FROM comments c
+             WHERE c.task = t.id AND c.kind = 'blocker' AND c.resolved_at IS NULL)",
         "restore a backup and report it",
     ),
     (

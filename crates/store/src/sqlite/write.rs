@@ -9,6 +9,8 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
+use super::{comments, jobs};
+
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
     db: &Connection,
@@ -18,7 +20,9 @@ pub(super) fn write(
     now: Timestamp,
 ) -> Result<()> {
     match write {
-        Write::TaskInsert { task, body, deps } => task_insert(db, org, task, body, deps),
+        Write::TaskInsert { task, body, execution_contract, deps } => {
+            task_insert(db, org, task, body, execution_contract.as_deref(), deps)
+        }
         Write::TaskUpdate { task } => {
             task_update(db, before.filter(|before| before.id == task.id), task)
         }
@@ -42,12 +46,30 @@ pub(super) fn write(
             .execute(params![dep.id.to_bytes(), delta])?;
             Ok(())
         }
+        Write::PlanMark { task } => {
+            db.prepare_cached("UPDATE tasks SET is_plan = 1 WHERE id = ?1 AND is_plan = 0")?
+                .execute([task.id.to_bytes()])?;
+            Ok(())
+        }
+        Write::OutputPut { attempt, output } => {
+            db.prepare_cached("INSERT OR REPLACE INTO outputs (attempt, output) VALUES (?1, ?2)")?
+                .execute(params![attempt.0.to_bytes(), output])?;
+            Ok(())
+        }
+        Write::CommentInsert { comment } => comments::insert(db, comment),
+        Write::CommentUpdate { comment } => comments::update(db, comment),
+        Write::JobInsert { job } => jobs::insert(db, org, job),
+        Write::JobUpdate { job } => jobs::update(db, job),
         Write::AttemptInsert { attempt } => attempt_insert(db, attempt),
         Write::AttemptUpdate { attempt } => attempt_update(db, attempt),
         Write::EntryPut { task, number, entry, attempt } => {
             entry_put(db, *task, *number, entry, *attempt)
         }
     }
+}
+
+fn json<T: serde::Serialize>(value: Option<&T>) -> Option<String> {
+    value.map(|value| serde_json::to_string(value).expect("contracts are plain data"))
 }
 
 fn checks_json(checks: &[Check]) -> String {
@@ -57,11 +79,19 @@ fn checks_json(checks: &[Check]) -> String {
     serde_json::to_string(checks).expect("checks are plain data")
 }
 
-fn task_insert(db: &Connection, org: i64, task: &Task, body: &str, deps: &[TaskId]) -> Result<()> {
+fn task_insert(
+    db: &Connection,
+    org: i64,
+    task: &Task,
+    body: &str,
+    execution_contract: Option<&str>,
+    deps: &[TaskId],
+) -> Result<()> {
     db.prepare_cached(
         "INSERT INTO tasks (id, prefix, org, project, title, label, phase, priority, assignee, \
-             parent, is_plan, checks, open_deps, fence, entries, created_at, updated_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             parent, is_plan, checks, open_deps, fence, entries, created_at, updated_at, \
+             contract) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )?
     .execute(params![
         task.id.id.to_bytes(),
@@ -81,9 +111,13 @@ fn task_insert(db: &Connection, org: i64, task: &Task, body: &str, deps: &[TaskI
         task.entries,
         task.created_at.0,
         task.updated_at.0,
+        json(task.contract.as_ref()),
     ])?;
-    if !body.is_empty() {
-        body_replace(db, task.id, body)?;
+    if !body.is_empty() || execution_contract.is_some() {
+        db.prepare_cached(
+            "INSERT INTO bodies (task, body, execution_contract) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![task.id.id.to_bytes(), body, execution_contract])?;
     }
     for dep in deps {
         dep_insert(db, task.id, *dep)?;
@@ -109,6 +143,9 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
     changed!("assignee", assignee, task.assignee.as_ref().map(|actor| actor.as_str().to_owned()));
     changed!("is_plan", is_plan, task.is_plan);
     changed!("checks", checks, checks_json(&task.checks));
+    changed!("contract", contract, json(task.contract.as_ref()));
+    changed!("verification", verification, json(task.verification.as_ref()));
+    changed!("open_blockers", open_blockers, task.open_blockers);
     changed!("open_deps", open_deps, task.open_deps);
     changed!("fence", fence, task.fence as i64);
     let newest = task.newest_attempt.map(|attempt| attempt.0.to_bytes().to_vec());
@@ -128,8 +165,11 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
 }
 
 fn body_replace(db: &Connection, task: TaskId, body: &str) -> Result<()> {
-    db.prepare_cached("INSERT OR REPLACE INTO bodies (task, body) VALUES (?1, ?2)")?
-        .execute(params![task.id.to_bytes(), body])?;
+    db.prepare_cached(
+        "INSERT INTO bodies (task, body) VALUES (?1, ?2) \
+         ON CONFLICT (task) DO UPDATE SET body = excluded.body",
+    )?
+    .execute(params![task.id.to_bytes(), body])?;
     Ok(())
 }
 

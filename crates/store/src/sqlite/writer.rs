@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
+use callboard_domain::comment::CommentId;
 use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::job::JobId;
+use callboard_domain::standing::Standing;
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::{Change, Reply, Subject, Write};
@@ -17,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{Shared, load, read, schema, write};
+use super::{Shared, comments, jobs, load, read, schema, write};
 use crate::{Applied, ApplyError, Op, Outcome, StoreError, Taken, tally};
 
 const BATCH_MAX: usize = 64;
@@ -157,16 +160,18 @@ impl Writer {
     fn judge(&mut self, batch: &mut Batch, op: &Op) -> Verdict {
         let org = self.org(&op.org)?;
         if let Some(reply) = self.earlier_reply(org, op).map_err(from_sqlite)? {
-            return self.unchanged(org, reply, batch.now).map_err(Into::into);
+            return self.unchanged(org, reply, None, batch.now).map_err(Into::into);
         }
         let world = load::world(&self.db, org, &op.actor, &op.policy, &op.command);
         let world = world.map_err(from_sqlite)?;
         let change = decide(&world, &op.command, batch.now).map_err(ApplyError::Refused)?;
+        let before = world.standing(batch.now);
         if change.writes.is_empty() {
-            return self.unchanged(org, change.reply, batch.now).map_err(Into::into);
+            return self.unchanged(org, change.reply, before, batch.now).map_err(Into::into);
         }
         let subject = world.subject;
-        self.carry_out(org, op, subject, change, batch).map_err(|error| from_sqlite(error).into())
+        let applied = self.carry_out(org, op, subject, change, batch).map_err(from_sqlite)?;
+        Ok(Applied { before, ..applied })
     }
 
     fn carry_out(
@@ -196,12 +201,19 @@ impl Writer {
         self.db.prepare_cached("RELEASE one")?.execute([])?;
         batch.last_seq = last_seq;
         batch.events.extend(events);
-        Ok(Applied { outcome, but: change.but, last_seq: Some(last_seq), at: batch.now, taken })
+        let last_seq = Some(last_seq);
+        Ok(Applied { outcome, before: None, but: change.but, last_seq, at: batch.now, taken })
     }
 
-    fn unchanged(&self, org: i64, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
+    fn unchanged(
+        &self,
+        org: i64,
+        reply: Reply,
+        before: Option<Standing>,
+        now: Timestamp,
+    ) -> Result<Applied, StoreError> {
         let outcome = self.outcome(org, reply).map_err(from_sqlite)?;
-        Ok(Applied { outcome, but: None, last_seq: None, at: now, taken: None })
+        Ok(Applied { outcome, before, but: None, last_seq: None, at: now, taken: None })
     }
 
     fn outcome(&self, org: i64, reply: Reply) -> rusqlite::Result<Outcome> {
@@ -212,6 +224,14 @@ impl Writer {
             }),
             Reply::Attempt(id) => match load::attempt(&self.db, org, id)? {
                 Some(attempt) => Ok(Outcome::Attempt(Box::new(attempt))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
+            Reply::Comment(id) => match comments::find(&self.db, org, id)? {
+                Some(comment) => Ok(Outcome::Comment(Box::new(comment))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
+            Reply::Job(id) => match jobs::find(&self.db, org, id)? {
+                Some(job) => Ok(Outcome::Job(Box::new(job))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
         }
@@ -232,6 +252,8 @@ impl Writer {
             let id = Id::from_bytes(row.get(1)?);
             Ok(match row.get_ref(0)?.as_str()? {
                 "attempt" => Reply::Attempt(AttemptId(id)),
+                "comment" => Reply::Comment(CommentId(id)),
+                "job" => Reply::Job(JobId(id)),
                 _ => {
                     let prefix = row.get_ref(2)?.as_str()?;
                     let prefix = Prefix::parse(prefix).unwrap_or_else(Prefix::fallback);
@@ -261,6 +283,8 @@ impl Writer {
         let (kind, id) = match reply {
             Reply::Task(task) => ("task", task.id),
             Reply::Attempt(attempt) => ("attempt", attempt.0),
+            Reply::Comment(comment) => ("comment", comment.0),
+            Reply::Job(job) => ("job", job.0),
         };
         self.db
             .prepare_cached(
@@ -297,9 +321,15 @@ fn as_written(
             | Write::DependentsAdjust { .. }
             | Write::AttemptInsert { .. }
             | Write::AttemptUpdate { .. }
+            | Write::OutputPut { .. }
+            | Write::CommentInsert { .. }
+            | Write::CommentUpdate { .. }
+            | Write::JobInsert { .. }
+            | Write::JobUpdate { .. }
             | Write::EntryPut { .. } => {}
             Write::TaskInsert { .. }
             | Write::TaskTombstone { .. }
+            | Write::PlanMark { .. }
             | Write::DepInsert { .. }
             | Write::DepDelete { .. } => return None,
         }

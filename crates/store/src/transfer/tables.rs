@@ -22,12 +22,19 @@ pub static TABLES: &[Table] = &[
     table("projects", "id", "org, name, prefix, created_at"),
     table("repos", "id", "project, machine, path"),
     table("tasks", "id", "prefix, org, project, title, label, phase, priority, assignee, parent, \
-        is_plan, checks, open_deps, fence, newest_attempt, entries, created_at, updated_at, removed_at"),
-    table("bodies", "task", "body"),
+        is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
+        entries, created_at, updated_at, removed_at"),
+    table("bodies", "task", "body, execution_contract"),
     table("deps", "task, position", "dep"),
     table("attempts", "id", "task, kind, fence, actor, key, client, model, worktree, branch, \
         head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
         outcome, words, head_finished"),
+    table("outputs", "attempt", "output"),
+    table("comments", "id", "task, kind, body, rationale, parent, author, created_at, resolved_at, \
+        resolved_by, resolution"),
+    table("jobs", "id", "org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, reason"),
+    table("quotas", "org, metric, period", "used"),
+    table("ticks", "one", "at"),
     table("entries", "task, number", "who, at, did, text, attempt"),
     table("events", "seq", "at, org, actor, name, project, task, attempt, data"),
     table("retries", "org, actor, tool, key", "at, kind, id"),

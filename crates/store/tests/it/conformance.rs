@@ -46,6 +46,7 @@ macro_rules! conformance {
         }
     };
 }
+pub(crate) use conformance;
 
 conformance! {
     what_is_created_is_read_back,
@@ -231,10 +232,7 @@ async fn the_next_task_is_the_most_urgent_that_is_free(f: Fixture) {
     let mut blocked = f.new_task("blocked", &[low]);
     blocked.priority = 0;
     f.done("human:ana", Command::TaskCreate(blocked.clone())).await;
-    let next = || async {
-        let rows = f.store.tasks_free(f.home.project.id, 10).await.unwrap();
-        rows.into_iter().map(|row| row.task.title).collect::<Vec<_>>()
-    };
+    let next = || f.free(|query| query.project = Some(f.home.project.id));
     assert_eq!(next().await, ["urgent", "low"]);
     f.done("agent:w1", Command::TaskClaim { task: urgent.task }).await;
     assert_eq!(next().await, ["low"]);

@@ -12,7 +12,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
-use callboard_store::{Applied, ApplyError, Home, Op, Outcome, Place, Store};
+use callboard_store::{Applied, ApplyError, FreeQuery, Home, Op, Outcome, Place, Store};
 
 use crate::schema::Schema;
 
@@ -120,6 +120,8 @@ impl Fixture {
             parent: None,
             deps: deps.to_vec(),
             checks: Vec::new(),
+            verification: None,
+            execution_contract: None,
         }
     }
 
@@ -151,6 +153,16 @@ impl Fixture {
 
     pub fn to(&self, task: TaskId, to: &str) -> Command {
         Command::TaskTransition { task, to: to.into(), checked: None }
+    }
+
+    /// What somebody could start now; the first few of the whole org unless told otherwise.
+    pub async fn free(&self, change: impl FnOnce(&mut FreeQuery)) -> Vec<String> {
+        let org = self.home.org.clone();
+        let mut query =
+            FreeQuery { org, project: None, below: None, priority_max: None, limit: 10 };
+        change(&mut query);
+        let rows = self.store.tasks_free(query).await.expect("readable");
+        rows.into_iter().map(|row| row.task.title).collect()
     }
 
     pub async fn record(&self, task: TaskId) -> TaskRecord {

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod fixture;
+mod leases;
 mod limits;
 mod pooler;
 mod postgres;

@@ -3,13 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use callboard_domain::command::Command;
+use callboard_domain::command::{Command, JobEnd};
 use callboard_domain::ids::TaskId;
+use callboard_domain::job::{JobId, JobKind};
 use callboard_store::postgres::PostgresStore;
 use callboard_store::{ApplyError, EventQuery, Store, StoreError, TaskQuery};
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
 
 use crate::conformance::Heard;
-use crate::fixture::{Database, Fixture, place, task_of};
+use crate::fixture::{Database, Fixture, next_id, place, task_of};
+use crate::leases;
 use crate::proxy::Proxy;
 use crate::schema::Schema;
 
@@ -66,6 +70,105 @@ async fn two_servers_race_and_every_task_is_claimed_once() {
     let events = f.store.last_seq().await.unwrap();
     assert_eq!(events, ROUNDS * TASKS * 2, "each task created once and claimed once");
     f.assert_sound().await;
+}
+
+/// Until the call stands behind what `holder` has locked.
+async fn waits_for<T>(holder: &Client, f: &Fixture, call: &JoinHandle<T>) {
+    let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let beside = schema(f).connect().await;
+    let sql = "SELECT 1 FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+    while beside.query_opt(sql, &[&pid]).await.unwrap().is_none() {
+        assert!(!call.is_finished(), "it did not wait");
+    }
+}
+
+/// Two servers, one job that belongs to no task: only its own row can be locked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_no_task_is_taken_once() {
+    let Some(f) = Fixture::postgres().await else { return };
+    let f = Arc::new(f);
+    let servers = [f.clone(), Arc::new(f.neighbour().await)];
+    let beside = schema(&f).connect().await;
+    for round in 0..10 {
+        let job = JobId(next_id());
+        beside
+            .execute(
+                "INSERT INTO jobs (id, org, kind, key, tries, created_at, state, due_at) \
+                 SELECT $1, id, 'embed', 'embed', 0, 0, 'queued', 0 FROM orgs",
+                &[&uuid::Uuid::from_u128(job.0.0)],
+            )
+            .await
+            .unwrap();
+        let takes: Vec<_> = (0..32)
+            .map(|n| {
+                let server = servers[n % 2].clone();
+                let take = Command::JobTake { job, lease_s: 60 };
+                tokio::spawn(async move { server.code(&format!("system:r{n}"), take).await })
+            })
+            .collect();
+        let mut won = None;
+        for (n, taken) in takes.into_iter().enumerate() {
+            match taken.await.unwrap() {
+                "" => assert_eq!(won.replace(n), None, "round {round}"),
+                code => assert_eq!(code, "JOB_LOST"),
+            }
+        }
+        let winner = format!("system:r{}", won.expect("somebody won"));
+        let end = Command::JobEnd { job, tries: 1, end: JobEnd::Done };
+        f.done(&winner, end).await;
+    }
+    assert_no_gaps(&f).await;
+}
+
+/// Somebody who does not lock the task makes a job with the same key at the same moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_loses_a_job_key_to_another_process_takes_its_job() {
+    let Some(f) = Fixture::postgres().await else { return };
+    let f = Arc::new(f);
+    let (task, job) = leases::judged(&f, "a").await;
+    f.done("system:r1", Command::JobTake { job: job.id, lease_s: 60 }).await;
+    f.done("system:r1", Command::JobEnd { job: job.id, tries: 1, end: JobEnd::Done }).await;
+    let beside = schema(&f).connect().await;
+    let theirs = JobId(next_id());
+    beside.batch_execute("BEGIN").await.unwrap();
+    beside
+        .execute(
+            "INSERT INTO jobs (id, org, kind, key, task, tries, created_at, state, due_at) \
+             SELECT $1, org, kind, key, task, 0, 0, 'queued', 0 FROM jobs",
+            &[&uuid::Uuid::from_u128(theirs.0.0)],
+        )
+        .await
+        .unwrap();
+    let queue = Command::VerificationQueue { task, job: JobId(next_id()) };
+    let queued = tokio::spawn({
+        let f = f.clone();
+        async move { f.code("agent:w1", queue).await }
+    });
+    waits_for(&beside, &f, &queued).await;
+    beside.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(queued.await.unwrap(), "");
+    let due = f.store.jobs_due(JobKind::Verify, 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.job.id).collect::<Vec<_>>(), [theirs]);
+    f.assert_sound().await;
+}
+
+/// Who writes while the leases get more time decides on them before or after, never across.
+#[tokio::test(flavor = "multi_thread")]
+async fn time_given_to_a_lease_is_not_taken_back_by_a_writer() {
+    let Some(f) = Fixture::postgres().await else { return };
+    let f = Arc::new(f);
+    let task = f.create("a", &[]).await;
+    f.done("agent:w1", leases::take(task, 90)).await;
+    f.clock.advance_ms(61_000);
+    let beside = schema(&f).connect().await;
+    beside.batch_execute("BEGIN; SELECT 1 FROM tasks FOR NO KEY UPDATE").await.unwrap();
+    let ticked = tokio::spawn({
+        let f = f.clone();
+        async move { f.store.tick().await }
+    });
+    waits_for(&beside, &f, &ticked).await;
+    beside.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(ticked.await.unwrap().unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use callboard_domain::command::{Command, NewCheck};
+use callboard_domain::command::{Command, CommentAdd, NewCheck};
+use callboard_domain::comment::CommentKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
@@ -17,6 +18,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
+use crate::leases;
 use crate::schema::Schema;
 
 /// A place for a store to move to.
@@ -104,6 +106,7 @@ async fn rich(f: &Fixture) {
     new.body = format!("{odd}\n").repeat(5000);
     new.parent = Some(open);
     new.priority = 0;
+    new.execution_contract = Some(odd.into());
     new.checks = vec![
         NewCheck { desc: odd.into(), cmd: Some("true".into()), ..NewCheck::default() },
         NewCheck { desc: "reads well".into(), manual: true, ..NewCheck::default() },
@@ -146,6 +149,20 @@ async fn rich(f: &Fixture) {
     let kept = NewFile { task: Some(worked), ..file(f, "runs/worked", log()) };
     f.store.file_put(kept).await.unwrap();
     f.store.file_put(file(f, odd, Vec::new())).await.unwrap();
+
+    let (judged, job) = leases::judged(f, "judged").await;
+    f.done("system:r1", Command::JobTake { job: job.id, lease_s: 60 }).await;
+    for kind in [CommentKind::Blocker, CommentKind::Note] {
+        let comment = leases::comment(judged, kind);
+        let id = comment.comment;
+        f.done("agent:w1", Command::CommentAdd(CommentAdd { body: odd.into(), ..comment })).await;
+        if kind == CommentKind::Note {
+            let words = Some(odd.into());
+            f.done("human:ana", Command::CommentResolve { comment: id, words }).await;
+        }
+    }
+    f.store.quota_add("default", "calls", "2026-05", 7).await.unwrap();
+    f.store.tick().await.unwrap();
     f.assert_sound().await;
 }
 
@@ -178,6 +195,9 @@ fn extremes(db: &Connection) {
              ({low}, '_', 'Z', '', {low}, 'attempt', zeroblob(16)); \
          INSERT INTO tokens VALUES (zeroblob(16), zeroblob(32), 1, 'ä', '{{}}', {low}, '', {high}, \
              NULL, NULL); \
+         INSERT INTO quotas VALUES (1, 'Z', 'ä', {high}), (1, 'a', 'Z', {low}), (1, 'ä', '', 0); \
+         INSERT INTO jobs (id, org, kind, key, tries, created_at, state, ended_at) \
+         VALUES (zeroblob(16), 1, '', '', 2147483647, {low}, 'done', {high}); \
          INSERT INTO events VALUES ((SELECT max(seq) + 1 FROM events), {high}, 1, '', '', NULL, NULL, \
              NULL, '')"
     ))

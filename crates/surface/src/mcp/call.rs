@@ -37,7 +37,9 @@ pub(super) async fn call(
     let context = |tool| {
         let mut op = OpContext::new(principal, tool);
         op.client_name = ctx.client_info().map(|client| client.name);
-        op.retry_key = ctx.meta.get(RETRY_KEY).and_then(Value::as_str).map(String::from);
+        // An empty key is a variable that nobody filled.
+        let key = ctx.meta.get(RETRY_KEY).and_then(Value::as_str).filter(|key| !key.is_empty());
+        op.retry_key = key.map(String::from);
         op.cancel = ctx.ct.clone();
         if let Some(pump) = &pump {
             op.progress = pump.sink();
@@ -54,7 +56,9 @@ pub(super) async fn call(
         Ok(Err(Unknown(tool))) => {
             Err(ErrorData::invalid_params(format!("unknown tool: {tool}"), None))
         }
-        Err(trace_id) => Ok(CallToolResult::structured_error(error::broken(trace_id))),
+        Err(trace_id) => {
+            Ok(CallToolResult::structured_error(error::broken("INTERNAL_ERROR", trace_id)))
+        }
     }
 }
 

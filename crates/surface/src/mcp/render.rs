@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use callboard_domain::refusal::Refusal;
 use callboard_engine::error::EngineError;
 use rmcp::ErrorData;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use serde_json::json;
 
-use crate::error::{self, TraceId};
+use crate::error::{self, Speaker, TraceId};
 use crate::front;
+use crate::toolsets::graph;
 
 pub(super) const JSON: &str = "application/json";
 
@@ -51,7 +51,8 @@ pub(super) fn prompt(info: front::PromptInfo) -> Prompt {
 
 /// A failure outside a tool call: the same words, as a protocol error.
 pub(super) fn failure(error: EngineError) -> ErrorData {
-    let body = error::render(&error, Refusal::code);
+    let speaker = Speaker { voice: &graph::TOOLSET.voice, tool: "" };
+    let body = error::render(&error, speaker);
     let message = body["message"].as_str().unwrap_or_default().to_owned();
     match error {
         EngineError::Refused(_) => ErrorData::invalid_params(message, Some(body)),
@@ -62,7 +63,7 @@ pub(super) fn failure(error: EngineError) -> ErrorData {
 }
 
 pub(super) fn internal(trace_id: TraceId) -> ErrorData {
-    let body = error::broken(trace_id);
+    let body = error::broken("INTERNAL_ERROR", trace_id);
     ErrorData::internal_error(body["message"].as_str().unwrap_or_default().to_owned(), Some(body))
 }
 

@@ -1,11 +1,12 @@
 //! The vocabularies. A toolset is words at the edge; every rule it speaks of lives in the domain.
 
+pub mod execution;
 pub mod graph;
 
 use crate::tool::Toolset;
 
 /// Every toolset there is, in the order `all` merges them.
-pub const ALL: &[&Toolset] = &[&graph::TOOLSET];
+pub const ALL: &[&Toolset] = &[&graph::TOOLSET, &execution::TOOLSET];
 
 /// Reads `graph`, `graph,board` or `all`; the error names the unknown word.
 pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {

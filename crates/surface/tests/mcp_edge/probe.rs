@@ -10,7 +10,7 @@ use callboard_surface::toolsets::graph;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-pub static TOOLSET: Toolset = Toolset { name: "probe", tools: TOOLS, code: graph::TOOLSET.code };
+pub static TOOLSET: Toolset = Toolset { name: "probe", tools: TOOLS, voice: graph::TOOLSET.voice };
 
 static TOOLS: &[Tool] = &[tool("boom", boom), tool("steps", steps), tool("hold", hold)];
 

@@ -35,6 +35,8 @@ impl World {
             home,
             machine: "test".into(),
             checks: None,
+            runner: "runner:test".parse().expect("an actor"),
+            forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 1000,
         });

@@ -47,6 +47,7 @@ pub async fn cmd_task_add(context: &Context, args: AddArgs) -> Result<(), Failur
         parent,
         deps: open.dep_ids(&args.deps).await?,
         checks: args.checks.iter().map(|text| new_check(text)).collect(),
+        ..TaskDraft::default()
     };
     let added = open.engine().task_create(&open.op("create"), draft).await?;
     if context.out.json {

@@ -8,10 +8,20 @@ mod words;
 use callboard_engine::context::Scope;
 
 use crate::args::schema_of;
+use crate::error::Voice;
 use crate::front::Hints;
 use crate::tool::{NoArguments, Run, Tool, Toolset, handler};
 
-pub static TOOLSET: Toolset = Toolset { name: "graph", tools: TOOLS, code: words::code };
+pub static TOOLSET: Toolset = Toolset {
+    name: "graph",
+    tools: TOOLS,
+    voice: Voice {
+        say: words::say,
+        unavailable: "UNAVAILABLE",
+        canceled: "CANCELED",
+        internal: "INTERNAL_ERROR",
+    },
+};
 
 // The keys a client may rely on; replies hold more than fits in a small tool list.
 const TASK: &[&str] = &["id", "title", "status", "assignee", "ready"];

@@ -1,7 +1,6 @@
 //! Arguments and handlers. A handler reads, calls one engine verb and renders.
 
 use callboard_domain::attempt::Health;
-use callboard_domain::command::NewCheck;
 use callboard_domain::ids::{AttemptId, IdError, Prefix, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
@@ -11,7 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::view;
-use super::words::{CheckType, ExecutionState, SessionHealth, SessionStatus, healths_of};
+use super::words::{ExecutionState, SessionHealth, SessionStatus, healths_of};
+use crate::check_argument::CheckArgument;
 use crate::page::{PageSize, page};
 use crate::tool::{Call, NoArguments};
 
@@ -113,32 +113,6 @@ pub(super) struct Create {
     /// task ids
     deps: Option<Vec<String>>,
     checks: Option<Vec<CheckArgument>>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct CheckArgument {
-    desc: String,
-    /// shell line; none = manual
-    cmd: Option<String>,
-    #[serde(rename = "type")]
-    kind: Option<CheckType>,
-    /// in the repo
-    cwd: Option<String>,
-    /// seconds
-    #[schemars(range(min = 1, max = 3600))]
-    timeout: Option<u32>,
-}
-
-impl From<CheckArgument> for NewCheck {
-    fn from(check: CheckArgument) -> Self {
-        NewCheck {
-            desc: check.desc,
-            cmd: check.cmd,
-            manual: check.kind.is_some(),
-            cwd: check.cwd,
-            timeout_s: check.timeout,
-        }
-    }
 }
 
 pub(super) async fn create(call: &Call<'_>, args: Create) -> Reply {

@@ -3,9 +3,11 @@
 use callboard_domain::attempt::Health;
 use callboard_domain::refusal::Refusal;
 
-/// Graph's codes are the core's own.
-pub(super) fn code(refusal: &Refusal) -> &'static str {
-    refusal.code()
+use crate::error::Said;
+
+/// Graph's words are the core's own.
+pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
+    Said::plain(refusal)
 }
 
 /// A session that is silent is still active; only its health says stalled.
@@ -70,10 +72,4 @@ impl From<ExecutionState> for callboard_domain::attempt::ExecutionState {
             ExecutionState::AwaitingReview => Self::AwaitingReview,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum CheckType {
-    Manual,
 }

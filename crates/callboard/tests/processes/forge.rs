@@ -1,0 +1,100 @@
+//! A pull request decides whether a task is done: the real server asks a forge on loopback that
+//! answers as GitHub and GitLab do.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http::{Server, agent, call};
+use crate::peer::{board, command};
+
+/// Answers one request per connection, by path; what it does not know is 404.
+fn forge(answers: &'static [(&'static str, &'static str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let path = lines.next().unwrap_or_default();
+            let path = path.split_whitespace().nth(1).unwrap_or_default().to_owned();
+            let rest: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let known = rest.iter().any(|line| line.ends_with("Bearer forge-secret"));
+            let found = answers.iter().find(|(known, _)| *known == path).filter(|_| known);
+            let (status, body) = match found {
+                Some((_, body)) => ("200 OK", *body),
+                None => ("404 Not Found", r#"{"message": "Not Found"}"#),
+            };
+            let _ = write!(
+                &stream,
+                "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+                 Connection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    url
+}
+
+const MERGED: &str = r#"{"number": 7, "state": "closed", "merged": true, "draft": false,
+    "html_url": "https://github.com/acme/shop/pull/7", "title": "Add a flag",
+    "user": {"login": "ada"}, "base": {"ref": "main", "sha": "a"},
+    "head": {"ref": "flag", "sha": "b"}, "changed_files": 1}"#;
+const CLOSED: &str = r#"{"number": 8, "state": "closed", "merged": false, "draft": false,
+    "html_url": "https://github.com/acme/shop/pull/8", "title": "Add a flag",
+    "user": {"login": "ada"}, "base": {"ref": "main", "sha": "a"},
+    "head": {"ref": "flag", "sha": "b"}, "changed_files": 1}"#;
+
+#[test]
+fn a_merged_pull_request_closes_its_task() {
+    let forge =
+        forge(&[("/repos/acme/shop/pulls/7", MERGED), ("/repos/acme/shop/pulls/8", CLOSED)]);
+    let board = board();
+    let mut serve = command(board.path());
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
+    serve.env("CALLBOARD_MCP_TOOLSETS", "all").env("CALLBOARD_FORGE_GITHUB_URL", forge);
+    serve.env("GITHUB_TOKEN", "forge-secret").env_remove("GITLAB_TOKEN");
+    let server = Server::over(serve);
+    let ask = |tool: &str, arguments: Value| {
+        call(&agent(), &server.url, "agent:ada", tool, &arguments, "").unwrap().unwrap()
+    };
+    let complete = |contract: Value, output: &str| {
+        let task = json!({"title": "A flag", "verificationContract": contract});
+        let task = ask("add_task", task)["taskId"].clone();
+        ask("claim_task", json!({"taskId": task}));
+        let done = ask("complete_task", json!({"taskId": task, "output": output}));
+        assert_eq!(
+            (&done["state"], &done["verificationEtaSec"]),
+            (&json!("needs_review"), &json!(60))
+        );
+        task
+    };
+    let settled = |task: &Value, did: &str| {
+        let start = Instant::now();
+        loop {
+            let seen = ask("get", json!({"id": task}));
+            let last = seen["provenance"].as_array().unwrap().last().unwrap().clone();
+            if last["did"] == did {
+                return (seen["status"].clone(), last["text"].clone());
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "not {did}: {last}");
+        }
+    };
+    let pull = json!({"kind": "github_pr", "branch": "main"});
+    let merged = complete(pull.clone(), "see https://github.com/acme/shop/pull/7/files");
+    assert_eq!(settled(&merged, "verified").0, "done");
+    for (output, reason) in [
+        ("see https://github.com/acme/shop/pull/8", "verification.pr_not_merged"),
+        ("see https://github.com/acme/shop/pull/9", "verification.bad_external_ref"),
+        ("nothing to see", "verification.missing_external_ref"),
+    ] {
+        let task = complete(pull.clone(), output);
+        let settled = settled(&task, "verification failed");
+        assert_eq!(settled, (json!("in_review"), json!(reason)), "{output}");
+    }
+    let other = complete(json!({"kind": "gitlab_mr", "externalRef": "acme/shop!1"}), "done");
+    let (_, reason) = settled(&other, "verification failed");
+    assert_eq!(reason, "verification.forge_unconfigured");
+}

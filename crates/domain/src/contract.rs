@@ -1,0 +1,136 @@
+//! What must be shown before a task counts as done, beyond its checks: nothing, a human's word, a
+//! merged pull request, or the checks run by us.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::forge::ForgeKind;
+use crate::task::Check;
+use crate::time::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerificationKind {
+    None,
+    Manual,
+    GithubPr,
+    GitlabMr,
+    Commands,
+}
+
+impl VerificationKind {
+    pub const ALL: [VerificationKind; 5] = [
+        VerificationKind::None,
+        VerificationKind::Manual,
+        VerificationKind::GithubPr,
+        VerificationKind::GitlabMr,
+        VerificationKind::Commands,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VerificationKind::None => "none",
+            VerificationKind::Manual => "manual",
+            VerificationKind::GithubPr => "github_pr",
+            VerificationKind::GitlabMr => "gitlab_mr",
+            VerificationKind::Commands => "commands",
+        }
+    }
+
+    /// Which forge knows whether it is fulfilled.
+    pub fn forge(self) -> Option<ForgeKind> {
+        match self {
+            VerificationKind::GithubPr => Some(ForgeKind::GitHub),
+            VerificationKind::GitlabMr => Some(ForgeKind::GitLab),
+            VerificationKind::None | VerificationKind::Manual | VerificationKind::Commands => None,
+        }
+    }
+
+    /// Whether a contract of this kind keeps a task from done, whichever toolset asks.
+    pub fn gates_done(self) -> bool {
+        match self {
+            VerificationKind::Manual | VerificationKind::GithubPr | VerificationKind::GitlabMr => {
+                true
+            }
+            VerificationKind::None | VerificationKind::Commands => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerificationContract {
+    pub kind: VerificationKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_ref: Option<String>,
+    /// Names of check runs that must be green.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_checks: Vec<String>,
+    /// The branch that it must be merged into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Paths that must be among the changed ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+impl VerificationContract {
+    pub fn of(kind: VerificationKind) -> Self {
+        Self {
+            kind,
+            external_ref: None,
+            required_checks: Vec::new(),
+            branch: None,
+            files: Vec::new(),
+        }
+    }
+
+    /// What a task without one is held to.
+    pub fn derived(checks: &[Check], otherwise: VerificationKind) -> Self {
+        Self::of(if checks.iter().any(Check::is_command) {
+            VerificationKind::Commands
+        } else if !checks.is_empty() {
+            VerificationKind::Manual
+        } else {
+            otherwise
+        })
+    }
+}
+
+/// What is known of a task's verification since somebody called it complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    pub status: VerificationStatus,
+    /// Why it is not passed, like `verification.pr_not_merged`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What its completion named; else the contract's is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_ref: Option<String>,
+    /// Runs in a row that could not tell yet.
+    #[serde(default)]
+    pub pendings: u32,
+    pub by: Actor,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerificationStatus {
+    Skipped,
+    AwaitingHuman,
+    Pending,
+    Passed,
+    Failed,
+}
+
+impl VerificationStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VerificationStatus::Skipped => "skipped",
+            VerificationStatus::AwaitingHuman => "awaiting_human",
+            VerificationStatus::Pending => "pending",
+            VerificationStatus::Passed => "passed",
+            VerificationStatus::Failed => "failed",
+        }
+    }
+}

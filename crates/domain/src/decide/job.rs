@@ -1,0 +1,83 @@
+//! Jobs: taken, kept, over. A runner that lost its lease hears so and writes nothing.
+
+use serde_json::json;
+
+use crate::command::JobEnd;
+use crate::event::{Event, EventName};
+use crate::job::{Job, JobId, JobState};
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+use crate::world::{Change, Reply, World, Write};
+
+/// The job a runner speaks of, if it is still the runner's.
+pub(super) fn own<'w>(
+    world: &'w World<'_>,
+    id: JobId,
+    tries: u32,
+    now: Timestamp,
+) -> Result<&'w Job, Refusal> {
+    let mine = |job: &&Job| job.is_run_by(world.actor, tries, now);
+    world.job.as_ref().filter(mine).ok_or(Refusal::JobLost { job: id })
+}
+
+pub(super) fn job_take(
+    world: &World<'_>,
+    id: JobId,
+    lease_s: u32,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let due = world.job.as_ref().filter(|job| job.is_due(now));
+    let job = due.ok_or(Refusal::JobLost { job: id })?;
+    let state = JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease_s) };
+    let job = Job { tries: job.tries + 1, state, ..job.clone() };
+    Ok(changed(world, EventName::JobTaken, job))
+}
+
+pub(super) fn job_keep(
+    world: &World<'_>,
+    id: JobId,
+    tries: u32,
+    lease_s: u32,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let job = own(world, id, tries, now)?;
+    let state = JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease_s) };
+    Ok(changed(world, EventName::JobKept, Job { state, ..job.clone() }))
+}
+
+pub(super) fn job_end(
+    world: &World<'_>,
+    id: JobId,
+    tries: u32,
+    end: &JobEnd,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let job = own(world, id, tries, now)?;
+    let state = match end {
+        JobEnd::Done => JobState::Done { at: now },
+        JobEnd::Again { after_s } => JobState::Queued { due_at: now.plus_s(*after_s) },
+        JobEnd::Failed { reason } => JobState::Failed { at: now, reason: reason.clone() },
+    };
+    Ok(changed(world, EventName::JobEnded, Job { state, ..job.clone() }))
+}
+
+/// There is nothing left to do for it.
+pub(super) fn over(world: &World<'_>, job: &Job, now: Timestamp) -> Change {
+    let job = Job { state: JobState::Done { at: now }, ..job.clone() };
+    changed(world, EventName::JobEnded, job)
+}
+
+fn changed(world: &World<'_>, name: EventName, job: Job) -> Change {
+    let data = json!({
+        "job": job.id.to_string(),
+        "kind": job.kind,
+        "state": job.state.as_str(),
+        "tries": job.tries,
+    });
+    Change {
+        events: vec![Event { actor: world.actor.clone(), name, about: None, data }],
+        reply: Reply::Job(job.id),
+        writes: vec![Write::JobUpdate { job }],
+        but: None,
+    }
+}

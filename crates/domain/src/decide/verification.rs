@@ -1,0 +1,249 @@
+//! Verification: what a completed task is held to, when it is judged, and what a judgement does.
+
+use serde_json::json;
+
+use super::draft::Draft;
+use super::{check, job};
+use crate::command::{Checked, Found};
+use crate::contract::{Verification, VerificationContract, VerificationKind, VerificationStatus};
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::job::{Job, JobId, JobKind, JobState};
+use crate::policy::{Phase, Policy};
+use crate::refusal::{Refusal, UnmetCheck};
+use crate::task::Task;
+use crate::time::Timestamp;
+use crate::world::{Change, World, Write};
+
+pub const BLOCKED_BY_REVIEW: &str = "verification.blocked_by_review";
+pub const CHECKS_FAILED: &str = "verification.checks_failed";
+pub const MANUAL_CHECK_PENDING: &str = "verification.manual_check_pending";
+pub const TIMEOUT: &str = "verification.timeout";
+
+/// The contract a task is held to, written down or derived.
+pub fn contract(task: &Task, policy: &Policy) -> VerificationContract {
+    task.contract
+        .clone()
+        .unwrap_or_else(|| VerificationContract::derived(&task.checks, policy.default_verification))
+}
+
+/// An explicit contract that wants somebody's word counts as one more check, in every toolset. A
+/// human who closes the task gives that word.
+pub(super) fn unmet(draft: &Draft<'_>) -> Option<UnmetCheck> {
+    let contract = draft.task.contract.as_ref().filter(|contract| contract.kind.gates_done())?;
+    let status = draft.task.verification.as_ref().map(|known| known.status);
+    if status == Some(VerificationStatus::Passed) || draft.actor().is_human() {
+        return None;
+    }
+    let failed = status == Some(VerificationStatus::Failed);
+    Some(UnmetCheck {
+        index: draft.task.checks.len(),
+        desc: format!("verification {}", contract.kind.as_str()),
+        result: if failed { "fail" } else { "pending" },
+        log: None,
+    })
+}
+
+/// A human closed the task: that is the approval its contract waited for.
+pub(super) fn approve(draft: &mut Draft<'_>) {
+    let gated = draft.task.contract.as_ref().is_some_and(|contract| contract.kind.gates_done());
+    let waits = draft.task.verification.as_ref().is_some_and(|known| match known.status {
+        VerificationStatus::AwaitingHuman
+        | VerificationStatus::Pending
+        | VerificationStatus::Failed => true,
+        VerificationStatus::Skipped | VerificationStatus::Passed => false,
+    });
+    if !draft.actor().is_human() || !(gated || waits) {
+        return;
+    }
+    let external_ref = draft.task.verification.take().and_then(|known| known.external_ref);
+    note(draft, VerificationStatus::Passed, None, external_ref, 0);
+    let by = draft.actor().clone();
+    draft.event(EventName::VerificationPassed, json!({"approved_by": by}));
+}
+
+fn note(
+    draft: &mut Draft<'_>,
+    status: VerificationStatus,
+    reason: Option<String>,
+    external_ref: Option<String>,
+    pendings: u32,
+) {
+    let (by, at) = (draft.actor().clone(), draft.now);
+    draft.task.verification = Some(Verification { status, reason, external_ref, pendings, by, at });
+}
+
+/// What a completion sets going.
+pub(super) fn begin(
+    draft: &mut Draft<'_>,
+    kind: VerificationKind,
+    external_ref: Option<String>,
+    id: JobId,
+) {
+    match kind {
+        VerificationKind::None => {
+            note(draft, VerificationStatus::Skipped, None, external_ref, 0);
+            draft.event(EventName::VerificationSkipped, json!({}));
+        }
+        VerificationKind::Manual => {
+            note(draft, VerificationStatus::AwaitingHuman, None, external_ref, 0);
+        }
+        VerificationKind::GithubPr | VerificationKind::GitlabMr | VerificationKind::Commands => {
+            note(draft, VerificationStatus::Pending, None, external_ref, 0);
+            queue(draft, id);
+        }
+    }
+}
+
+/// One verify job per task: a job under way is moved up, else a new one is made.
+fn queue(draft: &mut Draft<'_>, id: JobId) {
+    let due = JobState::Queued { due_at: draft.now };
+    let job = match draft.world.job.clone() {
+        Some(job) => {
+            let job = Job { state: due, ..job };
+            draft.write(Write::JobUpdate { job: job.clone() });
+            job
+        }
+        None => {
+            let job = Job {
+                id,
+                kind: JobKind::Verify,
+                key: crate::command::verify_key(draft.task.id),
+                task: Some(draft.task.id),
+                tries: 0,
+                created_at: draft.now,
+                state: due,
+            };
+            draft.write(Write::JobInsert { job: job.clone() });
+            job
+        }
+    };
+    draft.event(EventName::VerificationQueued, json!({"job": job.id.to_string()}));
+}
+
+/// What a run waited for has happened, so it need not wait out its delay.
+pub(super) fn nudge(draft: &mut Draft<'_>, reason: &str) {
+    let waits = draft.task.verification.as_ref().is_some_and(|known| {
+        known.status == VerificationStatus::Pending && known.reason.as_deref() == Some(reason)
+    });
+    if let Some(job) = draft.world.job.clone().filter(|_| waits) {
+        let state = JobState::Queued { due_at: draft.now };
+        draft.write(Write::JobUpdate { job: Job { state, ..job } });
+    }
+}
+
+pub(super) fn verification_queue(
+    world: &World<'_>,
+    task: TaskId,
+    id: JobId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, task, now)?;
+    let kind = contract(&draft.task, world.policy).kind;
+    let judged = match kind {
+        VerificationKind::GithubPr | VerificationKind::GitlabMr | VerificationKind::Commands => {
+            true
+        }
+        VerificationKind::None | VerificationKind::Manual => false,
+    };
+    if !judged || draft.task.phase != Phase::Review {
+        let (kind, label) = (kind.as_str(), &draft.task.label);
+        return Err(Refusal::invalid(format!(
+            "task {task} has nothing to verify: its verification is {kind}, its status {label}"
+        )));
+    }
+    let external_ref = draft.task.verification.take().and_then(|known| known.external_ref);
+    note(&mut draft, VerificationStatus::Pending, None, external_ref, 0);
+    queue(&mut draft, id);
+    draft.entry("verification queued", None);
+    Ok(draft.done())
+}
+
+pub(super) fn verification_judge(
+    world: &World<'_>,
+    id: JobId,
+    tries: u32,
+    found: &Found,
+    checked: Option<&Checked>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let current = job::own(world, id, tries, now)?;
+    let Some(task) = current.task.filter(|_| world.subject.is_some()) else {
+        return Ok(job::over(world, current, now));
+    };
+    let mut draft = Draft::of_task(world, task, now)?;
+    if draft.task.phase != Phase::Review {
+        // Somebody closed or reopened it meanwhile.
+        return Ok(job::over(world, current, now));
+    }
+    if let Some(checked) = checked.filter(|checked| check::same_checks(&draft.task, &checked.basis))
+    {
+        check::record(&mut draft, checked);
+    }
+    let tree = checked.and_then(|checked| checked.tree.as_deref());
+    let found = judge(&draft, found, tree);
+    let external_ref = draft.task.verification.as_ref().and_then(|v| v.external_ref.clone());
+    let pendings = draft.task.verification.as_ref().map_or(0, |known| known.pendings) + 1;
+    let policy = world.policy;
+    let done = JobState::Done { at: now };
+    let (state, did, text) = match found {
+        Found::Passed => {
+            note(&mut draft, VerificationStatus::Passed, None, external_ref, 0);
+            draft.event(EventName::VerificationPassed, json!({}));
+            if let Some(label) = policy.first_of(Phase::ClosedDone).cloned() {
+                draft.move_to(&label);
+            }
+            (done, "verified", None)
+        }
+        Found::Pending { .. } if pendings >= policy.verify_pendings_max => {
+            let reason = Some(TIMEOUT.to_owned());
+            note(&mut draft, VerificationStatus::Failed, reason.clone(), external_ref, pendings);
+            draft.event(EventName::VerificationFailed, json!({"reason": TIMEOUT}));
+            (done, "verification failed", reason)
+        }
+        Found::Pending { reason } => {
+            let shown = Some(reason.clone());
+            note(&mut draft, VerificationStatus::Pending, shown.clone(), external_ref, pendings);
+            let after_s = backoff_s(policy, pendings);
+            let data = json!({"reason": reason, "again_in_s": after_s});
+            draft.event(EventName::VerificationPending, data);
+            (JobState::Queued { due_at: now.plus_s(after_s) }, "verification pending", shown)
+        }
+        Found::Failed { reason } => {
+            let shown = Some(reason.clone());
+            note(&mut draft, VerificationStatus::Failed, shown.clone(), external_ref, 0);
+            draft.event(EventName::VerificationFailed, json!({"reason": reason}));
+            (done, "verification failed", shown)
+        }
+    };
+    draft.write(Write::JobUpdate { job: Job { state, ..current.clone() } });
+    draft.entry(did, text);
+    Ok(draft.done())
+}
+
+/// What was found outside, held against what the task itself says.
+fn judge(draft: &Draft<'_>, found: &Found, tree: Option<&str>) -> Found {
+    let pending = |reason: &str| Found::Pending { reason: reason.to_owned() };
+    if draft.task.open_blockers > 0 {
+        return pending(BLOCKED_BY_REVIEW);
+    }
+    if *found != Found::Passed {
+        return found.clone();
+    }
+    let commands = check::unmet(&draft.task, |c| !c.is_command() || c.passes_for(tree));
+    let manual = check::unmet(&draft.task, |c| c.is_command() || c.passes_for(tree));
+    if !commands.is_empty() {
+        Found::Failed { reason: CHECKS_FAILED.to_owned() }
+    } else if !manual.is_empty() {
+        pending(MANUAL_CHECK_PENDING)
+    } else {
+        Found::Passed
+    }
+}
+
+/// Doubled each time, up to the longest.
+fn backoff_s(policy: &Policy, pendings: u32) -> u32 {
+    let doublings = pendings.saturating_sub(1).min(20);
+    let delay = u64::from(policy.verify_backoff_s) << doublings;
+    delay.min(u64::from(policy.verify_backoff_max_s)) as u32
+}

@@ -1,0 +1,130 @@
+//! One piece of outside work, durable: queued in the transaction that wants it, taken under a lease
+//! by whoever runs such work, tried again later when it cannot tell yet or its runner went away.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::ids::{Id, IdError, TaskId};
+use crate::time::Timestamp;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub Id);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// Judges a task's verification contract.
+    Verify,
+    /// Makes vectors for what was learned.
+    Embed,
+}
+
+impl JobKind {
+    pub const ALL: [JobKind; 2] = [JobKind::Verify, JobKind::Embed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JobKind::Verify => "verify",
+            JobKind::Embed => "embed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub id: JobId,
+    pub kind: JobKind,
+    /// At most one job with a key is not over.
+    pub key: String,
+    pub task: Option<TaskId>,
+    /// How often it was taken; the number of the current try, which an older one cannot know.
+    pub tries: u32,
+    pub created_at: Timestamp,
+    pub state: JobState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// Left by being taken, not before `due_at`.
+    Queued {
+        due_at: Timestamp,
+    },
+    /// Left by its runner's word, or to the next runner when the lease is over.
+    Running {
+        runner: Actor,
+        until: Timestamp,
+    },
+    Done {
+        at: Timestamp,
+    },
+    Failed {
+        at: Timestamp,
+        reason: String,
+    },
+}
+
+impl JobState {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            JobState::Queued { .. } => "queued",
+            JobState::Running { .. } => "running",
+            JobState::Done { .. } => "done",
+            JobState::Failed { .. } => "failed",
+        }
+    }
+}
+
+impl Job {
+    pub fn is_over(&self) -> bool {
+        match self.state {
+            JobState::Queued { .. } | JobState::Running { .. } => false,
+            JobState::Done { .. } | JobState::Failed { .. } => true,
+        }
+    }
+
+    /// Whether somebody may take it now.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        match self.state {
+            JobState::Queued { due_at } => now >= due_at,
+            JobState::Running { until, .. } => now >= until,
+            JobState::Done { .. } | JobState::Failed { .. } => false,
+        }
+    }
+
+    /// Whether this is still the try that `tries` counted.
+    pub fn is_run_by(&self, runner: &Actor, tries: u32, now: Timestamp) -> bool {
+        let in_time = match &self.state {
+            JobState::Running { runner: holder, until } => holder == runner && now < *until,
+            JobState::Queued { .. } | JobState::Done { .. } | JobState::Failed { .. } => false,
+        };
+        in_time && self.tries == tries
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job_{}", self.0)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let id = text.strip_prefix("job_").and_then(Id::parse);
+        id.map(Self).ok_or(IdError::Foreign)
+    }
+}

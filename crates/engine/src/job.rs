@@ -1,0 +1,116 @@
+//! Jobs from the runner's side: look what is due, take one, do it, say how it went. Any number of
+//! processes may do this; each job is run by one of them at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::command::Command;
+use callboard_domain::job::{Job, JobKind};
+use callboard_store::{ApplyError, DueJob, Op, Outcome};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Engine, EngineError};
+
+/// How long a runner may be silent about a job.
+const LEASE_S: u32 = 60;
+/// How often a long job's lease is made longer.
+const KEEP_EVERY: Duration = Duration::from_secs(15);
+/// How often the queue is looked at when nothing rang.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const AT_ONCE: usize = 16;
+
+/// A job in the hands of this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub job: Job,
+    pub org: Arc<str>,
+}
+
+impl Engine {
+    /// Runs due jobs until canceled. A failure is logged and tried again at the next look.
+    pub async fn run_jobs_until(&self, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(LOOK_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            if let Err(error) = self.run_jobs().await {
+                tracing::warn!(%error, "cannot run jobs");
+            }
+        }
+    }
+
+    /// Runs what is due now, one after the other. Returns how many were run.
+    pub async fn run_jobs(&self) -> Result<usize, EngineError> {
+        let mut ran = 0;
+        for due in self.parts.store.jobs_due(JobKind::Verify, AT_ONCE).await? {
+            if !self.may_verify(&due).await? {
+                continue;
+            }
+            if let Some(taken) = self.job_take(due).await? {
+                self.keeping(&taken, self.verify(&taken)).await?;
+                ran += 1;
+            }
+        }
+        Ok(ran)
+    }
+
+    /// `None` when another process was faster.
+    async fn job_take(&self, due: DueJob) -> Result<Option<Taken>, EngineError> {
+        let command = Command::JobTake { job: due.job.id, lease_s: LEASE_S };
+        match self.job_act(&due.org, command).await {
+            Ok(Outcome::Job(job)) => Ok(Some(Taken { job: *job, org: due.org })),
+            Ok(_) | Err(EngineError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does the work while the job's lease is kept.
+    async fn keeping<T>(
+        &self,
+        taken: &Taken,
+        work: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        tokio::pin!(work);
+        let start = tokio::time::Instant::now() + KEEP_EVERY;
+        let mut tick = tokio::time::interval_at(start, KEEP_EVERY);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = tick.tick() => {
+                    let Job { id: job, tries, .. } = taken.job;
+                    let keep = Command::JobKeep { job, tries, lease_s: LEASE_S };
+                    self.job_act(&taken.org, keep).await?;
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn job_act(
+        &self,
+        org: &Arc<str>,
+        command: Command,
+    ) -> Result<Outcome, EngineError> {
+        let op = Op {
+            org: org.clone(),
+            actor: self.runner(),
+            tool: "runner",
+            retry_key: None,
+            policy: self.parts.policy.clone(),
+            command,
+        };
+        match self.parts.store.apply(op).await {
+            Ok(applied) => Ok(applied.outcome),
+            Err(ApplyError::Refused(refusal)) => Err(refusal.into()),
+            Err(ApplyError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    /// Who runs jobs in this process.
+    pub(crate) fn runner(&self) -> Actor {
+        self.parts.runner.clone()
+    }
+}

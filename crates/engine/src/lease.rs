@@ -1,0 +1,144 @@
+//! Work under a lease: what can be started, taking it, keeping it, handing it over.
+
+use callboard_domain::command::{Command, LeaseComplete, LeaseTarget, LeaseUpdate};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::job::JobId;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::standing::Standing;
+use callboard_domain::task::TaskRecord;
+use callboard_store::{Applied, FreeQuery, Outcome};
+
+use crate::context::{OpContext, Scope};
+use crate::{At, Engine, EngineError};
+
+/// What the change left behind, and what it found.
+#[derive(Clone, Debug)]
+pub struct Leased {
+    pub seen: At<TaskRecord>,
+    pub before: Option<Standing>,
+    /// False when the call found everything as it wanted it.
+    pub changed: bool,
+    /// The verify job under way.
+    pub job: Option<JobId>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct FreeFilter {
+    pub below: Option<TaskId>,
+    pub priority_max: Option<u16>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Completion {
+    pub task: TaskId,
+    pub fence: Option<u64>,
+    pub output: String,
+    pub external_ref: Option<String>,
+}
+
+impl Engine {
+    /// What somebody looking for work could start, in the whole org, best first.
+    pub async fn lease_list(
+        &self,
+        op: &OpContext,
+        filter: FreeFilter,
+    ) -> Result<At<Vec<TaskRecord>>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let store = &self.parts.store;
+        if let Some(plan) = filter.below {
+            let known = store.task(&op.principal.org, plan).await?;
+            known.ok_or_else(|| Refusal::TaskNotFound { task: plan.to_string() })?;
+        }
+        let query = FreeQuery {
+            org: op.principal.org.clone(),
+            project: None,
+            below: filter.below,
+            priority_max: filter.priority_max,
+            limit: filter.limit,
+        };
+        let mut found = Vec::new();
+        for row in store.tasks_free(query).await? {
+            // Gone since, if it is not there any more.
+            found.extend(store.task(&op.principal.org, row.task.id).await?);
+        }
+        Ok(At { it: found, now: store.now() })
+    }
+
+    pub async fn lease_take(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        lease_s: u32,
+    ) -> Result<Leased, EngineError> {
+        let attempt = AttemptId(self.parts.ids.next_id());
+        self.leased(op, Command::LeaseTake { attempt, task, lease_s }).await
+    }
+
+    pub async fn lease_update(
+        &self,
+        op: &OpContext,
+        update: LeaseUpdate,
+    ) -> Result<Leased, EngineError> {
+        self.leased(op, Command::LeaseUpdate(update)).await
+    }
+
+    pub async fn lease_complete(
+        &self,
+        op: &OpContext,
+        completion: Completion,
+    ) -> Result<Leased, EngineError> {
+        let complete = LeaseComplete {
+            task: completion.task,
+            fence: completion.fence,
+            output: completion.output,
+            external_ref: completion.external_ref,
+            job: JobId(self.parts.ids.next_id()),
+        };
+        let leased = self.leased(op, Command::LeaseComplete(complete)).await?;
+        let job = self.parts.store.verify_job(&op.principal.org, completion.task).await?;
+        Ok(Leased { job: job.map(|job| job.id), ..leased })
+    }
+
+    async fn leased(&self, op: &OpContext, command: Command) -> Result<Leased, EngineError> {
+        let Applied { outcome, before, last_seq, at, .. } = self.act(op, command).await?;
+        match outcome {
+            Outcome::Task(record) => {
+                let seen = At { it: *record, now: at };
+                Ok(Leased { seen, before, changed: last_seq.is_some(), job: None })
+            }
+            Outcome::Attempt(_) | Outcome::Comment(_) | Outcome::Job(_) | Outcome::Removed(_) => {
+                Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
+            }
+        }
+    }
+
+    /// Back from review to the start.
+    pub async fn task_reopen(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        self.act_on_task(op, Command::TaskReopen { task }).await
+    }
+
+    /// Judges a task's contract once more.
+    pub async fn verification_queue(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let job = JobId(self.parts.ids.next_id());
+        self.act_on_task(op, Command::VerificationQueue { task, job }).await
+    }
+}
+
+/// The state a word of a holder asks for.
+pub fn lease_target(word: &'static str) -> LeaseTarget {
+    match word {
+        "in_progress" => LeaseTarget::Working,
+        "ready" => LeaseTarget::Free,
+        "cancelled" => LeaseTarget::Canceled,
+        other => LeaseTarget::Elsewhere(other),
+    }
+}

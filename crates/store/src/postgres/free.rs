@@ -1,0 +1,93 @@
+//! What somebody looking for work could start: tasks that nobody began, tasks that somebody gave
+//! up, tasks whose lease is over. Each kind by its own index, so that the number of other tasks
+//! does not matter; below a plan by walking down from it.
+
+use super::db::Db;
+use callboard_domain::standing::Standing;
+use callboard_domain::task::TaskRow;
+use callboard_domain::time::Timestamp;
+use tokio_postgres::types::ToSql;
+
+use super::errors::Trouble;
+use super::read;
+use super::rows::{self, uuid};
+use crate::FreeQuery;
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+/// Of tasks `t`, each beside its newest attempt `a`.
+const UNTOUCHED: &str = "t.phase = 'initial' AND t.open_deps = 0 AND t.assignee IS NULL \
+     AND NOT t.is_plan AND t.removed_at IS NULL";
+const LEFT: &str = "t.phase = 'working' AND t.open_deps = 0 AND t.assignee IS NULL \
+     AND NOT t.is_plan AND t.removed_at IS NULL";
+const GIVEN_UP: &str = "a.outcome IN ('canceled', 'expired', 'released')";
+const LEASED: &str = "t.phase IN ('initial', 'working') AND t.open_deps = 0 AND NOT t.is_plan \
+     AND t.removed_at IS NULL";
+const LEASE_OVER: &str =
+    "a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= $4";
+const WANTED: &str = "t.open_blockers = 0 AND t.priority <= $3";
+const IN_PROJECT: &str = "t.org = $1 AND ($2::bigint IS NULL OR t.project = $2)";
+
+pub(super) async fn tasks(
+    db: &Db,
+    org: i64,
+    query: &FreeQuery,
+    now: Timestamp,
+) -> Result<Vec<TaskRow>> {
+    let priority_max = query.priority_max.map_or(i32::from(u16::MAX), i32::from);
+    let plan = query.below.map(|task| uuid(task.id));
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org, &query.project, &priority_max, &now.0];
+    // A limit that the planner knows keeps it from reading whole tables.
+    let best = format!("ORDER BY t.priority, t.id LIMIT {}", query.limit);
+    let found = match &plan {
+        None => by_kind(&best),
+        Some(plan) => {
+            values.push(plan);
+            by_plan(&best)
+        }
+    };
+    let sql = format!(
+        "WITH RECURSIVE {found} SELECT {}, {} \
+         FROM found f JOIN tasks t ON t.id = f.id LEFT JOIN tasks p ON p.id = t.parent \
+             LEFT JOIN attempts a ON a.id = t.newest_attempt {best}",
+        rows::TASK,
+        rows::ATTEMPT,
+    );
+    let mut free = read::task_rows(db, &sql, &values).await?;
+    free.retain(|row| Standing::of(&row.task, row.newest.as_ref(), now).is_free());
+    Ok(free)
+}
+
+/// The best few of each kind. Leases that are over are few: each looks its task up, which is what
+/// `OFFSET 0` insists on.
+fn by_kind(best: &str) -> String {
+    format!(
+        "found (id) AS (
+             SELECT k.id FROM projects j CROSS JOIN LATERAL (
+                 (SELECT t.id FROM tasks t
+                  WHERE t.project = j.id AND {UNTOUCHED} AND {WANTED} {best})
+                 UNION ALL
+                 (SELECT t.id FROM tasks t JOIN attempts a ON a.id = t.newest_attempt
+                  WHERE t.project = j.id AND {LEFT} AND {GIVEN_UP} AND {WANTED} {best})) k
+             WHERE j.org = $1 AND ($2::bigint IS NULL OR j.id = $2)
+             UNION
+             (SELECT t.id FROM attempts a CROSS JOIN LATERAL (
+                  SELECT t.id, t.priority FROM tasks t
+                  WHERE t.id = a.task AND t.newest_attempt = a.id AND {LEASED} AND {WANTED}
+                      AND {IN_PROJECT} OFFSET 0) t
+              WHERE {LEASE_OVER} {best}))"
+    )
+}
+
+fn by_plan(best: &str) -> String {
+    format!(
+        "below (id) AS (
+             SELECT id FROM tasks WHERE parent = $5::uuid
+             UNION SELECT c.id FROM tasks c JOIN below b ON c.parent = b.id),
+         found (id) AS (
+             SELECT t.id FROM below b JOIN tasks t ON t.id = b.id
+                 LEFT JOIN attempts a ON a.id = t.newest_attempt
+             WHERE ({UNTOUCHED} OR {LEFT} AND {GIVEN_UP} OR {LEASED} AND {LEASE_OVER})
+                 AND {WANTED} AND {IN_PROJECT} {best})"
+    )
+}

@@ -1,0 +1,139 @@
+//! Result shapes of the execution toolset.
+
+use std::path::Path;
+
+use callboard_domain::contract::{VerificationContract, VerificationKind};
+use callboard_domain::decide::verification;
+use callboard_domain::policy::Policy;
+use callboard_domain::standing::Standing;
+use callboard_domain::task::TaskRecord;
+use callboard_domain::time::Timestamp;
+use callboard_engine::store::Repo;
+use callboard_engine::{At, Leased};
+use serde_json::{Map, Value, json};
+
+use super::words;
+use crate::page::cut;
+use crate::time::rfc3339_ms;
+
+/// A contract longer than this is only named in a list.
+const CONTRACT_BYTES_SHOWN: usize = 2048;
+
+pub(super) fn state(record: &TaskRecord, now: Timestamp) -> &'static str {
+    words::state(Standing::of(&record.task, record.newest.as_ref(), now))
+}
+
+pub(super) fn actionable(
+    record: &TaskRecord,
+    repo: Option<&Repo>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Value {
+    let task = &record.task;
+    let contract = execution_contract(record);
+    let long = contract.to_string().len() > CONTRACT_BYTES_SHOWN;
+    json!({
+        "taskId": task.id,
+        "planId": task.parent,
+        "title": task.title,
+        "description": cut(&record.body),
+        "state": state(record, now),
+        "priority": task.priority,
+        "createdAt": rfc3339_ms(task.created_at),
+        "executionContract": if long { json!({"truncated": true}) } else { contract },
+        "verificationContract": verification_contract(&verification::contract(task, policy)),
+        "repository": repo.map(repository),
+        "knowledge": {"references": [], "degraded": false},
+    })
+}
+
+pub(super) fn lease(leased: &Leased, repo: Option<&Repo>, policy: &Policy) -> Value {
+    let At { it: record, now } = &leased.seen;
+    let attempt = record.newest.as_ref();
+    let lease = attempt.and_then(|attempt| attempt.lease());
+    json!({
+        "taskId": record.task.id,
+        "state": state(record, *now),
+        "holder": attempt.map(|attempt| attempt.actor.clone()),
+        "attemptId": attempt.map(|attempt| attempt.id),
+        "fence": record.task.fence,
+        "leaseSec": lease.map(|lease| lease.granted_s),
+        "leaseExpiresAt": lease.map(|lease| rfc3339_ms(lease.expires_at)),
+        "reclaimed": !leased.changed,
+        "title": record.task.title,
+        "description": record.body,
+        "executionContract": execution_contract(record),
+        "verificationContract":
+            verification_contract(&verification::contract(&record.task, policy)),
+        "repository": repo.map(repository),
+    })
+}
+
+pub(super) fn update(leased: &Leased) -> Value {
+    let At { it: record, now } = &leased.seen;
+    let live = record.newest.as_ref().filter(|attempt| attempt.is_live(*now));
+    let lease = live.and_then(|attempt| attempt.lease());
+    json!({
+        "taskId": record.task.id,
+        "state": state(record, *now),
+        "previousState": leased.before.map(words::state),
+        "holder": live.map(|attempt| attempt.actor.clone()),
+        "fence": record.task.fence,
+        "leaseExpiresAt": lease.map(|lease| rfc3339_ms(lease.expires_at)),
+        "updatedAt": rfc3339_ms(record.task.updated_at),
+    })
+}
+
+pub(super) fn completion(leased: &Leased, policy: &Policy) -> Value {
+    let At { it: record, now } = &leased.seen;
+    let kind = verification::contract(&record.task, policy).kind;
+    let known = record.task.verification.as_ref();
+    json!({
+        "taskId": record.task.id,
+        "state": state(record, *now),
+        "verificationKind": kind,
+        "verificationStatus": known.map(|known| known.status.as_str()),
+        "verificationEtaSec": eta_s(kind),
+        "verificationJobId": leased.job.map(|job| job.to_string()),
+        "knowledgeIds": [],
+        "completedAt": rfc3339_ms(*now),
+    })
+}
+
+/// A hint, never a promise.
+fn eta_s(kind: VerificationKind) -> Option<u32> {
+    match kind {
+        VerificationKind::None => Some(0),
+        VerificationKind::Manual => None,
+        VerificationKind::GithubPr | VerificationKind::GitlabMr => Some(60),
+        VerificationKind::Commands => Some(30),
+    }
+}
+
+fn execution_contract(record: &TaskRecord) -> Value {
+    let text = record.execution_contract.as_deref();
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| json!({}))
+}
+
+fn verification_contract(contract: &VerificationContract) -> Value {
+    let mut view = Map::new();
+    view.insert("kind".into(), json!(contract.kind));
+    if let Some(reference) = &contract.external_ref {
+        view.insert("externalRef".into(), json!(reference));
+    }
+    if !contract.required_checks.is_empty() {
+        view.insert("requiredChecks".into(), json!(contract.required_checks));
+    }
+    if let Some(branch) = &contract.branch {
+        view.insert("branch".into(), json!(branch));
+    }
+    if !contract.files.is_empty() {
+        view.insert("files".into(), json!(contract.files));
+    }
+    view.into()
+}
+
+fn repository(repo: &Repo) -> Value {
+    let name = Path::new(&repo.path).file_name().map(|name| name.to_string_lossy().into_owned());
+    json!({"repoId": format!("repo_{}", repo.id), "name": name})
+}

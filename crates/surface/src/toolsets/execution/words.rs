@@ -1,0 +1,207 @@
+//! The execution toolset's words: states, codes and fixed sentences for core facts.
+
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::{Hold, Quota, Refusal, Unactionable};
+use callboard_domain::standing::Standing;
+use serde_json::{Value, json};
+
+use crate::error::Said;
+use crate::time::rfc3339_ms;
+
+pub(super) fn state(at: Standing) -> &'static str {
+    match at.phase {
+        Phase::Initial if at.deps_open => "blocked",
+        Phase::Initial if at.held => "claimed",
+        Phase::Initial => "ready",
+        Phase::Working if at.is_free() => "ready",
+        Phase::Working => "in_progress",
+        Phase::Review => "needs_review",
+        Phase::ClosedDone => "done",
+        Phase::ClosedCanceled => "cancelled",
+    }
+}
+
+/// The seven states as an argument.
+#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Blocked,
+    Ready,
+    Claimed,
+    InProgress,
+    NeedsReview,
+    Done,
+    Cancelled,
+}
+
+impl State {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            State::Blocked => "blocked",
+            State::Ready => "ready",
+            State::Claimed => "claimed",
+            State::InProgress => "in_progress",
+            State::NeedsReview => "needs_review",
+            State::Done => "done",
+            State::Cancelled => "cancelled",
+        }
+    }
+}
+
+pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
+    let claims = tool == "claim_task";
+    let plain = Said::plain(refusal);
+    match refusal {
+        Refusal::InvalidInput { .. }
+        | Refusal::UnknownState { .. }
+        | Refusal::CommentNotFound { .. }
+        | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
+        Refusal::TaskNotFound { task } | Refusal::DanglingDependency { task } => Said {
+            code: "task.not_found",
+            message: format!("task not found: {task}"),
+            hint: Some("get_next_actionable shows what can be started".into()),
+            ..plain
+        },
+        Refusal::AlreadyClaimed { task, holder, hold } => {
+            let Hold { kind, until } = hold;
+            let until = until.map(rfc3339_ms);
+            let message = match &until {
+                Some(until) => format!("task {task} is held by {holder} until {until}"),
+                None => format!("task {task} is held by {holder}"),
+            };
+            let kind = kind.map(|kind| kind.as_str());
+            Said {
+                code: "task.already_claimed",
+                message,
+                hint: Some("get_next_actionable shows other work".into()),
+                retryable: claims,
+                details: Some(json!({"holder": holder, "leaseExpiresAt": until, "kind": kind})),
+            }
+        }
+        Refusal::NotHolder { holder, .. } => Said {
+            code: "task.already_claimed",
+            hint: Some(match holder {
+                Some(_) => "stop working on it; get_next_actionable shows other work".into(),
+                None => "claim_task".into(),
+            }),
+            details: Some(json!({ "holder": holder })),
+            ..plain
+        },
+        Refusal::StaleFence { current, .. } => Said {
+            code: "task.already_claimed",
+            details: Some(json!({ "fence": current })),
+            ..plain
+        },
+        Refusal::SessionActive { .. }
+        | Refusal::NotSessionOwner { .. }
+        | Refusal::ActorMismatch { .. }
+        | Refusal::ClientMismatch { .. } => Said { code: "task.already_claimed", ..plain },
+        Refusal::NotActionable { task, why } => not_actionable(task.to_string(), why),
+        Refusal::DepsNotClosed { task, open } if claims => {
+            let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
+            let deps = open.join(", ");
+            Said {
+                code: "task.not_actionable",
+                message: format!("task {task} is blocked by open dependencies: {deps}"),
+                hint: Some(
+                    "claim it when they are done; get_next_actionable shows other work".into(),
+                ),
+                retryable: true,
+                details: Some(
+                    json!({"state": "blocked", "reason": "open_dependencies", "open": open}),
+                ),
+            }
+        }
+        Refusal::DepsNotClosed { task, open } => {
+            let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
+            let message = format!("task {task} has open dependencies: {}", open.join(", "));
+            let details = Some(json!({ "open": open }));
+            Said { code: "task.invariant_violated", message, retryable: false, details, ..plain }
+        }
+        Refusal::ChecksNotPassed { task, checks } => {
+            let unmet: Vec<String> =
+                checks.iter().map(|check| format!("{} ({})", check.index, check.desc)).collect();
+            let message = format!("task {task} has checks that are not pass: {}", unmet.join(", "));
+            Said { code: "task.invariant_violated", message, ..plain }
+        }
+        Refusal::IllegalMove { task, from, to, completed_by_caller } => {
+            let from = state(*from);
+            let message = if tool == "complete_task" {
+                format!("task {task} cannot be completed from {from}")
+            } else {
+                format!("task {task} cannot go from {from} to {to}")
+            };
+            let mut details = json!({"from": from, "to": to, "allowed": allowed(from)});
+            if *completed_by_caller && tool == "complete_task" {
+                details["alreadyCompleted"] = true.into();
+            }
+            let hint = match (tool, completed_by_caller) {
+                ("complete_task", true) => plain.hint,
+                _ => Some("look at its state; claim_task takes a ready task".into()),
+            };
+            Said { code: "task.invariant_violated", message, hint, details: Some(details), ..plain }
+        }
+        Refusal::AlreadyStarted { task, at, .. } => {
+            let state = state(*at);
+            let words = "dependencies can be added only while blocked or ready";
+            let message = format!("task {task} is {state}; {words}");
+            Said { code: "task.invariant_violated", message, ..plain }
+        }
+        Refusal::DependencyCycle { .. }
+        | Refusal::TaskClosed { .. }
+        | Refusal::SessionTerminal { .. }
+        | Refusal::SessionNotFound { .. }
+        | Refusal::Conflict { .. }
+        | Refusal::CheckInfrastructure { .. }
+        | Refusal::JobLost { .. }
+        | Refusal::BlockersMax { .. } => {
+            Said { code: "task.invariant_violated", retryable: false, ..plain }
+        }
+        Refusal::QuotaExceeded(quota) => {
+            Said { code: "quota.exceeded", details: Some(quota_details(quota)), ..plain }
+        }
+        Refusal::AuthorizationDenied { .. } | Refusal::NotCommentAuthor { .. } => {
+            Said { code: "auth.insufficient_scope", ..plain }
+        }
+    }
+}
+
+/// What the holder may still do from a state.
+fn allowed(from: &str) -> &'static [&'static str] {
+    match from {
+        "claimed" | "in_progress" => &["in_progress", "ready", "cancelled"],
+        "blocked" => &["ready"],
+        _ => &[],
+    }
+}
+
+fn not_actionable(task: String, why: &Unactionable) -> Said {
+    let (message, details, retryable): (String, Value, bool) = match why {
+        Unactionable::Blocker(comment) => (
+            format!("task {task} has an open blocker comment: {comment}"),
+            json!({"reason": "blocked_by_review", "commentId": comment.to_string()}),
+            true,
+        ),
+        Unactionable::Plan => {
+            (format!("task {task} is a plan with children"), json!({"reason": "plan"}), false)
+        }
+        Unactionable::Standing(at) => (
+            format!("task {task} is {}", state(*at)),
+            json!({"state": state(*at), "reason": "state"}),
+            false,
+        ),
+    };
+    let hint = Some("get_next_actionable shows other work".into());
+    Said { code: "task.not_actionable", message, hint, retryable, details: Some(details) }
+}
+
+fn quota_details(quota: &Quota) -> Value {
+    json!({
+        "metric": quota.metric,
+        "limit": quota.limit,
+        "used": quota.used,
+        "requested": quota.requested,
+        "period": quota.period,
+        "nextResetAt": rfc3339_ms(quota.next_reset_at),
+    })
+}
