@@ -70,6 +70,12 @@ pub enum Refusal {
         label: String,
         at: Standing,
     },
+    /// Deps can be removed only while the task is open.
+    AlreadyOver {
+        task: TaskId,
+        label: String,
+        at: Standing,
+    },
     /// `to` is the caller's word for where it wanted to go.
     IllegalMove {
         task: TaskId,
@@ -177,7 +183,7 @@ impl Refusal {
 
     pub fn code(&self) -> &'static str {
         match self {
-            Self::InvalidInput { .. } => "INVALID_INPUT",
+            Self::InvalidInput { .. } | Self::AlreadyOver { .. } => "INVALID_INPUT",
             Self::TaskNotFound { .. } => "TASK_NOT_FOUND",
             Self::SessionNotFound { .. } => "SESSION_NOT_FOUND",
             Self::DanglingDependency { .. } => "DANGLING_DEPENDENCY",
@@ -262,6 +268,9 @@ impl Refusal {
             Self::AlreadyStarted { task, label, .. } => {
                 format!("task {task} is {label}; dependencies can be added only before work starts")
             }
+            Self::AlreadyOver { task, label, .. } => {
+                format!("task {task} is {label}; reopen it first")
+            }
             Self::BlockersMax { task, actor } => {
                 format!("{actor} already has {BLOCKERS_MAX} open blockers on task {task}")
             }
@@ -329,6 +338,7 @@ impl Refusal {
             }
             Self::IllegalMove { .. } => "look at the task as it is now",
             Self::AlreadyStarted { .. } => "add a task that depends on both instead",
+            Self::AlreadyOver { .. } => "reopen the task to change what it depends on",
             Self::BlockersMax { .. } => "resolve one of them first",
             Self::CommentNotFound { .. } => "use the id that the comment was added with",
             Self::NotCommentAuthor { .. } => "ask its author or a human",
@@ -383,6 +393,7 @@ impl Refusal {
             | Self::NotActionable { .. }
             | Self::IllegalMove { .. }
             | Self::AlreadyStarted { .. }
+            | Self::AlreadyOver { .. }
             | Self::BlockersMax { .. }
             | Self::CommentNotFound { .. }
             | Self::NotCommentAuthor { .. }
@@ -436,6 +447,7 @@ impl Refusal {
             | Self::NotActionable { .. }
             | Self::IllegalMove { .. }
             | Self::AlreadyStarted { .. }
+            | Self::AlreadyOver { .. }
             | Self::BlockersMax { .. }
             | Self::CommentNotFound { .. }
             | Self::NotCommentAuthor { .. }

@@ -125,6 +125,8 @@ fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value,
         Some("boolean") => boolean(given, label),
         Some("array") => list(schema, given, label, name),
         Some("object") => match (schema.as_object(), given) {
+            // One that names no keys takes any.
+            (Some(schema), map @ Value::Object(_)) if !schema.contains_key("properties") => Ok(map),
             (Some(schema), Value::Object(map)) => object(schema, map, &format!("{label}: ")),
             (_, other) => Err(wrong(label, "an object", &other)),
         },

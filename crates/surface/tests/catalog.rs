@@ -46,15 +46,18 @@ fn shown(tools: &[ToolInfo]) -> Value {
 
 /// `CALLBOARD_BLESS=1` rewrites the golden; clients see every change of it.
 #[test]
-fn the_graph_tools_are_as_published() {
-    let tools = shown(&Catalog::of(&[&toolsets::graph::TOOLSET]).list(&principal()));
-    let text = serde_json::to_string_pretty(&tools).expect("plain data") + "\n";
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/graph.tools.json");
-    if std::env::var_os("CALLBOARD_BLESS").is_some() {
-        std::fs::write(&path, &text).expect("the golden can be written");
+fn the_tools_are_as_published() {
+    for toolset in toolsets::ALL {
+        let tools = shown(&Catalog::of(&[toolset]).list(&principal()));
+        let text = serde_json::to_string_pretty(&tools).expect("plain data") + "\n";
+        let name = format!("tests/goldens/{}.tools.json", toolset.name);
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
+        if std::env::var_os("CALLBOARD_BLESS").is_some() {
+            std::fs::write(&path, &text).expect("the golden can be written");
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(golden == text, "the tool list changed; review it and run with CALLBOARD_BLESS=1");
     }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == text, "the tool list changed; review it and run with CALLBOARD_BLESS=1");
 }
 
 #[test]

@@ -196,7 +196,9 @@ pub fn exit_of(error: &EngineError) -> Exit {
 
 fn exit_of_refusal(refusal: &Refusal) -> Exit {
     match refusal {
-        Refusal::InvalidInput { .. } | Refusal::UnknownState { .. } => Exit::Usage,
+        Refusal::InvalidInput { .. }
+        | Refusal::UnknownState { .. }
+        | Refusal::AlreadyOver { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
@@ -261,6 +263,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::NotActionable { .. }
         | Refusal::IllegalMove { .. }
         | Refusal::AlreadyStarted { .. }
+        | Refusal::AlreadyOver { .. }
         | Refusal::BlockersMax { .. }
         | Refusal::CommentNotFound { .. }
         | Refusal::NotCommentAuthor { .. }

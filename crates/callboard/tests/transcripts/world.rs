@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_domain::actor::Actor;
+use callboard_domain::contract::VerificationKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
 use callboard_domain::time::Timestamp;
@@ -263,6 +264,13 @@ impl World {
             "graph.finish_requires_checks" => self.policy.finish_requires_checks = value == "true",
             "graph.gate_canceled" => self.policy.gate_canceled = value == "true",
             "graph.checks_enabled" => self.checks_enabled = value == "true",
+            "execution.default_verification" => {
+                let kind = VerificationKind::ALL.into_iter().find(|kind| kind.as_str() == value);
+                self.policy.default_verification = kind.expect("a kind");
+            }
+            "execution.verify_max_attempts" => {
+                self.policy.verify_pendings_max = value.parse().expect("a number");
+            }
             "graph.attest_by" => {
                 self.policy.attest_by = match value {
                     "human" => AttestBy::Human,

@@ -51,10 +51,8 @@ pub(super) fn dependency_remove(
         return Ok(draft.unchanged(Reply::Task(id)));
     };
     if draft.task.phase.is_closed() {
-        return Err(Refusal::invalid(format!(
-            "task {id} is {}; reopen it first",
-            draft.task.label
-        )));
+        let (label, at) = (draft.task.label.clone(), draft.standing());
+        return Err(Refusal::AlreadyOver { task: id, label, at });
     }
     let was_open = existing.is_open();
     draft.write(Write::DepDelete { task: id, dep });

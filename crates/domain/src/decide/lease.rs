@@ -11,7 +11,7 @@ use crate::contract::VerificationKind;
 use crate::event::EventName;
 use crate::forge::PullRef;
 use crate::ids::{AttemptId, TaskId};
-use crate::limits::{NOTE_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS};
+use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS, REASON_CHARS_MAX};
 use crate::policy::Phase;
 use crate::refusal::{Refusal, Unactionable};
 use crate::time::Timestamp;
@@ -25,7 +25,14 @@ pub(super) fn lease_take(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, task, now)?;
-    if let Some(refusal) = draft.held_by_another() {
+    let stuck = |why| Err(Refusal::NotActionable { task, why });
+    let standing = draft.standing();
+    // Its assignee keeps the credit for what is out of its hands; waiting for it helps nobody.
+    let over = match standing.phase {
+        Phase::Initial | Phase::Working => false,
+        Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => draft.live.is_none(),
+    };
+    if let Some(refusal) = draft.held_by_another().filter(|_| !over) {
         return Err(refusal);
     }
     match draft.live.as_ref().map(|live| live.kind) {
@@ -35,12 +42,13 @@ pub(super) fn lease_take(
             return Err(draft.claimed_by(world.actor));
         }
     }
-    let stuck = |why| Err(Refusal::NotActionable { task, why });
     if let Some(blocker) = draft.subject.blockers.first() {
         return stuck(Unactionable::Blocker(blocker.id));
     }
+    if over {
+        return stuck(Unactionable::Standing(standing));
+    }
     draft.deps_gate()?;
-    let standing = draft.standing();
     let mine = draft.task.assignee.as_ref() == Some(world.actor);
     match standing.phase {
         Phase::Initial => {}
@@ -127,7 +135,7 @@ pub(super) fn lease_update(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     if let Some(note) = &update.note {
-        input::said("note", note, NOTE_CHARS_MAX, "note cannot be blank")?;
+        input::said("note", note, REASON_CHARS_MAX, "note cannot be blank")?;
     }
     let mut draft = Draft::of_task(world, update.task, now)?;
     let live = holder(&draft, update.fence)?;

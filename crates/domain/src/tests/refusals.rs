@@ -48,6 +48,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::NotActionable { task: a, why: Unactionable::Standing(standing) },
         Refusal::IllegalMove { task: a, from: standing, to: "done", completed_by_caller: true },
         Refusal::AlreadyStarted { task: a, label: text("in_progress"), at: standing },
+        Refusal::AlreadyOver { task: a, label: text("done"), at: standing },
         Refusal::BlockersMax { task: a, actor: actor("ada") },
         Refusal::CommentNotFound { comment: "cmt_x".into() },
         Refusal::NotCommentAuthor { comment: CommentId(Id(7)), author: actor("ada") },

@@ -267,10 +267,11 @@ fn a_finish_from_initial_looks_at_deps() {
         Policy::default(),
         "
         ana create A
-        ana create B
+        ana create B deps=A
+        ana move A done           =>
         w1  begin B as=s          =>
         ana move B backlog        =>
-        ana depend B A            =>
+        ana move A backlog        =>
         w1  finish s              => DEPS_NOT_CLOSED
         ana undepend B A          =>
         w1  finish s              =>
@@ -374,7 +375,7 @@ fn dependencies_close_no_cycle() {
         ana move A done           =>
         ana move C in_progress    =>
         ana create D
-        ana depend C D            => INVALID_INPUT
+        ana depend C D            => INVARIANT_VIOLATED
         ",
     );
 }
@@ -501,6 +502,13 @@ fn what_cannot_be_taken() {
         w1  take E                => NOT_ACTIONABLE
         ana move E done           =>
         w1  take E                => NOT_ACTIONABLE
+        ana create F deps=E       =>
+        w1  take F                =>
+        w1  complete F            =>
+        ana move E backlog        =>
+        w2  take F                => NOT_ACTIONABLE
+        w1  take F                => NOT_ACTIONABLE
+        w1  undepend F E           => INVALID_INPUT
         ",
     );
 }

@@ -4,6 +4,7 @@ use callboard_domain::command::{LeaseUpdate, NewCheck};
 use callboard_domain::comment::{CommentId, CommentKind};
 use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
+use callboard_domain::limits::{BODY_BYTES_MAX, KEY_CHARS_MAX};
 use callboard_domain::refusal::Refusal;
 use callboard_engine::store::Repo;
 use callboard_engine::{
@@ -184,12 +185,32 @@ impl From<ContractArgument> for VerificationContract {
     }
 }
 
+/// The core calls it the body.
+fn description(given: Option<String>) -> Result<String, Refusal> {
+    let text = given.unwrap_or_default();
+    if text.len() > BODY_BYTES_MAX {
+        let got = text.len();
+        let words = format!("description must be at most {BODY_BYTES_MAX} bytes, got {got}");
+        return Err(Refusal::invalid(words));
+    }
+    Ok(text)
+}
+
+fn client_token(given: Option<String>) -> Result<Option<String>, Refusal> {
+    let fits = |token: &String| (1..=KEY_CHARS_MAX).contains(&token.chars().count());
+    if given.as_ref().is_some_and(|token| !fits(token)) {
+        let words = format!("clientToken must be 1..{KEY_CHARS_MAX} characters");
+        return Err(Refusal::invalid(words));
+    }
+    Ok(given)
+}
+
 pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
     let deps = args.depends_on.unwrap_or_default();
     let contract = args.execution_contract.map(|contract| Value::Object(contract).to_string());
     let draft = TaskDraft {
         title: args.title,
-        body: args.description.unwrap_or_default(),
+        body: description(args.description)?,
         priority: args.priority,
         parent: args.plan_id.as_deref().map(task_id).transpose()?,
         deps: deps.iter().map(|dep| task_id(dep)).collect::<Result<_, _>>()?,
@@ -197,7 +218,8 @@ pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
         verification: args.verification_contract.map(VerificationContract::from),
         execution_contract: contract,
     };
-    let (made, created) = call.engine.task_add(call.op, draft, args.client_token).await?;
+    let token = client_token(args.client_token)?;
+    let (made, created) = call.engine.task_add(call.op, draft, token).await?;
     let task = &made.it.task;
     Ok(json!({
         "taskId": task.id,

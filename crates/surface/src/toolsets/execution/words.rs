@@ -147,6 +147,12 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             let message = format!("task {task} is {state}; {words}");
             Said { code: "task.invariant_violated", message, ..plain }
         }
+        Refusal::AlreadyOver { task, at, .. } => {
+            let state = state(*at);
+            let message = format!("task {task} is {state}; its dependencies cannot be changed");
+            let hint = Some("add a task that depends on what is wanted instead".into());
+            Said { code: "task.invariant_violated", message, hint, ..plain }
+        }
         Refusal::DependencyCycle { .. }
         | Refusal::TaskClosed { .. }
         | Refusal::SessionTerminal { .. }
@@ -182,9 +188,11 @@ fn not_actionable(task: String, why: &Unactionable) -> Said {
             json!({"reason": "blocked_by_review", "commentId": comment.to_string()}),
             true,
         ),
-        Unactionable::Plan => {
-            (format!("task {task} is a plan with children"), json!({"reason": "plan"}), false)
-        }
+        Unactionable::Plan => (
+            format!("task {task} is a plan with children"),
+            json!({"state": "ready", "reason": "plan"}),
+            false,
+        ),
         Unactionable::Standing(at) => (
             format!("task {task} is {}", state(*at)),
             json!({"state": state(*at), "reason": "state"}),
