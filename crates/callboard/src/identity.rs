@@ -1,5 +1,7 @@
 //! Who acts when nobody said so: the variable, else the person logged in.
 
+use std::hash::{BuildHasher, RandomState};
+
 use callboard_domain::actor::Actor;
 use callboard_domain::rights::{Rights, Scope};
 use callboard_engine::context::Principal;
@@ -89,9 +91,8 @@ pub fn machine() -> String {
 pub fn runner() -> Actor {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let id = std::process::id();
-    let started = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis());
+    // Process ids come again.
+    let random = RandomState::new().hash_one(id);
     let host: String = Actor::name_from(&host).chars().take(60).collect();
-    format!("runner:{host}-{id}-{started:x}").parse().expect("a cleaned name makes an actor")
+    format!("runner:{host}-{id}-{random:016x}").parse().expect("a cleaned name makes an actor")
 }
