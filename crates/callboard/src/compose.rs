@@ -55,6 +55,8 @@ impl App {
             store,
             ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(settings.policy.clone()),
+            quotas: settings.quotas,
+            sweep_every: settings.sweep_every,
             home,
             machine,
             runner: identity::runner(),

@@ -16,6 +16,8 @@ mod job;
 mod lease;
 pub mod ports;
 mod query;
+mod quota;
+mod repository;
 mod sweep;
 mod task;
 mod token;
@@ -23,6 +25,7 @@ mod verify;
 mod wait;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
@@ -36,6 +39,9 @@ pub use comment::CommentDraft;
 pub use error::EngineError;
 pub use lease::{Completion, FreeFilter, Leased, lease_target};
 pub use query::{AttemptFilter, TaskFilter};
+pub use quota::{Metric, Quotas};
+pub use repository::Repository;
+pub use sweep::SWEEP_EVERY;
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{WaitOutcome, Watch};
@@ -47,6 +53,9 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub ids: Arc<dyn IdSource>,
     pub policy: Arc<Policy>,
+    pub quotas: Quotas,
+    /// How often leases that are over are written down.
+    pub sweep_every: Duration,
     /// Where this process works: its org and project.
     pub home: Home,
     /// The name repository rows on this machine carry.
@@ -65,6 +74,7 @@ pub struct Engine {
     parts: Parts,
     waits: Arc<wait::Waits>,
     counted: counts::Counted,
+    origins: repository::Origins,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -78,7 +88,8 @@ impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
-        Arc::new(Self { parts, waits, counted: counts::Counted::default() })
+        let (counted, origins) = Default::default();
+        Arc::new(Self { parts, waits, counted, origins })
     }
 
     pub fn policy(&self) -> &Arc<Policy> {

@@ -34,6 +34,9 @@ pub trait CheckRunner: Send + Sync {
     /// Branch and head alone, which cost little; never fails.
     async fn head(&self, root: &Path) -> Head;
 
+    /// Where others find the repository, and its main branch; never fails.
+    async fn origin(&self, repo: &Path) -> Origin;
+
     /// Waits until no other run of this task is under way on this machine.
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault>;
 
@@ -58,6 +61,13 @@ pub trait CheckRunner: Send + Sync {
 pub struct Head {
     pub branch: Option<String>,
     pub head: Option<String>,
+}
+
+/// What a repository says of where it came from; without secrets, and fit for others to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    pub url: Option<String>,
+    pub default_branch: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

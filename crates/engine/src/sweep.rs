@@ -6,17 +6,28 @@ use std::time::Duration;
 
 use callboard_domain::command::Command;
 use callboard_store::Op;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::RUNS;
 use crate::{Engine, EngineError};
 
-const EXPIRE_EVERY: Duration = Duration::from_secs(5);
-/// Every how many ticks the rarer work runs.
-const TIDY_EVERY_TICKS: u32 = 720;
+/// How often leases are looked at unless somebody says otherwise.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Well below what counts as unwatched.
+const WATCH_EVERY: Duration = Duration::from_secs(10);
+const TIDY_EVERY: Duration = Duration::from_secs(3600);
 const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const BATCH: usize = 100;
+
+/// Not at once: whoever starts has better things to do.
+fn every(period: Duration) -> Interval {
+    let first = Instant::now() + period.min(SWEEP_EVERY);
+    let mut tick = tokio::time::interval_at(first, period);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
 
 impl Engine {
     /// Does this process's share of background work until canceled: sweeps, and due jobs.
@@ -29,35 +40,22 @@ impl Engine {
 
     /// Sweeps until canceled. A failure is logged and tried again at the next tick.
     pub async fn sweep_until(&self, stop: CancellationToken) {
-        let start = tokio::time::Instant::now() + EXPIRE_EVERY;
-        let mut tick = tokio::time::interval_at(start, EXPIRE_EVERY);
-        let mut ticks = 0u32;
+        let mut watch = every(WATCH_EVERY);
+        let mut expire = every(self.parts.sweep_every);
+        let mut tidy = every(TIDY_EVERY);
         loop {
-            tokio::select! {
+            let (done, what) = tokio::select! {
                 () = stop.cancelled() => return,
-                _ = tick.tick() => {}
+                _ = watch.tick() => (self.watch_leases().await, "say that leases are watched"),
+                _ = expire.tick() => {
+                    (self.sweep_leases().await.map(|_| ()), "look for leases that are over")
+                }
+                _ = tidy.tick() => (self.sweep_leftovers().await, "remove what is too old"),
+            };
+            if let Err(error) = done {
+                tracing::warn!(%error, "cannot {what}");
             }
-            if let Err(error) = self.sweep_ticks(ticks).await {
-                tracing::warn!(%error, "cannot say that the leases are watched");
-            }
-            if let Err(error) = self.sweep_leases().await {
-                tracing::warn!(%error, "cannot look for leases that are over");
-            }
-            if ticks.is_multiple_of(TIDY_EVERY_TICKS)
-                && let Err(error) = self.sweep_leftovers().await
-            {
-                tracing::warn!(%error, "cannot remove what is too old");
-            }
-            ticks = ticks.wrapping_add(1);
         }
-    }
-
-    /// Every second time: twice five seconds is well below what counts as unwatched.
-    async fn sweep_ticks(&self, ticks: u32) -> Result<(), EngineError> {
-        if ticks.is_multiple_of(2) {
-            self.watch_leases().await?;
-        }
-        Ok(())
     }
 
     /// Says that the leases are watched, after giving time to those that were not.

@@ -4,9 +4,10 @@ use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRecord;
-use callboard_store::Place;
+use callboard_store::{Applied, Place};
 
 use crate::context::{OpContext, Scope};
+use crate::quota::Metric;
 use crate::{At, Engine, EngineError};
 
 /// A task somebody wants; the engine adds id and project.
@@ -16,6 +17,8 @@ pub struct TaskDraft {
     pub body: String,
     pub priority: Option<u16>,
     pub parent: Option<TaskId>,
+    /// `repo_7`; left out, it is the one this process stands in.
+    pub repository: Option<String>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
     pub verification: Option<VerificationContract>,
@@ -39,9 +42,13 @@ impl Engine {
         draft: TaskDraft,
     ) -> Result<Command, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
-        let project = match self.project_of(&op.principal).await? {
-            Some(project) => project,
-            None => self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project,
+        let named = draft.repository.as_deref();
+        let project = match (named, self.project_of(&op.principal).await?) {
+            (Some(named), _) => self.project_of_repository(op, named).await?,
+            (None, Some(project)) => project,
+            (None, None) => {
+                self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project
+            }
         };
         let create = TaskCreate {
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },
@@ -68,10 +75,32 @@ impl Engine {
     ) -> Result<(At<TaskRecord>, bool), EngineError> {
         let mut op = op.clone();
         op.retry_key = token.or(op.retry_key);
-        let command = self.task_create_command(&op, draft).await?;
-        let applied = self.act(&op, command).await?;
+        let org = op.principal.org.clone();
+        let applied = match self.quota_check(&org, Metric::TasksCreated, 1).await {
+            Ok(()) => {
+                let command = self.task_create_command(&op, draft).await?;
+                self.act(&op, command).await?
+            }
+            Err(over) => self.first_made(&op, over).await?,
+        };
         let created = applied.last_seq.is_some();
+        if created {
+            self.quota_count(&org, Metric::TasksCreated, 1).await;
+        }
         Ok((self.task_of(&op, applied)?, created))
+    }
+
+    /// What the first call with this retry key made: a repeat makes nothing and needs no quota. A
+    /// task without a title is never made, so only a repeat gets an answer.
+    async fn first_made(&self, op: &OpContext, over: EngineError) -> Result<Applied, EngineError> {
+        if op.retry_key.is_none() {
+            return Err(over);
+        }
+        let nothing = self.task_create_command(op, TaskDraft::default()).await?;
+        self.act(op, nothing).await.map_err(|error| match error {
+            EngineError::Refused(_) => over,
+            error => error,
+        })
     }
 
     /// Adds or removes a dep; says whether that changed anything.

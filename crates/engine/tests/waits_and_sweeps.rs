@@ -15,7 +15,9 @@ use callboard_engine::ports::IdSource;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
-use callboard_engine::{Engine, EngineError, Parts, TaskDraft, WaitOutcome, Watch};
+use callboard_engine::{
+    Engine, EngineError, Parts, Quotas, SWEEP_EVERY, TaskDraft, WaitOutcome, Watch,
+};
 
 struct Counting(AtomicU64);
 
@@ -48,6 +50,8 @@ async fn world() -> World {
         store,
         ids: Arc::new(Counting(AtomicU64::new(1))),
         policy: Arc::new(Policy::default()),
+        quotas: Quotas::default(),
+        sweep_every: SWEEP_EVERY,
         machine: "here".into(),
         checks: None,
         runner: "runner:test".parse().expect("an actor"),

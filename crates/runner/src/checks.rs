@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
-    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, RUNS, Turn,
+    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, Origin, RUNS, Turn,
 };
 use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
@@ -45,6 +45,10 @@ impl CheckRunner for LocalChecks {
 
     async fn head(&self, root: &Path) -> Head {
         git::head(root).await
+    }
+
+    async fn origin(&self, repo: &Path) -> Origin {
+        git::origin(repo).await
     }
 
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault> {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_engine::ports::Head;
+use callboard_engine::ports::{Head, Origin};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment;
@@ -112,6 +112,52 @@ pub(crate) async fn head(root: &Path) -> Head {
     Head { branch, head: commit.ok().map(one_line) }
 }
 
+/// The remote called `origin`, and the branch it calls its main one; without a remote, the branch
+/// that is called like one.
+pub(crate) async fn origin(repo: &Path) -> Origin {
+    let git = Git::at(repo);
+    let (url, remote, local) = tokio::join!(
+        git.ask(&["config", "--get", "remote.origin.url"]),
+        git.ask(&["symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"]),
+        git.ask(&[
+            "for-each-ref",
+            "--format=%(refname:short)",
+            "refs/heads/main",
+            "refs/heads/master"
+        ]),
+    );
+    let url = url.ok().and_then(|url| public_url(&one_line(url)));
+    let remote = remote.ok().map(one_line);
+    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
+    let local = local.ok().map(one_line);
+    let local = local.and_then(|names| names.lines().next().map(str::to_owned));
+    Origin { url, default_branch: remote.or(local) }
+}
+
+/// A remote's address as others may read it: no password, no token, and none that is a path of
+/// this machine.
+fn public_url(url: &str) -> Option<String> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // `git@host:path`; what has a slash before the colon is a path.
+        let (host, path) = url.split_once(':')?;
+        let is_host = host.len() > 1 && !host.contains(['/', '\\']) && !path.starts_with('\\');
+        return is_host.then(|| url.to_owned());
+    };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, host) =
+        host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user), host));
+    match scheme {
+        "ssh" | "git+ssh" => {
+            let user = user.map(|user| user.split(':').next().unwrap_or_default());
+            let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+            Some(format!("{scheme}://{user}{host}/{path}"))
+        }
+        "http" | "https" | "git" => Some(format!("{scheme}://{host}/{path}")),
+        _ => None,
+    }
+}
+
 fn one_line(answer: Vec<u8>) -> String {
     String::from_utf8_lossy(&answer).trim_end().to_owned()
 }
@@ -140,4 +186,32 @@ pub(crate) async fn worktrees(repo: &Path) -> Result<Vec<PathBuf>, GitFault> {
         }
     }
     Ok(found.into_iter().filter_map(|path| path.canonicalize().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_secrets_and_paths() {
+        let table = "
+            https://github.com/acme/shop.git             https://github.com/acme/shop.git
+            https://ana:s3cret@github.com/acme/shop      https://github.com/acme/shop
+            https://ghp_token@github.com/acme/shop       https://github.com/acme/shop
+            https://ana:p@ss@host.example:8443/x         https://host.example:8443/x
+            https://host.example/x?token=abc             https://host.example/x
+            ssh://git@github.com/acme/shop.git           ssh://git@github.com/acme/shop.git
+            ssh://git:s3cret@host.example/x              ssh://git@host.example/x
+            git@github.com:acme/shop.git                 git@github.com:acme/shop.git
+            /home/ana/shop.git                           -
+            ../shop                                      -
+            file:///home/ana/shop                        -
+            ./a:b                                        -
+        ";
+        for line in table.lines().filter(|line| !line.trim().is_empty()) {
+            let (given, wanted) = line.trim().split_once(' ').expect("two columns");
+            let shown = public_url(given);
+            assert_eq!(shown.as_deref().unwrap_or("-"), wanted.trim(), "{given}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{Engine, Parts};
+use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::toolsets::execution;
 use serde_json::{Value, json};
@@ -32,6 +32,10 @@ fn principal(who: &str) -> Principal {
 
 impl World {
     async fn new() -> Self {
+        Self::with(Quotas::default()).await
+    }
+
+    async fn with(quotas: Quotas) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(ManualClock::at(Timestamp(START)));
         let path = folder.path().join("callboard.db");
@@ -42,6 +46,8 @@ impl World {
             store: Arc::new(store),
             ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(Policy::default()),
+            quotas,
+            sweep_every: SWEEP_EVERY,
             machine: "test".into(),
             checks: None,
             runner: "runner:test".parse().expect("an actor"),
@@ -320,4 +326,49 @@ async fn of_two_at_the_same_moment_one_wins() {
         fence = next;
         world.ok(winner, "update_task_status", json!({"taskId": task, "status": "ready"})).await;
     }
+}
+
+#[tokio::test]
+async fn a_quota_is_the_months() {
+    let limit = Some(2);
+    let world = World::with(Quotas { tasks_created: limit, ..Quotas::default() }).await;
+    let token = json!({"title": "a", "clientToken": "k"});
+    let first = world.add(token.clone()).await;
+    world.add(json!({"title": "b"})).await;
+    let refused = world.refused("human:ana", "add_task", json!({"title": "c"})).await;
+    let details = json!({
+        "metric": "tasks_created",
+        "limit": 2,
+        "used": 2,
+        "requested": 1,
+        "period": "2026-06",
+        "nextResetAt": "2026-07-01T00:00:00.000Z",
+    });
+    check(&refused, "quota.exceeded", false, details, true);
+    assert_eq!(refused["message"], "tasks_created: 2 of 2 used in 2026-06, 1 requested");
+    let again = world.ok("human:ana", "add_task", token).await;
+    assert_eq!((&again["taskId"], &again["created"]), (&json!(first), &json!(false)));
+    let unknown = json!({"title": "c", "clientToken": "k2"});
+    let refused = world.refused("human:ana", "add_task", unknown.clone()).await;
+    assert_eq!(refused["code"], "quota.exceeded");
+    world.clock.advance_ms(10 * 24 * 3600 * 1000);
+    assert_eq!(world.ok("human:ana", "add_task", unknown).await["created"], true);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_once_are_all_counted() {
+    let limit = Some(1000);
+    let world = Arc::new(World::with(Quotas { tasks_created: limit, ..Quotas::default() }).await);
+    let add = |n: usize| {
+        let world = world.clone();
+        tokio::spawn(async move { world.add(json!({"title": format!("task {n}")})).await })
+    };
+    let adding: Vec<_> = (0..20).map(add).collect();
+    for added in adding {
+        added.await.expect("added");
+    }
+    let store = world.front.engine().store();
+    let used = |metric| store.quota_used("default", metric, "2026-06");
+    assert_eq!(used("tasks_created").await.expect("counted"), 20);
+    assert_eq!(used("knowledge_stored").await.expect("counted"), 0, "unlimited counts nothing");
 }

@@ -9,7 +9,7 @@ use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::{Engine, Parts, TaskDraft};
+use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY, TaskDraft};
 use callboard_store::clock::SystemClock;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{Place, Store};
@@ -45,6 +45,8 @@ impl Bed {
             store,
             ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(Policy::default()),
+            quotas: Quotas::default(),
+            sweep_every: SWEEP_EVERY,
             machine: "bench".into(),
             checks: None,
             forge: None,

@@ -18,6 +18,8 @@ pub enum Kind {
         min: i64,
         max: i64,
     },
+    /// A number, or `unlimited`.
+    Limit,
     Boolean,
     Word(&'static [&'static str]),
     /// A TOML array of strings, or one string with commas.
@@ -58,6 +60,26 @@ pub static KEYS: &[Key] = &[
         "Whether giving a task up passes the same gates as closing it as done."),
     key("graph.attest_by", Kind::Word(&["any", "not_assignee", "human"]), "any",
         "Who may attest manual checks."),
+    key("execution.lease_default_sec", SECONDS, "900",
+        "Seconds that claim_task leases a task for unless the caller says otherwise."),
+    key("execution.lease_min_sec", SECONDS, "60",
+        "The shortest lease a caller may ask for."),
+    key("execution.lease_max_sec", SECONDS, "3600",
+        "The longest lease a caller may ask for."),
+    key("execution.sweep_interval_sec", Kind::Integer { min: 1, max: 3600 }, "5",
+        "Seconds between looks for leases that are over; only their events wait for it."),
+    key("execution.default_verification", Kind::Word(&["none", "manual", "commands"]), "none",
+        "What a task with neither contract nor checks is held to."),
+    key("execution.verify_max_attempts", Kind::Integer { min: 1, max: 1000 }, "10",
+        "Runs of a verification in a row that may end without knowing before it counts as failed."),
+    key("execution.verify_backoff_sec", SECONDS, "30",
+        "Seconds until a verification that could not tell runs again; doubled each time."),
+    key("execution.verify_backoff_max_sec", SECONDS, "3600",
+        "The longest that delay gets."),
+    key("execution.quota.knowledge_stored", Kind::Limit, "unlimited",
+        "Knowledge entries an org may store in a month (UTC)."),
+    key("execution.quota.tasks_created", Kind::Limit, "unlimited",
+        "Tasks an org may add with add_task in a month (UTC)."),
     key("forge.github_url", Kind::Text, "https://api.github.com",
         "Root of GitHub's API; its token is in GITHUB_TOKEN."),
     key("forge.gitlab_url", Kind::Text, "https://gitlab.com/api/v4",
@@ -113,8 +135,8 @@ mod tests {
     fn every_row_is_well_formed() {
         for (n, key) in KEYS.iter().enumerate() {
             key.default_value();
-            let (section, name) = key.name.split_once('.').expect("section.name");
-            assert!(!section.is_empty() && !name.contains('.'), "{}", key.name);
+            let parts: Vec<&str> = key.name.split('.').collect();
+            assert!(parts.len() > 1 && parts.iter().all(|part| !part.is_empty()), "{}", key.name);
             assert!(key.help.ends_with('.'), "{}", key.name);
             assert!(KEYS[..n].iter().all(|other| other.name != key.name), "{}", key.name);
         }

@@ -3,15 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::key::{KEYS, Key, Kind};
+use super::value::{LIMIT_MAX, UNLIMITED};
 
 pub fn schema() -> Value {
     let mut sections = Map::new();
     for key in KEYS {
-        let (section, name) = key.name.split_once('.').expect("a test reads every key's name");
-        let section = sections.entry(section).or_insert_with(
-            || json!({"type": "object", "additionalProperties": false, "properties": {}}),
-        );
-        section["properties"][name] = of_key(key);
+        put(&mut sections, key.name, of_key(key));
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -23,10 +20,26 @@ pub fn schema() -> Value {
     })
 }
 
+/// Puts a key into its table, and that into its own.
+fn put(tables: &mut Map<String, Value>, name: &str, schema: Value) {
+    let Some((table, rest)) = name.split_once('.') else {
+        tables.insert(name.to_owned(), schema);
+        return;
+    };
+    let table = tables.entry(table).or_insert_with(
+        || json!({"type": "object", "additionalProperties": false, "properties": {}}),
+    );
+    let inner = table["properties"].as_object_mut().expect("made above, with an object");
+    put(inner, rest, schema);
+}
+
 fn of_key(key: &Key) -> Value {
     let mut schema = match key.kind {
         Kind::Text => json!({"type": "string"}),
         Kind::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Limit => json!({
+            "anyOf": [{"enum": [UNLIMITED]}, {"type": "integer", "minimum": 0, "maximum": LIMIT_MAX}]
+        }),
         Kind::Boolean => json!({"type": "boolean"}),
         Kind::Word(known) => json!({"enum": known}),
         Kind::List => json!({

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use callboard_domain::contract::VerificationKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_engine::Quotas;
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
@@ -18,6 +21,8 @@ pub struct Settings {
     /// `None`: from the folder's name.
     pub prefix: Option<Prefix>,
     pub policy: Policy,
+    pub quotas: Quotas,
+    pub sweep_every: Duration,
     pub check_shell: String,
     pub checks_enabled: bool,
     pub check_log_tail_bytes: usize,
@@ -104,6 +109,11 @@ impl Reader<'_> {
         Ok(Settings {
             prefix: self.filled("graph.prefix").map(|text| self.prefix(text)).transpose()?,
             policy: self.policy()?,
+            quotas: Quotas {
+                knowledge_stored: self.limit("execution.quota.knowledge_stored"),
+                tasks_created: self.limit("execution.quota.tasks_created"),
+            },
+            sweep_every: Duration::from_secs(self.number("execution.sweep_interval_sec").into()),
             check_shell: self.required("graph.check_shell")?,
             checks_enabled: self.boolean("graph.checks_enabled"),
             check_log_tail_bytes: self.number("graph.check_log_tail_bytes") as usize,
@@ -139,7 +149,49 @@ impl Reader<'_> {
             "human" => AttestBy::Human,
             _ => AttestBy::Any,
         };
+        self.leases(&mut policy)?;
+        self.verification(&mut policy)?;
         Ok(policy)
+    }
+
+    fn leases(&self, policy: &mut Policy) -> Result<(), String> {
+        let [min, default, max] =
+            ["execution.lease_min_sec", "execution.lease_default_sec", "execution.lease_max_sec"];
+        policy.lease_min_s = self.number(min);
+        policy.lease_default_s = self.number(default);
+        policy.lease_max_s = self.number(max);
+        self.rising(min, default)?;
+        self.rising(default, max)
+    }
+
+    fn verification(&self, policy: &mut Policy) -> Result<(), String> {
+        policy.default_verification = match self.text("execution.default_verification") {
+            "manual" => VerificationKind::Manual,
+            "commands" => VerificationKind::Commands,
+            _ => VerificationKind::None,
+        };
+        let [first, longest] = ["execution.verify_backoff_sec", "execution.verify_backoff_max_sec"];
+        policy.verify_pendings_max = self.number("execution.verify_max_attempts");
+        policy.verify_backoff_s = self.number(first);
+        policy.verify_backoff_max_s = self.number(longest);
+        self.rising(first, longest)
+    }
+
+    /// Two numbers of which the second may not be the smaller one.
+    fn rising(&self, low: &str, high: &str) -> Result<(), String> {
+        let (least, most) = (self.number(low), self.number(high));
+        if least > most {
+            let words = format!("{least} is more than {high} ({}), {most}", self.0.origin(high));
+            return Err(self.at(low, &words));
+        }
+        Ok(())
+    }
+
+    fn limit(&self, name: &str) -> Option<u64> {
+        match self.0.value(name) {
+            Value::Integer(number) => Some(u64::try_from(*number).unwrap_or(0)),
+            Value::Text(_) | Value::Boolean(_) | Value::List(_) => None,
+        }
     }
 
     fn prefix(&self, text: &str) -> Result<Prefix, String> {

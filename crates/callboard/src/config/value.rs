@@ -7,6 +7,9 @@ use serde_json::json;
 
 use super::key::{Key, Kind};
 
+pub const UNLIMITED: &str = "unlimited";
+pub const LIMIT_MAX: i64 = 1_000_000_000;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Text(String),
@@ -33,6 +36,17 @@ impl Value {
                 .filter(|number| (min..=max).contains(number))
                 .map(Self::Integer)
                 .ok_or_else(|| format!("{} must be a number {min}..{max}, not '{text}'", key.name)),
+            Kind::Limit if text.eq_ignore_ascii_case(UNLIMITED) => {
+                Ok(Self::Text(UNLIMITED.to_owned()))
+            }
+            Kind::Limit => text
+                .parse()
+                .ok()
+                .filter(|number| (0..=LIMIT_MAX).contains(number))
+                .map(Self::Integer)
+                .ok_or_else(|| {
+                    format!("{} must be unlimited or 0..{LIMIT_MAX}, not '{text}'", key.name)
+                }),
             Kind::Word(known) => known
                 .iter()
                 .find(|word| word.eq_ignore_ascii_case(text))
@@ -54,6 +68,11 @@ impl Value {
                 let number = value.as_integer().ok_or_else(|| wrong("a number"))?;
                 Self::from_text(key, &number.to_string())
             }
+            Kind::Limit => match (value.as_str(), value.as_integer()) {
+                (Some(text), _) => Self::from_text(key, text),
+                (None, Some(number)) => Self::from_text(key, &number.to_string()),
+                (None, None) => Err(wrong("unlimited or a number")),
+            },
             Kind::Boolean => {
                 value.as_bool().map(Self::Boolean).ok_or_else(|| wrong("true or false"))
             }

@@ -63,6 +63,16 @@ fn values_that_make_no_sense_stop_the_start() {
         ("mcp.toolsets = [\"nope\"]", "unknown toolset 'nope'"),
         ("http.listen = \"here\"", "is not an address with a port"),
         ("store.url = \"mysql://u:secret@host/db\"", "write a path, sqlite:PATH or postgres:"),
+        ("execution.lease_default_sec = 30", "60 is more than execution.lease_default_sec"),
+        ("execution.lease_max_sec = 300", "900 is more than execution.lease_max_sec"),
+        (
+            "execution.verify_backoff_max_sec = 1",
+            "30 is more than execution.verify_backoff_max_sec",
+        ),
+        ("execution.default_verification = \"github_pr\"", "must be one of none, manual, commands"),
+        ("execution.quota.tasks_created = \"lots\"", "must be unlimited or 0..1000000000"),
+        ("execution.quota.tasks_created = true", "must be unlimited or a number"),
+        ("execution.quota.taks_created = 1", "did you mean 'execution.quota.tasks_created'?"),
         ("graph = 1", "graph must be a table"),
         ("graph.prefix = ", "config.toml:1"),
     ];
@@ -102,4 +112,30 @@ fn every_setting_is_shown() {
     let one = world.run(&["config", "get", "graph.prefx"]);
     assert_eq!(one.code, 3);
     assert!(one.stderr.contains("did you mean 'graph.prefix'?"), "{}", one.stderr);
+}
+
+#[test]
+fn a_quota_is_unlimited_or_a_number_and_its_table_may_be_written_both_ways() {
+    let world = World::project();
+    let key = "execution.quota.tasks_created";
+    assert_eq!(origin_of(&world, key, &[]), ("unlimited".into(), "default".into()));
+    for text in [
+        "[execution.quota]\ntasks_created = 7\n",
+        "[execution]\nquota.tasks_created = 7\n",
+        "execution.quota.tasks_created = 7\n",
+        "[execution]\nquota = { tasks_created = 7 }\n",
+    ] {
+        world.write(&world.callboard("config.toml"), text);
+        assert_eq!(origin_of(&world, key, &[]).0, "7", "{text}");
+    }
+    let world = world.with("CALLBOARD_EXECUTION_QUOTA_TASKS_CREATED", "Unlimited");
+    let variable = "CALLBOARD_EXECUTION_QUOTA_TASKS_CREATED";
+    assert_eq!(origin_of(&world, key, &[]), ("unlimited".into(), variable.into()));
+    let world = world.with("CALLBOARD_EXECUTION_LEASE_MAX_SEC", "7200");
+    let add =
+        world.ok(&["call", "add_task", r#"{"title": "a"}"#, "--toolsets", "execution"]).json();
+    let id = add["taskId"].as_str().expect("an id");
+    let claim = format!(r#"{{"taskId": "{id}", "leaseSec": 7200}}"#);
+    let claimed = world.ok(&["call", "claim_task", &claim, "--toolsets", "execution"]).json();
+    assert_eq!(claimed["leaseSec"], 7200);
 }

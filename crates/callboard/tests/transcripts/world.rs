@@ -12,7 +12,7 @@ use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::IdSource;
-use callboard_engine::{Engine, Parts};
+use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_runner::LocalChecks;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
@@ -58,6 +58,7 @@ struct World {
     clock: Arc<ManualClock>,
     ids: Arc<CountingIds>,
     policy: Policy,
+    quotas: Quotas,
     checks_enabled: bool,
     /// Made at the first step that needs it, so that settings can come before.
     server: Option<Server>,
@@ -92,6 +93,7 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
         clock: Arc::new(ManualClock::at(Timestamp(START))),
         ids: Arc::default(),
         policy: Policy::default(),
+        quotas: Quotas::default(),
         checks_enabled: true,
         server: None,
         names: Names::default(),
@@ -170,6 +172,8 @@ impl World {
             store: store.clone(),
             ids: self.ids.clone(),
             policy: Arc::new(self.policy.clone()),
+            quotas: self.quotas,
+            sweep_every: SWEEP_EVERY,
             machine: "here".into(),
             checks: self.checks_enabled.then(|| Arc::new(LocalChecks::new(true)) as Arc<_>),
             runner: "runner:test".parse().expect("an actor"),
@@ -270,6 +274,18 @@ impl World {
             }
             "execution.verify_max_attempts" => {
                 self.policy.verify_pendings_max = value.parse().expect("a number");
+            }
+            "execution.lease_default_sec" => {
+                self.policy.lease_default_s = value.parse().expect("a number");
+            }
+            "execution.lease_max_sec" => {
+                self.policy.lease_max_s = value.parse().expect("a number");
+            }
+            "execution.quota.tasks_created" => {
+                self.quotas.tasks_created = Some(value.parse().expect("a number"));
+            }
+            "execution.quota.knowledge_stored" => {
+                self.quotas.knowledge_stored = Some(value.parse().expect("a number"));
             }
             "graph.attest_by" => {
                 self.policy.attest_by = match value {

@@ -8,7 +8,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{Engine, Parts};
+use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::toolsets::graph;
@@ -33,6 +33,8 @@ impl World {
             ids: Arc::new(TimeOrderedIds),
             policy: Arc::new(Policy::default()),
             home,
+            quotas: Quotas::default(),
+            sweep_every: SWEEP_EVERY,
             machine: "test".into(),
             checks: None,
             runner: "runner:test".parse().expect("an actor"),

@@ -6,7 +6,6 @@ use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
 use callboard_domain::limits::{BODY_BYTES_MAX, KEY_CHARS_MAX};
 use callboard_domain::refusal::Refusal;
-use callboard_engine::store::Repo;
 use callboard_engine::{
     CommentDraft, Completion, EngineError, FreeFilter, TaskDraft, lease_target,
 };
@@ -17,12 +16,13 @@ use serde_json::{Map, Value, json};
 use super::view;
 use super::words::State;
 use crate::check_argument::CheckArgument;
+use crate::page::{PageSize, page};
 use crate::time::rfc3339_ms;
 use crate::tool::Call;
 
 type Reply = Result<Value, EngineError>;
 
-const NEXT_DEFAULT: u32 = 5;
+const NEXT_DEFAULT: usize = 5;
 
 fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.parse().map_err(|error| match error {
@@ -31,10 +31,6 @@ fn task_id(text: &str) -> Result<TaskId, Refusal> {
         }
         IdError::Foreign => Refusal::TaskNotFound { task: text.into() },
     })
-}
-
-async fn repo_of(call: &Call<'_>, project: i64) -> Result<Option<Repo>, EngineError> {
-    Ok(call.engine.store().repo(project).await?)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -50,17 +46,19 @@ pub(super) struct NextActionable {
 }
 
 pub(super) async fn get_next_actionable(call: &Call<'_>, args: NextActionable) -> Reply {
+    let size = PageSize::of(args.limit, NEXT_DEFAULT);
     let filter = FreeFilter {
         below: args.plan_id.as_deref().map(task_id).transpose()?,
         priority_max: args.priority_lte,
-        limit: args.limit.unwrap_or(NEXT_DEFAULT) as usize,
+        limit: size.limit,
     };
     let free = call.engine.lease_list(call.op, filter).await?;
     let mut tasks = Vec::with_capacity(free.it.len());
     for seen in &free.it {
-        let repo = repo_of(call, seen.task.project).await?;
+        let repo = call.engine.repository(seen.task.project).await?;
         tasks.push(view::actionable(seen, repo.as_ref(), call.engine.policy(), free.now));
     }
+    let (tasks, _) = page(&tasks, size, Value::clone);
     Ok(json!({ "tasks": tasks }))
 }
 
@@ -75,7 +73,7 @@ pub(super) struct Claim {
 pub(super) async fn claim_task(call: &Call<'_>, args: Claim) -> Reply {
     let lease_s = call.engine.policy().lease_s(args.lease_sec)?;
     let leased = call.engine.lease_take(call.op, task_id(&args.task_id)?, lease_s).await?;
-    let repo = repo_of(call, leased.seen.it.task.project).await?;
+    let repo = call.engine.repository(leased.seen.it.task.project).await?;
     Ok(view::lease(&leased, repo.as_ref(), call.engine.policy()))
 }
 
@@ -143,6 +141,7 @@ pub(super) struct Add {
     execution_contract: Option<Map<String, Value>>,
     verification_contract: Option<ContractArgument>,
     checks: Option<Vec<CheckArgument>>,
+    repo_id: Option<String>,
     /// the same token returns the first task
     client_token: Option<String>,
 }
@@ -213,6 +212,7 @@ pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
         body: description(args.description)?,
         priority: args.priority,
         parent: args.plan_id.as_deref().map(task_id).transpose()?,
+        repository: args.repo_id,
         deps: deps.iter().map(|dep| task_id(dep)).collect::<Result<_, _>>()?,
         checks: args.checks.unwrap_or_default().into_iter().map(NewCheck::from).collect(),
         verification: args.verification_contract.map(VerificationContract::from),

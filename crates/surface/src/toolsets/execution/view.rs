@@ -1,15 +1,12 @@
 //! Result shapes of the execution toolset.
 
-use std::path::Path;
-
 use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::decide::verification;
 use callboard_domain::policy::Policy;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
-use callboard_engine::store::Repo;
-use callboard_engine::{At, Leased};
+use callboard_engine::{At, Leased, Repository};
 use serde_json::{Map, Value, json};
 
 use super::words;
@@ -25,7 +22,7 @@ pub(super) fn state(record: &TaskRecord, now: Timestamp) -> &'static str {
 
 pub(super) fn actionable(
     record: &TaskRecord,
-    repo: Option<&Repo>,
+    repo: Option<&Repository>,
     policy: &Policy,
     now: Timestamp,
 ) -> Value {
@@ -47,7 +44,7 @@ pub(super) fn actionable(
     })
 }
 
-pub(super) fn lease(leased: &Leased, repo: Option<&Repo>, policy: &Policy) -> Value {
+pub(super) fn lease(leased: &Leased, repo: Option<&Repository>, policy: &Policy) -> Value {
     let At { it: record, now } = &leased.seen;
     let attempt = record.newest.as_ref();
     let lease = attempt.and_then(|attempt| attempt.lease());
@@ -133,7 +130,11 @@ fn verification_contract(contract: &VerificationContract) -> Value {
     view.into()
 }
 
-fn repository(repo: &Repo) -> Value {
-    let name = Path::new(&repo.path).file_name().map(|name| name.to_string_lossy().into_owned());
-    json!({"repoId": format!("repo_{}", repo.id), "name": name})
+fn repository(repo: &Repository) -> Value {
+    json!({
+        "repoId": repo.shown_id(),
+        "name": repo.name,
+        "url": repo.origin.url,
+        "defaultBranch": repo.origin.default_branch,
+    })
 }

@@ -1,0 +1,87 @@
+//! A task's repository as others see it: its row, and what git says of it where its files are.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use callboard_domain::refusal::Refusal;
+use callboard_store::Project;
+
+use crate::context::OpContext;
+use crate::ports::Origin;
+use crate::{Engine, EngineError};
+
+/// How long git's word is believed.
+const BELIEVED: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository {
+    pub id: i64,
+    pub name: String,
+    pub origin: Origin,
+}
+
+impl Repository {
+    /// `repo_7`, as callers know it.
+    pub fn shown_id(&self) -> String {
+        format!("repo_{}", self.id)
+    }
+}
+
+/// What git said, by the repository's row.
+#[derive(Default)]
+pub(crate) struct Origins(Mutex<HashMap<i64, (Instant, Origin)>>);
+
+impl Origins {
+    fn fresh(&self, id: i64) -> Option<Origin> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, origin) = known.get(&id)?;
+        (at.elapsed() < BELIEVED).then(|| origin.clone())
+    }
+
+    fn keep(&self, id: i64, origin: &Origin) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(id, (Instant::now(), origin.clone()));
+    }
+}
+
+impl Engine {
+    /// The repository of a project, if it has one.
+    pub async fn repository(&self, project: i64) -> Result<Option<Repository>, EngineError> {
+        let Some(repo) = self.parts.store.repo(project).await? else { return Ok(None) };
+        let name = repo.path.file_name().unwrap_or(repo.path.as_os_str());
+        let name = name.to_string_lossy().into_owned();
+        let here = self.parts.store.repo_path(project, &self.parts.machine).await?;
+        let origin = match here {
+            Some(path) => self.origin(repo.id, &path).await,
+            None => Origin::default(),
+        };
+        Ok(Some(Repository { id: repo.id, name, origin }))
+    }
+
+    async fn origin(&self, id: i64, path: &Path) -> Origin {
+        let Some(runner) = &self.parts.checks else { return Origin::default() };
+        if let Some(known) = self.origins.fresh(id) {
+            return known;
+        }
+        let origin = runner.origin(path).await;
+        self.origins.keep(id, &origin);
+        origin
+    }
+
+    /// The caller's project that has the repository somebody named.
+    pub(crate) async fn project_of_repository(
+        &self,
+        op: &OpContext,
+        named: &str,
+    ) -> Result<Project, EngineError> {
+        if let Some(project) = self.project_of(&op.principal).await?
+            && let Some(repo) = self.parts.store.repo(project.id).await?
+            && named == format!("repo_{}", repo.id)
+        {
+            return Ok(project);
+        }
+        Err(Refusal::invalid(format!("repository not found: {named}")).into())
+    }
+}
