@@ -1,13 +1,15 @@
 //! Tasks as people read them, and as `--json` prints them: the shapes of the graph toolset.
 
+use callboard_domain::comment::Comment;
+use callboard_domain::decide::verification;
 use callboard_domain::ids::TaskId;
-use callboard_domain::policy::Phase;
+use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::{Refusal, UnmetCheck};
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
 use callboard_engine::{At, EngineError};
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::toolsets::graph::view;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::context::Open;
 use crate::output::{Failure, Out, Style, Table};
@@ -90,10 +92,13 @@ impl Open {
         Ok(())
     }
 
-    /// Everything about one task.
-    pub fn print_task(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
+    /// Everything about one task; `comments` are the newest first.
+    pub fn print_task(&self, seen: &At<TaskRecord>, comments: &[Comment]) -> Result<(), Failure> {
         if self.out.json {
-            return self.print_json(seen);
+            let mut document = view::task(&seen.it, self.policy(), seen.now);
+            document["verification"] = verification_json(&seen.it.task, self.policy());
+            document["comments"] = comments.iter().rev().map(comment_json).collect();
+            return self.out.document(&document);
         }
         let out = &self.out;
         let TaskRecord { task, body, deps, entries, newest, .. } = &seen.it;
@@ -107,14 +112,22 @@ impl Open {
         let state = newest
             .as_ref()
             .and_then(|attempt| attempt.execution_state(task.phase, self.policy(), seen.now));
-        if let (Some(attempt), Some(state)) = (newest, state) {
+        let lease = newest.as_ref().filter(|attempt| attempt.is_live(seen.now));
+        if let Some((attempt, lease)) = lease.and_then(|attempt| Some((attempt, attempt.lease()?)))
+        {
+            fact("lease", &format!("{} until {}", attempt.actor, rfc3339_ms(lease.expires_at)));
+        } else if let (Some(attempt), Some(state)) = (newest, state) {
             let words = format!("ses_{} ({}, {})", attempt.id.0, attempt.actor, state.as_str());
             fact("session", &words);
         }
+        fact("verify", &verification_words(task, self.policy()));
         for dep in deps.iter().filter(|dep| !dep.removed) {
             fact("needs", &format!("{} ({})", dep.id, dep.label));
         }
         text += &check_lines(task, out);
+        for comment in comments.iter().rev() {
+            text += &comment_line(comment);
+        }
         if !body.is_empty() {
             text += &format!("\n{}\n", plain_lines(body.trim_end()));
         }
@@ -126,6 +139,55 @@ impl Open {
         }
         out.raw(&text)
     }
+}
+
+/// What a task is held to, and how far that has come.
+fn verification_words(task: &Task, policy: &Policy) -> String {
+    let contract = verification::contract(task, policy);
+    let known = task.verification.as_ref();
+    let named = known.and_then(|known| known.external_ref.as_ref());
+    let reference = named.or(contract.external_ref.as_ref());
+    let mut words = contract.kind.as_str().to_owned();
+    words += &reference.map(|reference| format!(" {}", plain(reference))).unwrap_or_default();
+    if let Some(known) = known {
+        words += &format!(", {}", known.status.as_str());
+        words += &known.reason.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
+    }
+    words
+}
+
+fn verification_json(task: &Task, policy: &Policy) -> Value {
+    let known = task.verification.as_ref();
+    json!({
+        "contract": verification::contract(task, policy),
+        "explicit": task.contract.is_some(),
+        "status": known.map(|known| known.status),
+        "reason": known.and_then(|known| known.reason.as_ref()),
+        "external_ref": known.and_then(|known| known.external_ref.as_ref()),
+    })
+}
+
+fn comment_line(comment: &Comment) -> String {
+    let name = if comment.blocks() { "blocker" } else { "comment" };
+    let open = if comment.is_open() { "open" } else { "resolved" };
+    let Comment { id, kind, author, body, .. } = comment;
+    format!("{name:<10}{id} ({}, {open}) {author}: {}\n", kind.as_str(), plain(body))
+}
+
+fn comment_json(comment: &Comment) -> Value {
+    let resolved = comment.resolved.as_ref();
+    json!({
+        "id": comment.id.to_string(),
+        "kind": comment.kind.as_str(),
+        "author": comment.author,
+        "body": comment.body,
+        "rationale": comment.rationale,
+        "parent": comment.parent.map(|parent| parent.to_string()),
+        "created_at": rfc3339_ms(comment.created_at),
+        "open": comment.is_open(),
+        "resolved_by": resolved.map(|resolved| &resolved.by),
+        "resolution": resolved.and_then(|resolved| resolved.words.as_ref()),
+    })
 }
 
 fn cells(task: &Task, out: &Out) -> [(String, Style); 6] {

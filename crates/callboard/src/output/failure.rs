@@ -248,6 +248,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::SessionActive { .. } => {
             "finish or cancel the session: callboard call finish, callboard call cancel"
         }
+        Refusal::IllegalMove { .. } => "callboard task show ID",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
         Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
@@ -261,7 +262,6 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::NotHolder { .. }
         | Refusal::StaleFence { .. }
         | Refusal::NotActionable { .. }
-        | Refusal::IllegalMove { .. }
         | Refusal::AlreadyStarted { .. }
         | Refusal::AlreadyOver { .. }
         | Refusal::BlockersMax { .. }

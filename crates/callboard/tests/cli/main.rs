@@ -7,6 +7,7 @@ mod fixture;
 mod goldens;
 mod migrate;
 mod places;
+mod review;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests ask more of it")]
 mod schema;

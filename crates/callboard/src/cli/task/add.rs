@@ -1,5 +1,6 @@
 //! `callboard task add`.
 
+use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_engine::TaskDraft;
 
 use super::{new_check, text_or_stdin};
@@ -31,6 +32,20 @@ pub struct AddArgs {
     /// The task this one is part of
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
+    /// What must be shown before it is done: none, manual, commands, github_pr, gitlab_mr
+    /// [default: from the checks]
+    #[arg(long, value_name = "KIND", hide_possible_values = true)]
+    #[arg(value_parser = VerificationKind::ALL.map(VerificationKind::as_str))]
+    verify: Option<String>,
+    /// The pull or merge request that shows it, like owner/repo#1
+    #[arg(long = "ref", value_name = "REF", requires = "verify")]
+    external_ref: Option<String>,
+}
+
+/// As clap let it through.
+fn contract(kind: &str, external_ref: Option<String>) -> Option<VerificationContract> {
+    let kind = VerificationKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+    Some(VerificationContract { external_ref, ..VerificationContract::of(kind) })
 }
 
 pub async fn cmd_task_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
@@ -47,6 +62,7 @@ pub async fn cmd_task_add(context: &Context, args: AddArgs) -> Result<(), Failur
         parent,
         deps: open.dep_ids(&args.deps).await?,
         checks: args.checks.iter().map(|text| new_check(text)).collect(),
+        verification: args.verify.and_then(|kind| contract(&kind, args.external_ref)),
         ..TaskDraft::default()
     };
     let added = open.engine().task_create(&open.op("create"), draft).await?;

@@ -1,12 +1,15 @@
 //! `callboard task …`: making, reading and changing tasks.
 
 mod add;
+mod approve;
 mod dep;
 mod edit;
 mod list;
 mod r#move;
+mod reopen;
 mod rm;
 mod show;
+mod verify;
 
 use callboard_domain::command::NewCheck;
 
@@ -21,6 +24,9 @@ pub enum TaskCommand {
     Show(show::ShowArgs),
     Edit(edit::EditArgs),
     Move(r#move::MoveArgs),
+    Approve(approve::ApproveArgs),
+    Reopen(reopen::ReopenArgs),
+    Verify(verify::VerifyArgs),
     #[command(subcommand)]
     Dep(dep::DepCommand),
     Rm(rm::RmArgs),
@@ -34,6 +40,9 @@ impl TaskCommand {
             TaskCommand::Show(args) => show::cmd_task_show(context, args).await,
             TaskCommand::Edit(args) => edit::cmd_task_edit(context, args).await,
             TaskCommand::Move(args) => r#move::cmd_task_move(context, args).await,
+            TaskCommand::Approve(args) => approve::cmd_task_approve(context, args).await,
+            TaskCommand::Reopen(args) => reopen::cmd_task_reopen(context, args).await,
+            TaskCommand::Verify(args) => verify::cmd_task_verify(context, args).await,
             TaskCommand::Dep(command) => command.run(context).await,
             TaskCommand::Rm(args) => rm::cmd_task_rm(context, args).await,
         }
