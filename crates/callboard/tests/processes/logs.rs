@@ -129,6 +129,8 @@ async fn machine(
         checks: Some(Arc::new(LocalChecks::new(true))),
         runner: "runner:test".parse().unwrap(),
         forge: None,
+        quotas: Default::default(),
+        sweep_every: std::time::Duration::from_secs(5),
         check_shell: "sh".into(),
         check_log_tail_bytes: 65536,
     })
