@@ -51,6 +51,7 @@ impl World {
             machine: "test".into(),
             checks: None,
             runner: "runner:test".parse().expect("an actor"),
+            forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 0,
         });

@@ -50,7 +50,7 @@ pub fn complete(task: TaskId, output: &str) -> Command {
         task,
         fence: None,
         output: output.into(),
-        external_ref: Some("https://forge.example/1".into()),
+        external_ref: Some("https://forge.example/a/b/pull/1".into()),
         job: JobId(next_id()),
     })
 }
@@ -200,7 +200,7 @@ async fn of_many_leases_at_once_one_wins(f: Fixture) {
 async fn contracts_and_outputs_are_read_back(f: Fixture) {
     let plan = f.create("plan", &[]).await;
     let contract = VerificationContract {
-        external_ref: Some("https://forge.example/7".into()),
+        external_ref: Some("https://forge.example/a/b/pull/7".into()),
         required_checks: vec!["build".into()],
         branch: Some("main".into()),
         files: vec!["src/a \"b\".rs".into()],
@@ -242,7 +242,7 @@ async fn contracts_and_outputs_are_read_back(f: Fixture) {
     assert_eq!(*task_of(&done), record);
     let known = record.task.verification.expect("it is judged now");
     assert_eq!(known.status, VerificationStatus::Pending);
-    assert_eq!(known.external_ref.as_deref(), Some("https://forge.example/1"));
+    assert_eq!(known.external_ref.as_deref(), Some("https://forge.example/a/b/pull/1"));
     assert_eq!(record.task.phase, Phase::Review);
     assert_eq!(f.store.output(AttemptId(next_id())).await.unwrap(), None);
     let reopened = f.done("human:ana", Command::TaskReopen { task: new.task }).await;
