@@ -20,7 +20,7 @@ const CONNECTIONS_MAX: usize = 8;
 /// How long a call waits for a free connection, and for a new one to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a call waits for its answer, all tries together. The server gives up before.
-const ANSWER: Duration = Duration::from_secs(15);
+pub(super) const ANSWER: Duration = Duration::from_secs(15);
 /// How long the server works on a statement, unless its transaction says otherwise.
 pub(super) const STATEMENT_MS: u64 = 10_000;
 /// How often work is tried on another connection when its own broke.

@@ -20,6 +20,8 @@ use crate::{Applied, Op, Outcome, StoreError, Taken};
 pub(super) struct Desk {
     pub now: Timestamp,
     pub tasks: HashMap<Id, Sheet>,
+    /// Deps of tasks on the desk, as they were read; one that is on the desk itself counts there.
+    pub neighbours: HashMap<Id, Dep>,
     /// With the org of their task.
     pub attempts: HashMap<Id, (i64, Attempt)>,
     pub comments: HashMap<Id, Comment>,
@@ -31,7 +33,7 @@ pub(super) struct Desk {
     pub changes: Changes,
 }
 
-/// A task with what is written around it. Neighbours of a subject have only their row.
+/// A locked task with what is written around it. Those that are only named have only their row.
 pub(super) struct Sheet {
     pub org: i64,
     pub task: Task,
@@ -52,6 +54,9 @@ pub(super) struct Line {
     pub attempt: Option<AttemptId>,
 }
 
+/// A line's task and number.
+pub(super) type LineKey = (Id, u32);
+
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct RetryKey {
     pub org: i64,
@@ -65,6 +70,8 @@ pub(super) struct RetryKey {
 pub(super) struct Changes {
     pub tasks_new: BTreeSet<Id>,
     pub tasks: BTreeSet<Id>,
+    /// Those of `tasks` of which more changed than [`Sheet::moved`] says.
+    pub tasks_edited: BTreeSet<Id>,
     pub bodies: BTreeSet<Id>,
     pub deps_new: BTreeMap<(Id, Id), i32>,
     pub deps_gone: BTreeSet<(Id, Id)>,
@@ -75,7 +82,9 @@ pub(super) struct Changes {
     pub comments: BTreeSet<Id>,
     pub jobs_new: BTreeSet<Id>,
     pub jobs: BTreeSet<Id>,
-    pub entries: BTreeMap<(Id, u32), (Entry, Option<AttemptId>)>,
+    pub entries: BTreeMap<LineKey, (Entry, Option<AttemptId>)>,
+    /// Those of `entries` that replace a line the database has already.
+    pub entries_again: BTreeSet<LineKey>,
     pub retries: Vec<(RetryKey, Reply)>,
     /// With their org.
     pub events: Vec<(i64, Event)>,
@@ -133,7 +142,9 @@ impl Desk {
     }
 
     fn dep(&self, id: Id) -> Option<Dep> {
-        let Sheet { task, removed_at, .. } = self.tasks.get(&id)?;
+        let Some(Sheet { task, removed_at, .. }) = self.tasks.get(&id) else {
+            return self.neighbours.get(&id).cloned();
+        };
         let removed = removed_at.is_some();
         Some(Dep { id: task.id, label: task.label.clone(), phase: task.phase, removed })
     }
@@ -283,14 +294,20 @@ impl Desk {
             }
             Write::TaskUpdate { task } => {
                 let id = task.id.id;
-                self.sheet(id)?.task = task;
+                let sheet = self.sheet(id)?;
+                let only_moved = sheet.moved(&task) == task;
+                sheet.task = task;
                 self.changes.tasks.insert(id);
+                if !only_moved {
+                    self.changes.tasks_edited.insert(id);
+                }
             }
             Write::PlanMark { task } => {
                 let plan = &mut self.sheet(task.id)?.task;
                 if !plan.is_plan {
                     plan.is_plan = true;
                     self.changes.tasks.insert(task.id);
+                    self.changes.tasks_edited.insert(task.id);
                 }
             }
             Write::OutputPut { attempt, output } => {
@@ -350,10 +367,14 @@ impl Desk {
                 self.attempts.insert(attempt.id.0, (org, attempt));
             }
             Write::EntryPut { task, number, entry, attempt } => {
-                self.changes.entries.insert((task.id, number), (entry.clone(), attempt));
+                let key = (task.id, number);
+                let fresh = self.changes.entries.insert(key, (entry.clone(), attempt)).is_none();
                 // A new task's first line comes before the task itself.
                 if let Some(sheet) = self.tasks.get_mut(&task.id) {
-                    sheet.put_line(Line { number, entry, attempt });
+                    let replaces = sheet.put_line(Line { number, entry, attempt });
+                    if fresh && replaces {
+                        self.changes.entries_again.insert(key);
+                    }
                 }
             }
         }
@@ -399,14 +420,40 @@ impl Desk {
 }
 
 impl Sheet {
-    /// Adds a line, or replaces the newest one when it has the same number.
-    fn put_line(&mut self, line: Line) {
-        match self.lines.last_mut() {
-            Some(last) if last.number == line.number => *last = line,
-            _ => self.lines.push(line),
+    /// Puts what was read in any order into its own.
+    pub fn sort(&mut self) {
+        self.deps.sort_unstable();
+        self.dependents.sort_unstable();
+        self.lines.sort_unstable_by_key(|line| line.number);
+    }
+
+    /// The task with what most commands change taken from `after`. Comparing it with `after` itself
+    /// tells whether anything else differs, also in columns that are added one day.
+    fn moved(&self, after: &Task) -> Task {
+        Task {
+            label: after.label.clone(),
+            phase: after.phase,
+            assignee: after.assignee.clone(),
+            open_deps: after.open_deps,
+            fence: after.fence,
+            newest_attempt: after.newest_attempt,
+            entries: after.entries,
+            updated_at: after.updated_at,
+            ..self.task.clone()
+        }
+    }
+
+    /// Adds a line, or replaces the newest one when it has the same number; says whether it did.
+    fn put_line(&mut self, line: Line) -> bool {
+        let again = self.lines.last_mut().filter(|last| last.number == line.number);
+        let replaces = again.is_some();
+        match again {
+            Some(last) => *last = line,
+            None => self.lines.push(line),
         }
         if self.lines.len() > ENTRIES_SHOWN_MAX {
             self.lines.remove(0);
         }
+        replaces
     }
 }

@@ -12,8 +12,7 @@ use crate::{FilePart, FileSpan, NewFile};
 type Result<T> = std::result::Result<T, Trouble>;
 
 /// In a transaction. False when the name is taken.
-pub(super) async fn put(db: &Db, file: &NewFile, at: Timestamp) -> Result<bool> {
-    let org = read::org(db, &file.org).await?;
+pub(super) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Result<bool> {
     let task = file.task.map(|task| uuid(task.id));
     let size = file.bytes.len() as i64;
     let made = read::one(

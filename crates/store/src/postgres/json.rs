@@ -2,10 +2,9 @@
 
 use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::comment::Comment;
-use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id};
 use callboard_domain::job::Job;
-use callboard_domain::task::{Check, Entry};
+use callboard_domain::task::Check;
 use callboard_domain::world::Reply;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -141,22 +140,6 @@ pub(super) fn job_row((org, job): &(i64, Job)) -> Value {
     })
 }
 
-pub(super) fn entry_rows(desk: &Desk) -> Vec<Value> {
-    let row = |((task, number), (entry, attempt)): (&(Id, u32), &(_, Option<AttemptId>))| {
-        let Entry { who, at, did, text: words } = entry;
-        json!({
-            "task": text(*task),
-            "number": number,
-            "who": who,
-            "at": at,
-            "did": did,
-            "text": words,
-            "attempt": attempt_text(*attempt),
-        })
-    };
-    desk.changes.entries.iter().map(row).collect()
-}
-
 pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
     let row = |(key, reply): &(RetryKey, Reply)| {
         let (kind, id) = match reply {
@@ -176,18 +159,4 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
         })
     };
     desk.changes.retries.iter().map(row).collect()
-}
-
-/// `seq` is the event's place in the batch, from 1.
-pub(super) fn event_row((place, (org, event)): (usize, &(i64, Event))) -> Value {
-    json!({
-        "org": org,
-        "seq": place + 1,
-        "actor": event.actor,
-        "name": event.name.as_str(),
-        "project": event.about.map(|about| about.project),
-        "task": event.about.map(|about| text(about.task.id)),
-        "attempt": attempt_text(event.about.and_then(|about| about.attempt)),
-        "data": event.data.to_string(),
-    })
 }

@@ -15,6 +15,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::around::{self, Part};
 use super::clock::{NOW, SharedClock};
 use super::db::{Db, Statement};
 use super::desk::{Desk, Line, RetryKey, Sheet};
@@ -91,8 +92,25 @@ async fn rows_if(
     if wanted { db.query(statement, values).await } else { Ok(Vec::new()) }
 }
 
-/// Locks and loads all that these commands need.
+/// Begins a transaction, and locks and loads all that these commands need.
 pub(super) async fn desk(
+    db: &Db,
+    begin: &str,
+    statements: &Statements,
+    clock: &SharedClock,
+    ops: &[(i64, &Op)],
+) -> Result<Desk, Trouble> {
+    // `try_join` sends its first half first, and nobody waits for the answer before going on.
+    let begin = async {
+        let settings = db.query_one(&statements.settings, &[]);
+        future::try_join(db.batch_execute(begin), settings).await?;
+        Ok(())
+    };
+    let ((), desk) = future::try_join(begin, fill(db, statements, clock, ops)).await?;
+    Ok(desk)
+}
+
+async fn fill(
     db: &Db,
     statements: &Statements,
     clock: &SharedClock,
@@ -216,15 +234,12 @@ async fn lock_and_load(
     let lock_job_values: [&(dyn ToSql + Sync); 1] = [&jobs];
     let comment_values: [&(dyn ToSql + Sync); 2] = [&comments, &blocked];
     let job_values: [&(dyn ToSql + Sync); 3] = [&jobs, &job_orgs, &job_keys];
-    let task_values: [&(dyn ToSql + Sync); 3] = [&all, &whole, &turning];
-    let whole_values: [&(dyn ToSql + Sync); 1] = [&whole];
-    let turning_values: [&(dyn ToSql + Sync); 1] = [&turning];
+    let around_values: [&(dyn ToSql + Sync); 2] = [&whole, &turning];
     let attempt_values: [&(dyn ToSql + Sync); 2] = [&whole, &attempts];
     let keyed_values: [&(dyn ToSql + Sync); 3] = [&key_tasks, &key_actors, &keys];
     let start = wanted.ancestry_of.map(|task| uuid(task.id)).unwrap_or_default();
     let start_values: [&(dyn ToSql + Sync); 1] = [&start];
-    let (any, any_whole) = (!all.is_empty(), !whole.is_empty());
-    let any_attempt = any_whole || !attempts.is_empty();
+    let any_attempt = !whole.is_empty() || !attempts.is_empty();
     let any_comment = !comments.is_empty() || !blocked.is_empty();
     let any_job = !jobs.is_empty() || !job_keys.is_empty();
     // `try_join` sends its first half first.
@@ -232,68 +247,33 @@ async fn lock_and_load(
         tokio::try_join!(
             biased;
             rows_if(db, !jobs.is_empty(), &statements.lock_jobs, &lock_job_values),
-            db.query_one(&statements.state, &[]),
-            rows_if(db, any, &statements.tasks, &task_values),
-            rows_if(db, any_whole, &statements.deps, &whole_values),
-            rows_if(db, !turning.is_empty(), &statements.dependents, &turning_values),
+            db.query(&statements.around, &around_values),
             rows_if(db, any_attempt, &statements.attempts, &attempt_values),
             rows_if(db, !keys.is_empty(), &statements.keyed, &keyed_values),
             rows_if(db, any_comment, &statements.comments, &comment_values),
             rows_if(db, any_job, &statements.jobs, &job_values),
-            rows_if(db, any_whole, &statements.bodies, &whole_values),
-            rows_if(db, any_whole, &statements.lines, &whole_values),
             rows_if(db, wanted.ancestry_of.is_some(), &statements.ancestry, &start_values),
         )
     };
-    let lock = rows_if(db, any, &statements.lock, &lock_values);
+    let lock = rows_if(db, !all.is_empty(), &statements.lock, &lock_values);
     let (locked, loaded) = future::try_join(lock, loads).await?;
-    let (
-        _,
-        state,
-        tasks,
-        deps,
-        dependents,
-        attempts,
-        keyed,
-        comments,
-        jobs,
-        bodies,
-        lines,
-        ancestry,
-    ) = loaded;
-    let version = state.try_get(2)?;
-    if version > schema::latest() {
-        return Err(schema::newer(version).into());
-    }
-    desk.now = clock.learn(state.try_get(0)?, state.try_get(1)?);
+    let (_, around, attempts, keyed, comments, jobs, ancestry) = loaded;
     desk.tasks.clear();
     desk.attempts.clear();
     desk.comments.clear();
     desk.jobs.clear();
-    for row in &tasks {
-        let task = rows::task(row)?;
+    let mut ids = HashSet::with_capacity(locked.len());
+    for row in &locked {
         let (org, removed_at) =
             (row.try_get(rows::TASK_COLUMNS)?, row.try_get(rows::TASK_COLUMNS + 1)?);
-        desk.tasks.insert(task.id.id, Sheet::row(org, task, removed_at));
+        let sheet = Sheet::row(org, rows::task(row)?, removed_at);
+        ids.insert(sheet.task.id.id);
+        desk.tasks.insert(sheet.task.id.id, sheet);
     }
-    for row in &deps {
-        let edge = (row.try_get(1)?, rows::id(row, 2)?);
-        desk.tasks.entry(rows::id(row, 0)?).and_modify(|sheet| sheet.deps.push(edge));
+    for row in &around {
+        lay_out(desk, clock, around::owner(row)?, around::part(row)?)?;
     }
-    for row in &dependents {
-        let dependent = rows::id(row, 1)?;
-        desk.tasks.entry(rows::id(row, 0)?).and_modify(|sheet| sheet.dependents.push(dependent));
-    }
-    for row in &bodies {
-        let texts = (row.try_get(1)?, row.try_get(2)?);
-        let sheet = desk.tasks.entry(rows::id(row, 0)?);
-        sheet.and_modify(|sheet| (sheet.body, sheet.execution_contract) = texts);
-    }
-    for row in &lines {
-        let attempt = rows::optional_id(row, 5)?.map(AttemptId);
-        let line = Line { number: rows::count(row, 4)?, entry: rows::entry(row)?, attempt };
-        desk.tasks.entry(rows::id(row, 6)?).and_modify(|sheet| sheet.lines.push(line));
-    }
+    desk.tasks.values_mut().for_each(Sheet::sort);
     for row in attempts.iter().chain(&keyed) {
         let attempt = rows::attempt(row)?;
         let org = row.try_get(rows::ATTEMPT_COLUMNS)?;
@@ -309,7 +289,34 @@ async fn lock_and_load(
     }
     let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
     desk.ancestry = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;
-    locked.iter().map(|row| rows::id(row, 0)).collect()
+    Ok(ids)
+}
+
+fn lay_out(
+    desk: &mut Desk,
+    clock: &SharedClock,
+    owner: Option<Id>,
+    part: Part,
+) -> Result<(), Trouble> {
+    if let Part::State(server, in_store, version) = part {
+        if version > schema::latest() {
+            return Err(schema::newer(version).into());
+        }
+        desk.now = clock.learn(server, in_store);
+        return Ok(());
+    }
+    let Some(sheet) = owner.and_then(|id| desk.tasks.get_mut(&id)) else { return Ok(()) };
+    match part {
+        Part::Body(body, contract) => (sheet.body, sheet.execution_contract) = (body, contract),
+        Part::Line(number, entry, attempt) => sheet.lines.push(Line { number, entry, attempt }),
+        Part::Dep(position, dep) => {
+            sheet.deps.push((position, dep.id.id));
+            desk.neighbours.insert(dep.id.id, dep);
+        }
+        Part::Dependent(dependent) => sheet.dependents.push(dependent),
+        Part::State(..) => {}
+    }
+    Ok(())
 }
 
 /// The time a read is judged at, fresh from the database.

@@ -1,32 +1,47 @@
 //! The statements that load a batch: every one looks rows up by key, for all commands at once.
 
-use callboard_domain::limits::ENTRIES_SHOWN_MAX;
-
-use super::clock::NOW;
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::{comments, jobs, rows};
+use super::{around, comments, jobs, rows};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
 pub(super) struct Statements {
+    pub settings: Statement,
     pub retries: Statement,
     pub attempt_tasks: Statement,
     pub comment_tasks: Statement,
     pub job_tasks: Statement,
     pub lock: Statement,
     pub lock_jobs: Statement,
-    pub state: Statement,
-    pub tasks: Statement,
-    pub deps: Statement,
-    pub dependents: Statement,
+    pub around: Statement,
     pub attempts: Statement,
     pub keyed: Statement,
     pub comments: Statement,
     pub jobs: Statement,
-    pub bodies: Statement,
-    pub lines: Statement,
     pub ancestry: Statement,
+}
+
+/// What holds for a batch and ends with it. Every batch only looks rows up by key, so plans that
+/// read whole tables are never right, however small the tables are while a plan is made (and
+/// forbidding them makes plans look dear enough to be compiled, which takes longer than they run).
+/// A process that stops in the middle (a paused machine) must not keep its locks, nor make others
+/// wait without end.
+const SETTINGS: [(&str, &str); 8] = [
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("lock_timeout", "20s"),
+    ("statement_timeout", "30s"),
+];
+
+/// One statement that is parsed once, where `SET LOCAL` would be eight parsed every time.
+fn settings() -> String {
+    let set = SETTINGS.map(|(name, value)| format!("set_config('{name}', '{value}', true)"));
+    format!("SELECT {}", set.join(", "))
 }
 
 impl Statements {
@@ -37,6 +52,7 @@ impl Statements {
         );
         let prepare = async |sql: &str| db.prepare_cached(sql).await;
         Ok(Self {
+            settings: prepare(&settings()).await?,
             retries: prepare(
                 "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, ''), c.task
                  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
@@ -56,41 +72,21 @@ impl Statements {
                 "SELECT id, task FROM jobs WHERE id = ANY ($1) AND task IS NOT NULL",
             )
             .await?,
-            lock: prepare(
-                "SELECT id FROM tasks WHERE id = ANY (ARRAY(
-                     SELECT unnest($1::uuid[])
-                     UNION SELECT task FROM deps WHERE dep = ANY ($2::uuid[])))
-                 ORDER BY id FOR NO KEY UPDATE",
-            )
-            .await?,
             lock_jobs: prepare(
                 "SELECT id FROM jobs WHERE id = ANY ($1) AND task IS NULL
                  ORDER BY id FOR NO KEY UPDATE",
             )
             .await?,
-            state: prepare(&format!(
-                "SELECT {NOW}, last_at, (SELECT coalesce(max(version), 0) FROM migrations)
-                 FROM log_position WHERE one"
-            ))
-            .await?,
-            tasks: prepare(&format!(
+            lock: prepare(&format!(
                 "SELECT {}, t.org, t.removed_at FROM {} WHERE t.id = ANY (ARRAY(
                      SELECT unnest($1::uuid[])
-                     UNION SELECT dep FROM deps WHERE task = ANY ($2::uuid[])
-                     UNION SELECT task FROM deps WHERE dep = ANY ($3::uuid[])))",
+                     UNION SELECT task FROM deps WHERE dep = ANY ($2::uuid[])))
+                 ORDER BY t.id FOR NO KEY UPDATE OF t",
                 rows::TASK,
                 rows::TASK_FROM
             ))
             .await?,
-            deps: prepare(
-                "SELECT task, position, dep FROM deps WHERE task = ANY ($1)
-                 ORDER BY task, position",
-            )
-            .await?,
-            dependents: prepare(
-                "SELECT dep, task FROM deps WHERE dep = ANY ($1) ORDER BY dep, task",
-            )
-            .await?,
+            around: prepare(&around::sql()).await?,
             attempts: prepare(&format!(
                 "{attempt} WHERE a.id = ANY (ARRAY(
                      SELECT unnest($2::uuid[])
@@ -120,18 +116,6 @@ impl Statements {
                              LIMIT 1) n))",
                 jobs::JOB,
                 jobs::JOB_FROM
-            ))
-            .await?,
-            bodies: prepare(
-                "SELECT task, body, execution_contract FROM bodies WHERE task = ANY ($1)",
-            )
-            .await?,
-            lines: prepare(&format!(
-                "SELECT {} FROM unnest($1::uuid[]) AS s (id) CROSS JOIN LATERAL (
-                     SELECT * FROM entries e WHERE e.task = s.id
-                     ORDER BY e.number DESC LIMIT {ENTRIES_SHOWN_MAX}) n
-                 ORDER BY n.task, n.number",
-                rows::ENTRY
             ))
             .await?,
             ancestry: prepare(

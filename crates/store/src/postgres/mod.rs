@@ -5,8 +5,10 @@
 //! only one.
 
 mod address;
+mod around;
 mod bell;
 mod clock;
+mod columns;
 mod comments;
 mod connections;
 mod db;
@@ -19,8 +21,10 @@ mod jobs;
 mod json;
 mod load;
 mod lookups;
+mod orgs;
 mod quotas;
 mod read;
+mod records;
 mod rows;
 mod schema;
 mod settle;
@@ -56,9 +60,10 @@ use crate::{
     FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
     Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
-use connections::{Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
+use connections::{ANSWER, Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
 use db::Db;
 use errors::Trouble;
+use records::Ask;
 use writer::Writer;
 
 /// How long the largest file may be on its way.
@@ -69,11 +74,13 @@ const NAME_BYTES_MAX: usize = 63;
 pub struct PostgresStore {
     shared: Arc<Shared>,
     inbox: mpsc::UnboundedSender<writer::Job>,
+    asks: mpsc::UnboundedSender<Ask>,
 }
 
 pub(crate) struct Shared {
     connections: Connections,
     clock: clock::SharedClock,
+    orgs: orgs::Orgs,
     feed: Arc<Feed>,
     bell: bell::Bell,
     /// Where commits are announced; one per schema.
@@ -90,6 +97,7 @@ impl PostgresStore {
         let shared = Arc::new(Shared {
             connections,
             clock,
+            orgs: orgs::Orgs::default(),
             feed: Arc::default(),
             bell: bell::Bell::default(),
             channel: channel(&schema),
@@ -98,8 +106,27 @@ impl PostgresStore {
         shared.read(|db| async move { load::now(&db, clock).await }).await?;
         let (inbox, jobs) = mpsc::unbounded_channel();
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
-        Ok(Self { shared, inbox })
+        let (asks, asked) = mpsc::unbounded_channel();
+        tokio::spawn(records::run(shared.clone(), asked));
+        Ok(Self { shared, inbox, asks })
     }
+}
+
+/// Drops the schema that `url` names with everything in it, when the benchmark is done with it.
+/// Nothing in the product uses this.
+#[doc(hidden)]
+pub async fn schema_drop(url: &str) -> Result<(), StoreError> {
+    let address::Address { config, tls, schema } = address::Address::parse(url)?;
+    let Some(schema) = schema else { return Ok(()) };
+    let (client, connection) = config.connect(tls).await.map_err(Trouble::from)?;
+    let driver = tokio::spawn(connection);
+    let dropped = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
+    driver.abort();
+    Ok(dropped.map_err(Trouble::from)?)
+}
+
+fn closing() -> StoreError {
+    StoreError::Unavailable("the store is closing".into())
 }
 
 fn channel(schema: &str) -> String {
@@ -124,19 +151,18 @@ impl Shared {
 #[async_trait]
 impl Store for PostgresStore {
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError> {
-        let gone = || StoreError::Unavailable("the store is closing".into());
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(writer::Job { op, reply }).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.inbox.send(writer::Job { op, reply }).map_err(|_| closing())?;
+        answer.await.map_err(|_| closing())?
     }
 
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = read::org(&db, org).await?;
-                read::record(&db, org, id).await
-            })
-            .await
+        let (reply, answer) = oneshot::channel();
+        let ask = Ask { org: org.into(), task: id, reply };
+        self.asks.send(ask).map_err(|_| closing())?;
+        // A group before this one may be on its way as long as that.
+        let answered = within(ANSWER, async { Ok(answer.await.map_err(|_| closing())??) });
+        Ok(answered.await?)
     }
 
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError> {
@@ -156,7 +182,7 @@ impl Store for PostgresStore {
         let (query, clock) = (&query, &self.shared.clock);
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, &query.org).await?;
+                let org = self.shared.orgs.get(&db, &query.org).await?;
                 free::tasks(&db, org, query, load::now(&db, clock).await?).await
             })
             .await
@@ -165,7 +191,7 @@ impl Store for PostgresStore {
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 comments::of_task(&db, org, task).await
             })
             .await
@@ -178,7 +204,7 @@ impl Store for PostgresStore {
     async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 jobs::find(&db, org, id).await
             })
             .await
@@ -187,7 +213,7 @@ impl Store for PostgresStore {
     async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 jobs::under_way(&db, org, &verify_key(task)).await
             })
             .await
@@ -205,7 +231,7 @@ impl Store for PostgresStore {
     async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 quotas::used(&db, org, metric, period).await
             })
             .await
@@ -221,7 +247,7 @@ impl Store for PostgresStore {
     ) -> Result<(), StoreError> {
         // Not repeated when the connection breaks: too low a count is better than too high a one.
         let db = self.shared.connections.begun(&TRANSACTION).await?;
-        let org = read::org(&db, org).await?;
+        let org = self.shared.orgs.get(&db, org).await?;
         quotas::add(&db, org, metric, period, more).await?;
         Ok(db.commit().await?)
     }
@@ -259,7 +285,7 @@ impl Store for PostgresStore {
     ) -> Result<Vec<TaskId>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 find::task_ids(&db, org, typed, limit).await
             })
             .await
@@ -268,7 +294,7 @@ impl Store for PostgresStore {
     async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 read::attempt(&db, org, id).await
             })
             .await
@@ -278,7 +304,7 @@ impl Store for PostgresStore {
         let (query, clock) = (&query, &self.shared.clock);
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, &query.org).await?;
+                let org = self.shared.orgs.get(&db, &query.org).await?;
                 read::attempts(&db, org, query, load::now(&db, clock).await?).await
             })
             .await
@@ -316,7 +342,7 @@ impl Store for PostgresStore {
     async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 settle::oldest(&db, org).await
             })
             .await
@@ -375,7 +401,8 @@ impl Store for PostgresStore {
         file.judge()?;
         let kept = within(FILE_PATIENCE, async {
             let db = self.shared.connections.begun(&TRANSACTION).await?;
-            let kept = files::put(&db, &file, self.now()).await?;
+            let org = self.shared.orgs.get(&db, &file.org).await?;
+            let kept = files::put(&db, org, &file, self.now()).await?;
             db.commit().await?;
             Ok(kept)
         });
@@ -393,7 +420,7 @@ impl Store for PostgresStore {
     ) -> Result<Option<FilePart>, StoreError> {
         self.shared
             .read(|db| async move {
-                let org = read::org(&db, org).await?;
+                let org = self.shared.orgs.get(&db, org).await?;
                 files::get(&db, org, name, span).await
             })
             .await

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::limits::ENTRIES_SHOWN_MAX;
-use callboard_domain::task::{TaskRecord, TaskRow};
+use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -18,9 +17,7 @@ use super::errors::Trouble;
 use super::rows::{self, uuid};
 use crate::filter::{Filter, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names};
-use crate::{
-    AttemptQuery, EventQuery, Overdue, Project, Repo, StoreError, TaskQuery, TasksByState,
-};
+use crate::{AttemptQuery, EventQuery, Overdue, Project, Repo, TaskQuery, TasksByState};
 
 type Result<T> = std::result::Result<T, Trouble>;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
@@ -38,57 +35,6 @@ pub(super) async fn one(db: &Db, sql: &str, values: &Values<'_>) -> Result<Optio
 pub(super) async fn find_org(db: &Db, name: &str) -> Result<Option<i64>> {
     let found = one(db, "SELECT id FROM orgs WHERE name = $1", &[&name]).await?;
     Ok(found.map(|row| row.try_get(0)).transpose()?)
-}
-
-pub(super) fn unknown_org(name: &str) -> StoreError {
-    StoreError::Unavailable(format!("no organisation is called '{name}'"))
-}
-
-pub(super) async fn org(db: &Db, name: &str) -> Result<i64> {
-    find_org(db, name).await?.ok_or_else(|| unknown_org(name).into())
-}
-
-/// The single read's view: everything about one task, the newest part of its history.
-pub(super) async fn record(db: &Db, org: i64, id: TaskId) -> Result<Option<TaskRecord>> {
-    let task = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
-         WHERE t.id = $1 AND t.org = $2 AND t.prefix = $3 AND t.removed_at IS NULL",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM
-    );
-    let deps = format!(
-        "SELECT {} FROM deps JOIN tasks d ON d.id = deps.dep \
-         WHERE deps.task = $1 ORDER BY deps.position",
-        rows::DEP
-    );
-    let entries = format!(
-        "SELECT {} FROM entries n WHERE n.task = $1 \
-         ORDER BY n.number DESC LIMIT {ENTRIES_SHOWN_MAX}",
-        rows::ENTRY
-    );
-    let (key, prefix) = (uuid(id.id), id.prefix.as_str());
-    let of_task: [&(dyn ToSql + Sync); 1] = [&key];
-    let visible: [&(dyn ToSql + Sync); 3] = [&key, &org, &prefix];
-    let (task, deps, body, entries) = tokio::try_join!(
-        one(db, &task, &visible),
-        all(db, &deps, &of_task),
-        one(db, "SELECT body, execution_contract FROM bodies WHERE task = $1", &of_task),
-        all(db, &entries, &of_task),
-    )?;
-    let Some(row) = task else { return Ok(None) };
-    let (body, execution_contract) = match body {
-        Some(row) => (row.try_get(0)?, row.try_get(1)?),
-        None => Default::default(),
-    };
-    Ok(Some(TaskRecord {
-        task: rows::task(&row)?,
-        body,
-        execution_contract,
-        deps: deps.iter().map(rows::dep).collect::<Result<_>>()?,
-        entries: entries.iter().rev().map(rows::entry).collect::<Result<_>>()?,
-        newest: rows::attempt_beside_task(&row)?,
-    }))
 }
 
 pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<Attempt>> {

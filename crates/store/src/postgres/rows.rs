@@ -5,7 +5,7 @@ use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, 
 use callboard_domain::event::{About, EventName, LoggedEvent};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::Phase;
-use callboard_domain::task::{Dep, Entry, Task};
+use callboard_domain::task::{Entry, Task};
 use callboard_domain::time::Timestamp;
 use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
@@ -27,10 +27,6 @@ pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.act
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
      a.progress, a.lease_s, a.lease_expires_at, a.ended_at, a.outcome, a.words, a.head_finished";
 pub(super) const ATTEMPT_COLUMNS: usize = 21;
-
-pub(super) const DEP: &str = "d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL";
-
-pub(super) const ENTRY: &str = "n.who, n.at, n.did, n.text, n.number, n.attempt, n.task";
 
 pub(super) const EVENT: &str =
     "e.seq, e.at, e.actor, e.name, e.project, e.task, t.prefix, e.attempt, e.data";
@@ -65,7 +61,7 @@ pub(super) fn actor(row: &Row, column: usize) -> Result<Actor> {
     row.try_get::<_, &str>(column)?.parse().map_err(|_| damaged("actor"))
 }
 
-pub(super) fn phase(row: &Row, column: usize) -> Result<Phase> {
+fn phase(row: &Row, column: usize) -> Result<Phase> {
     Phase::parse(row.try_get(column)?).ok_or_else(|| damaged("phase"))
 }
 
@@ -171,23 +167,15 @@ fn attempt_state(row: &Row, first: usize) -> Result<AttemptState> {
     Ok(AttemptState::Ended { at: Timestamp(ended_at), end })
 }
 
-pub(super) fn dep(row: &Row) -> Result<Dep> {
-    Ok(Dep {
-        id: task_id(row, 0, 1)?,
-        label: row.try_get(2)?,
-        phase: phase(row, 3)?,
-        removed: row.try_get(4)?,
-    })
-}
-
-pub(super) fn entry(row: &Row) -> Result<Entry> {
-    let who = row.try_get::<_, &str>(0)?.parse();
+/// From the columns that hold who, when, what and in which words.
+pub(super) fn entry(row: &Row, [who, at, did, text]: [usize; 4]) -> Result<Entry> {
+    let who = row.try_get::<_, &str>(who)?.parse();
     Ok(Entry {
         who: who
             .unwrap_or_else(|_| "system:unknown".parse().expect("a constant actor is well formed")),
-        at: time(row, 1)?,
-        did: row.try_get(2)?,
-        text: row.try_get(3)?,
+        at: time(row, at)?,
+        did: row.try_get(did)?,
+        text: row.try_get(text)?,
     })
 }
 

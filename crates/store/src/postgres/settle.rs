@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::db::Db;
 use super::errors::Trouble;
-use super::{read, schema};
+use super::{orgs, read, schema};
 use crate::{Home, Place, Project, StoreError};
 
 type Result<T> = std::result::Result<T, Trouble>;
@@ -72,7 +72,8 @@ async fn project_of_repo(db: &Db, org: i64, machine: &str, path: &str) -> Result
 pub(super) async fn org(db: &Db, name: &str) -> Result<i64> {
     let sql = "INSERT INTO orgs (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
     read::one(db, sql, &[&name]).await?;
-    read::org(db, name).await
+    // Not remembered: this transaction may come to nothing.
+    read::find_org(db, name).await?.ok_or_else(|| orgs::unknown(name).into())
 }
 
 async fn make(db: &Db, org: i64, place: &Place, now: i64) -> Result<Project> {

@@ -1,23 +1,27 @@
-//! Writes a desk back: one statement per table for a whole batch, its rows as one JSON array, then
-//! the events with the next numbers of the log.
+//! Writes a desk back: one statement per table for a whole batch, then the events with the next
+//! numbers of the log. What every command writes travels as one array per column; what is rarer as
+//! one JSON array of rows, which says less about columns and costs the server more.
 
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::Id;
 use futures_util::future;
 use serde_json::Value;
 use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
 
+use super::columns::{Lines, Logged, Moves};
 use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{
-    attempt_row, body_row, comment_row, dep_row, entry_rows, event_row, job_row, output_row,
-    retry_rows, task_row,
+    attempt_row, body_row, comment_row, dep_row, job_row, output_row, retry_rows, task_row,
 };
 
 /// Prepared once per connection, so that they reach the server in the order they are sent.
 pub(super) struct Statements {
     tasks_insert: Statement,
+    /// New lines of history, and tasks of which only the usual columns changed.
+    everyday: Statement,
     tasks_update: Statement,
     bodies: Statement,
     deps_delete: Statement,
@@ -29,7 +33,7 @@ pub(super) struct Statements {
     comments_update: Statement,
     jobs_update: Statement,
     jobs_insert: Statement,
-    entries: Statement,
+    entries_again: Statement,
     retries: Statement,
     events: Statement,
 }
@@ -71,6 +75,19 @@ impl Statements {
         let prepare = async |sql: &str| db.prepare_cached(sql).await;
         Ok(Self {
             tasks_insert: prepare(&insert("tasks", TASK, "")).await?,
+            everyday: prepare(&format!(
+                "WITH put AS ({})
+                 UPDATE tasks o SET label = n.label, phase = n.phase, assignee = n.assignee,
+                     open_deps = n.open_deps, fence = n.fence, newest_attempt = n.newest_attempt,
+                     entries = n.entries, updated_at = n.updated_at, removed_at = n.removed_at
+                 FROM unnest($8::uuid[], $9::text[], $10::text[], $11::text[], $12::integer[],
+                         $13::bigint[], $14::uuid[], $15::integer[], $16::bigint[], $17::bigint[])
+                     AS n (id, label, phase, assignee, open_deps, fence, newest_attempt, entries,
+                         updated_at, removed_at)
+                 WHERE o.id = n.id",
+                entries("")
+            ))
+            .await?,
             tasks_update: prepare(&update(
                 "tasks",
                 &[
@@ -133,9 +150,7 @@ impl Statements {
             ))
             .await?,
             jobs_insert: prepare(&insert("jobs", JOB, "")).await?,
-            entries: prepare(&insert(
-                "entries",
-                "task, number, who, at, did, text, attempt",
+            entries_again: prepare(&entries(
                 "ON CONFLICT (task, number) DO UPDATE SET who = excluded.who, at = excluded.at,
                      did = excluded.did, text = excluded.text, attempt = excluded.attempt",
             ))
@@ -143,19 +158,30 @@ impl Statements {
             retries: prepare(&insert("retries", "org, actor, tool, key, at, kind, id", "")).await?,
             events: prepare(
                 "WITH position AS (
-                     UPDATE log_position SET last_seq = last_seq + $2,
-                         last_at = greatest(last_at, $3)
+                     UPDATE log_position SET last_seq = last_seq + cardinality($1::text[]),
+                         last_at = greatest(last_at, $7)
                      WHERE one RETURNING last_seq),
                  logged AS (
                      INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data)
-                     SELECT p.last_seq - $2 + e.seq, $3, e.org, e.actor, e.name, e.project, e.task,
-                         e.attempt, e.data
-                     FROM position p, json_populate_recordset(NULL::events, $1::text::json) e)
-                 SELECT last_seq, pg_notify($4, last_seq::text)::text FROM position",
+                     SELECT p.last_seq - cardinality($1) + e.place, $7, e.org, e.actor, e.name,
+                         e.project, e.task, e.attempt, e.data
+                     FROM position p, unnest($1, $2::text[], $3::bigint[], $4::uuid[], $5::uuid[],
+                             $6::text[], $9::bigint[])
+                         WITH ORDINALITY
+                         AS e (actor, name, project, task, attempt, data, org, place))
+                 SELECT last_seq, pg_notify($8, last_seq::text)::text FROM position",
             )
             .await?,
         })
     }
+}
+
+fn entries(otherwise: &str) -> String {
+    format!(
+        "INSERT INTO entries (task, number, who, at, did, text, attempt)
+         SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::bigint[], $5::text[],
+             $6::text[], $7::uuid[]) {otherwise}"
+    )
 }
 
 async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Error> {
@@ -165,9 +191,35 @@ async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Err
     db.execute(statement, &[&Value::Array(rows).to_string()]).await.map(|_| ())
 }
 
+/// Everything a batch changed, its events and the commit, sent without waiting in between. The
+/// server works through it in this order, and once something failed it only undoes.
+pub(super) async fn desk(
+    db: &Db,
+    statements: &Statements,
+    desk: Desk,
+    channel: &str,
+) -> Result<Vec<LoggedEvent>, Error> {
+    // `try_join` sends its first half first, and of two errors returns the first one's.
+    let ((), last) = future::try_join(
+        rows(db, statements, &desk),
+        log_and_commit(db, statements, &desk, channel),
+    )
+    .await?;
+    let first = last - desk.changes.events.len() as u64 + 1;
+    let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
+        seq: first + n as u64,
+        at: desk.now,
+        actor: event.actor,
+        name: event.name,
+        about: event.about,
+        data: event.data,
+    };
+    Ok(desk.changes.events.into_iter().enumerate().map(number).collect())
+}
+
 /// Every changed row of every table but the log. An attempt ends before the next one of its task
 /// begins, a job before the next one with its key, and an edge goes before its place is taken.
-pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error> {
+async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error> {
     let changes = &desk.changes;
     let sheets = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<&Sheet> {
         ids.filter_map(|id| desk.tasks.get(id)).collect()
@@ -176,7 +228,9 @@ pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Resul
         ids.filter_map(|id| desk.attempts.get(id)).map(|(_, a)| attempt_row(a)).collect()
     };
     let task_rows = |sheets: Vec<&Sheet>| sheets.into_iter().map(task_row).collect();
-    let known = &mut changes.tasks.difference(&changes.tasks_new);
+    let edited = &mut changes.tasks_edited.difference(&changes.tasks_new);
+    let known = changes.tasks.difference(&changes.tasks_new);
+    let moved = &mut known.filter(|id| !changes.tasks_edited.contains(*id));
     let begun_before = &mut changes.attempts.difference(&changes.attempts_new);
     let bodies = sheets(&mut changes.bodies.iter()).into_iter().map(body_row);
     let comments = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
@@ -192,9 +246,9 @@ pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Resul
         row["heartbeat_at"] = row["started_at"].clone();
     }
     let s = statements;
-    let writes = [
+    let rare = [
         run(db, &s.tasks_insert, task_rows(sheets(&mut changes.tasks_new.iter()))),
-        run(db, &s.tasks_update, task_rows(sheets(known))),
+        run(db, &s.tasks_update, task_rows(sheets(edited))),
         run(db, &s.bodies, bodies.collect()),
         run(db, &s.deps_delete, changes.deps_gone.iter().map(|k| dep_row(k, 0)).collect()),
         run(db, &s.deps_insert, changes.deps_new.iter().map(|(k, p)| dep_row(k, *p)).collect()),
@@ -205,37 +259,41 @@ pub(super) async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Resul
         run(db, &s.comments_update, comments(said_before)),
         run(db, &s.jobs_update, jobs(queued_before)),
         run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
-        run(db, &s.entries, entry_rows(desk)),
         run(db, &s.retries, retry_rows(desk)),
     ];
+    let (again, new): (Vec<_>, Vec<_>) =
+        changes.entries.iter().partition(|(key, _)| changes.entries_again.contains(*key));
+    let (again, new, moved) = (Lines::of(&again), Lines::of(&new), Moves::of(&sheets(moved)));
+    let writes = future::try_join3(
+        future::try_join_all(rare),
+        execute_if(db, !new.is_empty() || !moved.is_empty(), &s.everyday, new.and(&moved)),
+        execute_if(db, !again.is_empty(), &s.entries_again, again.values().to_vec()),
+    );
     // All at once; the server works through them in this order.
-    future::try_join_all(writes).await.map(|_| ())
+    writes.await.map(|_| ())
 }
 
-/// Appends the events and commits. The log's lock is taken here and held until the commit: nobody
+async fn execute_if(
+    db: &Db,
+    wanted: bool,
+    statement: &Statement,
+    values: Vec<&(dyn ToSql + Sync)>,
+) -> Result<(), Error> {
+    if wanted { db.execute(statement, &values).await.map(|_| ()) } else { Ok(()) }
+}
+
+/// Appends the events and commits; says the last one's number. The log's lock is taken here and held until the commit: nobody
 /// sees a number before those below it, and nobody waits for anything of ours in between.
-pub(super) async fn log_and_commit(
+async fn log_and_commit(
     db: &Db,
     statements: &Statements,
-    desk: Desk,
+    desk: &Desk,
     channel: &str,
-) -> Result<Vec<LoggedEvent>, Error> {
-    let rows: Vec<Value> = desk.changes.events.iter().enumerate().map(event_row).collect();
-    let (rows, count) = (Value::Array(rows).to_string(), desk.changes.events.len() as i64);
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-        [&rows, &count, &desk.now.0, &channel];
-    // `try_join` sends its first half first. If the log fails, the commit undoes everything.
+) -> Result<u64, Error> {
+    let events = Logged::of(&desk.changes.events);
+    let values = events.and(&desk.now.0, &channel);
+    // `try_join` sends its first half first. If anything fails, the commit undoes everything.
     let log = db.query_one(&statements.events, &values);
     let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
-    let last: i64 = row.try_get(0)?;
-    let first = (last - count) as u64 + 1;
-    let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
-        seq: first + n as u64,
-        at: desk.now,
-        actor: event.actor,
-        name: event.name,
-        about: event.about,
-        data: event.data,
-    };
-    Ok(desk.changes.events.into_iter().enumerate().map(number).collect())
+    Ok(row.try_get::<_, i64>(0)? as u64)
 }

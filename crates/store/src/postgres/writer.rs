@@ -2,7 +2,6 @@
 //! on one desk and commits once. Other processes do the same beside it: row locks keep them apart,
 //! the log's lock puts their commits in order.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +14,11 @@ use callboard_domain::standing::Standing;
 use callboard_domain::world::Reply;
 use tokio::sync::{mpsc, oneshot};
 
-use super::connections::{late, within};
+use super::connections::{STATEMENTS, late, within};
 use super::db::Db;
 use super::desk::{Desk, RetryKey};
 use super::errors::Trouble;
-use super::{Shared, load, lookups, read, write};
+use super::{Shared, load, lookups, orgs, write};
 use crate::{Applied, ApplyError, Op, StoreError, tally};
 
 const BATCH_MAX: usize = 64;
@@ -32,16 +31,6 @@ const LINES_MAX: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long everything around it may take.
 const AROUND: Duration = Duration::from_secs(15);
-
-/// Every batch only looks rows up by key, so plans that read whole tables are never right, however
-/// small the tables are while a plan is made (and forbidding them makes plans look dear enough to
-/// be compiled, which takes longer than they run). A process that stops in the middle (a paused machine)
-/// must not keep its locks, nor make others wait without end.
-const BEGIN: &str = "BEGIN; \
-    SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-    SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL jit = off; \
-    SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '20s'; \
-    SET LOCAL statement_timeout = '30s'";
 
 type Verdict = Result<Applied, ApplyError>;
 
@@ -78,15 +67,14 @@ struct Done {
 
 pub(super) struct Writer {
     pub shared: Arc<Shared>,
-    pub orgs: HashMap<Arc<str>, i64>,
     line: Option<Line>,
     begin: String,
 }
 
 impl Writer {
     pub fn new(shared: Arc<Shared>) -> Self {
-        let begin = shared.connections.begin(BEGIN);
-        Self { shared, orgs: HashMap::new(), line: None, begin }
+        let begin = shared.connections.begin("BEGIN");
+        Self { shared, line: None, begin }
     }
 
     pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Job>) {
@@ -194,27 +182,28 @@ impl Writer {
         Ok(Line { db, load, write })
     }
 
-    async fn transact(&mut self, line: &Line, ops: &[&Op]) -> Result<Done, Failed> {
+    async fn transact(&self, line: &Line, ops: &[&Op]) -> Result<Done, Failed> {
         let Line { db, load, write } = line;
-        db.batch_execute(&self.begin).await?;
-        self.learn_orgs(db, ops).await?;
-        let org = |op: &Op| self.orgs.get(&op.org).copied();
-        let known: Vec<(i64, &Op)> =
-            ops.iter().filter_map(|op| org(op).map(|org| (org, *op))).collect();
-        let mut desk = load::desk(db, load, &self.shared.clock, &known).await?;
-        let mut verdicts = Vec::with_capacity(ops.len());
+        let mut orgs = Vec::with_capacity(ops.len());
         for op in ops {
-            verdicts.push(match org(op) {
-                Some(org) => judge(&mut desk, org, op)?,
-                None => Err(read::unknown_org(&op.org).into()),
+            orgs.push(self.org(&op.org).await?);
+        }
+        let known = orgs.iter().zip(ops);
+        let known: Vec<(i64, &Op)> =
+            known.filter_map(|(org, op)| org.map(|org| (org, *op))).collect();
+        let mut desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
+        let mut verdicts = Vec::with_capacity(ops.len());
+        for (org, op) in orgs.iter().zip(ops) {
+            verdicts.push(match org {
+                Some(org) => judge(&mut desk, *org, op)?,
+                None => Err(orgs::unknown(&op.org).into()),
             });
         }
         if desk.changes.is_empty() {
             db.batch_execute("COMMIT").await?;
             return Ok(Done { verdicts, events: Vec::new() });
         }
-        write::rows(db, write, &desk).await?;
-        let events = write::log_and_commit(db, write, desk, &self.shared.channel).await;
+        let events = write::desk(db, write, desk, &self.shared.channel).await;
         let events = events.map_err(|error| {
             let trouble = Trouble::from(error);
             if trouble.is_lost() { Failed::Unknown(trouble) } else { Failed::Before(trouble) }
@@ -226,15 +215,16 @@ impl Writer {
         Ok(Done { verdicts, events })
     }
 
-    async fn learn_orgs(&mut self, db: &Db, ops: &[&Op]) -> Result<(), Trouble> {
-        for op in ops {
-            if !self.orgs.contains_key(&op.org)
-                && let Some(id) = read::find_org(db, &op.org).await?
-            {
-                self.orgs.insert(op.org.clone(), id);
+    /// Looked up beside the batch's own transaction, which sends all it has at once.
+    async fn org(&self, name: &str) -> Result<Option<i64>, Trouble> {
+        let orgs = &self.shared.orgs;
+        match orgs.learned(name) {
+            Some(id) => Ok(Some(id)),
+            None => {
+                let find = |db: Arc<Db>| async move { orgs.find(&db, name).await };
+                self.shared.connections.run(&STATEMENTS, find).await
             }
         }
-        Ok(())
     }
 }
 

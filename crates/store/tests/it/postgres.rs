@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use callboard_domain::command::{Command, JobEnd};
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::job::{JobId, JobKind};
 use callboard_store::postgres::PostgresStore;
 use callboard_store::{ApplyError, EventQuery, Store, StoreError, TaskQuery};
@@ -256,6 +256,95 @@ async fn two_servers_never_close_a_cycle_together() {
         assert_eq!(said, ["", "DEPENDENCY_CYCLE"], "round {round}");
     }
     f.assert_sound().await;
+}
+
+/// Far more than one batch holds; what concerns one task happens in the order asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_on_one_task_keep_their_order() {
+    const NOTES: usize = 400;
+    let Some(f) = Fixture::postgres().await else { return };
+    let (task, other) = (f.create("a", &[]).await, f.create("b", &[]).await);
+    let note = |n: usize| {
+        let task = if n % 10 == 9 { other } else { task };
+        let text = n.to_string();
+        f.done("agent:w", Command::TaskNote { task, text })
+    };
+    let noted = futures_util::future::join_all((0..NOTES).map(note)).await;
+    for on in [task, other] {
+        let query = EventQuery { org: None, after: 0, task: Some(on), limit: usize::MAX };
+        let events = f.store.events(query).await.unwrap();
+        let texts: Vec<usize> =
+            events.iter().filter_map(|event| event.data["text"].as_str()?.parse().ok()).collect();
+        let asked: Vec<usize> = (0..NOTES).filter(|n| (n % 10 == 9) == (on == other)).collect();
+        assert_eq!(texts, asked);
+        let numbers: Vec<Option<u64>> = asked.iter().map(|n| noted[*n].last_seq).collect();
+        let logged: Vec<Option<u64>> = events[1..].iter().map(|event| Some(event.seq)).collect();
+        assert_eq!(numbers, logged, "each answer names its own event");
+    }
+    assert_no_gaps(&f).await;
+    f.assert_sound().await;
+}
+
+/// Rows, events and commit go out together; when a row fails, nothing of that batch may stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_cannot_be_stored_harms_nobody_beside_it() {
+    const TASKS: usize = 60;
+    let Some(f) = Fixture::postgres().await else { return };
+    let create = |n: usize| {
+        let nul = if n % 20 == 7 { "\0" } else { "" };
+        let create = Command::TaskCreate(f.new_task(&format!("{n}{nul}"), &[]));
+        f.code("human:ana", create)
+    };
+    let said = futures_util::future::join_all((0..TASKS).map(create)).await;
+    let refused: Vec<usize> = (0..TASKS).filter(|n| said[*n] == "INVALID_INPUT").collect();
+    assert_eq!(refused, [7, 27, 47]);
+    assert_eq!(said.iter().filter(|code| code.is_empty()).count(), TASKS - refused.len());
+    let mut query = TaskQuery::of(f.home.project.id, f.policy.clone());
+    query.limit = TASKS;
+    assert_eq!(f.store.tasks(query).await.unwrap().len(), TASKS - refused.len());
+    assert_no_gaps(&f).await;
+    f.assert_sound().await;
+}
+
+/// Many single reads at once travel together; each caller gets its own answer all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_that_travel_together_are_answered_apart() {
+    let Some(f) = Fixture::postgres().await else { return };
+    let dep = f.create("dep", &[]).await;
+    let mut tasks = Vec::new();
+    for n in 0..40 {
+        tasks.push(f.create(&n.to_string(), &[dep]).await);
+        let task = tasks[n];
+        f.done("agent:w", Command::TaskNote { task, text: format!("note {n}") }).await;
+    }
+    f.done("human:ana", Command::TaskRemove { task: tasks[5] }).await;
+    let other = schema(&f).connect().await;
+    let damage = "UPDATE tasks SET checks = '{' WHERE title = '6'";
+    other.batch_execute(damage).await.unwrap();
+    let misnamed = TaskId { prefix: Prefix::parse("OTHER").unwrap(), ..tasks[7] };
+    let asked = tasks.iter().map(|task| ("default", *task));
+    let asked: Vec<_> =
+        asked.chain([("nobody", tasks[8]), ("default", misnamed), ("default", dep)]).collect();
+    let found =
+        futures_util::future::join_all(asked.iter().map(|(org, id)| f.store.task(org, *id))).await;
+    for (n, found) in found.iter().enumerate().take(tasks.len()) {
+        match n {
+            5 => assert!(matches!(found, Ok(None)), "a removed task"),
+            6 => assert!(found.is_err(), "a damaged row"),
+            _ => {
+                let record = found.as_ref().unwrap().as_ref().expect("there is such a task");
+                assert_eq!((record.task.id, &record.task.title), (tasks[n], &n.to_string()));
+                let deps: Vec<TaskId> = record.deps.iter().map(|dep| dep.id).collect();
+                assert_eq!(deps, [dep]);
+                let said: Vec<_> = record.entries.iter().map(|e| e.text.as_deref()).collect();
+                assert_eq!(said, [None, Some(format!("note {n}").as_str())]);
+            }
+        }
+    }
+    let [nobody, misnamed, alone] = &found[tasks.len()..] else { panic!("three more") };
+    assert!(nobody.as_ref().unwrap_err().to_string().contains("'nobody'"));
+    assert!(matches!(misnamed, Ok(None)));
+    assert!(alone.as_ref().unwrap().as_ref().unwrap().deps.is_empty());
 }
 
 /// Creates a task under a retry key and repeats the call until the store says what became of it.

@@ -1,0 +1,79 @@
+//! What stands around tasks: bodies, history, edges, and what the store's clock shows. One statement
+//! for all of it, whose rows have one shape, because a statement costs the server and the wire more
+//! than the few rows it brings.
+
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::limits::ENTRIES_SHOWN_MAX;
+use callboard_domain::policy::Phase;
+use callboard_domain::task::{Dep, Entry};
+use tokio_postgres::Row;
+
+use super::clock::NOW;
+use super::errors::Trouble;
+use super::rows;
+
+/// One row of it, about one task.
+pub(super) enum Part {
+    /// About no task: the server's time, the newest time in the store, the schema's version.
+    State(i64, i64, i32),
+    /// With its execution contract.
+    Body(String, Option<String>),
+    /// With its number and attempt.
+    Line(u32, Entry, Option<AttemptId>),
+    /// With its position.
+    Dep(i32, Dep),
+    Dependent(Id),
+}
+
+/// Of the tasks `$1`, with dependents for those in `$2`, in no particular order. The array is made
+/// by a subquery so that its length is no reason to plan anew every time.
+pub(super) fn sql() -> String {
+    const IDS: &str = "SELECT unnest($1::uuid[])";
+    format!(
+        "SELECT 0::smallint, NULL::uuid, (SELECT coalesce(max(version), 0) FROM migrations),
+             {NOW}, last_at, NULL::text, NULL::text, NULL::text, NULL::uuid
+         FROM log_position WHERE one
+         UNION ALL
+         SELECT 1::smallint, task, NULL, NULL, NULL, body, execution_contract, NULL, NULL
+         FROM bodies WHERE task = ANY (ARRAY({IDS}))
+         UNION ALL
+         SELECT 2::smallint, n.task, n.number, n.at, NULL, n.who, n.did, n.text, n.attempt
+         FROM ({IDS}) AS s (id) CROSS JOIN LATERAL (
+             SELECT * FROM entries e WHERE e.task = s.id
+             ORDER BY e.number DESC LIMIT {ENTRIES_SHOWN_MAX}) n
+         UNION ALL
+         SELECT 3::smallint, e.task, e.position, d.removed_at, NULL, d.prefix, d.label, d.phase, d.id
+         FROM deps e JOIN tasks d ON d.id = e.dep WHERE e.task = ANY (ARRAY({IDS}))
+         UNION ALL
+         SELECT 4::smallint, dep, NULL, NULL, NULL, NULL, NULL, NULL, task
+         FROM deps WHERE dep = ANY (ARRAY(SELECT unnest($2::uuid[])))"
+    )
+}
+
+/// Whose part this is; nobody's when it is the state.
+pub(super) fn owner(row: &Row) -> Result<Option<Id>, Trouble> {
+    rows::optional_id(row, 1)
+}
+
+pub(super) fn part(row: &Row) -> Result<Part, Trouble> {
+    Ok(match row.try_get::<_, i16>(0)? {
+        0 => Part::State(row.try_get(3)?, row.try_get(4)?, row.try_get(2)?),
+        1 => Part::Body(row.try_get(5)?, row.try_get(6)?),
+        2 => {
+            let attempt = rows::optional_id(row, 8)?.map(AttemptId);
+            Part::Line(rows::count(row, 2)?, rows::entry(row, [5, 3, 6, 7])?, attempt)
+        }
+        3 => {
+            let prefix = Prefix::parse(row.try_get(5)?).ok_or_else(|| rows::damaged("prefix"))?;
+            let phase = Phase::parse(row.try_get(7)?).ok_or_else(|| rows::damaged("phase"))?;
+            let dep = Dep {
+                id: TaskId { id: rows::id(row, 8)?, prefix },
+                label: row.try_get(6)?,
+                phase,
+                removed: row.try_get::<_, Option<i64>>(3)?.is_some(),
+            };
+            Part::Dep(row.try_get(2)?, dep)
+        }
+        _ => Part::Dependent(rows::id(row, 8)?),
+    })
+}

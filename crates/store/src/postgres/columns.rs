@@ -1,0 +1,145 @@
+//! Rows as one array per column: the shape in which what every command writes travels.
+
+use callboard_domain::actor::Actor;
+use callboard_domain::event::Event;
+use callboard_domain::ids::AttemptId;
+use callboard_domain::task::Entry;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::desk::{LineKey, Sheet};
+use super::rows::uuid;
+
+type Value<'a> = &'a (dyn ToSql + Sync);
+
+fn attempt_uuid(attempt: Option<AttemptId>) -> Option<Uuid> {
+    attempt.map(|attempt| uuid(attempt.0))
+}
+
+/// Lines of history.
+#[derive(Default)]
+pub(super) struct Lines<'a> {
+    tasks: Vec<Uuid>,
+    numbers: Vec<i32>,
+    who: Vec<&'a str>,
+    at: Vec<i64>,
+    did: Vec<&'a str>,
+    texts: Vec<Option<&'a str>>,
+    attempts: Vec<Option<Uuid>>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn of(entries: &[(&'a LineKey, &'a (Entry, Option<AttemptId>))]) -> Self {
+        let mut lines = Self::default();
+        for ((task, number), (entry, attempt)) in entries {
+            lines.tasks.push(uuid(*task));
+            lines.numbers.push(*number as i32);
+            lines.who.push(entry.who.as_str());
+            lines.at.push(entry.at.0);
+            lines.did.push(&entry.did);
+            lines.texts.push(entry.text.as_deref());
+            lines.attempts.push(attempt_uuid(*attempt));
+        }
+        lines
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    pub fn values(&self) -> [Value<'_>; 7] {
+        let Self { tasks, numbers, who, at, did, texts, attempts } = self;
+        [tasks, numbers, who, at, did, texts, attempts]
+    }
+
+    pub fn and<'v>(&'v self, moves: &'v Moves<'_>) -> Vec<Value<'v>> {
+        [&self.values()[..], &moves.values()[..]].concat()
+    }
+}
+
+/// What most commands change of a task.
+#[derive(Default)]
+pub(super) struct Moves<'a> {
+    tasks: Vec<Uuid>,
+    labels: Vec<&'a str>,
+    phases: Vec<&'a str>,
+    assignees: Vec<Option<&'a str>>,
+    open_deps: Vec<i32>,
+    fences: Vec<i64>,
+    newest: Vec<Option<Uuid>>,
+    entries: Vec<i32>,
+    updated_at: Vec<i64>,
+    removed_at: Vec<Option<i64>>,
+}
+
+impl<'a> Moves<'a> {
+    pub fn of(sheets: &[&'a Sheet]) -> Self {
+        let mut moves = Self::default();
+        for Sheet { task, removed_at, .. } in sheets {
+            moves.tasks.push(uuid(task.id.id));
+            moves.labels.push(&task.label);
+            moves.phases.push(task.phase.as_str());
+            moves.assignees.push(task.assignee.as_ref().map(Actor::as_str));
+            moves.open_deps.push(task.open_deps as i32);
+            moves.fences.push(task.fence as i64);
+            moves.newest.push(attempt_uuid(task.newest_attempt));
+            moves.entries.push(task.entries as i32);
+            moves.updated_at.push(task.updated_at.0);
+            moves.removed_at.push(*removed_at);
+        }
+        moves
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    fn values(&self) -> [Value<'_>; 10] {
+        [
+            &self.tasks,
+            &self.labels,
+            &self.phases,
+            &self.assignees,
+            &self.open_deps,
+            &self.fences,
+            &self.newest,
+            &self.entries,
+            &self.updated_at,
+            &self.removed_at,
+        ]
+    }
+}
+
+/// Events.
+#[derive(Default)]
+pub(super) struct Logged<'a> {
+    actors: Vec<&'a str>,
+    names: Vec<&'a str>,
+    projects: Vec<Option<i64>>,
+    tasks: Vec<Option<Uuid>>,
+    attempts: Vec<Option<Uuid>>,
+    data: Vec<String>,
+    orgs: Vec<i64>,
+}
+
+impl<'a> Logged<'a> {
+    pub fn of(events: &'a [(i64, Event)]) -> Self {
+        let mut logged = Self::default();
+        for (org, event) in events {
+            logged.actors.push(event.actor.as_str());
+            logged.names.push(event.name.as_str());
+            logged.projects.push(event.about.map(|about| about.project));
+            logged.tasks.push(event.about.map(|about| uuid(about.task.id)));
+            logged.attempts.push(attempt_uuid(event.about.and_then(|about| about.attempt)));
+            logged.data.push(event.data.to_string());
+            logged.orgs.push(*org);
+        }
+        logged
+    }
+
+    /// With the time of all of them, and where they are announced.
+    pub fn and<'v>(&'v self, at: &'v i64, channel: &'v &str) -> [Value<'v>; 9] {
+        let Self { actors, names, projects, tasks, attempts, data, orgs } = self;
+        [actors, names, projects, tasks, attempts, data, at, channel, orgs]
+    }
+}

@@ -1,0 +1,44 @@
+//! The numbers of organisations. An org is never renamed or removed, so a number once learned holds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::db::Db;
+use super::errors::Trouble;
+use super::read;
+use crate::StoreError;
+
+#[derive(Default)]
+pub(super) struct Orgs(Mutex<HashMap<Arc<str>, i64>>);
+
+impl Orgs {
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Without a look into the database.
+    pub fn learned(&self, name: &str) -> Option<i64> {
+        self.known().get(name).copied()
+    }
+
+    pub async fn find(&self, db: &Db, name: &str) -> Result<Option<i64>, Trouble> {
+        let known = self.learned(name);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = read::find_org(db, name).await?;
+        if let Some(id) = found {
+            self.known().insert(name.into(), id);
+        }
+        Ok(found)
+    }
+
+    /// The same for those who can only go on with one.
+    pub async fn get(&self, db: &Db, name: &str) -> Result<i64, Trouble> {
+        self.find(db, name).await?.ok_or_else(|| unknown(name).into())
+    }
+}
+
+pub(super) fn unknown(name: &str) -> StoreError {
+    StoreError::Unavailable(format!("no organisation is called '{name}'"))
+}

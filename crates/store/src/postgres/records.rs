@@ -1,0 +1,154 @@
+//! Single reads of tasks, in groups: many callers look at one task each, and every answer that is
+//! asked for while the last ones are read comes with the next. A read costs the database less that
+//! way, and as long as a lone one alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use callboard_domain::attempt::Attempt;
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::task::{Dep, Entry, Task, TaskRecord};
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::around::{self, Part};
+use super::db::Db;
+use super::errors::Trouble;
+use super::rows::{self, uuid};
+use super::{Shared, orgs, read};
+use crate::StoreError;
+
+const GROUP_MAX: usize = 64;
+
+type Answer = Result<Option<TaskRecord>, StoreError>;
+
+pub(super) struct Ask {
+    pub org: Arc<str>,
+    pub task: TaskId,
+    pub reply: oneshot::Sender<Answer>,
+}
+
+pub(super) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<Ask>) {
+    let mut asks = Vec::with_capacity(GROUP_MAX);
+    while asked.recv_many(&mut asks, GROUP_MAX).await > 0 {
+        // Whoever was out of patience is gone.
+        asks.retain(|ask| !ask.reply.is_closed());
+        if asks.is_empty() {
+            continue;
+        }
+        let (group, orgs) = (&asks, &shared.orgs);
+        let found = shared.read(|db| async move {
+            let mut numbers = Vec::with_capacity(group.len());
+            for ask in group {
+                numbers.push(orgs.find(&db, &ask.org).await?);
+            }
+            Ok((numbers, load(&db, group).await?))
+        });
+        match found.await {
+            Ok((numbers, records)) => {
+                for (ask, org) in asks.drain(..).zip(numbers) {
+                    let answer = match org {
+                        Some(org) => visible(&records, org, ask.task),
+                        None => Err(orgs::unknown(&ask.org)),
+                    };
+                    // A caller that went away does not need its answer.
+                    let _ = ask.reply.send(answer);
+                }
+            }
+            Err(error) => {
+                for ask in asks.drain(..) {
+                    let _ = ask.reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// A damaged row is the trouble of those who asked for its task, and of nobody else.
+type Records = HashMap<Id, Result<Found, StoreError>>;
+
+fn visible(records: &Records, org: i64, task: TaskId) -> Answer {
+    match records.get(&task.id) {
+        Some(Ok(found)) if found.org == org && found.task.id == task => Ok(Some(found.record())),
+        Some(Err(error)) => Err(error.clone()),
+        Some(Ok(_)) | None => Ok(None),
+    }
+}
+
+/// Everything about the tasks, the newest part of their history.
+async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
+    let ids: BTreeSet<Id> = asks.iter().map(|ask| ask.task.id).collect();
+    let ids: Vec<Uuid> = ids.into_iter().map(uuid).collect();
+    let task = format!(
+        "SELECT {}, {}, t.org FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
+         WHERE t.id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND t.removed_at IS NULL",
+        rows::TASK,
+        rows::ATTEMPT,
+        rows::TASK_FROM
+    );
+    let (around, no_dependents) = (around::sql(), Vec::<Uuid>::new());
+    let of_tasks: [&(dyn ToSql + Sync); 1] = [&ids];
+    let around_tasks: [&(dyn ToSql + Sync); 2] = [&ids, &no_dependents];
+    let (tasks, around) =
+        tokio::try_join!(read::all(db, &task, &of_tasks), read::all(db, &around, &around_tasks),)?;
+    let mut records = Records::with_capacity(tasks.len());
+    for row in &tasks {
+        records.insert(rows::id(row, 0)?, read_task(row).map_err(StoreError::from));
+    }
+    for row in &around {
+        let owner = around::owner(row)?;
+        let Some(slot) = owner.and_then(|id| records.get_mut(&id)) else { continue };
+        match (slot, around::part(row)) {
+            (Ok(found), Ok(part)) => found.add(part),
+            (slot @ Ok(_), Err(trouble)) => *slot = Err(trouble.into()),
+            (Err(_), _) => {}
+        }
+    }
+    Ok(records)
+}
+
+/// A record in the making.
+struct Found {
+    org: i64,
+    task: Task,
+    newest: Option<Attempt>,
+    body: String,
+    execution_contract: Option<String>,
+    /// By position.
+    deps: BTreeMap<i32, Dep>,
+    /// By number.
+    lines: BTreeMap<u32, Entry>,
+}
+
+fn read_task(row: &Row) -> Result<Found, Trouble> {
+    let (body, execution_contract, deps, lines) = Default::default();
+    let org = row.try_get(rows::TASK_COLUMNS + rows::ATTEMPT_COLUMNS)?;
+    let (task, newest) = (rows::task(row)?, rows::attempt_beside_task(row)?);
+    Ok(Found { org, task, newest, body, execution_contract, deps, lines })
+}
+
+impl Found {
+    fn add(&mut self, part: Part) {
+        match part {
+            Part::Body(body, contract) => {
+                (self.body, self.execution_contract) = (body, contract);
+            }
+            Part::Line(number, entry, _) => drop(self.lines.insert(number, entry)),
+            Part::Dep(position, dep) => drop(self.deps.insert(position, dep)),
+            Part::State(..) | Part::Dependent(_) => {}
+        }
+    }
+
+    fn record(&self) -> TaskRecord {
+        TaskRecord {
+            task: self.task.clone(),
+            body: self.body.clone(),
+            execution_contract: self.execution_contract.clone(),
+            deps: self.deps.values().cloned().collect(),
+            entries: self.lines.values().cloned().collect(),
+            newest: self.newest.clone(),
+        }
+    }
+}
