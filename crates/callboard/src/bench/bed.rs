@@ -1,5 +1,6 @@
-//! A store and an engine in a folder of their own, as the product would open them.
+//! A store and an engine in a place of their own, as the product would open them.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,9 +12,46 @@ use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY, TaskDraft};
 use callboard_store::clock::SystemClock;
+use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{Place, Store};
 use tokio::task::JoinSet;
+
+/// Where a bed stands; a process that joins it is told in these words.
+#[derive(Clone)]
+pub enum Site {
+    Folder(PathBuf),
+    /// The address of a PostgreSQL schema.
+    Shared(String),
+}
+
+impl Site {
+    pub fn parse(words: &str) -> Self {
+        if words.starts_with("postgres") {
+            Self::Shared(words.to_owned())
+        } else {
+            Self::Folder(words.into())
+        }
+    }
+
+    async fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(match self {
+            Self::Folder(folder) => {
+                Arc::new(SqliteStore::open(&database(folder), Arc::new(SystemClock))?)
+            }
+            Self::Shared(url) => Arc::new(PostgresStore::open(url, None).await?),
+        })
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "{}", folder.display()),
+            Self::Shared(url) => f.write_str(url),
+        }
+    }
+}
 
 pub struct Bed {
     pub folder: PathBuf,
@@ -26,12 +64,13 @@ impl Bed {
         let folder = parent.join(name);
         std::fs::create_dir_all(folder.join(".callboard"))?;
         std::fs::write(folder.join(".callboard/config.toml"), "[graph]\nprefix = \"BENCH\"\n")?;
-        Self::open(folder).await
+        let engine = Self::join(&Site::Folder(folder.clone())).await?;
+        Ok(Self { folder, engine })
     }
 
-    pub async fn open(folder: PathBuf) -> anyhow::Result<Self> {
-        let path = database(&folder);
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?);
+    /// The engine of one more process.
+    pub async fn join(site: &Site) -> anyhow::Result<Arc<Engine>> {
+        let store = site.store().await?;
         let place = Place {
             org: "default".into(),
             project_name: "bench".into(),
@@ -39,7 +78,7 @@ impl Bed {
             repo: None,
             store_is_inside: false,
         };
-        let engine = Engine::new(Parts {
+        Ok(Engine::new(Parts {
             runner: crate::identity::runner(),
             home: store.settle(place).await?,
             store,
@@ -52,32 +91,35 @@ impl Bed {
             forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 0,
-        });
-        Ok(Self { folder, engine })
+        }))
     }
 
-    /// Tasks to claim, oldest first as agents are offered them; made by many at once, so that
-    /// making them takes little time.
     pub async fn tasks(&self, count: usize) -> anyhow::Result<Vec<TaskId>> {
-        let mut makers = JoinSet::new();
-        for maker in 0..64 {
-            let (engine, op) = (self.engine.clone(), context(&actor(maker)?));
-            makers.spawn(async move {
-                let mut made = Vec::new();
-                for n in (maker..count).step_by(64) {
-                    let draft = TaskDraft { title: format!("task {n}"), ..TaskDraft::default() };
-                    made.push(engine.task_create(&op, draft).await?.it.task.id);
-                }
-                anyhow::Ok(made)
-            });
-        }
-        let mut tasks = Vec::with_capacity(count);
-        while let Some(made) = makers.join_next().await {
-            tasks.extend(made??);
-        }
-        tasks.sort();
-        Ok(tasks)
+        tasks(&self.engine, count).await
     }
+}
+
+/// Tasks to claim, oldest first as agents are offered them; made by many at once, so that making
+/// them takes little time.
+pub async fn tasks(engine: &Arc<Engine>, count: usize) -> anyhow::Result<Vec<TaskId>> {
+    let mut makers = JoinSet::new();
+    for maker in 0..64 {
+        let (engine, op) = (engine.clone(), context(&actor(maker)?));
+        makers.spawn(async move {
+            let mut made = Vec::new();
+            for n in (maker..count).step_by(64) {
+                let draft = TaskDraft { title: format!("task {n}"), ..TaskDraft::default() };
+                made.push(engine.task_create(&op, draft).await?.it.task.id);
+            }
+            anyhow::Ok(made)
+        });
+    }
+    let mut tasks = Vec::with_capacity(count);
+    while let Some(made) = makers.join_next().await {
+        tasks.extend(made??);
+    }
+    tasks.sort();
+    Ok(tasks)
 }
 
 pub fn database(folder: &Path) -> PathBuf {

@@ -8,6 +8,7 @@ mod claims;
 mod next;
 mod peer;
 mod race;
+mod shared;
 mod start;
 mod wake;
 
@@ -17,9 +18,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-pub use wake::{WaiterArgs, cmd_waiter};
+pub use shared::cmd_server;
+pub use wake::cmd_waiter;
 
 /// Measure durable claims, wake-ups, races, start-up and sizes on this machine
+///
+/// With --store postgres://… it measures several server processes on that database instead, in a
+/// schema of its own that is dropped afterwards.
 ///
 /// Example: callboard bench --json > bench.json
 #[derive(clap::Args, Debug)]
@@ -109,6 +114,7 @@ pub struct Scale {
     pub many_tasks: usize,
     pub race_tasks: usize,
     pub starts: usize,
+    pub shared_tasks: usize,
 }
 
 impl Scale {
@@ -122,6 +128,7 @@ impl Scale {
             many_tasks: 1_000_000,
             race_tasks: 200,
             starts: 10,
+            shared_tasks: 20_000,
         };
         if !quick {
             return full;
@@ -135,12 +142,17 @@ impl Scale {
             many_tasks: 50_000,
             race_tasks: 50,
             starts: 3,
+            shared_tasks: 3_000,
         }
     }
 }
 
 /// Runs everything; `say` hears what is being measured.
-pub fn run(args: &BenchArgs, say: impl Fn(&str)) -> anyhow::Result<Vec<Figure>> {
+pub fn run(
+    args: &BenchArgs,
+    postgres: Option<&str>,
+    say: impl Fn(&str),
+) -> anyhow::Result<Vec<Figure>> {
     let scale = Scale::of(args.quick);
     let parent = match &args.dir {
         Some(dir) => dir.clone(),
@@ -151,6 +163,9 @@ pub fn run(args: &BenchArgs, say: impl Fn(&str)) -> anyhow::Result<Vec<Figure>> 
         .tempdir_in(&parent)
         .with_context(|| format!("cannot write in {}", parent.display()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(url) = postgres {
+        return shared::measure(&runtime, folder.path(), url, scale, say);
+    }
     let mut figures = Vec::new();
     say("raw 4 KiB overwrite + fdatasync, and claims in process and over stdio");
     figures.extend(claims::measure(&runtime, folder.path(), scale)?);

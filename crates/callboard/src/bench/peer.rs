@@ -10,6 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, bail};
 use callboard_domain::ids::TaskId;
 
+use super::bed::Site;
+
 pub struct Peer {
     child: Child,
     input: ChildStdin,
@@ -83,6 +85,21 @@ impl Peer {
         }
         bail!("unexpected answer: {line}")
     }
+}
+
+/// What a process started by [`Peer::spawn`] is told first: where to work. The address may hold a
+/// password, so it comes on a pipe and not among the arguments.
+pub fn told() -> anyhow::Result<(Site, Told)> {
+    let mut lines: Told = std::io::stdin().lines();
+    let site = lines.next().context("where to work")??;
+    Ok((Site::parse(&site), lines))
+}
+
+pub type Told = std::io::Lines<std::io::StdinLock<'static>>;
+
+/// Ids up to the first line that is none.
+pub fn ids(lines: &mut Told) -> Vec<TaskId> {
+    lines.map_while(Result::ok).map_while(|line| line.parse().ok()).collect()
 }
 
 impl Drop for Peer {

@@ -1,39 +1,44 @@
 //! From a commit to the answer of whoever waits for it, among ten thousand who wait for others.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callboard_domain::ids::TaskId;
+use callboard_engine::Engine;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::bed::{Bed, actor, context};
+use super::bed::{self, Bed, Site, actor, context};
 use super::peer::Peer;
 use super::{Figure, Goal, Scale, percentile};
 
 pub fn measure(runtime: &Runtime, folder: &Path, scale: Scale) -> anyhow::Result<Vec<Figure>> {
     let mut same = runtime.block_on(in_process(folder, scale))?;
-    let mut other = across_processes(runtime, folder, scale)?;
-    same.sort();
-    other.sort();
-    let ms = |sorted: &[Duration]| percentile(sorted, 0.99).as_secs_f64() * 1e3;
+    let bed = runtime.block_on(Bed::new(folder, "wake-across"))?;
+    let site = Site::Folder(bed.folder.clone());
+    let mut other = across_processes(runtime, folder, &site, &bed.engine, scale)?;
     Ok(vec![
         Figure::plain("waits registered", scale.waiters as f64, ""),
         Figure::with(
             "commit to answered wait, same process, p99",
-            ms(&same),
+            p99_ms(&mut same),
             "ms",
             Goal::AtMost(2.0),
         ),
         Figure::with(
             "commit to answered wait, other process, p99",
-            ms(&other),
+            p99_ms(&mut other),
             "ms",
             Goal::AtMost(10.0),
         ),
     ])
+}
+
+pub fn p99_ms(times: &mut [Duration]) -> f64 {
+    times.sort();
+    percentile(times, 0.99).as_secs_f64() * 1e3
 }
 
 /// Nanoseconds on a clock that all processes of the machine share.
@@ -46,7 +51,7 @@ async fn in_process(folder: &Path, scale: Scale) -> anyhow::Result<Vec<Duration>
     let bed = Bed::new(folder, "wake").await?;
     let tasks = bed.tasks(scale.waiters).await?;
     let (woke, mut wakes) = mpsc::unbounded_channel();
-    let waiting = wait_for_all(&bed, &tasks, move |_| {
+    let waiting = wait_for_all(&bed.engine, &tasks, move |_| {
         let _ = woke.send(Instant::now());
     })
     .await?;
@@ -65,14 +70,14 @@ async fn in_process(folder: &Path, scale: Scale) -> anyhow::Result<Vec<Duration>
 
 /// One waiting task per board task; each calls `woken` with its index whenever its task changes.
 async fn wait_for_all(
-    bed: &Bed,
+    engine: &Engine,
     tasks: &[TaskId],
     woken: impl Fn(usize) + Send + Sync + 'static,
 ) -> anyhow::Result<tokio::task::JoinSet<()>> {
     let woken = Arc::new(woken);
     let mut waiting = tokio::task::JoinSet::new();
     for (index, task) in tasks.iter().enumerate() {
-        let (watch, woken) = (bed.engine.task_watch(*task).await?, woken.clone());
+        let (watch, woken) = (engine.task_watch(*task).await?, woken.clone());
         waiting.spawn(async move {
             loop {
                 watch.changed().await;
@@ -83,15 +88,17 @@ async fn wait_for_all(
     Ok(waiting)
 }
 
-fn across_processes(
+/// Commits by this process, waits in another.
+pub fn across_processes(
     runtime: &Runtime,
     folder: &Path,
+    site: &Site,
+    engine: &Arc<Engine>,
     scale: Scale,
 ) -> anyhow::Result<Vec<Duration>> {
-    let bed = runtime.block_on(Bed::new(folder, "wake-across"))?;
-    let tasks = runtime.block_on(bed.tasks(scale.waiters))?;
-    let mut waiter =
-        Peer::spawn(&bed.folder, &["bench-waiter", &bed.folder.display().to_string()])?;
+    let tasks = runtime.block_on(bed::tasks(engine, scale.waiters))?;
+    let mut waiter = Peer::spawn(folder, &["bench-waiter"])?;
+    waiter.send(&site.to_string())?;
     for task in &tasks {
         waiter.send(&task.to_string())?;
     }
@@ -101,7 +108,7 @@ fn across_processes(
     let mut times = Vec::with_capacity(scale.wakes);
     for n in 0..scale.wakes {
         let index = n * 7919 % tasks.len();
-        runtime.block_on(bed.engine.task_note(&op, tasks[index], format!("wake {n}")))?;
+        runtime.block_on(engine.task_note(&op, tasks[index], format!("wake {n}")))?;
         let committed = machine_ns();
         let answer = waiter.receive()?;
         let (woken, at) = answer.trim().split_once(' ').unwrap_or_default();
@@ -111,28 +118,17 @@ fn across_processes(
     Ok(times)
 }
 
-#[derive(clap::Args, Debug)]
-pub struct WaiterArgs {
-    folder: PathBuf,
-}
-
-/// The other process: reads ids, waits for all of them, prints who woke and when.
-pub fn cmd_waiter(
-    args: &WaiterArgs,
-    print: impl Fn(&str) + Send + Sync + 'static,
-) -> anyhow::Result<()> {
-    let tasks: Vec<TaskId> = std::io::stdin()
-        .lines()
-        .map_while(Result::ok)
-        .map_while(|line| line.parse().ok())
-        .collect();
+/// The other process: reads where and ids, waits for all of them, prints who woke and when.
+pub fn cmd_waiter(print: impl Fn(&str) + Send + Sync + 'static) -> anyhow::Result<()> {
+    let (site, mut lines) = super::peer::told()?;
+    let tasks: Vec<TaskId> = super::peer::ids(&mut lines);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let bed = Bed::open(args.folder.clone()).await?;
+        let engine = Bed::join(&site).await?;
         let print = Arc::new(print);
         let say = print.clone();
         let woken = move |index| say(&format!("{index} {}", machine_ns()));
-        let mut waiting = wait_for_all(&bed, &tasks, woken).await?;
+        let mut waiting = wait_for_all(&engine, &tasks, woken).await?;
         print("ready");
         waiting.join_next().await;
         Ok(())

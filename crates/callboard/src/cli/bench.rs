@@ -1,17 +1,18 @@
-//! `callboard bench`, and the process it starts to wait in.
+//! `callboard bench`, and the processes it starts to serve and to wait in.
 
 use std::io::Write;
 
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::bench::{self, BenchArgs, Figure, WaiterArgs};
+use crate::bench::{self, BenchArgs, Figure};
 use crate::output::{Exit, Failure};
 
 pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure> {
     let out = context.out;
     let say = move |what: &str| out.note(&format!("measuring {what}"));
-    let figures = apart(move || bench::run(&args, say)).await?;
+    let postgres = context.postgres_named()?;
+    let figures = apart(move || bench::run(&args, postgres.as_deref(), say)).await?;
     if out.json {
         let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
         return out.document(&json!({"version": 1, "figures": figures}));
@@ -19,13 +20,18 @@ pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure
     figures.iter().try_for_each(|figure| out.line(&figure.line()))
 }
 
-pub async fn cmd_waiter(args: WaiterArgs) -> Result<(), Failure> {
-    let print = |line: &str| {
-        let mut stdout = std::io::stdout().lock();
-        // Nobody reads any more: the measurement is over.
-        let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-    };
-    apart(move || bench::cmd_waiter(&args, print)).await
+pub async fn cmd_waiter() -> Result<(), Failure> {
+    apart(|| bench::cmd_waiter(print)).await
+}
+
+pub async fn cmd_server() -> Result<(), Failure> {
+    apart(|| bench::cmd_server(print)).await
+}
+
+fn print(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    // Nobody reads any more: the measurement is over.
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
 /// The benchmark brings its own runtime, so it runs on a thread of its own.

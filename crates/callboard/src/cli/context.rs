@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{GlobalArgs, signal};
 use crate::compose::App;
-use crate::config::{FlagValue, Resolved, Settings};
+use crate::config::{FlagValue, Resolved, Settings, StoreUrl};
 use crate::identity::{self, Connection};
 use crate::output::{Failure, Out};
 use crate::place::Place;
@@ -71,6 +71,20 @@ impl Context {
         flags: impl IntoIterator<Item = FlagValue>,
     ) -> Result<Settings, Failure> {
         Settings::of(&self.values(place, flags)?)
+    }
+
+    /// The PostgreSQL that `--store` itself names, whatever the settings say.
+    pub fn postgres_named(&self) -> Result<Option<String>, Failure> {
+        if self.global.store.is_none() {
+            return Ok(None);
+        }
+        match self.settings(None, None)?.store {
+            StoreUrl::Postgres(url) => Ok(Some(url.reveal().to_owned())),
+            StoreUrl::Default | StoreUrl::File(_) => {
+                let words = "--store can only be a postgres:// address here; --dir chooses a disk";
+                Err(Failure::usage(words))
+            }
+        }
     }
 
     /// Opens the project this process stands in, for one command.

@@ -106,7 +106,9 @@ enum Command {
     Migrate(migrate::MigrateArgs),
     Bench(crate::bench::BenchArgs),
     #[command(hide = true)]
-    BenchWaiter(crate::bench::WaiterArgs),
+    BenchServer,
+    #[command(hide = true)]
+    BenchWaiter,
     Completions(completions::CompletionsArgs),
 }
 
@@ -196,7 +198,8 @@ impl Command {
             Command::Backup(args) => backup::cmd_backup(context, args).await,
             Command::Migrate(args) => migrate::cmd_migrate(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
-            Command::BenchWaiter(args) => bench::cmd_waiter(args).await,
+            Command::BenchServer => bench::cmd_server().await,
+            Command::BenchWaiter => bench::cmd_waiter().await,
             Command::Completions(args) => completions::cmd_completions(context, args),
         }
     }
