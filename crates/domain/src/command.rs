@@ -187,6 +187,8 @@ pub struct LeaseUpdate {
     pub task: TaskId,
     pub fence: Option<u64>,
     pub to: LeaseTarget,
+    /// The caller's own word for that.
+    pub asked: &'static str,
     /// Whether the lease starts anew.
     pub extend: bool,
     pub note: Option<String>,
@@ -198,8 +200,8 @@ pub enum LeaseTarget {
     /// Given back.
     Free,
     Canceled,
-    /// A state that a holder cannot bring about, in the caller's word.
-    Elsewhere(&'static str),
+    /// A state that a holder cannot bring about.
+    Elsewhere,
 }
 
 #[derive(Clone, Debug, PartialEq)]

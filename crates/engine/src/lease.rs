@@ -1,6 +1,6 @@
 //! Work under a lease: what can be started, taking it, keeping it, handing it over.
 
-use callboard_domain::command::{Command, LeaseComplete, LeaseTarget, LeaseUpdate};
+use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::policy::Phase;
@@ -89,15 +89,21 @@ impl Engine {
         op: &OpContext,
         completion: Completion,
     ) -> Result<Leased, EngineError> {
+        let id = JobId(self.parts.ids.next_id());
         let complete = LeaseComplete {
             task: completion.task,
             fence: completion.fence,
             output: completion.output,
             external_ref: completion.external_ref,
-            job: JobId(self.parts.ids.next_id()),
+            job: id,
         };
         let leased = self.leased(op, Command::LeaseComplete(complete)).await?;
-        let job = self.parts.store.verify_job(&op.principal.org, completion.task).await?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        // A quick runner may be done with it by now; only where none was made is one under way.
+        let job = match store.job(org, id).await? {
+            Some(job) => Some(job),
+            None => store.verify_job(org, completion.task).await?,
+        };
         Ok(Leased { job: job.map(|job| job.id), ..leased })
     }
 
@@ -150,15 +156,5 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         let job = JobId(self.parts.ids.next_id());
         self.act_on_task(op, Command::VerificationQueue { task, job }).await
-    }
-}
-
-/// The state a word of a holder asks for.
-pub fn lease_target(word: &'static str) -> LeaseTarget {
-    match word {
-        "in_progress" => LeaseTarget::Working,
-        "ready" => LeaseTarget::Free,
-        "cancelled" => LeaseTarget::Canceled,
-        other => LeaseTarget::Elsewhere(other),
     }
 }

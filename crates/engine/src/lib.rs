@@ -37,7 +37,7 @@ pub use callboard_store as store;
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
 pub use error::EngineError;
-pub use lease::{Completion, FreeFilter, Leased, lease_target};
+pub use lease::{Completion, FreeFilter, Leased};
 pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;

@@ -36,6 +36,17 @@ pub struct Hints {
     pub open_world: bool,
 }
 
+impl Hints {
+    pub const READ: Self =
+        Self { read_only: true, destructive: false, idempotent: true, open_world: false };
+    pub const WRITE: Self =
+        Self { read_only: false, destructive: false, idempotent: false, open_world: false };
+    /// Twice is as good as once.
+    pub const WRITE_AGAIN: Self = Self { idempotent: true, ..Self::WRITE };
+    /// Reaches beyond Callboard: runs a command, asks somebody.
+    pub const WRITE_OUTSIDE: Self = Self { open_world: true, ..Self::WRITE };
+}
+
 /// A tool's answer: both are normal results for the protocol; `Refused` sets `isError`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolReply {

@@ -36,6 +36,22 @@ pub struct Tool {
     pub run: Run,
 }
 
+impl Tool {
+    /// One that needs the scope of its kind and knows no other names for its arguments.
+    pub const fn new(
+        name: &'static str,
+        title: &'static str,
+        description: &'static str,
+        hints: Hints,
+        input: fn() -> Map<String, Value>,
+        output: &'static [&'static str],
+        run: Run,
+    ) -> Self {
+        let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
+        Self { name, title, description, scope, hints, aliases: &[], input, output, run }
+    }
+}
+
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, EngineError>> + Send + 'a>>;
 pub type Run = for<'a> fn(Call<'a>) -> Answer<'a>;
 

@@ -142,13 +142,13 @@ pub(super) fn lease_update(
     let (Some(live), LeaseTarget::Working | LeaseTarget::Free | LeaseTarget::Canceled) =
         (live, &update.to)
     else {
-        return Err(illegal(&draft, word_for(&update.to)));
+        return Err(illegal(&draft, update.asked));
     };
     match &update.to {
         LeaseTarget::Working => keep(&mut draft, live, update)?,
         LeaseTarget::Free => {
             if draft.task.phase == Phase::Review {
-                return Err(illegal(&draft, word_for(&update.to)));
+                return Err(illegal(&draft, update.asked));
             }
             draft.end_live(AttemptEnd::Released);
             draft.back_to_start();
@@ -156,7 +156,7 @@ pub(super) fn lease_update(
             draft.attempt_entry("released", update.note.clone(), live.id);
         }
         LeaseTarget::Canceled => cancel(&mut draft, &live, update)?,
-        LeaseTarget::Elsewhere(_) => return Err(illegal(&draft, word_for(&update.to))),
+        LeaseTarget::Elsewhere => return Err(illegal(&draft, update.asked)),
     }
     if let Some(note) = &update.note {
         draft.event(EventName::TaskNoted, json!({"text": note}));
@@ -165,15 +165,6 @@ pub(super) fn lease_update(
         Ok(draft.done())
     } else {
         Ok(draft.unchanged(Reply::Task(update.task)))
-    }
-}
-
-fn word_for(to: &LeaseTarget) -> &'static str {
-    match to {
-        LeaseTarget::Working => "in_progress",
-        LeaseTarget::Free => "ready",
-        LeaseTarget::Canceled => "cancelled",
-        LeaseTarget::Elsewhere(word) => word,
     }
 }
 
@@ -190,12 +181,12 @@ fn keep(draft: &mut Draft<'_>, live: Attempt, update: &LeaseUpdate) -> Result<()
         }
         Phase::Working => false,
         Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => {
-            return Err(illegal(draft, word_for(&update.to)));
+            return Err(illegal(draft, update.asked));
         }
     };
     if update.extend {
         let AttemptState::Live { progress, lease, .. } = &live.state else {
-            return Err(illegal(draft, word_for(&update.to)));
+            return Err(illegal(draft, update.asked));
         };
         let lease =
             lease.map(|lease| Lease { expires_at: draft.now.plus_s(lease.granted_s), ..lease });
@@ -223,7 +214,7 @@ fn cancel(draft: &mut Draft<'_>, live: &Attempt, update: &LeaseUpdate) -> Result
         Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => false,
     };
     let label = policy.first_of(Phase::ClosedCanceled).cloned().filter(|_| reachable);
-    let Some(label) = label else { return Err(illegal(draft, word_for(&update.to))) };
+    let Some(label) = label else { return Err(illegal(draft, update.asked)) };
     if policy.gate_canceled {
         recorded_checks(draft)?;
     }

@@ -293,9 +293,10 @@ impl Model {
                 to: match rest.first().copied().unwrap_or("working") {
                     "free" => LeaseTarget::Free,
                     "canceled" => LeaseTarget::Canceled,
-                    "done" => LeaseTarget::Elsewhere("done"),
+                    "done" => LeaseTarget::Elsewhere,
                     _ => LeaseTarget::Working,
                 },
+                asked: "there",
                 extend: !has("quiet"),
                 note: option("note"),
             }),

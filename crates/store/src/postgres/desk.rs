@@ -277,9 +277,7 @@ impl Desk {
         }
         let last_seq = Some(self.changes.events.len() as u64);
         let outcome = self.outcome(org, change.reply)?;
-        let outcome =
-            Applied { outcome, before: None, but: change.but, last_seq, at: self.now, taken };
-        Ok(outcome)
+        Ok(Applied { outcome, before: None, but: change.but, last_seq, at: self.now, taken })
     }
 
     fn sheet(&mut self, id: Id) -> Result<&mut Sheet, StoreError> {

@@ -18,9 +18,15 @@ const GIVEN_UP: &str = "t.project = ?1 AND t.phase = 'working' AND t.open_deps =
      AND a.outcome IN ('canceled', 'expired', 'released')";
 const LEASE_OVER: &str = "t.project = ?1 AND t.phase IN ('initial', 'working') \
      AND t.open_deps = 0 AND t.is_plan = 0 AND t.removed_at IS NULL \
-     AND a.ended_at IS NULL AND a.lease_expires_at <= ?5";
+     AND a.ended_at IS NULL AND a.lease_expires_at <= ?4";
+/// Tasks in the order of an index, each with its newest attempt.
+const TASKS: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent \
+     LEFT JOIN attempts a ON a.id = t.newest_attempt";
+/// From the few leases that are over to their tasks; a CROSS JOIN keeps that order.
+const LEASES: &str = "attempts a CROSS JOIN tasks t ON t.id = a.task AND t.newest_attempt = a.id \
+     LEFT JOIN tasks p ON p.id = t.parent";
 const BELOW: &str = "t.id IN (WITH RECURSIVE below (id) AS (\
-         SELECT id FROM tasks WHERE parent = ?4 \
+         SELECT id FROM tasks WHERE parent = ?5 \
          UNION SELECT c.id FROM tasks c JOIN below b ON c.parent = b.id) SELECT id FROM below)";
 
 pub(super) fn tasks(
@@ -52,26 +58,54 @@ fn leg(
     query: &FreeQuery,
     now: Timestamp,
 ) -> Result<Vec<TaskRow>> {
-    // Where the join is by the newest attempt, the index on leases finds the task.
-    let joined = if kind == LEASE_OVER { "JOIN" } else { "LEFT JOIN" };
-    let below = query.below.map_or("1", |_| BELOW);
-    let sql = format!(
-        "SELECT {}, {} FROM {} {joined} attempts a ON a.id = t.newest_attempt \
-         WHERE {kind} AND t.open_blockers = 0 AND t.priority <= ?3 AND {below} \
-             AND (?4 IS NULL OR 1) AND (?5 IS NULL OR 1) \
-         ORDER BY t.priority, t.id LIMIT ?2",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM,
-    );
     let priority_max = query.priority_max.map_or(i64::from(u16::MAX), i64::from);
-    let below = query.below.map_or(Value::Integer(0), |task| Value::Id(task.id));
-    let values = vec![
+    let mut values = vec![
         Value::Integer(project),
         Value::Integer(query.limit as i64),
         Value::Integer(priority_max),
-        below,
         Value::Integer(now.0),
     ];
-    read::task_rows(db, &sql, values)
+    values.extend(query.below.map(|task| Value::Id(task.id)));
+    read::task_rows(db, &sql(kind, query.below.is_some()), values)
+}
+
+/// Every leg takes the same values; not every one asks for the time.
+fn sql(kind: &str, below: bool) -> String {
+    let from = if kind == LEASE_OVER { LEASES } else { TASKS };
+    let below = if below { BELOW } else { "1" };
+    format!(
+        "SELECT {}, {} FROM {from} \
+         WHERE {kind} AND t.open_blockers = 0 AND t.priority <= ?3 AND {below} AND ?4 IS NOT NULL \
+         ORDER BY t.priority, t.id LIMIT ?2",
+        rows::TASK,
+        rows::ATTEMPT,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+    use crate::sqlite::turnstile::Turnstile;
+
+    #[test]
+    fn every_kind_is_found_by_its_own_index() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        schema::migrate(&mut db, &path, &turnstile).expect("migrates");
+        for (kind, index) in
+            [(UNTOUCHED, "tasks_free"), (GIVEN_UP, "tasks_left"), (LEASE_OVER, "attempts_by_lease")]
+        {
+            let explain = format!("EXPLAIN QUERY PLAN {}", sql(kind, false));
+            let mut plan = db.prepare(&explain).expect("a plan");
+            let steps: Vec<String> = plan
+                .query_map([1, 5, 1000, 1], |row| row.get(3))
+                .and_then(Iterator::collect)
+                .expect("steps");
+            let first = steps.first().map(String::as_str).unwrap_or_default();
+            assert!(first.contains(&format!("USING INDEX {index}")), "{steps:#?}");
+        }
+    }
 }

@@ -16,14 +16,11 @@ fn last(db: &Connection) -> Result<Option<i64>> {
     )
 }
 
-fn leases_are_live(db: &Connection) -> Result<bool> {
+/// Whether there is a lease to watch over.
+pub(super) fn is_needed(db: &Connection) -> Result<bool> {
     let sql =
         "SELECT 1 FROM attempts WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL LIMIT 1";
     Ok(db.prepare_cached(sql)?.query_row([], |_| Ok(())).optional()?.is_some())
-}
-
-pub(super) fn is_needed(db: &Connection) -> Result<bool> {
-    leases_are_live(db)
 }
 
 pub(super) fn tick(db: &mut Connection, now: Timestamp) -> Result<usize> {

@@ -42,7 +42,7 @@ pub fn take(task: TaskId, lease_s: u32) -> Command {
 }
 
 fn update(task: TaskId, to: LeaseTarget, fence: Option<u64>) -> Command {
-    Command::LeaseUpdate(LeaseUpdate { task, fence, to, extend: true, note: None })
+    Command::LeaseUpdate(LeaseUpdate { task, fence, to, asked: "there", extend: true, note: None })
 }
 
 pub fn complete(task: TaskId, output: &str) -> Command {

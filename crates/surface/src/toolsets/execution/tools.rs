@@ -6,9 +6,7 @@ use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
 use callboard_domain::limits::{BODY_BYTES_MAX, KEY_CHARS_MAX};
 use callboard_domain::refusal::Refusal;
-use callboard_engine::{
-    CommentDraft, Completion, EngineError, FreeFilter, TaskDraft, lease_target,
-};
+use callboard_engine::{CommentDraft, Completion, EngineError, FreeFilter, TaskDraft};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -93,7 +91,8 @@ pub(super) async fn update_task_status(call: &Call<'_>, args: Update) -> Reply {
     let update = LeaseUpdate {
         task: task_id(&args.task_id)?,
         fence: args.fence,
-        to: lease_target(args.status.word()),
+        to: args.status.target(),
+        asked: args.status.word(),
         extend: args.heartbeat.unwrap_or(true),
         note: args.note,
     };

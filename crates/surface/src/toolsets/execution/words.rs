@@ -1,5 +1,6 @@
 //! The execution toolset's words: states, codes and fixed sentences for core facts.
 
+use callboard_domain::command::LeaseTarget;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::{Hold, Quota, Refusal, Unactionable};
 use callboard_domain::standing::Standing;
@@ -35,6 +36,18 @@ pub(super) enum State {
 }
 
 impl State {
+    /// What a holder asks for by naming it.
+    pub(super) fn target(self) -> LeaseTarget {
+        match self {
+            State::InProgress => LeaseTarget::Working,
+            State::Ready => LeaseTarget::Free,
+            State::Cancelled => LeaseTarget::Canceled,
+            State::Blocked | State::Claimed | State::NeedsReview | State::Done => {
+                LeaseTarget::Elsewhere
+            }
+        }
+    }
+
     pub(super) fn word(self) -> &'static str {
         match self {
             State::Blocked => "blocked",

@@ -5,12 +5,10 @@ mod tools;
 pub mod view;
 mod words;
 
-use callboard_engine::context::Scope;
-
 use crate::args::schema_of;
 use crate::error::Voice;
 use crate::front::Hints;
-use crate::tool::{NoArguments, Run, Tool, Toolset, handler};
+use crate::tool::{NoArguments, Tool, Toolset, handler};
 
 pub static TOOLSET: Toolset = Toolset {
     name: "graph",
@@ -27,74 +25,54 @@ pub static TOOLSET: Toolset = Toolset {
 const TASK: &[&str] = &["id", "title", "status", "assignee", "ready"];
 const SESSION: &[&str] = &["id", "task", "status", "health"];
 
-const READ: Hints =
-    Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
-const WRITE: Hints =
-    Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
-const WRITE_AGAIN: Hints = Hints { idempotent: true, ..WRITE };
-const RUNS: Hints = Hints { open_world: true, ..WRITE };
-
-const fn tool(
-    name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    hints: Hints,
-    input: fn() -> serde_json::Map<String, serde_json::Value>,
-    output: &'static [&'static str],
-    run: Run,
-) -> Tool {
-    let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
-    Tool { name, title, description, scope, hints, aliases: &[], input, output, run }
-}
-
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
-    tool("identity", "Who am I",
+    Tool::new("identity", "Who am I",
         "Your actor, client and project.",
-        READ, schema_of::<NoArguments>, &["actor", "client", "version"], handler!(tools::identity)),
-    tool("list", "List tasks",
+        Hints::READ, schema_of::<NoArguments>, &["actor", "client", "version"], handler!(tools::identity)),
+    Tool::new("list", "List tasks",
         "Tasks, oldest first. {\"ready\":true,\"status\":\"backlog\"}: what can start now.",
-        READ, schema_of::<tools::List>, &["tasks", "next"], handler!(tools::list)),
-    tool("get", "Get task",
+        Hints::READ, schema_of::<tools::List>, &["tasks", "next"], handler!(tools::list)),
+    Tool::new("get", "Get task",
         "One task with body and history.",
-        READ, schema_of::<tools::Get>, TASK, handler!(tools::get)),
-    tool("create", "Create task",
+        Hints::READ, schema_of::<tools::Get>, TASK, handler!(tools::get)),
+    Tool::new("create", "Create task",
         "Adds a task; deps must exist.",
-        WRITE, schema_of::<tools::Create>, TASK, handler!(tools::create)),
-    tool("claim", "Claim task",
+        Hints::WRITE, schema_of::<tools::Create>, TASK, handler!(tools::create)),
+    Tool::new("claim", "Claim task",
         "Makes you the assignee.",
-        WRITE_AGAIN, schema_of::<tools::Get>, TASK, handler!(tools::claim)),
-    tool("transition", "Move task",
+        Hints::WRITE_AGAIN, schema_of::<tools::Get>, TASK, handler!(tools::claim)),
+    Tool::new("transition", "Move task",
         "Sets the status. Starting needs closed deps; closing runs the checks.",
-        RUNS, schema_of::<tools::Transition>, TASK, handler!(tools::transition)),
-    tool("run_checks", "Run checks",
+        Hints::WRITE_OUTSIDE, schema_of::<tools::Transition>, TASK, handler!(tools::transition)),
+    Tool::new("run_checks", "Run checks",
         "Runs command checks and records results.",
-        RUNS, schema_of::<tools::RunChecks>, TASK, handler!(tools::run_checks)),
-    tool("note", "Add note",
+        Hints::WRITE_OUTSIDE, schema_of::<tools::RunChecks>, TASK, handler!(tools::run_checks)),
+    Tool::new("note", "Add note",
         "Adds a note to the history.",
-        WRITE, schema_of::<tools::Note>, TASK, handler!(tools::note)),
-    Tool { aliases: &[("task", "id")], ..tool("begin", "Begin session",
+        Hints::WRITE, schema_of::<tools::Note>, TASK, handler!(tools::note)),
+    Tool { aliases: &[("task", "id")], ..Tool::new("begin", "Begin session",
         "Claims and starts a task. The same key returns the same session.",
-        WRITE_AGAIN, schema_of::<tools::Begin>, SESSION, handler!(tools::begin)) },
-    tool("heartbeat", "Heartbeat",
+        Hints::WRITE_AGAIN, schema_of::<tools::Begin>, SESSION, handler!(tools::begin)) },
+    Tool::new("heartbeat", "Heartbeat",
         "Shows that you still work on it.",
-        WRITE, schema_of::<tools::Heartbeat>, SESSION, handler!(tools::heartbeat)),
-    tool("finish", "Finish session",
+        Hints::WRITE, schema_of::<tools::Heartbeat>, SESSION, handler!(tools::heartbeat)),
+    Tool::new("finish", "Finish session",
         "Ends a session; the task goes to review.",
-        WRITE_AGAIN, schema_of::<tools::Finish>, SESSION, handler!(tools::finish)),
-    tool("cancel", "Cancel session",
+        Hints::WRITE_AGAIN, schema_of::<tools::Finish>, SESSION, handler!(tools::finish)),
+    Tool::new("cancel", "Cancel session",
         "Ends a session without a result; releases the task.",
-        WRITE_AGAIN, schema_of::<tools::Cancel>, SESSION, handler!(tools::cancel)),
-    tool("get_session", "Get session",
+        Hints::WRITE_AGAIN, schema_of::<tools::Cancel>, SESSION, handler!(tools::cancel)),
+    Tool::new("get_session", "Get session",
         "One session with its health.",
-        READ, schema_of::<tools::GetSession>, SESSION, handler!(tools::get_session)),
-    tool("list_sessions", "List sessions",
+        Hints::READ, schema_of::<tools::GetSession>, SESSION, handler!(tools::get_session)),
+    Tool::new("list_sessions", "List sessions",
         "Sessions, newest first.",
-        READ, schema_of::<tools::ListSessions>, &["sessions", "next"], handler!(tools::list_sessions)),
-    tool("attest", "Attest manual check",
+        Hints::READ, schema_of::<tools::ListSessions>, &["sessions", "next"], handler!(tools::list_sessions)),
+    Tool::new("attest", "Attest manual check",
         "Says that a manual check passes.",
-        WRITE_AGAIN, schema_of::<tools::Attest>, TASK, handler!(tools::attest)),
-    tool("release", "Release task",
+        Hints::WRITE_AGAIN, schema_of::<tools::Attest>, TASK, handler!(tools::attest)),
+    Tool::new("release", "Release task",
         "Gives up your claim.",
-        WRITE_AGAIN, schema_of::<tools::Get>, TASK, handler!(tools::release)),
+        Hints::WRITE_AGAIN, schema_of::<tools::Get>, TASK, handler!(tools::release)),
 ];
