@@ -15,6 +15,7 @@ use callboard_surface::mcp::McpOptions;
 use callboard_surface::tool::Toolset;
 
 use crate::config::{Settings, StoreUrl};
+use crate::embedder;
 use crate::identity;
 use crate::output::Failure;
 use crate::place::{self, Place};
@@ -64,6 +65,8 @@ impl App {
             checks: Some(Arc::new(LocalChecks::new(settings.checks_enabled))),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,
+            digest: settings.digest,
+            embedder: embedder::of(settings).ok().flatten(),
         });
         engine.watch_leases().await?;
         Ok(Self { engine, repo: folder })

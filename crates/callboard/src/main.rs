@@ -7,6 +7,7 @@ mod bench;
 mod cli;
 mod compose;
 mod config;
+mod embedder;
 mod identity;
 mod logging;
 mod output;

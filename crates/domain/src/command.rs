@@ -6,8 +6,11 @@ use crate::attempt::AttemptKind;
 use crate::comment::{CommentId, CommentKind};
 use crate::contract::VerificationContract;
 use crate::ids::{AttemptId, TaskId};
-use crate::job::JobId;
+use crate::job::{JobId, JobKind};
+use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
+use crate::refusal::Quota;
 use crate::task::{Check, Verdict};
+use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -93,6 +96,12 @@ pub enum Command {
         found: Found,
         checked: Option<Checked>,
     },
+    /// Asks for a job without a task; nothing when one with its key is under way.
+    JobQueue {
+        job: JobId,
+        kind: JobKind,
+        key: String,
+    },
     JobTake {
         job: JobId,
         lease_s: u32,
@@ -111,6 +120,7 @@ pub enum Command {
     AttemptExpire {
         attempt: AttemptId,
     },
+    KnowledgeStore(KnowledgeStore),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +136,8 @@ pub struct TaskCreate {
     pub verification: Option<VerificationContract>,
     /// Free JSON for whoever does the work; kept as it is.
     pub execution_contract: Option<String>,
+    /// The limit that one more would pass.
+    pub over_quota: Option<Quota>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -210,6 +222,9 @@ pub struct LeaseComplete {
     pub fence: Option<u64>,
     pub output: String,
     pub external_ref: Option<String>,
+    pub learnings: Vec<NewKnowledge>,
+    /// The limit that these learnings would pass.
+    pub over_quota: Option<Quota>,
     /// The id of the verify job, if one is needed and none is under way.
     pub job: JobId,
 }
@@ -244,6 +259,17 @@ pub enum JobEnd {
     },
 }
 
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnowledgeStore {
+    pub new: NewKnowledge,
+    pub expires_at: Option<Timestamp>,
+    /// The task it has to do with, and how.
+    pub task: Option<(TaskId, EdgeKind)>,
+    /// The entry it takes the place of.
+    pub supersedes: Option<KnowledgeId>,
+    pub over_quota: Option<Quota>,
+}
+
 /// Which rows a store loads before `decide` may look at a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
@@ -266,6 +292,10 @@ pub struct Needs {
     pub job: Option<JobId>,
     /// The subject's verify job that is not over.
     pub verify_job: bool,
+    /// The job with this key that is not over.
+    pub job_key: Option<String>,
+    /// An entry that is only named.
+    pub knowledge: Option<KnowledgeId>,
 }
 
 impl Command {
@@ -309,6 +339,9 @@ impl Command {
             Command::VerificationJudge { job, .. } => {
                 Needs { job: Some(*job), dependents: true, blockers: true, ..Needs::default() }
             }
+            Command::JobQueue { key, .. } => {
+                Needs { job_key: Some(key.clone()), ..Needs::default() }
+            }
             Command::JobTake { job, .. }
             | Command::JobKeep { job, .. }
             | Command::JobEnd { job, .. } => Needs { job: Some(*job), ..Needs::default() },
@@ -327,6 +360,11 @@ impl Command {
             | Command::AttemptFinish { attempt: id, .. }
             | Command::AttemptCancel { attempt: id, .. }
             | Command::AttemptExpire { attempt: id } => attempt(id),
+            Command::KnowledgeStore(c) => Needs {
+                task: c.task.map(|(task, _)| task),
+                knowledge: c.supersedes,
+                ..Needs::default()
+            },
         }
     }
 }

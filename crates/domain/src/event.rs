@@ -52,9 +52,12 @@ event_names! {
     VerificationFailed => "verification.failed",
     CommentAdded => "comment.added",
     CommentResolved => "comment.resolved",
+    JobQueued => "job.queued",
     JobTaken => "job.taken",
     JobKept => "job.kept",
     JobEnded => "job.ended",
+    KnowledgeStored => "knowledge.stored",
+    KnowledgeSuperseded => "knowledge.superseded",
 }
 
 /// An event as `decide` makes it; its time is that of the whole change.

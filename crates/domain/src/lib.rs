@@ -10,6 +10,7 @@
 //! - **label**: a configured status word; its **phase** is what rules look at.
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
 //! - **actor**: who acts, `human:ana` or `agent:claude-1`.
+//! - **knowledge**: what was learned, as entries that a search finds.
 //! - **rights**: what a caller may do; a **token** grants them over HTTP.
 //! - **forge**: GitHub or GitLab; a **pull** is a pull request or a merge request there.
 //! - **refusal**: an expected "no" with a code and a way out.
@@ -27,6 +28,7 @@ pub mod event;
 pub mod forge;
 pub mod ids;
 pub mod job;
+pub mod knowledge;
 pub mod limits;
 pub mod policy;
 pub mod refusal;

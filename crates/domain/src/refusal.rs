@@ -167,6 +167,13 @@ pub struct Quota {
     pub next_reset_at: Timestamp,
 }
 
+impl Quota {
+    /// Judged last: what is wrong with a call in any other way is said first.
+    pub fn judge(over: Option<&Quota>) -> Result<(), Refusal> {
+        over.map_or(Ok(()), |quota| Err(Refusal::QuotaExceeded(quota.clone())))
+    }
+}
+
 /// A check that stands in the way of closing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetCheck {

@@ -6,6 +6,7 @@ use crate::comment::{Comment, CommentId};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{Job, JobId};
+use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::standing::Standing;
@@ -29,6 +30,8 @@ pub struct World<'a> {
     pub named: Vec<Dep>,
     /// Edges (task, dep) reachable from `Needs::ancestry_of`.
     pub ancestry: Vec<(TaskId, TaskId)>,
+    /// The entry the command names, if its org has it.
+    pub knowledge: Option<KnowledgeEntry>,
 }
 
 #[derive(Clone, Debug)]
@@ -85,6 +88,7 @@ pub enum Reply {
     Attempt(AttemptId),
     Comment(CommentId),
     Job(JobId),
+    Knowledge(KnowledgeId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -150,5 +154,18 @@ pub enum Write {
         number: u32,
         entry: Entry,
         attempt: Option<AttemptId>,
+    },
+    /// The entry with everything that makes it findable.
+    KnowledgeInsert {
+        entry: KnowledgeEntry,
+    },
+    KnowledgeLink {
+        task: TaskId,
+        entry: KnowledgeId,
+        kind: EdgeKind,
+    },
+    KnowledgeSupersede {
+        entry: KnowledgeId,
+        by: KnowledgeId,
     },
 }

@@ -32,7 +32,17 @@ impl Engine {
         op: &OpContext,
         command: Command,
     ) -> Result<Applied, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        self.act_within(op, Scope::TasksWrite, command).await
+    }
+
+    /// The same for what another scope covers.
+    pub(crate) async fn act_within(
+        &self,
+        op: &OpContext,
+        scope: Scope,
+        command: Command,
+    ) -> Result<Applied, EngineError> {
+        op.principal.judge(op.tool, scope)?;
         let claims = matches!(command, Command::TaskClaim { .. } | Command::AttemptBegin(_));
         let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await;
         let applied = applied.inspect_err(|error| {
@@ -77,7 +87,11 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         match applied.outcome {
             Outcome::Task(record) => Ok(At { it: *record, now: applied.at }),
-            Outcome::Attempt(_) | Outcome::Comment(_) | Outcome::Job(_) | Outcome::Removed(_) => {
+            Outcome::Attempt(_)
+            | Outcome::Comment(_)
+            | Outcome::Job(_)
+            | Outcome::Knowledge(_)
+            | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
         }
@@ -91,7 +105,11 @@ impl Engine {
         let applied = self.act(op, command).await?;
         match applied.outcome {
             Outcome::Attempt(attempt) => Ok(At { it: *attempt, now: applied.at }),
-            Outcome::Task(_) | Outcome::Comment(_) | Outcome::Job(_) | Outcome::Removed(_) => {
+            Outcome::Task(_)
+            | Outcome::Comment(_)
+            | Outcome::Job(_)
+            | Outcome::Knowledge(_)
+            | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))
             }
         }

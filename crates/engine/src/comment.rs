@@ -61,7 +61,11 @@ impl Engine {
         let applied = self.act(op, command).await?;
         match applied.outcome {
             Outcome::Comment(comment) => Ok(At { it: *comment, now: applied.at }),
-            Outcome::Task(_) | Outcome::Attempt(_) | Outcome::Job(_) | Outcome::Removed(_) => {
+            Outcome::Task(_)
+            | Outcome::Attempt(_)
+            | Outcome::Job(_)
+            | Outcome::Knowledge(_)
+            | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no comment", op.tool)))
             }
         }

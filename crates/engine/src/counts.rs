@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::{Engine, EngineError};
 
 const CLAIM_CONFLICTS: &str = "callboard_claim_conflicts_total";
+const ENTRIES_GIVEN_UP: &str = "callboard_embeddings_given_up_total";
 /// Public for whoever chooses the buckets.
 pub const QUEUE_WAIT: &str = "callboard_queue_wait_seconds";
 
@@ -27,7 +28,9 @@ pub fn collect() {
     tally::describe();
     describe_counter!(CLAIM_CONFLICTS, "Claims and begins refused because somebody holds the task");
     describe_histogram!(QUEUE_WAIT, "How long tasks were free before somebody took them");
+    describe_counter!(ENTRIES_GIVEN_UP, "Knowledge entries that no vector could be made for");
     counter!(CLAIM_CONFLICTS).increment(0);
+    counter!(ENTRIES_GIVEN_UP).increment(0);
     COLLECTED.store(true, Ordering::Relaxed);
 }
 
@@ -38,6 +41,10 @@ pub(crate) fn claim_failed(error: &ApplyError) {
         }
         ApplyError::Refused(_) | ApplyError::Store(_) => {}
     }
+}
+
+pub(crate) fn entry_given_up() {
+    counter!(ENTRIES_GIVEN_UP).increment(1);
 }
 
 /// What was counted last, and until when that will do.

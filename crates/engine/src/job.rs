@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// `None` when another process was faster.
-    async fn job_take(&self, due: DueJob) -> Result<Option<Taken>, EngineError> {
+    pub(crate) async fn job_take(&self, due: DueJob) -> Result<Option<Taken>, EngineError> {
         let command = Command::JobTake { job: due.job.id, lease_s: LEASE_S };
         match self.job_act(&due.org, command).await {
             Ok(Outcome::Job(job)) => Ok(Some(Taken { job: *job, org: due.org })),
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// Does the work while the job's lease is kept.
-    async fn keeping<T>(
+    pub(crate) async fn keeping<T>(
         &self,
         taken: &Taken,
         work: impl Future<Output = Result<T, EngineError>>,

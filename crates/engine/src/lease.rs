@@ -3,6 +3,7 @@
 use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::JobId;
+use callboard_domain::knowledge::{KnowledgeId, NewKnowledge};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
@@ -10,6 +11,7 @@ use callboard_domain::task::TaskRecord;
 use callboard_store::{Applied, FreeQuery, Outcome};
 
 use crate::context::{OpContext, Scope};
+use crate::quota::Metric;
 use crate::{At, Engine, EngineError};
 
 /// What the change left behind, and what it found.
@@ -21,6 +23,8 @@ pub struct Leased {
     pub changed: bool,
     /// The verify job under way.
     pub job: Option<JobId>,
+    /// What was learned by it.
+    pub knowledge: Vec<KnowledgeId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -36,6 +40,16 @@ pub struct Completion {
     pub fence: Option<u64>,
     pub output: String,
     pub external_ref: Option<String>,
+    pub learnings: Vec<Learning>,
+}
+
+/// Something the work on a task taught.
+#[derive(Clone, Debug, Default)]
+pub struct Learning {
+    pub title: String,
+    pub body: String,
+    pub tags: Vec<String>,
+    pub confidence: Option<u8>,
 }
 
 impl Engine {
@@ -89,22 +103,45 @@ impl Engine {
         op: &OpContext,
         completion: Completion,
     ) -> Result<Leased, EngineError> {
-        let id = JobId(self.parts.ids.next_id());
+        let (id, org) = (JobId(self.parts.ids.next_id()), &op.principal.org);
+        let learnings = self.drafted(completion.learnings);
+        let count = learnings.len() as u64;
+        let over_quota = match count {
+            0 => None,
+            count => self.over_quota(org, Metric::KnowledgeStored, count).await?,
+        };
+        let knowledge = learnings.iter().map(|learning| learning.id).collect();
         let complete = LeaseComplete {
             task: completion.task,
             fence: completion.fence,
             output: completion.output,
             external_ref: completion.external_ref,
+            learnings,
+            over_quota,
             job: id,
         };
         let leased = self.leased(op, Command::LeaseComplete(complete)).await?;
-        let (store, org) = (&self.parts.store, &op.principal.org);
+        if count > 0 {
+            self.learned(org, count).await;
+        }
+        let store = &self.parts.store;
         // A quick runner may be done with it by now; only where none was made is one under way.
         let job = match store.job(org, id).await? {
             Some(job) => Some(job),
             None => store.verify_job(org, completion.task).await?,
         };
-        Ok(Leased { job: job.map(|job| job.id), ..leased })
+        Ok(Leased { job: job.map(|job| job.id), knowledge, ..leased })
+    }
+
+    fn drafted(&self, learnings: Vec<Learning>) -> Vec<NewKnowledge> {
+        let drafted = learnings.into_iter().map(|learning| NewKnowledge {
+            id: KnowledgeId(self.parts.ids.next_id()),
+            title: learning.title,
+            body: learning.body,
+            tags: learning.tags,
+            confidence: learning.confidence,
+        });
+        drafted.collect()
     }
 
     async fn leased(&self, op: &OpContext, command: Command) -> Result<Leased, EngineError> {
@@ -112,9 +149,14 @@ impl Engine {
         match outcome {
             Outcome::Task(record) => {
                 let seen = At { it: *record, now: at };
-                Ok(Leased { seen, before, changed: last_seq.is_some(), job: None })
+                let changed = last_seq.is_some();
+                Ok(Leased { seen, before, changed, job: None, knowledge: Vec::new() })
             }
-            Outcome::Attempt(_) | Outcome::Comment(_) | Outcome::Job(_) | Outcome::Removed(_) => {
+            Outcome::Attempt(_)
+            | Outcome::Comment(_)
+            | Outcome::Job(_)
+            | Outcome::Knowledge(_)
+            | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
         }

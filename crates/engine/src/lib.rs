@@ -10,9 +10,12 @@ mod check_log;
 mod comment;
 pub mod context;
 pub mod counts;
+mod digest;
+mod embedding;
 pub mod error;
 pub mod ids;
 mod job;
+mod knowledge;
 mod lease;
 pub mod ports;
 mod query;
@@ -36,8 +39,10 @@ pub use attempt::AttemptDraft;
 pub use callboard_store as store;
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
+pub use digest::{Digest, DigestRule, DigestTask};
 pub use error::EngineError;
-pub use lease::{Completion, FreeFilter, Leased};
+pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
+pub use lease::{Completion, FreeFilter, Learning, Leased};
 pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
@@ -46,7 +51,7 @@ pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{WaitOutcome, Watch};
 
-use ports::{CheckRunner, Forge, IdSource};
+use ports::{CheckRunner, Embedder, Forge, IdSource};
 
 /// What a process is made of. The binary fills it, tests fill it with their own doors.
 pub struct Parts {
@@ -68,11 +73,16 @@ pub struct Parts {
     pub checks: Option<Arc<dyn CheckRunner>>,
     pub check_shell: String,
     pub check_log_tail_bytes: usize,
+    pub digest: DigestRule,
+    /// `None`: knowledge is searched by its words alone.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 pub struct Engine {
     parts: Parts,
     waits: Arc<wait::Waits>,
+    digests: digest::Digests,
+    embedding: embedding::Embedding,
     counted: counts::Counted,
     origins: repository::Origins,
 }
@@ -88,8 +98,8 @@ impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
-        let (counted, origins) = Default::default();
-        Arc::new(Self { parts, waits, counted, origins })
+        let (digests, embedding, counted, origins) = Default::default();
+        Arc::new(Self { parts, waits, digests, embedding, counted, origins })
     }
 
     pub fn policy(&self) -> &Arc<Policy> {

@@ -1,5 +1,6 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
-//! call itself must run, and forges (`forge.rs`). The engine never names the runner.
+//! call itself must run, forges (`forge.rs`), and whoever
+//! turns texts into vectors. The engine never names the runner.
 
 mod forge;
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::{Id, TaskId};
 use callboard_store::FileSpan;
+use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use forge::{Forge, ForgeFault, Wanted};
@@ -135,4 +137,28 @@ pub enum CheckFault {
     LeavesRepo,
     #[error("canceled")]
     Canceled,
+}
+
+/// Turns texts into vectors whose angle says how near their meanings are.
+#[async_trait]
+pub trait Embedder: Send + Sync {
+    /// Vectors of different models never meet; one that changes is another model.
+    fn model(&self) -> &str;
+
+    /// What its cosines mean.
+    fn calibration(&self) -> Calibration;
+
+    /// One vector per text, in order. Costs nothing before it is first called; goes on in the
+    /// background when the caller stops waiting.
+    async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmbedFault {
+    /// Cannot be used now; says why in words for the log.
+    #[error("{0}")]
+    Unavailable(String),
+    /// These texts will never become vectors.
+    #[error("{0}")]
+    Unusable(String),
 }

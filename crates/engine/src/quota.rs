@@ -1,7 +1,7 @@
 //! How much an org may make in a month. Checked before the work, counted after it: a count that
 //! could not be written is too low, and never undoes what it counts.
 
-use callboard_domain::refusal::{Quota, Refusal};
+use callboard_domain::refusal::Quota;
 use callboard_domain::time::Timestamp;
 use jiff::ToSpan;
 use jiff::tz::TimeZone;
@@ -40,29 +40,29 @@ impl Quotas {
 }
 
 impl Engine {
-    /// Whether an org may make this many more.
-    pub(crate) async fn quota_check(
+    /// The limit that this many more would pass. Looked at before the change it is for, which
+    /// judges it last.
+    pub(crate) async fn over_quota(
         &self,
         org: &str,
         metric: Metric,
         requested: u64,
-    ) -> Result<(), EngineError> {
-        let Some(limit) = self.parts.quotas.limit(metric) else { return Ok(()) };
+    ) -> Result<Option<Quota>, EngineError> {
+        let Some(limit) = self.parts.quotas.limit(metric) else { return Ok(None) };
         let store = &self.parts.store;
         let month = Month::of(store.now())?;
         let used = store.quota_used(org, metric.as_str(), &month.name).await?;
         if used.saturating_add(requested) <= limit {
-            return Ok(());
+            return Ok(None);
         }
-        Err(Refusal::QuotaExceeded(Quota {
+        Ok(Some(Quota {
             metric: metric.as_str(),
             limit,
             used,
             requested,
             period: month.name,
             next_reset_at: month.next,
-        })
-        .into())
+        }))
     }
 
     /// Counts what was made, as well as it can.

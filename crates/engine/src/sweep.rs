@@ -30,12 +30,14 @@ fn every(period: Duration) -> Interval {
 }
 
 impl Engine {
-    /// Does this process's share of background work until canceled: sweeps, and due jobs.
+    /// Does this process's share of background work until canceled: sweeps, due jobs, vectors.
     pub fn work_until(self: Arc<Self>, stop: &CancellationToken) {
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.sweep_until(token).await });
+        let (engine, token) = (self.clone(), stop.clone());
+        tokio::spawn(async move { engine.run_jobs_until(token).await });
         let token = stop.clone();
-        tokio::spawn(async move { self.run_jobs_until(token).await });
+        tokio::spawn(async move { self.embed_until(token).await });
     }
 
     /// Sweeps until canceled. A failure is logged and tried again at the next tick.

@@ -4,7 +4,7 @@ use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRecord;
-use callboard_store::{Applied, Place};
+use callboard_store::Place;
 
 use crate::context::{OpContext, Scope};
 use crate::quota::Metric;
@@ -32,15 +32,15 @@ impl Engine {
         op: &OpContext,
         draft: TaskDraft,
     ) -> Result<At<TaskRecord>, EngineError> {
-        let command = self.task_create_command(op, draft).await?;
-        self.act_on_task(op, command).await
+        let create = self.task_to_create(op, draft).await?;
+        self.act_on_task(op, Command::TaskCreate(create)).await
     }
 
-    async fn task_create_command(
+    async fn task_to_create(
         &self,
         op: &OpContext,
         draft: TaskDraft,
-    ) -> Result<Command, EngineError> {
+    ) -> Result<TaskCreate, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let named = draft.repository.as_deref();
         let project = match (named, self.project_of(&op.principal).await?) {
@@ -50,7 +50,7 @@ impl Engine {
                 self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project
             }
         };
-        let create = TaskCreate {
+        Ok(TaskCreate {
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },
             project: project.id,
             title: draft.title,
@@ -61,8 +61,8 @@ impl Engine {
             checks: draft.checks,
             verification: draft.verification,
             execution_contract: draft.execution_contract,
-        };
-        Ok(Command::TaskCreate(create))
+            over_quota: None,
+        })
     }
 
     /// The same for callers that repeat themselves and want to know whether they did: `token` finds
@@ -76,31 +76,14 @@ impl Engine {
         let mut op = op.clone();
         op.retry_key = token.or(op.retry_key);
         let org = op.principal.org.clone();
-        let applied = match self.quota_check(&org, Metric::TasksCreated, 1).await {
-            Ok(()) => {
-                let command = self.task_create_command(&op, draft).await?;
-                self.act(&op, command).await?
-            }
-            Err(over) => self.first_made(&op, over).await?,
-        };
+        let over_quota = self.over_quota(&org, Metric::TasksCreated, 1).await?;
+        let create = TaskCreate { over_quota, ..self.task_to_create(&op, draft).await? };
+        let applied = self.act(&op, Command::TaskCreate(create)).await?;
         let created = applied.last_seq.is_some();
         if created {
             self.quota_count(&org, Metric::TasksCreated, 1).await;
         }
         Ok((self.task_of(&op, applied)?, created))
-    }
-
-    /// What the first call with this retry key made: a repeat makes nothing and needs no quota. A
-    /// task without a title is never made, so only a repeat gets an answer.
-    async fn first_made(&self, op: &OpContext, over: EngineError) -> Result<Applied, EngineError> {
-        if op.retry_key.is_none() {
-            return Err(over);
-        }
-        let nothing = self.task_create_command(op, TaskDraft::default()).await?;
-        self.act(op, nothing).await.map_err(|error| match error {
-            EngineError::Refused(_) => over,
-            error => error,
-        })
     }
 
     /// Adds or removes a dep; says whether that changed anything.

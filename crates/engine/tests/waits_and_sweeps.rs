@@ -16,7 +16,7 @@ use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
 use callboard_engine::{
-    Engine, EngineError, Parts, Quotas, SWEEP_EVERY, TaskDraft, WaitOutcome, Watch,
+    DigestRule, Engine, EngineError, Parts, Quotas, SWEEP_EVERY, TaskDraft, WaitOutcome, Watch,
 };
 
 struct Counting(AtomicU64);
@@ -58,6 +58,8 @@ async fn world() -> World {
         forge: None,
         check_shell: "sh".into(),
         check_log_tail_bytes: 0,
+        digest: DigestRule::default(),
+        embedder: None,
     });
     World { engine, clock, _folder: folder }
 }

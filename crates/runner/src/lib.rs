@@ -1,4 +1,5 @@
-//! Work outside the store: processes, git, the checks that gate closing a task, and forges.
+//! Work outside the store: processes, git, the checks that gate closing a task, forges, and models
+//! that turn texts into vectors.
 //!
 //! `process.rs` is the only place that spawns; everything else describes a `Program` and reads
 //! how it ended. What a program answers is data (`CheckRan`, `CheckFault`), never a panic.
@@ -7,6 +8,7 @@
 
 mod check_log;
 mod checks;
+pub mod embed;
 mod environment;
 mod forge;
 mod git;
@@ -14,6 +16,7 @@ mod process;
 mod tail;
 mod tree;
 mod turn;
+mod wire;
 
 pub use checks::LocalChecks;
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};

@@ -1,4 +1,4 @@
-//! Keeps tasks, attempts and events. One coarse trait, a backend per database.
+//! Keeps tasks, attempts, knowledge and events. One coarse trait, a backend per database.
 //!
 //! A store loads the rows a command needs, asks `domain::decide`, and writes the change with its
 //! events in one transaction. No rule lives here, and nothing above knows which database it is.
@@ -10,6 +10,7 @@ mod feed;
 mod file;
 mod filter;
 mod jobs;
+pub mod knowledge;
 pub mod postgres;
 mod queue;
 pub mod sqlite;
@@ -29,6 +30,7 @@ use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Rights;
@@ -39,6 +41,7 @@ use callboard_domain::token::{Token, TokenId};
 
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
+use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use queue::{Taken, TasksByState};
 
 #[async_trait]
@@ -95,6 +98,39 @@ pub trait Store: Send + Sync {
     async fn events(&self, query: EventQuery) -> Result<Vec<LoggedEvent>, StoreError>;
     /// The number of the newest event; 0 when there is none.
     async fn last_seq(&self) -> Result<u64, StoreError>;
+
+    async fn knowledge(
+        &self,
+        org: &str,
+        id: KnowledgeId,
+    ) -> Result<Option<KnowledgeEntry>, StoreError>;
+    /// Entries of one org that answer a query, best first.
+    async fn knowledge_search(
+        &self,
+        query: KnowledgeQuery,
+    ) -> Result<Vec<KnowledgeHit>, StoreError>;
+    /// Changes whenever a search of this org could find something else.
+    async fn knowledge_version(&self, org: &str) -> Result<KnowledgeVersion, StoreError>;
+    /// Orgs with entries that this model has not seen.
+    async fn knowledge_orgs_unembedded(
+        &self,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, StoreError>;
+    /// Those entries of an org, oldest first.
+    async fn knowledge_unembedded(
+        &self,
+        org: &str,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<Unembedded>, StoreError>;
+    /// Keeps vectors of entries that `knowledge_unembedded` named, in its order. An entry without
+    /// parts is given up for this model.
+    async fn knowledge_vectors_put(
+        &self,
+        model: &str,
+        embedded: Vec<Embedded>,
+    ) -> Result<(), StoreError>;
 
     /// Finds or makes the org, project and repository a process works in.
     async fn settle(&self, place: Place) -> Result<Home, StoreError>;
@@ -188,6 +224,7 @@ pub enum Outcome {
     Attempt(Box<Attempt>),
     Comment(Box<Comment>),
     Job(Box<Job>),
+    Knowledge(Box<KnowledgeEntry>),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
 }

@@ -60,6 +60,9 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::VerificationFailed
             | EventName::CommentAdded
             | EventName::CommentResolved
+            | EventName::KnowledgeStored
+            | EventName::KnowledgeSuperseded
+            | EventName::JobQueued
             | EventName::JobTaken
             | EventName::JobKept
             | EventName::JobEnded => {}

@@ -49,6 +49,28 @@ fn make_portable(schema: &mut Value) {
     }
 }
 
+/// A schema as clients see it. Not all of them can read `anyOf`, so of several forms only the last
+/// and fullest one is shown; the others are understood all the same.
+pub fn published(mut schema: Map<String, Value>) -> Map<String, Value> {
+    for value in schema.values_mut() {
+        *value = with_one_form(value.take());
+    }
+    schema
+}
+
+fn with_one_form(value: Value) -> Value {
+    match value {
+        Value::Object(mut map) => match map.shift_remove("anyOf") {
+            Some(Value::Array(mut forms)) => {
+                with_one_form(forms.pop().unwrap_or(Value::Object(map)))
+            }
+            _ => published(map).into(),
+        },
+        Value::Array(items) => items.into_iter().map(with_one_form).collect(),
+        plain => plain,
+    }
+}
+
 /// `aliases` are other names that are accepted: (other, real).
 pub fn read<T: DeserializeOwned>(
     schema: &Map<String, Value>,
@@ -118,10 +140,23 @@ fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
     Refusal::invalid(format!("{place}unknown argument '{shown}'{way_out}"))
 }
 
+/// Of a schema with several forms, the one that is for such a value.
+fn form<'s>(schema: &'s Value, given: &Value) -> &'s Value {
+    let kind = match given {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => "string",
+    };
+    let forms = schema.get("anyOf").and_then(Value::as_array);
+    forms.and_then(|forms| forms.iter().find(|form| form["type"] == kind)).unwrap_or(schema)
+}
+
 fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, Refusal> {
+    let schema = form(schema, &given);
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => string(schema, given, label),
         Some("integer") => integer(schema, given, label),
+        Some("number") => number(schema, given, label),
         Some("boolean") => boolean(given, label),
         Some("array") => list(schema, given, label, name),
         Some("object") => match (schema.as_object(), given) {
@@ -166,19 +201,34 @@ fn integer(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> 
         _ => None,
     };
     let Some(number) = number else { return Err(wrong(label, "an integer", &given)) };
-    let bound = |key| schema.get(key).and_then(Value::as_f64).map(|bound| bound as i64);
+    within(schema, number as f64, number.into(), label)
+}
+
+fn number(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
+    let number = match &given {
+        Value::Number(n) => n.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let number = number.filter(|number: &f64| number.is_finite());
+    let Some(number) = number else { return Err(wrong(label, "a number", &given)) };
+    within(schema, number, number.into(), label)
+}
+
+fn within(schema: &Value, number: f64, read: Value, label: &str) -> Result<Value, Refusal> {
+    let bound = |key| schema.get(key).and_then(Value::as_f64);
     let (low, high) = (bound("minimum"), bound("maximum"));
     let inside = low.is_none_or(|low| number >= low) && high.is_none_or(|high| number <= high);
     if inside {
-        return Ok(number.into());
+        return Ok(read);
     }
     let range = match (low, high) {
         (Some(low), Some(high)) => format!("{low}..{high}"),
         (Some(low), None) => format!("at least {low}"),
         (None, Some(high)) => format!("at most {high}"),
-        (None, None) => "an integer".into(),
+        (None, None) => "a number".into(),
     };
-    Err(wrong(label, &range, &number.into()))
+    Err(wrong(label, &range, &read))
 }
 
 fn whole(number: f64) -> Option<i64> {
@@ -197,28 +247,31 @@ fn boolean(given: Value, label: &str) -> Result<Value, Refusal> {
 fn list(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, Refusal> {
     let no_items = Value::Object(Map::new());
     let items = schema.get("items").unwrap_or(&no_items);
-    let of_objects = items.get("type").and_then(Value::as_str) == Some("object");
     let given = match given {
         Value::Array(given) => given,
-        Value::String(text) => from_text(&text, of_objects)
-            .ok_or_else(|| wrong(label, "a list", &Value::String(text)))?,
+        Value::String(text) => {
+            from_text(&text, items).ok_or_else(|| wrong(label, "a list", &Value::String(text)))?
+        }
         one => vec![one],
     };
     let singular = name.strip_suffix('s').unwrap_or(name);
     let mut read = Vec::with_capacity(given.len());
     for (index, item) in given.into_iter().enumerate() {
-        read.push(match (items.as_object(), item) {
+        let schema = form(items, &item);
+        let of_objects = schema["type"] == "object";
+        read.push(match (schema.as_object(), item) {
             (Some(schema), Value::Object(map)) if of_objects => {
                 object(schema, map, &format!("{singular} {index}: "))?
             }
-            (_, item) => value(items, item, &format!("{label}[{index}]"), singular)?,
+            (_, item) => value(schema, item, &format!("{label}[{index}]"), singular)?,
         });
     }
     Ok(Value::Array(read))
 }
 
-/// A list written as text: JSON, or values with commas between them.
-fn from_text(text: &str, of_objects: bool) -> Option<Vec<Value>> {
+/// A list written as text: JSON, or values with commas between them. Where a text is one of several
+/// forms of an item, it is that item.
+fn from_text(text: &str, items: &Value) -> Option<Vec<Value>> {
     let text = text.trim();
     if text.starts_with('[') || text.starts_with('{') {
         return match serde_json::from_str(text).ok()? {
@@ -227,8 +280,11 @@ fn from_text(text: &str, of_objects: bool) -> Option<Vec<Value>> {
             _ => None,
         };
     }
-    if of_objects {
+    if items["type"] == "object" {
         return None;
+    }
+    if items.get("anyOf").is_some() {
+        return Some(vec![text.into()]);
     }
     Some(text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Value::from).collect())
 }

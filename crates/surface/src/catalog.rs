@@ -4,6 +4,7 @@
 use callboard_engine::context::Principal;
 use serde_json::{Map, Value, json};
 
+use crate::args;
 use crate::front::ToolInfo;
 use crate::tool::{Tool, Toolset};
 
@@ -59,7 +60,7 @@ impl Listed {
             name: self.name,
             title: first.tool.title,
             description: join(allowed.iter().map(|variant| variant.tool.description)),
-            input_schema: merged_schema(&allowed),
+            input_schema: args::published(merged_schema(&allowed)),
             output_schema: output_schema(&allowed),
             hints: first.tool.hints,
         })

@@ -9,3 +9,9 @@ pub fn rfc3339_ms(at: Timestamp) -> String {
         Err(_) => at.0.to_string(),
     }
 }
+
+/// A time somebody wrote; `None` when it is none.
+pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
+    let at: jiff::Timestamp = text.trim().parse().ok()?;
+    Some(Timestamp(at.as_microsecond()))
+}

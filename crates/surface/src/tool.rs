@@ -50,6 +50,11 @@ impl Tool {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
         Self { name, title, description, scope, hints, aliases: &[], input, output, run }
     }
+
+    /// The same for another scope.
+    pub const fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
 }
 
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, EngineError>> + Send + 'a>>;

@@ -12,7 +12,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::toolsets::execution;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ impl World {
             forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 0,
+            digest: DigestRule::default(),
+            embedder: None,
         });
         let front = Arc::new(Front::new(engine, &[&execution::TOOLSET], None));
         Self { front, clock, _folder: folder }

@@ -10,7 +10,7 @@ use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY, TaskDraft};
+use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY, TaskDraft};
 use callboard_store::clock::SystemClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
@@ -91,6 +91,8 @@ impl Bed {
             forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 0,
+            digest: DigestRule::default(),
+            embedder: None,
         }))
     }
 

@@ -5,6 +5,7 @@
 
 mod bed;
 mod claims;
+mod knowledge;
 mod next;
 mod peer;
 mod race;
@@ -29,12 +30,19 @@ pub use wake::cmd_waiter;
 /// Example: callboard bench --json > bench.json
 #[derive(clap::Args, Debug)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    part: Option<BenchPart>,
     /// Folder to measure in; its disk is the one that counts (default: the current folder)
-    #[arg(long)]
+    #[arg(long, global = true)]
     dir: Option<PathBuf>,
     /// Smaller counts: a look in seconds instead of a measurement in minutes
-    #[arg(long)]
+    #[arg(long, global = true)]
     quick: bool,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum BenchPart {
+    Knowledge(knowledge::KnowledgeArgs),
 }
 
 /// A figure, what it is compared with, and what was hoped for.
@@ -163,6 +171,9 @@ pub fn run(
         .tempdir_in(&parent)
         .with_context(|| format!("cannot write in {}", parent.display()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(BenchPart::Knowledge(part)) = &args.part {
+        return knowledge::measure(part, args.quick, &runtime, folder.path(), &say);
+    }
     if let Some(url) = postgres {
         return shared::measure(&runtime, folder.path(), url, scale, say);
     }

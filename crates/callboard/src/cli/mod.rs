@@ -14,12 +14,15 @@ mod doctor;
 mod done;
 mod duration;
 mod init;
+mod learn;
 mod log;
 mod mcp;
 mod migrate;
+mod model;
 mod next;
 mod note;
 mod release;
+mod search;
 mod serve;
 mod signal;
 mod task;
@@ -98,10 +101,14 @@ enum Command {
     #[command(subcommand)]
     Check(check::CheckCommand),
     Log(log::LogArgs),
+    Learn(learn::LearnArgs),
+    Search(search::SearchArgs),
     Call(call::CallArgs),
     Config(config::ConfigArgs),
     #[command(subcommand)]
     Token(token::TokenCommand),
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     Backup(backup::BackupArgs),
     Migrate(migrate::MigrateArgs),
     Bench(crate::bench::BenchArgs),
@@ -192,9 +199,12 @@ impl Command {
             Command::Wait(args) => wait::cmd_wait(context, args).await,
             Command::Check(command) => command.run(context).await,
             Command::Log(args) => log::cmd_log(context, args).await,
+            Command::Learn(args) => learn::cmd_learn(context, args).await,
+            Command::Search(args) => search::cmd_search(context, args).await,
             Command::Call(args) => call::cmd_call(context, args).await,
             Command::Config(args) => config::cmd_config(context, args),
             Command::Token(command) => command.run(context).await,
+            Command::Model(command) => command.run(context),
             Command::Backup(args) => backup::cmd_backup(context, args).await,
             Command::Migrate(args) => migrate::cmd_migrate(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,

@@ -1,9 +1,17 @@
 //! `callboard next`.
 
-use super::context::Context;
-use crate::output::Failure;
+use callboard_engine::{Digest, DigestTask};
+use callboard_surface::toolsets::graph::view;
+use serde_json::{Value, json};
 
-/// Show what can be started now, best first
+use super::context::Context;
+use super::search::hit_json;
+use crate::output::{Failure, Style, Table};
+
+/// For how many tasks it is looked up what is known.
+const DIGESTS_MAX: usize = 20;
+
+/// Show what can be started now, best first, with what was learned that matters to it
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard next --limit 1 --json")]
 pub struct NextArgs {
@@ -15,11 +23,51 @@ pub struct NextArgs {
 pub async fn cmd_next(context: &Context, args: NextArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let rows = open.engine().task_next(&open.op("list"), args.limit as usize).await?;
+    let mut tasks = Vec::new();
+    for row in rows.it.iter().take(DIGESTS_MAX) {
+        let seen = open.engine().task_get(&open.op("show"), row.task.id).await?;
+        tasks.push(DigestTask::from(&seen.it));
+    }
+    let digests = open.engine().knowledge_digest(&open.op("list"), &tasks).await;
+    if context.out.json {
+        let known = |place: usize| digests.get(place).map(digest_json).unwrap_or_default();
+        let row = |(place, row)| {
+            let mut document = view::task_row(row, open.engine().policy(), rows.now);
+            document["knowledge"] = known(place);
+            document
+        };
+        let shown: Vec<Value> = rows.it.iter().enumerate().map(row).collect();
+        return context.out.document(&json!({"tasks": shown, "next": null}));
+    }
     open.print_rows(&rows, false)?;
-    if rows.it.is_empty() && !context.out.json {
+    if rows.it.is_empty() {
         context.out.note(
             "nothing is free to start; callboard task list --open shows what is held or blocked",
         );
     }
-    Ok(())
+    print_known(context, &tasks, &digests)
+}
+
+fn digest_json(digest: &Digest) -> Value {
+    let references: Vec<Value> = digest.references.iter().map(hit_json).collect();
+    json!({"references": references, "degraded": digest.degraded})
+}
+
+fn print_known(context: &Context, tasks: &[DigestTask], digests: &[Digest]) -> Result<(), Failure> {
+    let mut table = Table::new(&["FOR", "SCORE", "WORTH KNOWING", "SNIPPET"]);
+    for (task, digest) in tasks.iter().zip(digests) {
+        for hit in &digest.references {
+            table.row([
+                (task.task.to_string(), Style::Plain),
+                (format!("{:.2}", hit.score), Style::Plain),
+                (hit.entry.title.clone(), Style::Bold),
+                (hit.snippet.clone(), Style::Plain),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        Ok(())
+    } else {
+        context.out.raw(&format!("\n{}", table.render(&context.out)))
+    }
 }

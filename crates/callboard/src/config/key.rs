@@ -20,6 +20,8 @@ pub enum Kind {
     },
     /// A number, or `unlimited`.
     Limit,
+    /// A number from 0 to 1, kept as it was written.
+    Fraction,
     Boolean,
     Word(&'static [&'static str]),
     /// A TOML array of strings, or one string with commas.
@@ -76,6 +78,10 @@ pub static KEYS: &[Key] = &[
         "Seconds until a verification that could not tell runs again; doubled each time."),
     key("execution.verify_backoff_max_sec", SECONDS, "3600",
         "The longest that delay gets."),
+    key("execution.digest_hits", Kind::Integer { min: 0, max: 10 }, "3",
+        "Knowledge entries that a task is handed out with, at most."),
+    key("execution.digest_min_score", Kind::Fraction, "0.5",
+        "The lowest score of such an entry."),
     key("execution.quota.knowledge_stored", Kind::Limit, "unlimited",
         "Knowledge entries an org may store in a month (UTC)."),
     key("execution.quota.tasks_created", Kind::Limit, "unlimited",
@@ -96,6 +102,16 @@ pub static KEYS: &[Key] = &[
         "Where clients find this server when a proxy stands before it, like https://board.example."),
     key("http.rate_limit", Kind::Integer { min: 0, max: 1_000_000 }, "0",
         "Requests per minute and token; 0 = no limit."),
+    key("knowledge.embedder", Kind::Word(&["auto", "off", "model", "openai"]), "auto",
+        "What finds knowledge by meaning: an installed model if there is one (auto), nothing (off), a model, or an endpoint (openai)."),
+    key("knowledge.model", Kind::Text, "",
+        "Folder of a sentence-transformers model; empty = the one that callboard model install put in place."),
+    key("knowledge.openai_url", Kind::Text, "",
+        "An OpenAI-compatible API up to and with /v1, like http://127.0.0.1:11434/v1."),
+    key("knowledge.openai_model", Kind::Text, "",
+        "What the embedding model is called there."),
+    key("knowledge.openai_key_variable", Kind::Text, "OPENAI_API_KEY",
+        "The environment variable that holds the key of that API."),
     key("store.url", Kind::Text, "",
         "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db."),
 ];

@@ -11,5 +11,5 @@ mod value;
 pub use key::{KEYS, Key};
 pub use layer::{FlagValue, Resolved, unknown};
 pub use schema::schema;
-pub use settings::{Settings, StoreUrl};
+pub use settings::{EmbedderChoice, Settings, StoreUrl};
 pub use value::{Value, without_password};

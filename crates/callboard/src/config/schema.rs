@@ -40,6 +40,7 @@ fn of_key(key: &Key) -> Value {
         Kind::Limit => json!({
             "anyOf": [{"enum": [UNLIMITED]}, {"type": "integer", "minimum": 0, "maximum": LIMIT_MAX}]
         }),
+        Kind::Fraction => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Kind::Boolean => json!({"type": "boolean"}),
         Kind::Word(known) => json!({"enum": known}),
         Kind::List => json!({
@@ -47,6 +48,14 @@ fn of_key(key: &Key) -> Value {
         }),
     };
     schema["description"] = key.help.into();
-    schema["default"] = key.default_value().to_json();
+    schema["default"] = match key.kind {
+        Kind::Fraction => json!(key.default.parse::<f64>().ok()),
+        Kind::Text
+        | Kind::Integer { .. }
+        | Kind::Limit
+        | Kind::Boolean
+        | Kind::Word(_)
+        | Kind::List => key.default_value().to_json(),
+    };
     schema
 }

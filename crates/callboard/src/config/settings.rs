@@ -8,7 +8,7 @@ use std::time::Duration;
 use callboard_domain::contract::VerificationKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
-use callboard_engine::Quotas;
+use callboard_engine::{DigestRule, Quotas};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
@@ -22,6 +22,7 @@ pub struct Settings {
     pub prefix: Option<Prefix>,
     pub policy: Policy,
     pub quotas: Quotas,
+    pub digest: DigestRule,
     pub sweep_every: Duration,
     pub check_shell: String,
     pub checks_enabled: bool,
@@ -34,7 +35,23 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     pub public_url: Option<String>,
     pub rate_limit: u32,
+    pub embedder: EmbedderChoice,
     pub store: StoreUrl,
+}
+
+/// What turns texts into vectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmbedderChoice {
+    Off,
+    /// The installed model, if there is one.
+    Auto,
+    /// The model in this folder, or the installed one; it should be there.
+    Model(Option<PathBuf>),
+    OpenAi {
+        url: String,
+        model: String,
+        key_variable: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +130,10 @@ impl Reader<'_> {
                 knowledge_stored: self.limit("execution.quota.knowledge_stored"),
                 tasks_created: self.limit("execution.quota.tasks_created"),
             },
+            digest: DigestRule {
+                hits: self.number("execution.digest_hits") as usize,
+                min_score: self.fraction("execution.digest_min_score"),
+            },
             sweep_every: Duration::from_secs(self.number("execution.sweep_interval_sec").into()),
             check_shell: self.required("graph.check_shell")?,
             checks_enabled: self.boolean("graph.checks_enabled"),
@@ -125,6 +146,7 @@ impl Reader<'_> {
             allowed_origins: self.list("http.allowed_origins").to_vec(),
             public_url: self.public_url()?,
             rate_limit: self.number("http.rate_limit"),
+            embedder: self.embedder()?,
             store: self.store()?,
         })
     }
@@ -229,6 +251,20 @@ impl Reader<'_> {
         Ok(Some(url.trim_end_matches('/').to_owned()))
     }
 
+    fn embedder(&self) -> Result<EmbedderChoice, String> {
+        let folder = self.filled("knowledge.model").map(PathBuf::from);
+        Ok(match self.text("knowledge.embedder") {
+            "off" => EmbedderChoice::Off,
+            "model" => EmbedderChoice::Model(folder),
+            "openai" => EmbedderChoice::OpenAi {
+                url: self.required("knowledge.openai_url")?,
+                model: self.required("knowledge.openai_model")?,
+                key_variable: self.text("knowledge.openai_key_variable").to_owned(),
+            },
+            _ => folder.map_or(EmbedderChoice::Auto, |folder| EmbedderChoice::Model(Some(folder))),
+        })
+    }
+
     /// What is typed is meant from where one stands; what is in a file, from the project's root.
     fn store(&self) -> Result<StoreUrl, String> {
         let name = "store.url";
@@ -267,6 +303,10 @@ impl Reader<'_> {
             Value::Integer(number) => u32::try_from(*number).unwrap_or(u32::MAX),
             Value::Text(_) | Value::Boolean(_) | Value::List(_) => 0,
         }
+    }
+
+    fn fraction(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap_or(1.0)
     }
 
     fn boolean(&self, name: &str) -> bool {

@@ -47,6 +47,10 @@ impl Value {
                 .ok_or_else(|| {
                     format!("{} must be unlimited or 0..{LIMIT_MAX}, not '{text}'", key.name)
                 }),
+            Kind::Fraction => match text.parse::<f64>() {
+                Ok(number) if (0.0..=1.0).contains(&number) => Ok(Self::Text(text.to_owned())),
+                _ => Err(format!("{} must be a number 0..1, not '{text}'", key.name)),
+            },
             Kind::Word(known) => known
                 .iter()
                 .find(|word| word.eq_ignore_ascii_case(text))
@@ -73,6 +77,11 @@ impl Value {
                 (None, Some(number)) => Self::from_text(key, &number.to_string()),
                 (None, None) => Err(wrong("unlimited or a number")),
             },
+            Kind::Fraction => {
+                let whole = value.as_integer().map(|number| number as f64);
+                let number = value.as_float().or(whole).ok_or_else(|| wrong("a number 0..1"))?;
+                Self::from_text(key, &number.to_string())
+            }
             Kind::Boolean => {
                 value.as_bool().map(Self::Boolean).ok_or_else(|| wrong("true or false"))
             }

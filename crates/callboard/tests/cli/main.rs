@@ -5,6 +5,7 @@ mod config;
 mod exit_codes;
 mod fixture;
 mod goldens;
+mod knowledge;
 mod migrate;
 mod places;
 mod review;

@@ -13,7 +13,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::{FileSpan, Place, RepoPlace, Store};
-use callboard_engine::{CheckLog, Engine, EngineError, Parts, TaskDraft};
+use callboard_engine::{CheckLog, DigestRule, Engine, EngineError, Parts, TaskDraft};
 use callboard_runner::LocalChecks;
 use serde_json::{Value, json};
 
@@ -133,6 +133,8 @@ async fn machine(
         sweep_every: std::time::Duration::from_secs(5),
         check_shell: "sh".into(),
         check_log_tail_bytes: 65536,
+        digest: DigestRule::default(),
+        embedder: None,
     })
 }
 

@@ -12,7 +12,7 @@ use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
 use callboard_domain::time::Timestamp;
 use callboard_engine::ports::IdSource;
-use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_runner::LocalChecks;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
@@ -180,6 +180,8 @@ impl World {
             forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 65536,
+            digest: DigestRule::default(),
+            embedder: None,
         });
         let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));
         Server { lane: Arc::new(Lane::open(self.transport, front).await), engine, store }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::command::JobEnd;
 use crate::event::{Event, EventName};
-use crate::job::{Job, JobId, JobState};
+use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -18,6 +18,25 @@ pub(super) fn own<'w>(
 ) -> Result<&'w Job, Refusal> {
     let mine = |job: &&Job| job.is_run_by(world.actor, tries, now);
     world.job.as_ref().filter(mine).ok_or(Refusal::JobLost { job: id })
+}
+
+/// Makes a job that has no task, unless one with its key is under way.
+pub(super) fn job_queue(
+    world: &World<'_>,
+    id: JobId,
+    kind: JobKind,
+    key: &str,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if let Some(job) = &world.job {
+        let (writes, events) = Default::default();
+        return Ok(Change { writes, events, reply: Reply::Job(job.id), but: None });
+    }
+    let state = JobState::Queued { due_at: now };
+    let job = Job { id, kind, key: key.to_owned(), task: None, tries: 0, created_at: now, state };
+    let mut change = changed(world, EventName::JobQueued, job.clone());
+    change.writes = vec![Write::JobInsert { job }];
+    Ok(change)
 }
 
 pub(super) fn job_take(

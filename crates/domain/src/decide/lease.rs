@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{check, input, task, verification};
+use super::{check, input, knowledge, task, verification};
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use crate::command::{LeaseComplete, LeaseTarget, LeaseUpdate};
 use crate::contract::VerificationKind;
@@ -13,7 +13,7 @@ use crate::forge::PullRef;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS, REASON_CHARS_MAX};
 use crate::policy::Phase;
-use crate::refusal::{Refusal, Unactionable};
+use crate::refusal::{Quota, Refusal, Unactionable};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -243,6 +243,7 @@ pub(super) fn lease_complete(
         let words = format!("output must be 1..{OUTPUT_BYTES_MAX} bytes, got {got}");
         return Err(Refusal::invalid(words));
     }
+    let learned = knowledge::learnings(complete.task, &complete.learnings, world.actor, now)?;
     let mut draft = Draft::of_task(world, complete.task, now)?;
     let live = holder(&draft, complete.fence)?;
     let workable = matches!(draft.task.phase, Phase::Initial | Phase::Working);
@@ -262,11 +263,13 @@ pub(super) fn lease_complete(
         | VerificationKind::GitlabMr
         | VerificationKind::Commands => world.policy.review().cloned(),
     };
+    Quota::judge(complete.over_quota.as_ref())?;
     let shown: String = complete.output.chars().take(OUTPUT_SHOWN_CHARS).collect();
     draft.end_live(AttemptEnd::Finished { summary: shown.clone(), head: None });
     draft.write(Write::OutputPut { attempt: live.id, output: complete.output.clone() });
     let data = json!({"kind": contract.kind, "bytes": complete.output.len()});
     draft.attempt_event(EventName::TaskCompleted, live.id, data);
+    knowledge::learn(&mut draft, learned);
     if let Some(label) = label.filter(|label| label.name != draft.task.label) {
         draft.move_to(&label);
     }

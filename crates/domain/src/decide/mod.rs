@@ -8,11 +8,13 @@ mod dependency;
 mod draft;
 mod input;
 mod job;
+mod knowledge;
 mod lease;
 mod task;
 pub mod verification;
 
 pub use check::{checks_to_run, judge_run_request, log_of};
+pub use knowledge::tags as judge_tags;
 pub use task::{TransitionGate, transition_gate};
 
 use crate::command::Command;
@@ -65,11 +67,13 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         Command::VerificationJudge { job, tries, found, checked } => {
             verification::verification_judge(world, *job, *tries, found, checked.as_ref(), now)
         }
+        Command::JobQueue { job, kind, key } => job::job_queue(world, *job, *kind, key, now),
         Command::JobTake { job, lease_s } => job::job_take(world, *job, *lease_s, now),
         Command::JobKeep { job, tries, lease_s } => {
             job::job_keep(world, *job, *tries, *lease_s, now)
         }
         Command::JobEnd { job, tries, end } => job::job_end(world, *job, *tries, end, now),
         Command::AttemptExpire { attempt } => attempt::attempt_expire(world, *attempt, now),
+        Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
     }
 }

@@ -11,7 +11,7 @@ use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX};
 use crate::policy::{Label, Phase, Policy};
-use crate::refusal::Refusal;
+use crate::refusal::{Quota, Refusal};
 use crate::task::{Dep, Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -48,6 +48,7 @@ pub(super) fn task_create(
     }
     let contract = input::contract(new.verification.as_ref(), &checks)?;
     let execution_contract = input::execution_contract(new.execution_contract.as_ref())?;
+    Quota::judge(new.over_quota.as_ref())?;
     let initial = world.policy.initial();
     let task = Task {
         id: new.task,

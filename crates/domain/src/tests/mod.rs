@@ -2,6 +2,7 @@
 
 mod forge;
 mod invariants;
+mod knowledge;
 mod model;
 mod refusals;
 mod rules;

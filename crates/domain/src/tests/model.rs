@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptKind};
 use crate::command::{
-    AttemptBegin, Basis, Checked, Command, CommentAdd, Found, JobEnd, LeaseComplete, LeaseTarget,
-    LeaseUpdate, NewCheck, TaskCreate, TaskEdit, verify_key,
+    AttemptBegin, Basis, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
+    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, TaskCreate, TaskEdit, verify_key,
 };
 use crate::comment::{Comment, CommentId, CommentKind};
 use crate::contract::{VerificationContract, VerificationKind};
 use crate::decide;
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{Job, JobId, JobState};
+use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
@@ -30,6 +31,8 @@ pub struct Model {
     pub entries: BTreeMap<(TaskId, u32), (Entry, Option<AttemptId>)>,
     pub comments: BTreeMap<CommentId, Comment>,
     pub jobs: BTreeMap<JobId, Job>,
+    pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
+    pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     pub events: Vec<&'static str>,
     next: u128,
 }
@@ -56,6 +59,10 @@ fn kind_named(word: &str) -> VerificationKind {
     VerificationKind::ALL.into_iter().find(|kind| kind.as_str() == word).expect("a kind")
 }
 
+pub fn knowledge_named(name: &str) -> KnowledgeId {
+    KnowledgeId(Id(1 << 103 | task_named(name).id.0))
+}
+
 pub fn actor(name: &str) -> Actor {
     let kind = if name == "ana" { "human" } else { "agent" };
     format!("{kind}:{name}").parse().expect("test names are actors")
@@ -73,6 +80,8 @@ impl Model {
             entries: BTreeMap::new(),
             comments: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            knowledge: BTreeMap::new(),
+            edges: Vec::new(),
             events: Vec::new(),
             next: 0,
         }
@@ -120,6 +129,7 @@ impl Model {
             job,
             named: needs.named.iter().filter_map(|id| self.dep(*id)).collect(),
             ancestry: self.deps.clone(),
+            knowledge: needs.knowledge.and_then(|id| self.knowledge.get(&id).cloned()),
         }
     }
 
@@ -155,7 +165,7 @@ impl Model {
         Some(Dep { id, label: task.label.clone(), phase: task.phase, removed })
     }
 
-    fn apply(&mut self, write: &Write) {
+    pub fn apply(&mut self, write: &Write) {
         match write {
             Write::TaskInsert { task, deps, .. } => {
                 self.deps.extend(deps.iter().map(|dep| (task.id, *dep)));
@@ -192,6 +202,14 @@ impl Model {
             Write::EntryPut { task, number, entry, attempt } => {
                 self.entries.insert((*task, *number), (entry.clone(), *attempt));
             }
+            Write::KnowledgeInsert { entry } => {
+                self.knowledge.insert(entry.id, entry.clone());
+            }
+            Write::KnowledgeLink { task, entry, kind } => self.edges.push((*task, *entry, *kind)),
+            Write::KnowledgeSupersede { entry, by } => {
+                let old = self.knowledge.get_mut(entry).expect("only what exists is superseded");
+                old.superseded_by = Some(*by);
+            }
         }
     }
 
@@ -222,6 +240,7 @@ impl Model {
                 verification: option("verify")
                     .map(|word| VerificationContract::of(kind_named(&word))),
                 execution_contract: None,
+                over_quota: None,
             }),
             "edit" => Command::TaskEdit(TaskEdit {
                 task,
@@ -305,6 +324,8 @@ impl Model {
                 fence: option("fence").map(|fence| fence.parse().expect("a number")),
                 output: option("output").unwrap_or_else(|| "did it".into()),
                 external_ref: None,
+                learnings: Vec::new(),
+                over_quota: None,
                 job: job_named(name),
             }),
             "reopen" => Command::TaskReopen { task },
@@ -342,6 +363,23 @@ impl Model {
                     checked: self.checked(task, &option("ran"), option("tree")),
                 }
             }
+            "learn" => Command::KnowledgeStore(KnowledgeStore {
+                new: NewKnowledge {
+                    id: knowledge_named(name),
+                    title: option("title").unwrap_or_else(|| name.into()),
+                    body: option("body").unwrap_or_else(|| "because".into()),
+                    tags: option("tags")
+                        .map_or(Vec::new(), |tags| tags.split(',').map(str::to_owned).collect()),
+                    confidence: option("confidence").map(|n| n.parse().expect("a number")),
+                },
+                expires_at: option("expires")
+                    .map(|s| self.now.plus_ms(1000 * s.parse::<i64>().expect("seconds"))),
+                task: option("produced")
+                    .map(|task| (task_named(&task), EdgeKind::Produced))
+                    .or(option("for").map(|task| (task_named(&task), EdgeKind::References))),
+                supersedes: option("supersedes").map(|name| knowledge_named(&name)),
+                over_quota: None,
+            }),
             other => panic!("no verb {other}"),
         }
     }

@@ -2,12 +2,11 @@
 //! with JSON or a fault. The token goes to the API root's own host and nowhere else; whatever a
 //! forge says is cut and cleaned of the token before it becomes anybody's words.
 
-use std::error::Error;
 use std::time::Duration;
 
 use callboard_domain::forge::ForgeKind;
 use callboard_engine::ports::ForgeFault;
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LINK, LOCATION, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
@@ -15,9 +14,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 
-use super::connect::{self, Wire};
 use super::rate;
 use super::{ForgeSettingsError, ForgeToken};
+use crate::wire::{self, Wire, chain};
 
 /// From the first byte of a connection to the last of the answer, redirects included.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
@@ -122,13 +121,13 @@ impl Api {
     }
 
     async fn exchange(&self, uri: Uri) -> Result<Answer, ForgeFault> {
-        let wire = self.wire.get_or_try_init(|| connect::wire(self.origin.scheme == "https"));
+        let wire = self.wire.get_or_try_init(|| wire::wire(self.origin.scheme == "https"));
         let wire = wire.await.map_err(|error| self.unavailable(&chain(&error)))?;
         let request = Request::get(uri)
             .header(AUTHORIZATION, &self.authorization)
             .header(USER_AGENT, concat!("callboard/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, self.accepted())
-            .body(Empty::new())
+            .body(Full::default())
             .expect("a parsed URI and constant headers make a request");
         let response = wire.request(request).await;
         let response = response.map_err(|error| self.unavailable(&chain(&error)))?;
@@ -246,10 +245,4 @@ fn complaint(body: &[u8]) -> Option<String> {
     };
     let Complaint { message, error_description, error } = complaint;
     message.map(plain).or(error_description).or(error.map(plain))
-}
-
-/// An error with its causes, outermost first: the outer ones alone only say "connect".
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| (**error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,7 +1,6 @@
 //! Forges: asks GitHub and GitLab how a pull stands. `github.rs` and `gitlab.rs` know what each
 //! answers, `http.rs` how one question is asked. Nothing is ever written to a forge.
 
-mod connect;
 mod github;
 mod gitlab;
 mod http;

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests call git themselves, to compare")]
 
 mod checks;
+mod embed;
 mod fixture;
 mod forge;
 mod processes;

@@ -9,6 +9,7 @@ use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::{Job, JobId};
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
@@ -27,6 +28,8 @@ pub(super) struct Desk {
     pub comments: HashMap<Id, Comment>,
     /// With their org.
     pub jobs: HashMap<Id, (i64, Job)>,
+    /// With their org; those named by commands, and what earlier replies were about.
+    pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     pub retries: HashMap<RetryKey, Reply>,
     /// Edges reachable from the one dep that a batch may add.
     pub ancestry: Vec<(TaskId, TaskId)>,
@@ -85,6 +88,10 @@ pub(super) struct Changes {
     pub entries: BTreeMap<LineKey, (Entry, Option<AttemptId>)>,
     /// Those of `entries` that replace a line the database has already.
     pub entries_again: BTreeSet<LineKey>,
+    /// With their org, in the order they came.
+    pub knowledge_new: Vec<(i64, KnowledgeEntry)>,
+    pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
+    pub superseded: Vec<(i64, KnowledgeId, KnowledgeId)>,
     pub retries: Vec<(RetryKey, Reply)>,
     /// With their org.
     pub events: Vec<(i64, Event)>,
@@ -93,6 +100,10 @@ pub(super) struct Changes {
 impl Changes {
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.tasks.is_empty() && self.tasks_new.is_empty()
+    }
+
+    pub fn learned(&self) -> bool {
+        !self.knowledge_new.is_empty() || !self.superseded.is_empty()
     }
 }
 
@@ -141,6 +152,10 @@ impl Desk {
         of_org.find(|job| job.key == key && !job.is_over())
     }
 
+    fn entry(&self, org: i64, id: KnowledgeId) -> Option<&KnowledgeEntry> {
+        self.knowledge.get(&id).filter(|(of, _)| *of == org).map(|(_, entry)| entry)
+    }
+
     fn dep(&self, id: Id) -> Option<Dep> {
         let Some(Sheet { task, removed_at, .. }) = self.tasks.get(&id) else {
             return self.neighbours.get(&id).cloned();
@@ -172,8 +187,9 @@ impl Desk {
         let of_comment = comment.map(|comment| comment.task);
         let of_job = named_job.and_then(|job| job.task);
         let subject = needs.task.or(of_attempt).or(of_comment).or(of_job);
-        let job = match subject.filter(|_| needs.verify_job) {
-            Some(id) => self.job_under_way(org, &verify_key(id)),
+        let verify_key = subject.filter(|_| needs.verify_job).map(verify_key);
+        let job = match verify_key.as_ref().or(needs.job_key.as_ref()) {
+            Some(key) => self.job_under_way(org, key),
             None => named_job,
         };
         let in_org = |id: &&TaskId| self.tasks.get(&id.id).is_some_and(|s| s.org == org);
@@ -190,6 +206,7 @@ impl Desk {
                 Some(_) => self.ancestry.clone(),
                 None => Vec::new(),
             },
+            knowledge: needs.knowledge.and_then(|id| self.entry(org, id)).cloned(),
         }
     }
 
@@ -245,6 +262,10 @@ impl Desk {
             Reply::Job(id) => match self.job(org, id) {
                 Some(job) => Ok(Outcome::Job(Box::new(job.clone()))),
                 None => Err(missing(format!("job {id}"))),
+            },
+            Reply::Knowledge(id) => match self.entry(org, id) {
+                Some(entry) => Ok(Outcome::Knowledge(Box::new(entry.clone()))),
+                None => Err(StoreError::Internal(format!("{id} is not in the store"))),
             },
         }
     }
@@ -374,6 +395,19 @@ impl Desk {
                         self.changes.entries_again.insert(key);
                     }
                 }
+            }
+            Write::KnowledgeInsert { entry } => {
+                self.knowledge.insert(entry.id, (org, entry.clone()));
+                self.changes.knowledge_new.push((org, entry));
+            }
+            Write::KnowledgeLink { task, entry, kind } => {
+                self.changes.edges.push((task, entry, kind));
+            }
+            Write::KnowledgeSupersede { entry, by } => {
+                if let Some((_, old)) = self.knowledge.get_mut(&entry) {
+                    old.superseded_by = Some(by);
+                }
+                self.changes.superseded.push((org, entry, by));
             }
         }
         Ok(())

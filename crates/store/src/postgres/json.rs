@@ -147,6 +147,7 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
             Reply::Attempt(attempt) => ("attempt", attempt.0),
             Reply::Comment(comment) => ("comment", comment.0),
             Reply::Job(job) => ("job", job.0),
+            Reply::Knowledge(entry) => ("knowledge", entry.0),
         };
         json!({
             "org": key.org,

@@ -8,6 +8,7 @@ use callboard_domain::command::verify_key;
 use callboard_domain::comment::CommentId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
+use callboard_domain::knowledge::KnowledgeId;
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use futures_util::future;
@@ -22,7 +23,7 @@ use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::{comments, jobs, schema};
+use super::{comments, jobs, knowledge, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
@@ -46,6 +47,7 @@ struct Wanted {
     keyed: Vec<(Id, String, String)>,
     retries: Vec<RetryKey>,
     ancestry_of: Option<TaskId>,
+    knowledge: BTreeSet<Id>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -64,12 +66,14 @@ impl Wanted {
             wanted.jobs_turning.extend(needs.job.filter(|_| needs.dependents).map(|job| job.0));
             let verified = needs.task.filter(|_| needs.verify_job);
             wanted.job_keys.extend(verified.map(|task| (*org, verify_key(task))));
+            wanted.job_keys.extend(needs.job_key.map(|key| (*org, key)));
             wanted.blockers |= needs.blockers;
             let keyed = needs
                 .attempt_by_key
                 .map(|(task, actor, key)| (task.id, actor.as_str().to_owned(), key));
             wanted.keyed.extend(keyed);
             wanted.retries.extend(RetryKey::of(*org, op));
+            wanted.knowledge.extend(needs.knowledge.map(|entry| entry.0));
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
         }
         wanted
@@ -123,6 +127,10 @@ async fn fill(
         db.batch_execute(schema::ALONE).await?;
     }
     earlier(db, statements, &mut wanted, &mut desk).await?;
+    if !wanted.knowledge.is_empty() {
+        let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
+        desk.knowledge.extend(found.into_iter().map(|(org, entry)| (entry.id, (org, entry))));
+    }
     const ROUNDS: usize = 4;
     for _ in 0..ROUNDS {
         let locked = lock_and_load(db, statements, clock, &wanted, &mut desk).await?;
@@ -184,6 +192,10 @@ async fn earlier(
             "job" => {
                 wanted.jobs.insert(id);
                 Reply::Job(JobId(id))
+            }
+            "knowledge" => {
+                wanted.knowledge.insert(id);
+                Reply::Knowledge(KnowledgeId(id))
             }
             _ => {
                 wanted.whole.insert(id);

@@ -19,6 +19,7 @@ mod find;
 mod free;
 mod jobs;
 mod json;
+mod knowledge;
 mod load;
 mod lookups;
 mod orgs;
@@ -48,6 +49,7 @@ use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
@@ -55,6 +57,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::knowledge::vectors::VectorCache;
+use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
     FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
@@ -85,6 +89,7 @@ pub(crate) struct Shared {
     bell: bell::Bell,
     /// Where commits are announced; one per schema.
     channel: String,
+    vectors: VectorCache,
 }
 
 impl PostgresStore {
@@ -101,6 +106,7 @@ impl PostgresStore {
             feed: Arc::default(),
             bell: bell::Bell::default(),
             channel: channel(&schema),
+            vectors: VectorCache::default(),
         });
         let clock = &shared.clock;
         shared.read(|db| async move { load::now(&db, clock).await }).await?;
@@ -326,6 +332,75 @@ impl Store for PostgresStore {
 
     async fn last_seq(&self) -> Result<u64, StoreError> {
         self.shared.read(|db| async move { read::last_seq(&db).await }).await
+    }
+
+    async fn knowledge(
+        &self,
+        org: &str,
+        id: KnowledgeId,
+    ) -> Result<Option<KnowledgeEntry>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                knowledge::find(&db, org, id).await
+            })
+            .await
+    }
+
+    async fn knowledge_search(
+        &self,
+        query: KnowledgeQuery,
+    ) -> Result<Vec<KnowledgeHit>, StoreError> {
+        let (query, shared) = (&query, &self.shared);
+        self.shared
+            .read(|db| async move {
+                let org = shared.orgs.get(&db, &query.org).await?;
+                let now = load::now(&db, &shared.clock).await?;
+                knowledge::search(&db, org, &shared.vectors, query, now).await
+            })
+            .await
+    }
+
+    async fn knowledge_version(&self, org: &str) -> Result<KnowledgeVersion, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                Ok(knowledge::counts(&db, org).await?.into())
+            })
+            .await
+    }
+
+    async fn knowledge_orgs_unembedded(
+        &self,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, StoreError> {
+        let orgs = |db: Arc<Db>| async move { knowledge::orgs_unembedded(&db, model, limit).await };
+        self.shared.read(orgs).await
+    }
+
+    async fn knowledge_unembedded(
+        &self,
+        org: &str,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<Unembedded>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                knowledge::unembedded(&db, org, model, limit).await
+            })
+            .await
+    }
+
+    async fn knowledge_vectors_put(
+        &self,
+        model: &str,
+        embedded: Vec<Embedded>,
+    ) -> Result<(), StoreError> {
+        let embedded = &embedded;
+        let put = |db: Arc<Db>| async move { knowledge::put_vectors(&db, model, embedded).await };
+        Ok(self.shared.connections.run(&TRANSACTION, put).await?)
     }
 
     async fn settle(&self, place: Place) -> Result<Home, StoreError> {

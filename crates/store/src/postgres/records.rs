@@ -77,13 +77,15 @@ fn visible(records: &Records, org: i64, task: TaskId) -> Answer {
     }
 }
 
-/// Everything about the tasks, the newest part of their history.
+/// Everything about the tasks, the newest part of their history. Each is looked up by itself: a
+/// plan that joins the whole table may be kept from a time when it was empty.
 async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
     let ids: BTreeSet<Id> = asks.iter().map(|ask| ask.task.id).collect();
     let ids: Vec<Uuid> = ids.into_iter().map(uuid).collect();
     let task = format!(
-        "SELECT {}, {}, t.org FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
-         WHERE t.id = ANY (ARRAY(SELECT unnest($1::uuid[]))) AND t.removed_at IS NULL",
+        "SELECT found.* FROM unnest($1::uuid[]) AS wanted (id) CROSS JOIN LATERAL ( \
+             SELECT {}, {}, t.org FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
+             WHERE t.id = wanted.id AND t.removed_at IS NULL LIMIT 1) AS found",
         rows::TASK,
         rows::ATTEMPT,
         rows::TASK_FROM

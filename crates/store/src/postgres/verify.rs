@@ -61,6 +61,11 @@ const RULES: &[(&str, &str)] = &[
         "SELECT NULL::uuid, (max(seq) - count(*))::text FROM events HAVING max(seq) <> count(*)",
     ),
     (
+        "an org has other knowledge than it counts",
+        "SELECT NULL::uuid, c.org::text FROM knowledge_counts c WHERE c.entries <> (
+             SELECT count(*) FROM knowledge k WHERE k.org = c.org AND k.number < c.entries)",
+    ),
+    (
         "the event log does not end where the store says",
         "SELECT NULL::uuid, last_seq::text FROM log_position
          WHERE last_seq <> (SELECT coalesce(max(seq), 0) FROM events)",

@@ -16,6 +16,7 @@ use super::errors::Trouble;
 use super::json::{
     attempt_row, body_row, comment_row, dep_row, job_row, output_row, retry_rows, task_row,
 };
+use super::knowledge;
 
 /// Prepared once per connection, so that they reach the server in the order they are sent.
 pub(super) struct Statements {
@@ -198,13 +199,18 @@ pub(super) async fn desk(
     statements: &Statements,
     desk: Desk,
     channel: &str,
-) -> Result<Vec<LoggedEvent>, Error> {
-    // `try_join` sends its first half first, and of two errors returns the first one's.
-    let ((), last) = future::try_join(
-        rows(db, statements, &desk),
-        log_and_commit(db, statements, &desk, channel),
-    )
-    .await?;
+) -> Result<Vec<LoggedEvent>, Trouble> {
+    let rows = rows(db, statements, &desk);
+    let log = log_and_commit(db, statements, &desk, channel);
+    let last = if desk.changes.learned() {
+        // What was learned is numbered by the database, and its index made of these numbers.
+        rows.await?;
+        knowledge::write(db, &desk.changes).await?;
+        log.await?
+    } else {
+        // `try_join` sends its first half first, and of two errors returns the first one's.
+        future::try_join(rows, log).await?.1
+    };
     let first = last - desk.changes.events.len() as u64 + 1;
     let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
         seq: first + n as u64,

@@ -204,8 +204,7 @@ impl Writer {
             return Ok(Done { verdicts, events: Vec::new() });
         }
         let events = write::desk(db, write, desk, &self.shared.channel).await;
-        let events = events.map_err(|error| {
-            let trouble = Trouble::from(error);
+        let events = events.map_err(|trouble| {
             if trouble.is_lost() { Failed::Unknown(trouble) } else { Failed::Before(trouble) }
         })?;
         let before = events.first().map_or(0, |event| event.seq - 1);

@@ -12,7 +12,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{comments, jobs, rows};
+use super::{comments, jobs, knowledge, rows};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -43,8 +43,9 @@ pub(super) fn world<'a>(
         Some(id) => subject(db, org, id, &needs)?,
         None => None,
     };
-    let job = match subject_id.filter(|_| needs.verify_job) {
-        Some(id) => jobs::under_way(db, org, &verify_key(id))?,
+    let verify_key = subject_id.filter(|_| needs.verify_job).map(verify_key);
+    let job = match verify_key.as_ref().or(needs.job_key.as_ref()) {
+        Some(key) => jobs::under_way(db, org, key)?,
         None => named_job,
     };
     let mut named = Vec::with_capacity(needs.named.len());
@@ -55,7 +56,11 @@ pub(super) fn world<'a>(
         Some(id) => ancestry(db, id)?,
         None => Vec::new(),
     };
-    Ok(World { policy, actor, subject, attempt, comment, job, named, ancestry })
+    let knowledge = match needs.knowledge {
+        Some(id) => knowledge::find(db, org, id)?,
+        None => None,
+    };
+    Ok(World { policy, actor, subject, attempt, comment, job, named, ancestry, knowledge })
 }
 
 fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Option<Subject>> {

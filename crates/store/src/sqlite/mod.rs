@@ -9,6 +9,7 @@ mod errors;
 mod files;
 mod free;
 mod jobs;
+mod knowledge;
 mod load;
 mod read;
 mod rows;
@@ -37,6 +38,7 @@ use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -47,6 +49,8 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::knowledge::vectors::VectorCache;
+use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
     FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
@@ -75,6 +79,7 @@ pub(crate) struct Shared {
     /// The newest time known to be in the store.
     last_at: AtomicI64,
     readers: Mutex<Vec<Connection>>,
+    vectors: VectorCache,
 }
 
 impl SqliteStore {
@@ -102,6 +107,7 @@ impl SqliteStore {
             feed: Feed::default(),
             last_at: AtomicI64::new(last_at),
             readers: Mutex::default(),
+            vectors: VectorCache::default(),
         });
         let (inbox, jobs) = mpsc::channel();
         let writer = Writer { shared: shared.clone(), db, orgs: HashMap::new() };
@@ -352,6 +358,68 @@ impl Store for SqliteStore {
 
     async fn last_seq(&self) -> Result<u64, StoreError> {
         self.shared.look_up(read::last_seq)
+    }
+
+    async fn knowledge(
+        &self,
+        org: &str,
+        id: KnowledgeId,
+    ) -> Result<Option<KnowledgeEntry>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            knowledge::find(db, org, id).map_err(from_sqlite)
+        })
+    }
+
+    async fn knowledge_search(
+        &self,
+        query: KnowledgeQuery,
+    ) -> Result<Vec<KnowledgeHit>, StoreError> {
+        let shared = self.shared.clone();
+        self.read(move |db, now| {
+            let org = read::org(db, &query.org)?;
+            knowledge::search(db, org, &shared.vectors, &query, now).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn knowledge_version(&self, org: &str) -> Result<KnowledgeVersion, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            knowledge::counts(db, org).map(Into::into).map_err(from_sqlite)
+        })
+    }
+
+    async fn knowledge_orgs_unembedded(
+        &self,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, StoreError> {
+        self.shared.read(|db, _| knowledge::orgs_unembedded(db, model, limit).map_err(from_sqlite))
+    }
+
+    async fn knowledge_unembedded(
+        &self,
+        org: &str,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<Unembedded>, StoreError> {
+        let (org, model) = (org.to_owned(), model.to_owned());
+        self.read(move |db, _| {
+            let org = read::org(db, &org)?;
+            knowledge::unembedded(db, org, &model, limit).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn knowledge_vectors_put(
+        &self,
+        model: &str,
+        embedded: Vec<Embedded>,
+    ) -> Result<(), StoreError> {
+        let model = model.to_owned();
+        self.on_writer(move |db| knowledge::put_vectors(db, &model, &embedded).map_err(from_sqlite))
+            .await
     }
 
     async fn settle(&self, place: Place) -> Result<Home, StoreError> {

@@ -60,6 +60,12 @@ const RULES: &[(&str, &str, &str)] = &[
         "restore a backup and report it",
     ),
     (
+        "an org has other knowledge than it counts",
+        "SELECT c.org, '' FROM knowledge_counts c WHERE c.entries <> (
+             SELECT count(*) FROM knowledge k WHERE k.org = c.org AND k.number < c.entries)",
+        "restore a backup and report it",
+    ),
+    (
         "an event speaks of a task that does not exist",
         "SELECT seq, '' FROM events WHERE task IS NOT NULL AND task NOT IN (SELECT id FROM tasks)",
         "restore a backup and report it",

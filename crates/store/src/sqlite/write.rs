@@ -9,7 +9,7 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
-use super::{comments, jobs};
+use super::{comments, jobs, knowledge};
 
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
@@ -65,6 +65,9 @@ pub(super) fn write(
         Write::EntryPut { task, number, entry, attempt } => {
             entry_put(db, *task, *number, entry, *attempt)
         }
+        Write::KnowledgeInsert { entry } => knowledge::insert(db, org, entry),
+        Write::KnowledgeLink { task, entry, kind } => knowledge::link(db, *task, *entry, *kind),
+        Write::KnowledgeSupersede { entry, by } => knowledge::supersede(db, org, *entry, *by),
     }
 }
 

@@ -12,6 +12,7 @@ use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
+use callboard_domain::knowledge::KnowledgeId;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
@@ -20,7 +21,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{Shared, comments, jobs, load, read, schema, write};
+use super::{Shared, comments, jobs, knowledge, load, read, schema, write};
 use crate::{Applied, ApplyError, Op, Outcome, StoreError, Taken, tally};
 
 const BATCH_MAX: usize = 64;
@@ -234,6 +235,10 @@ impl Writer {
                 Some(job) => Ok(Outcome::Job(Box::new(job))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
+            Reply::Knowledge(id) => match knowledge::find(&self.db, org, id)? {
+                Some(entry) => Ok(Outcome::Knowledge(Box::new(entry))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
         }
     }
 
@@ -254,6 +259,7 @@ impl Writer {
                 "attempt" => Reply::Attempt(AttemptId(id)),
                 "comment" => Reply::Comment(CommentId(id)),
                 "job" => Reply::Job(JobId(id)),
+                "knowledge" => Reply::Knowledge(KnowledgeId(id)),
                 _ => {
                     let prefix = row.get_ref(2)?.as_str()?;
                     let prefix = Prefix::parse(prefix).unwrap_or_else(Prefix::fallback);
@@ -285,6 +291,7 @@ impl Writer {
             Reply::Attempt(attempt) => ("attempt", attempt.0),
             Reply::Comment(comment) => ("comment", comment.0),
             Reply::Job(job) => ("job", job.0),
+            Reply::Knowledge(entry) => ("knowledge", entry.0),
         };
         self.db
             .prepare_cached(
@@ -326,7 +333,10 @@ fn as_written(
             | Write::CommentUpdate { .. }
             | Write::JobInsert { .. }
             | Write::JobUpdate { .. }
-            | Write::EntryPut { .. } => {}
+            | Write::EntryPut { .. }
+            | Write::KnowledgeInsert { .. }
+            | Write::KnowledgeLink { .. }
+            | Write::KnowledgeSupersede { .. } => {}
             Write::TaskInsert { .. }
             | Write::TaskTombstone { .. }
             | Write::PlanMark { .. }

@@ -42,6 +42,13 @@ pub static TABLES: &[Table] = &[
         revoked_at, revoked_by"),
     table("files", "id", "org, task, name, media_type, at, size"),
     table("file_parts", "file, number", "bytes"),
+    table("knowledge", "id", "org, number, title, body, tags, confidence, source, source_task, \
+        created_at, created_by, expires_at, superseded_by"),
+    table("knowledge_edges", "task, entry", "kind"),
+    table("knowledge_counts", "org", "entries, tokens, version, stamp"),
+    table("knowledge_terms", "org, term, part", "postings"),
+    table("knowledge_vectors", "org, model, number, part", "stamp, vector"),
+    table("knowledge_models", "org, model", "upto"),
 ];
 
 /// Tables that stay where they are, and why.

@@ -122,6 +122,7 @@ impl Fixture {
             checks: Vec::new(),
             verification: None,
             execution_contract: None,
+            over_quota: None,
         }
     }
 

@@ -51,6 +51,8 @@ pub fn complete(task: TaskId, output: &str) -> Command {
         fence: None,
         output: output.into(),
         external_ref: Some("https://forge.example/a/b/pull/1".into()),
+        learnings: Vec::new(),
+        over_quota: None,
         job: JobId(next_id()),
     })
 }

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod fixture;
+mod knowledge;
 mod leases;
 mod limits;
 mod pooler;

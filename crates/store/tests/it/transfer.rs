@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use callboard_domain::command::{Command, CommentAdd, NewCheck};
+use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
 use callboard_domain::comment::CommentKind;
 use callboard_domain::ids::Prefix;
+use callboard_domain::knowledge::EdgeKind;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
+use callboard_store::knowledge::Embedded;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::transfer::{Address, LEFT_OUT, Moved, TABLES, Tell, TransferError, transfer};
@@ -122,6 +124,16 @@ async fn rich(f: &Fixture) {
     f.done("human:ana", f.to(closes, "done")).await;
     let removed = f.create("removed", &[dep]).await;
     f.done("human:ana", Command::TaskRemove { task: removed }).await;
+
+    let learned = KnowledgeStore {
+        task: Some((dep, EdgeKind::Produced)),
+        ..crate::knowledge::new("learned", odd)
+    };
+    f.done("agent:w1", Command::KnowledgeStore(learned)).await;
+    let waiting = f.store.knowledge_unembedded("default", "m", 1).await.unwrap().remove(0);
+    let parts = vec![vec![0.5, -0.5]];
+    let vectors = Embedded { org: waiting.org, number: waiting.number, parts };
+    f.store.knowledge_vectors_put("m", vec![vectors]).await.unwrap();
 
     let leased = f.create("leased", &[]).await;
     let first = f.done("agent:w1", f.begin(leased, "k", Some(60))).await;

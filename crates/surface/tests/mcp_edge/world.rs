@@ -8,7 +8,7 @@ use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
-use callboard_engine::{Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::toolsets::graph;
@@ -41,6 +41,8 @@ impl World {
             forge: None,
             check_shell: "sh".into(),
             check_log_tail_bytes: 1000,
+            digest: DigestRule::default(),
+            embedder: None,
         });
         let front = Front::new(engine, &[&graph::TOOLSET, &probe::TOOLSET], None);
         Self { front: Arc::new(front), _dir: dir }

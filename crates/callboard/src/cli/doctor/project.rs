@@ -8,6 +8,7 @@ use super::{Finding, handshake, machine};
 use crate::cli::context::Context;
 use crate::compose::App;
 use crate::config::Settings;
+use crate::embedder;
 use crate::output::Failure;
 use crate::place::Place;
 
@@ -36,6 +37,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found.push(Finding::ok("config", "every setting can be read"));
     found.push(machine::shell(&settings.check_shell));
     found.push(machine::port(settings.listen));
+    found.push(embedder(&settings));
     match App::open(&settings, Some(&place), context.org()).await {
         Err(failure) => found.push(Finding::failed("database", &failure)),
         Ok(app) => found.extend(opened(&app, &settings).await),
@@ -52,6 +54,19 @@ fn repository(place: &Place) -> Finding {
             "the project is not in git; worktrees and reviews need it",
             format!("git init {}", place.root.display()),
         )
+    }
+}
+
+/// Knowledge is found by its words whatever this says.
+fn embedder(settings: &Settings) -> Finding {
+    match embedder::of(settings) {
+        Ok(Some(embedder)) => Finding::ok("embedder", embedder.model()),
+        Ok(None) => Finding::ok("embedder", embedder::why_none(settings)),
+        Err(words) => Finding::warn(
+            "embedder",
+            format!("{words}; knowledge is found by its words alone"),
+            "callboard model install --from FOLDER, or set knowledge.embedder to off",
+        ),
     }
 }
 

@@ -2,9 +2,12 @@
 //! task's contract decides whether it is done. The table is in the reference's order, our own
 //! tools behind it.
 
+mod knowledge;
 mod tools;
 mod view;
 mod words;
+
+use callboard_engine::context::Scope;
 
 use crate::args::schema_of;
 use crate::error::Voice;
@@ -25,7 +28,7 @@ pub static TOOLSET: Toolset = Toolset {
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("get_next_actionable", "Get next actionable tasks",
-        "Ready tasks, most urgent first.",
+        "Ready tasks, most urgent first, with what was learned that matters to them.",
         Hints::READ, schema_of::<tools::NextActionable>, &["tasks"], handler!(tools::get_next_actionable)),
     Tool::new("claim_task", "Claim task",
         "Takes a ready task under a lease. Claiming again returns your lease.",
@@ -36,7 +39,7 @@ static TOOLS: &[Tool] = &[
         Hints::WRITE, schema_of::<tools::Update>,
         &["taskId", "state", "previousState", "leaseExpiresAt"], handler!(tools::update_task_status)),
     Tool::new("complete_task", "Complete task",
-        "Hands over the output; the task's contract decides whether it is done.",
+        "Hands over the output and what was learned; the task's contract decides whether it is done.",
         Hints::WRITE_OUTSIDE, schema_of::<tools::Complete>,
         &["taskId", "state", "verificationStatus", "verificationEtaSec"],
         handler!(tools::complete_task)),
@@ -47,6 +50,14 @@ static TOOLS: &[Tool] = &[
         "Makes a task wait for another, or no longer.",
         Hints::WRITE_AGAIN, schema_of::<tools::SetDependency>, &["taskId", "dependsOn", "state", "changed"],
         handler!(tools::set_dependency)),
+    Tool::new("search_knowledge", "Search knowledge",
+        "Finds what others learned; a score is 0..1, from 0.5 on it is about the same.",
+        Hints::READ, schema_of::<knowledge::Search>, &["results", "degraded"],
+        handler!(knowledge::search_knowledge)).within(Scope::KnowledgeRead),
+    Tool::new("store_knowledge", "Store knowledge",
+        "Writes down something worth knowing for whoever works next.",
+        Hints::WRITE, schema_of::<knowledge::Store>, &["id", "embeddingStatus", "created"],
+        handler!(knowledge::store_knowledge)).within(Scope::KnowledgeWrite),
     Tool::new("comment_on_task", "Comment on task",
         "Says something about a task. An open blocker keeps it from being claimed.",
         Hints::WRITE, schema_of::<tools::Comment>, &["commentId", "taskId", "kind", "open"],

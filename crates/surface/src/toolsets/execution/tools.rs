@@ -6,11 +6,14 @@ use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
 use callboard_domain::limits::{BODY_BYTES_MAX, KEY_CHARS_MAX};
 use callboard_domain::refusal::Refusal;
-use callboard_engine::{CommentDraft, Completion, EngineError, FreeFilter, TaskDraft};
+use callboard_engine::{
+    CommentDraft, Completion, DigestTask, EngineError, FreeFilter, Learning, TaskDraft,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::knowledge::LearningArgument;
 use super::view;
 use super::words::State;
 use crate::check_argument::CheckArgument;
@@ -22,7 +25,7 @@ type Reply = Result<Value, EngineError>;
 
 const NEXT_DEFAULT: usize = 5;
 
-fn task_id(text: &str) -> Result<TaskId, Refusal> {
+pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.parse().map_err(|error| match error {
         IdError::Invalid => {
             Refusal::invalid("a task id has letters, digits, '-' and '_' and nothing else")
@@ -51,10 +54,12 @@ pub(super) async fn get_next_actionable(call: &Call<'_>, args: NextActionable) -
         limit: size.limit,
     };
     let free = call.engine.lease_list(call.op, filter).await?;
+    let about: Vec<DigestTask> = free.it.iter().map(DigestTask::from).collect();
+    let digests = call.engine.knowledge_digest(call.op, &about).await;
     let mut tasks = Vec::with_capacity(free.it.len());
-    for seen in &free.it {
+    for (seen, digest) in free.it.iter().zip(&digests) {
         let repo = call.engine.repository(seen.task.project).await?;
-        tasks.push(view::actionable(seen, repo.as_ref(), call.engine.policy(), free.now));
+        tasks.push(view::actionable(seen, repo.as_ref(), digest, call.engine.policy(), free.now));
     }
     let (tasks, _) = page(&tasks, size, Value::clone);
     Ok(json!({ "tasks": tasks }))
@@ -106,6 +111,8 @@ pub(super) struct Complete {
     task_id: String,
     /// text or an object
     output: Value,
+    /// what others should know; a text is one learning
+    learnings: Option<Vec<LearningArgument>>,
     /// the pull request, like owner/repo#123
     external_ref: Option<String>,
     fence: Option<u64>,
@@ -122,6 +129,7 @@ pub(super) async fn complete_task(call: &Call<'_>, args: Complete) -> Reply {
         fence: args.fence,
         output,
         external_ref: args.external_ref,
+        learnings: args.learnings.unwrap_or_default().into_iter().map(Learning::from).collect(),
     };
     let leased = call.engine.lease_complete(call.op, completion).await?;
     Ok(view::completion(&leased, call.engine.policy()))
@@ -194,7 +202,7 @@ fn description(given: Option<String>) -> Result<String, Refusal> {
     Ok(text)
 }
 
-fn client_token(given: Option<String>) -> Result<Option<String>, Refusal> {
+pub(super) fn client_token(given: Option<String>) -> Result<Option<String>, Refusal> {
     let fits = |token: &String| (1..=KEY_CHARS_MAX).contains(&token.chars().count());
     if given.as_ref().is_some_and(|token| !fits(token)) {
         let words = format!("clientToken must be 1..{KEY_CHARS_MAX} characters");

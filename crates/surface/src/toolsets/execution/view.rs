@@ -6,7 +6,8 @@ use callboard_domain::policy::Policy;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
-use callboard_engine::{At, Leased, Repository};
+use callboard_engine::store::knowledge::KnowledgeHit;
+use callboard_engine::{At, Digest, Leased, Repository};
 use serde_json::{Map, Value, json};
 
 use super::words;
@@ -23,6 +24,7 @@ pub(super) fn state(record: &TaskRecord, now: Timestamp) -> &'static str {
 pub(super) fn actionable(
     record: &TaskRecord,
     repo: Option<&Repository>,
+    digest: &Digest,
     policy: &Policy,
     now: Timestamp,
 ) -> Value {
@@ -40,7 +42,10 @@ pub(super) fn actionable(
         "executionContract": if long { json!({"truncated": true}) } else { contract },
         "verificationContract": verification_contract(&verification::contract(task, policy)),
         "repository": repo.map(repository),
-        "knowledge": {"references": [], "degraded": false},
+        "knowledge": {
+            "references": digest.references.iter().map(reference).collect::<Vec<_>>(),
+            "degraded": digest.degraded,
+        },
     })
 }
 
@@ -92,7 +97,7 @@ pub(super) fn completion(leased: &Leased, policy: &Policy) -> Value {
         "verificationStatus": known.map(|known| known.status.as_str()),
         "verificationEtaSec": eta_s(kind),
         "verificationJobId": leased.job.map(|job| job.to_string()),
-        "knowledgeIds": [],
+        "knowledgeIds": leased.knowledge,
         "completedAt": rfc3339_ms(*now),
     })
 }
@@ -137,4 +142,28 @@ fn repository(repo: &Repository) -> Value {
         "url": repo.origin.url,
         "defaultBranch": repo.origin.default_branch,
     })
+}
+
+fn reference(hit: &KnowledgeHit) -> Value {
+    json!({
+        "id": hit.entry.id,
+        "title": hit.entry.title,
+        "snippet": hit.snippet,
+        "score": score(hit),
+        "tags": hit.entry.tags,
+    })
+}
+
+pub(super) fn hit(hit: &KnowledgeHit) -> Value {
+    let entry = &hit.entry;
+    let mut view = reference(hit);
+    view["confidence"] = entry.confidence.into();
+    view["source"] = entry.source.as_str().into();
+    view["sourceTaskId"] = json!(entry.source_task);
+    view["createdAt"] = rfc3339_ms(entry.created_at).into();
+    view
+}
+
+fn score(hit: &KnowledgeHit) -> f64 {
+    (hit.score * 1000.0).round() / 1000.0
 }

@@ -1,10 +1,12 @@
-//! Connections to a forge: HTTP/1.1, over TLS with the certificates this machine trusts.
+//! Connections to whoever is asked over the network: HTTP/1.1, over TLS with the certificates this
+//! machine trusts.
 
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -16,10 +18,10 @@ use rustls::{ClientConfig, RootCertStore};
 /// The requests of one question share a connection; the next question comes much later.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
-pub(super) type Wire = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+pub(crate) type Wire = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Reads the trusted certificates, so it is made when first needed and off the runtime.
-pub(super) async fn wire(is_tls: bool) -> io::Result<Wire> {
+pub(crate) async fn wire(is_tls: bool) -> io::Result<Wire> {
     let made = tokio::task::spawn_blocking(move || make(is_tls)).await;
     made.map_err(io::Error::other).flatten()
 }
@@ -44,4 +46,10 @@ fn make(is_tls: bool) -> io::Result<Wire> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_MAX)
         .build(connector.enable_http1().build()))
+}
+
+/// An error with its causes, outermost first: the outer ones alone only say "connect".
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (**error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,0 +1,45 @@
+//! Which embedder the settings come to. Making one reads no model yet.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use callboard_engine::ports::Embedder;
+use callboard_runner::embed::{ModelEmbedder, ModelFolder, OpenAiEmbedder, OpenAiPlace};
+
+use crate::config::{EmbedderChoice, Settings};
+
+/// `None` where none is wanted; the error says why a wanted one cannot be used.
+pub fn of(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, String> {
+    let model = |folder| Some(Arc::new(ModelEmbedder::new(folder)) as Arc<dyn Embedder>);
+    let installed = || models_folder().and_then(|models| ModelFolder::installed(&models));
+    match &settings.embedder {
+        EmbedderChoice::Off => Ok(None),
+        EmbedderChoice::Auto => Ok(installed().and_then(model)),
+        EmbedderChoice::Model(Some(folder)) => ModelFolder::find(folder).map(model),
+        EmbedderChoice::Model(None) => {
+            installed().map(model).ok_or_else(|| "no model is installed".into())
+        }
+        EmbedderChoice::OpenAi { url, model, key_variable } => {
+            let key = std::env::var(key_variable).ok().filter(|key| !key.is_empty());
+            let place = OpenAiPlace { url: url.clone(), model: model.clone(), key };
+            Ok(Some(Arc::new(OpenAiEmbedder::new(place))))
+        }
+    }
+}
+
+pub fn why_none(settings: &Settings) -> &'static str {
+    match settings.embedder {
+        EmbedderChoice::Off => "none is wanted; knowledge is found by its words",
+        EmbedderChoice::Auto | EmbedderChoice::Model(_) | EmbedderChoice::OpenAi { .. } => {
+            "no model is installed; knowledge is found by its words \
+             (callboard model install --from FOLDER)"
+        }
+    }
+}
+
+/// Where models are installed for this user.
+pub fn models_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+    data.map(|folder| folder.join("callboard/models"))
+}

@@ -1,0 +1,197 @@
+//! Verbs on knowledge: writing down what was learned, and finding it again.
+
+use std::time::Duration;
+
+use callboard_domain::command::{Command, KnowledgeStore};
+use callboard_domain::decide::judge_tags;
+use callboard_domain::ids::TaskId;
+use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge, TAGS_MAX};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
+use callboard_store::Outcome;
+use callboard_store::knowledge::{KnowledgeHit, KnowledgeQuery, QueryVector};
+
+use crate::context::{OpContext, Scope};
+use crate::quota::Metric;
+use crate::{Engine, EngineError};
+
+const QUERY_CHARS_MAX: usize = 2000;
+pub(crate) const HITS_MAX: usize = 50;
+/// How long a search waits for the vector of its query.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// An entry somebody wants kept; the engine adds its id.
+#[derive(Clone, Debug, Default)]
+pub struct KnowledgeDraft {
+    pub title: String,
+    pub body: String,
+    pub tags: Vec<String>,
+    pub confidence: Option<u8>,
+    pub expires_at: Option<Timestamp>,
+    pub task: Option<(TaskId, EdgeKind)>,
+    pub supersedes: Option<KnowledgeId>,
+}
+
+#[derive(Clone, Debug)]
+pub struct KnowledgeStored {
+    pub entry: KnowledgeEntry,
+    /// `false`: an earlier call with the same retry key did.
+    pub created: bool,
+    /// Whether a vector of it will follow.
+    pub embeds: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct KnowledgeAsk {
+    pub query: String,
+    pub limit: usize,
+    pub tags: Vec<String>,
+    pub min_score: f64,
+    pub include_superseded: bool,
+    pub include_expired: bool,
+}
+
+impl KnowledgeAsk {
+    pub fn of(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            limit: 10,
+            tags: Vec::new(),
+            min_score: 0.0,
+            include_superseded: false,
+            include_expired: false,
+        }
+    }
+
+    fn judged(self) -> Result<Self, Refusal> {
+        let chars = self.query.chars().count();
+        if self.query.trim().is_empty() || chars > QUERY_CHARS_MAX {
+            let words = format!("query must be 1..{QUERY_CHARS_MAX} characters, got {chars}");
+            return Err(Refusal::invalid(words));
+        }
+        if !(1..=HITS_MAX).contains(&self.limit) {
+            let words = format!("limit must be 1..{HITS_MAX}, got {}", self.limit);
+            return Err(Refusal::invalid(words));
+        }
+        if !(0.0..=1.0).contains(&self.min_score) {
+            let words = format!("minScore must be 0..1, got {}", self.min_score);
+            return Err(Refusal::invalid(words));
+        }
+        if self.tags.len() > TAGS_MAX {
+            let words = format!("at most {TAGS_MAX} tags, got {}", self.tags.len());
+            return Err(Refusal::invalid(words));
+        }
+        let tags = judge_tags(&self.tags).map_err(Refusal::invalid)?;
+        Ok(Self { tags, ..self })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnowledgeFound {
+    pub hits: Vec<KnowledgeHit>,
+    /// Vectors are configured and could not be used.
+    pub degraded: bool,
+}
+
+impl Engine {
+    pub async fn knowledge_store(
+        &self,
+        op: &OpContext,
+        draft: KnowledgeDraft,
+    ) -> Result<KnowledgeStored, EngineError> {
+        let new = NewKnowledge {
+            id: KnowledgeId(self.parts.ids.next_id()),
+            title: draft.title,
+            body: draft.body,
+            tags: draft.tags,
+            confidence: draft.confidence,
+        };
+        let KnowledgeDraft { expires_at, task, supersedes, .. } = draft;
+        let org = &op.principal.org;
+        let over_quota = self.over_quota(org, Metric::KnowledgeStored, 1).await?;
+        let command = KnowledgeStore { new, expires_at, task, supersedes, over_quota };
+        let command = Command::KnowledgeStore(command);
+        let applied = self.act_within(op, Scope::KnowledgeWrite, command).await?;
+        let created = applied.last_seq.is_some();
+        if created {
+            self.learned(org, 1).await;
+        }
+        match applied.outcome {
+            Outcome::Knowledge(entry) => Ok(KnowledgeStored {
+                entry: *entry,
+                created,
+                embeds: self.parts.embedder.is_some(),
+            }),
+            Outcome::Task(_)
+            | Outcome::Attempt(_)
+            | Outcome::Comment(_)
+            | Outcome::Job(_)
+            | Outcome::Removed(_) => {
+                Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))
+            }
+        }
+    }
+
+    /// Counts what was learned and wakes whoever embeds it; nobody waits for that.
+    pub(crate) async fn learned(&self, org: &str, entries: u64) {
+        self.quota_count(org, Metric::KnowledgeStored, entries).await;
+        self.knowledge_nudge();
+    }
+
+    pub async fn knowledge_search(
+        &self,
+        op: &OpContext,
+        ask: KnowledgeAsk,
+    ) -> Result<KnowledgeFound, EngineError> {
+        op.principal.judge(op.tool, Scope::KnowledgeRead)?;
+        let ask = ask.judged()?;
+        let org = &op.principal.org;
+        if self.parts.store.knowledge_version(org).await?.entries == 0 {
+            return Ok(KnowledgeFound { hits: Vec::new(), degraded: false });
+        }
+        let vectors = self.query_vectors(vec![ask.query.clone()], PATIENCE).await;
+        let degraded = vectors.is_none() && self.parts.embedder.is_some();
+        let query = KnowledgeQuery {
+            vector: vectors.and_then(|mut vectors| vectors.pop()),
+            tags: ask.tags,
+            min_score: ask.min_score,
+            include_superseded: ask.include_superseded,
+            include_expired: ask.include_expired,
+            limit: ask.limit,
+            ..KnowledgeQuery::of(org.clone(), ask.query)
+        };
+        let hits = self.parts.store.knowledge_search(query).await?;
+        Ok(KnowledgeFound { hits, degraded })
+    }
+
+    /// The vectors of some queries, all or none; `None` also where there is no embedder.
+    pub(crate) async fn query_vectors(
+        &self,
+        texts: Vec<String>,
+        patience: Duration,
+    ) -> Option<Vec<QueryVector>> {
+        let embedder = self.parts.embedder.as_ref()?;
+        let asked = texts.len();
+        let made = match tokio::time::timeout(patience, embedder.embed(texts)).await {
+            Ok(Ok(made)) if made.len() == asked => made,
+            Ok(Ok(made)) => {
+                tracing::warn!(asked, got = made.len(), "the embedder lost count");
+                return None;
+            }
+            Ok(Err(fault)) => {
+                tracing::warn!(%fault, "no vectors for a search; its words alone decide");
+                return None;
+            }
+            Err(_) => {
+                tracing::info!("the embedder is late; a search's words alone decide");
+                return None;
+            }
+        };
+        let vector = |values| QueryVector {
+            model: embedder.model().to_owned(),
+            values,
+            calibration: embedder.calibration(),
+        };
+        Some(made.into_iter().map(vector).collect())
+    }
+}

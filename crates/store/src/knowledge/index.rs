@@ -1,0 +1,149 @@
+//! The keyword index: for each org and term the entries that hold it, in rows of 128 entries, and
+//! BM25 over them. The same rows and the same arithmetic in every database.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::knowledge::KnowledgeEntry;
+
+use super::analyser;
+
+/// How many entries' numbers one row covers.
+pub(crate) const ROW_ENTRIES: u32 = 128;
+/// Place in the row, weight, length.
+const POSTING_BYTES: usize = 5;
+
+const TITLE_WEIGHT: u16 = 2;
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+/// A store of two entries scores like a large one.
+const ENTRIES_LEAST: f64 = 1000.0;
+const IDF_LEAST: f64 = 1e-6;
+/// A query is covered when its rarest terms are.
+const COVERED_BY: usize = 6;
+/// How much of their weight is half a score. Few texts about something else get so far, and few
+/// right answers do not.
+const HALF: f32 = 0.6;
+
+/// What an org knows, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub entries: u32,
+    pub tokens: i64,
+    /// Rises with every entry and every superseding.
+    pub version: i64,
+    /// Rises with every batch of vectors.
+    pub stamp: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Posting {
+    pub entry: u32,
+    weight: u16,
+    length: u16,
+}
+
+/// What an entry adds to the index.
+pub(crate) struct Indexed {
+    pub tokens: i64,
+    /// Terms with the bytes that are added to their row.
+    pub terms: BTreeMap<String, [u8; POSTING_BYTES]>,
+}
+
+pub(crate) fn row_of(entry: u32) -> i64 {
+    i64::from(entry / ROW_ENTRIES)
+}
+
+/// The term that stands for a tag; no text has it.
+pub(crate) fn tag_term(tag: &str) -> String {
+    format!("#{tag}")
+}
+
+pub(crate) fn index(entry: &KnowledgeEntry, number: u32) -> Indexed {
+    let title = analyser::terms(&entry.title);
+    let rest = analyser::terms(&entry.body);
+    let tags: Vec<String> = entry.tags.iter().flat_map(|tag| analyser::terms(tag)).collect();
+    let tokens = title.len() + rest.len() + tags.len();
+    let mut weights: BTreeMap<String, u16> = BTreeMap::new();
+    let mut add = |term: String, weight: u16| {
+        let sum = weights.entry(term).or_default();
+        *sum = sum.saturating_add(weight);
+    };
+    title.into_iter().for_each(|term| add(term, TITLE_WEIGHT));
+    rest.into_iter().chain(tags).for_each(|term| add(term, 1));
+    entry.tags.iter().for_each(|tag| add(tag_term(tag), 1));
+    let length = u16::try_from(tokens).unwrap_or(u16::MAX).to_le_bytes();
+    let place = (number % ROW_ENTRIES) as u8;
+    let posting = |weight: u16| {
+        let weight = weight.to_le_bytes();
+        [place, weight[0], weight[1], length[0], length[1]]
+    };
+    let terms = weights.into_iter().map(|(term, weight)| (term, posting(weight))).collect();
+    Indexed { tokens: tokens as i64, terms }
+}
+
+/// Reads one row of a term. A damaged one gives what can be read of it.
+pub(crate) fn read_row(row: i64, bytes: &[u8], postings: &mut Vec<Posting>) {
+    let first = u32::try_from(row).unwrap_or(0).saturating_mul(ROW_ENTRIES);
+    postings.extend(bytes.chunks_exact(POSTING_BYTES).map(|posting| Posting {
+        entry: first + u32::from(posting[0]),
+        weight: u16::from_le_bytes([posting[1], posting[2]]),
+        length: u16::from_le_bytes([posting[3], posting[4]]),
+    }));
+}
+
+/// How well every entry of an org answers the terms of a query, in 0..1.
+pub(crate) fn scores(counts: Counts, terms: &[Vec<Posting>]) -> Vec<f32> {
+    let mut sums = vec![0f32; counts.entries as usize];
+    let total = f64::from(counts.entries).max(ENTRIES_LEAST);
+    let average = (counts.tokens as f64 / f64::from(counts.entries.max(1))).max(1.0);
+    let idf = |postings: &Vec<Posting>| {
+        let holding = postings.len() as f64;
+        ((total - holding + 0.5) / (holding + 0.5)).ln().max(IDF_LEAST)
+    };
+    let mut idfs: Vec<f64> = terms.iter().map(idf).collect();
+    for (postings, idf) in terms.iter().zip(&idfs) {
+        for posting in postings {
+            let weight = f64::from(posting.weight);
+            let norm = K1 * (1.0 - B + B * f64::from(posting.length) / average);
+            if let Some(sum) = sums.get_mut(posting.entry as usize) {
+                *sum += (idf * weight * (K1 + 1.0) / (weight + norm)) as f32;
+            }
+        }
+    }
+    idfs.sort_by(|a, b| b.total_cmp(a));
+    let covered: f64 = idfs.iter().take(COVERED_BY).sum();
+    if covered > 0.0 {
+        sums.iter_mut().for_each(|sum| *sum = bounded(*sum / covered as f32));
+    }
+    sums
+}
+
+/// A ratio that may be above 1, as a score below 1 that keeps its order.
+fn bounded(ratio: f32) -> f32 {
+    if ratio <= HALF { 0.5 * ratio / HALF } else { 1.0 - 0.5 * (1.0 - ratio / HALF).exp() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let mut postings = Vec::new();
+        read_row(2, &[3, 5, 0, 0, 1, 9, 1, 0], &mut postings);
+        assert_eq!(postings, [Posting { entry: 259, weight: 5, length: 256 }]);
+    }
+
+    #[test]
+    fn rare_terms_count_more_and_nothing_is_above_one() {
+        let posting = |entry, weight| Posting { entry, weight, length: 10 };
+        let counts = Counts { entries: 4, tokens: 40, ..Counts::default() };
+        let rare = vec![posting(0, 1)];
+        let common = vec![posting(0, 1), posting(1, 1), posting(2, 1)];
+        let found = scores(counts, &[rare.clone(), common]);
+        assert!(found[0] > found[1] && found[1] == found[2] && found[3] == 0.0, "{found:?}");
+        assert!(found.iter().all(|score| (0.0..=1.0).contains(score)));
+        assert!(scores(counts, &[rare.clone(), vec![]])[0] < scores(counts, &[rare])[0]);
+        assert_eq!(scores(counts, &[]), [0.0; 4]);
+    }
+}

@@ -1,0 +1,397 @@
+//! The rows of what was learned: entries, the keyword index, vectors.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError};
+
+use callboard_domain::ids::{Prefix, TaskId};
+use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId, KnowledgeSource};
+use callboard_domain::time::Timestamp;
+use serde_json::{Value, json};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::db::Db;
+use super::desk::Changes;
+use super::errors::Trouble;
+use super::read::all;
+use super::rows::{self, uuid};
+use crate::knowledge::index::{self, Counts, Posting};
+use crate::knowledge::rank::{Candidate, Legs, Ranked, first_look, rank};
+use crate::knowledge::vectors::{Needle, VectorCache, VectorRow, pack};
+use crate::knowledge::{
+    Embedded, KnowledgeHit, KnowledgeQuery, QueryVector, Unembedded, analyser, snippet,
+};
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.source, k.source_task, \
+     t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by, k.org \
+     FROM knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
+/// Where an entry's row says whose it is.
+const ORG_COLUMN: usize = 12;
+
+/// Carries out one set statement whose rows are one JSON array.
+async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
+    if !rows.is_empty() {
+        db.execute(&db.prepare_cached(sql).await?, &[&Value::Array(rows).to_string()]).await?;
+    }
+    Ok(())
+}
+
+/// Writes what a batch learned. The org's counts are locked first, in order, so that numbers have
+/// no gaps and two writers never wait for each other.
+pub(super) async fn write(db: &Db, changes: &Changes) -> Result<()> {
+    let mut numbers = count(db, changes).await?;
+    let mut entries = Vec::new();
+    let mut terms: BTreeMap<(i64, String, i64), String> = BTreeMap::new();
+    let mut tokens: BTreeMap<i64, i64> = BTreeMap::new();
+    for (org, entry) in &changes.knowledge_new {
+        let number = numbers.get_mut(org).map_or(0, |next| {
+            *next += 1;
+            *next - 1
+        });
+        let indexed = index::index(entry, number);
+        *tokens.entry(*org).or_default() += indexed.tokens;
+        entries.push(row_of(*org, number, entry));
+        for (term, posting) in indexed.terms {
+            let hex: String = posting.iter().map(|byte| format!("{byte:02x}")).collect();
+            terms.entry((*org, term, index::row_of(number))).or_default().push_str(&hex);
+        }
+    }
+    put(
+        db,
+        "UPDATE knowledge_counts c SET tokens = c.tokens + n.tokens \
+         FROM json_populate_recordset(NULL::knowledge_counts, $1::text::json) n \
+         WHERE c.org = n.org",
+        tokens.iter().map(|(org, tokens)| json!({"org": org, "tokens": tokens})).collect(),
+    )
+    .await?;
+    put(
+        db,
+        "INSERT INTO knowledge SELECT * \
+         FROM json_populate_recordset(NULL::knowledge, $1::text::json)",
+        entries,
+    )
+    .await?;
+    let term_row = |((org, term, part), hex): ((i64, String, i64), String)| json!({"org": org, "term": term, "part": part, "postings": format!("\\x{hex}")});
+    put(
+        db,
+        "INSERT INTO knowledge_terms AS k (org, term, part, postings) \
+         SELECT org, term, part, postings \
+         FROM json_populate_recordset(NULL::knowledge_terms, $1::text::json) \
+         ON CONFLICT (org, term, part) DO UPDATE SET postings = k.postings || excluded.postings",
+        terms.into_iter().map(term_row).collect(),
+    )
+    .await?;
+    let edge = |(task, entry, kind): &(TaskId, KnowledgeId, _)| {
+        let kind: &callboard_domain::knowledge::EdgeKind = kind;
+        json!({"task": text(task.id), "entry": text(entry.0), "kind": kind.as_str()})
+    };
+    put(
+        db,
+        "INSERT INTO knowledge_edges SELECT * \
+         FROM json_populate_recordset(NULL::knowledge_edges, $1::text::json)",
+        changes.edges.iter().map(edge).collect(),
+    )
+    .await?;
+    for (org, entry, by) in &changes.superseded {
+        let sql = "UPDATE knowledge SET superseded_by = $3 WHERE id = $1 AND org = $2";
+        let statement = db.prepare_cached(sql).await?;
+        db.execute(&statement, &[&uuid(entry.0), org, &uuid(by.0)]).await?;
+    }
+    Ok(())
+}
+
+/// Locks and raises the counts; answers with each org's next number.
+async fn count(db: &Db, changes: &Changes) -> Result<HashMap<i64, u32>> {
+    let mut added: BTreeMap<i64, (i32, i64)> = BTreeMap::new();
+    for (org, _) in &changes.knowledge_new {
+        let sums = added.entry(*org).or_default();
+        *sums = (sums.0 + 1, sums.1 + 1);
+    }
+    for (org, _, _) in &changes.superseded {
+        added.entry(*org).or_default().1 += 1;
+    }
+    let mut numbers = HashMap::new();
+    for (org, (entries, version)) in added {
+        let sql = "INSERT INTO knowledge_counts AS c (org, entries, tokens, version, stamp) \
+             VALUES ($1, $2, 0, $3, 0) ON CONFLICT (org) DO UPDATE \
+                 SET entries = c.entries + $2, version = c.version + $3 RETURNING entries";
+        let statement = db.prepare_cached(sql).await?;
+        let row = db.query_one(&statement, &[&org, &entries, &version]).await?;
+        numbers.insert(org, (row.try_get::<_, i32>(0)? - entries) as u32);
+    }
+    Ok(numbers)
+}
+
+fn text(id: callboard_domain::ids::Id) -> String {
+    uuid(id).to_string()
+}
+
+fn row_of(org: i64, number: u32, entry: &KnowledgeEntry) -> Value {
+    json!({
+        "id": text(entry.id.0),
+        "org": org,
+        "number": number,
+        "title": entry.title,
+        "body": entry.body,
+        "tags": entry.tags.join(" "),
+        "confidence": entry.confidence,
+        "source": entry.source.as_str(),
+        "source_task": entry.source_task.map(|task| text(task.id)),
+        "created_at": entry.created_at,
+        "created_by": entry.created_by,
+        "expires_at": entry.expires_at,
+        "superseded_by": entry.superseded_by.map(|by| text(by.0)),
+    })
+}
+
+/// Entries by their ids, whosever they are; each with its org.
+pub(super) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEntry)>> {
+    let found = all(db, &format!("SELECT {ENTRY} WHERE k.id = ANY ($1)"), &[&ids]).await?;
+    found.iter().map(|row| Ok((row.try_get(ORG_COLUMN)?, entry(row)?))).collect()
+}
+
+pub(super) async fn find(db: &Db, org: i64, id: KnowledgeId) -> Result<Option<KnowledgeEntry>> {
+    let found = by_id(db, &[uuid(id.0)]).await?;
+    Ok(found.into_iter().find(|(of, _)| *of == org).map(|(_, entry)| entry))
+}
+
+fn entry(row: &Row) -> Result<KnowledgeEntry> {
+    let prefix = row.try_get::<_, Option<&str>>(7)?.and_then(Prefix::parse);
+    let prefix = prefix.unwrap_or_else(Prefix::fallback);
+    let tags: &str = row.try_get(3)?;
+    let source = KnowledgeSource::parse(row.try_get(5)?);
+    Ok(KnowledgeEntry {
+        id: KnowledgeId(rows::id(row, 0)?),
+        title: row.try_get(1)?,
+        body: row.try_get(2)?,
+        tags: tags.split_whitespace().map(str::to_owned).collect(),
+        confidence: u8::try_from(row.try_get::<_, i32>(4)?).unwrap_or(0),
+        source: source.ok_or_else(|| rows::damaged("source"))?,
+        source_task: rows::optional_id(row, 6)?.map(|id| TaskId { id, prefix }),
+        created_at: rows::time(row, 8)?,
+        created_by: rows::actor(row, 9)?,
+        expires_at: row.try_get::<_, Option<i64>>(10)?.map(Timestamp),
+        superseded_by: rows::optional_id(row, 11)?.map(KnowledgeId),
+    })
+}
+
+pub(super) async fn counts(db: &Db, org: i64) -> Result<Counts> {
+    let sql = "SELECT entries, tokens, version, stamp FROM knowledge_counts WHERE org = $1";
+    let Some(row) = all(db, sql, &[&org]).await?.into_iter().next() else {
+        return Ok(Counts::default());
+    };
+    Ok(Counts {
+        entries: rows::count(&row, 0)?,
+        tokens: row.try_get(1)?,
+        version: row.try_get(2)?,
+        stamp: row.try_get(3)?,
+    })
+}
+
+/// What is written while this reads may show in part; no row ever goes away.
+pub(super) async fn search(
+    db: &Db,
+    org: i64,
+    cache: &VectorCache,
+    query: &KnowledgeQuery,
+    now: Timestamp,
+) -> Result<Vec<KnowledgeHit>> {
+    let counts = counts(db, org).await?;
+    if counts.entries == 0 {
+        return Ok(Vec::new());
+    }
+    let terms = analyser::query_terms(&query.text);
+    let tags: Vec<String> = query.tags.iter().map(|tag| index::tag_term(tag)).collect();
+    let (found, tagged) = postings(db, org, &terms, &tags).await?;
+    let without = match query.not_produced_by {
+        Some(task) => produced_by(db, task).await?,
+        None => Vec::new(),
+    };
+    let cosines = match &query.vector {
+        Some(vector) => Some((cosines(db, org, cache, vector, counts).await?, vector.calibration)),
+        None => None,
+    };
+    let legs = Legs::new(counts, &found, &tagged, &without, cosines);
+    let mut look_at = first_look();
+    loop {
+        let candidates = candidates(db, org, legs.candidates(look_at)).await?;
+        match rank(&legs, look_at, candidates, query, now) {
+            Ranked::LookAt(more) => look_at = more,
+            Ranked::Hits(hits) => return shown(db, &hits, &terms).await,
+        }
+    }
+}
+
+async fn shown(db: &Db, hits: &[(Candidate, f64)], terms: &[String]) -> Result<Vec<KnowledgeHit>> {
+    let ids: Vec<Uuid> = hits.iter().map(|(candidate, _)| uuid(candidate.id.0)).collect();
+    let mut entries: HashMap<KnowledgeId, KnowledgeEntry> =
+        by_id(db, &ids).await?.into_iter().map(|(_, entry)| (entry.id, entry)).collect();
+    let hit = |(candidate, score): &(Candidate, f64)| {
+        let entry = entries.remove(&candidate.id)?;
+        let snippet = snippet::snippet(&entry.body, terms);
+        Some(KnowledgeHit { entry, score: *score, snippet })
+    };
+    Ok(hits.iter().filter_map(hit).collect())
+}
+
+type Found = Vec<Vec<Posting>>;
+
+async fn postings(db: &Db, org: i64, terms: &[String], tags: &[String]) -> Result<(Found, Found)> {
+    let asked: Vec<&String> = terms.iter().chain(tags).collect();
+    let found = all(
+        db,
+        "SELECT term, part, postings FROM knowledge_terms WHERE org = $1 AND term = ANY ($2)",
+        &[&org, &asked],
+    )
+    .await?;
+    let mut by_term: HashMap<&str, Vec<Posting>> = HashMap::new();
+    for row in &found {
+        index::read_row(
+            row.try_get(1)?,
+            row.try_get(2)?,
+            by_term.entry(row.try_get(0)?).or_default(),
+        );
+    }
+    let mut take = |terms: &[String]| -> Found {
+        terms.iter().map(|term| by_term.remove(term.as_str()).unwrap_or_default()).collect()
+    };
+    Ok((take(terms), take(tags)))
+}
+
+async fn produced_by(db: &Db, task: TaskId) -> Result<Vec<u32>> {
+    let found = all(
+        db,
+        "SELECT k.number FROM knowledge_edges e JOIN knowledge k ON k.id = e.entry \
+         WHERE e.task = $1 AND e.kind = 'produced'",
+        &[&uuid(task.id)],
+    )
+    .await?;
+    found.iter().map(|row| rows::count(row, 0)).collect()
+}
+
+async fn candidates(db: &Db, org: i64, numbers: Vec<u32>) -> Result<Vec<Candidate>> {
+    let numbers: Vec<i32> = numbers.into_iter().map(|number| number as i32).collect();
+    let found = all(
+        db,
+        "SELECT number, id, confidence, created_at, expires_at, superseded_by IS NOT NULL \
+         FROM knowledge WHERE org = $1 AND number = ANY ($2)",
+        &[&org, &numbers],
+    )
+    .await?;
+    let read = |row: &Row| {
+        Ok(Candidate {
+            number: rows::count(row, 0)?,
+            id: KnowledgeId(rows::id(row, 1)?),
+            confidence: u8::try_from(row.try_get::<_, i32>(2)?).unwrap_or(0),
+            created_at: rows::time(row, 3)?,
+            expires_at: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
+            is_superseded: row.try_get(5)?,
+        })
+    };
+    found.iter().map(read).collect()
+}
+
+async fn cosines(
+    db: &Db,
+    org: i64,
+    cache: &VectorCache,
+    vector: &QueryVector,
+    counts: Counts,
+) -> Result<Vec<Option<f32>>> {
+    let shelf = cache.shelf(org, &vector.model);
+    let seen = shelf.read().unwrap_or_else(PoisonError::into_inner).stamp();
+    if seen < counts.stamp {
+        let found = all(
+            db,
+            "SELECT stamp, number, vector FROM knowledge_vectors \
+             WHERE org = $1 AND model = $2 AND stamp > $3 AND stamp <= $4 ORDER BY stamp",
+            &[&org, &vector.model, &seen, &counts.stamp],
+        )
+        .await?;
+        let read = |row: &Row| {
+            Ok(VectorRow {
+                stamp: row.try_get(0)?,
+                entry: rows::count(row, 1)?,
+                bytes: row.try_get(2)?,
+            })
+        };
+        let rows = found.iter().map(read).collect::<Result<Vec<_>>>()?;
+        shelf.write().unwrap_or_else(PoisonError::into_inner).append(rows, counts.stamp);
+        cache.trim();
+    }
+    let vectors = shelf.read().unwrap_or_else(PoisonError::into_inner);
+    Ok(vectors.cosines(&Needle::of(&vector.values), counts.entries))
+}
+
+pub(super) async fn orgs_unembedded(db: &Db, model: &str, limit: usize) -> Result<Vec<Arc<str>>> {
+    let found = all(
+        db,
+        "SELECT o.name FROM knowledge_counts c JOIN orgs o ON o.id = c.org \
+             LEFT JOIN knowledge_models m ON m.org = c.org AND m.model = $1 \
+         WHERE coalesce(m.upto, 0) < c.entries ORDER BY c.org LIMIT $2",
+        &[&model, &(limit as i64)],
+    )
+    .await?;
+    found.iter().map(|row| Ok(Arc::from(row.try_get::<_, &str>(0)?))).collect()
+}
+
+pub(super) async fn unembedded(
+    db: &Db,
+    org: i64,
+    model: &str,
+    limit: usize,
+) -> Result<Vec<Unembedded>> {
+    let found = all(
+        db,
+        "SELECT org, number, id, title, body FROM knowledge WHERE org = $1 AND number >= \
+             coalesce((SELECT upto FROM knowledge_models WHERE org = $1 AND model = $2), 0) \
+         ORDER BY number LIMIT $3",
+        &[&org, &model, &(limit as i64)],
+    )
+    .await?;
+    let read = |row: &Row| {
+        Ok(Unembedded {
+            org: row.try_get(0)?,
+            number: rows::count(row, 1)?,
+            id: KnowledgeId(rows::id(row, 2)?),
+            title: row.try_get(3)?,
+            body: row.try_get(4)?,
+        })
+    };
+    found.iter().map(read).collect()
+}
+
+/// May be repeated, and done by several at once: what is there already stays. In a transaction.
+pub(super) async fn put_vectors(db: &Db, model: &str, embedded: &[Embedded]) -> Result<()> {
+    let mut orgs: Vec<i64> = embedded.iter().map(|entry| entry.org).collect();
+    orgs.sort_unstable();
+    orgs.dedup();
+    for org in orgs {
+        let sql = "UPDATE knowledge_counts SET stamp = stamp + 1 WHERE org = $1 RETURNING stamp";
+        let statement = db.prepare_cached(sql).await?;
+        let stamp: i64 = db.query_one(&statement, &[&org]).await?.try_get(0)?;
+        let of_org = || embedded.iter().filter(|entry| entry.org == org);
+        for entry in of_org() {
+            for (part, vector) in entry.parts.iter().enumerate() {
+                all(
+                    db,
+                    "INSERT INTO knowledge_vectors (org, model, number, part, stamp, vector) \
+                     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+                    &[&org, &model, &(entry.number as i32), &(part as i32), &stamp, &pack(vector)],
+                )
+                .await?;
+            }
+        }
+        let upto = of_org().map(|entry| entry.number as i32 + 1).max().unwrap_or(0);
+        all(
+            db,
+            "INSERT INTO knowledge_models AS m (org, model, upto) VALUES ($1, $2, $3) \
+             ON CONFLICT (org, model) DO UPDATE SET upto = greatest(m.upto, excluded.upto)",
+            &[&org, &model, &upto],
+        )
+        .await?;
+    }
+    Ok(())
+}
