@@ -1,4 +1,5 @@
-// Both TypeScript SDKs against a callboard server: both transports, both protocol eras.
+// Both TypeScript SDKs against a callboard server: both transports, both protocol eras; and the
+// tasks extension's own client over HTTP.
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Knows the tools of the
 // graph toolset and nothing of the server's inside. Runs in the folder where the SDKs are
@@ -8,6 +9,7 @@ import * as current from '@modelcontextprotocol/client';
 import { StdioClientTransport as CurrentStdio } from '@modelcontextprotocol/client/stdio';
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as OldStdio } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
 import { StreamableHTTPClientTransport as OldHttp } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const { CALLBOARD_BINARY: binary, CALLBOARD_REPO: repo, CALLBOARD_URL: url } = process.env;
@@ -42,6 +44,8 @@ for (const [name, sdk] of Object.entries(clients)) {
     }
   }
 }
+
+await longCalls('typescript tasks http', 'agent:typescript-tasks');
 
 function open(sdk, transport, actor) {
   if (transport === 'stdio') {
@@ -109,4 +113,54 @@ async function refusedByProtocol(lane, what, codes, ask) {
   } catch (error) {
     check(lane, `${what} is a protocol error`, codes.includes(error.code), error);
   }
+}
+
+// A check that outlasts the server's patience: its answer comes by way of a task.
+async function longCalls(lane, actor) {
+  const client = new current.Client(info, { versionNegotiation: { mode: 'auto' } });
+  const address = `${url}/mcp?actor=${actor}`;
+  try {
+    await client.connect(new current.StreamableHTTPClientTransport(new URL(address)));
+    const protocolVersion = '2026-07-28';
+    const session = createTaskSessionFromClient(client, {
+      endpointId: address,
+      rawDispatch: (request) => post(address, protocolVersion, request),
+      v2RequestFraming: { protocolVersion, clientInfo: info, clientCapabilities: {} },
+    });
+    const checks = [{ desc: 'takes its time', cmd: 'sleep 3' }];
+    const made = await client.callTool({ name: 'create', arguments: { title: lane, checks } });
+    const task = made.structuredContent.id;
+    const running = await session.callTool('run_checks', { id: task });
+    check(lane, 'a long call is a task', running.kind === 'task', running.kind);
+    const { outcome } = await running.settle();
+    const result = outcome.result?.structuredContent?.checks?.[0].result;
+    check(lane, 'its result is the call\'s', result === 'pass', outcome);
+    const hanging = [{ desc: 'hangs', cmd: 'sleep 600' }];
+    const other = await client.callTool({ name: 'create', arguments: { title: lane, checks: hanging } });
+    const call = await session.callTool('run_checks', { id: other.structuredContent.id });
+    await call.cancel();
+    const ended = await call.settle();
+    check(lane, 'a cancelled one ends', ended.outcome.status === 'cancelled', ended.outcome);
+    await session.close();
+  } catch (error) {
+    check(lane, 'runs to its end', false, error);
+  } finally {
+    await client.close().catch(() => {});
+  }
+}
+
+async function post(address, version, request) {
+  const response = await fetch(address, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      'MCP-Protocol-Version': version,
+      'Mcp-Method': request.method,
+      'Mcp-Name': request.params.name ?? request.params.taskId,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: crypto.randomUUID(), ...request }),
+  });
+  const { result, error } = await response.json();
+  return error ? { kind: 'error', error } : { kind: 'result', result };
 }

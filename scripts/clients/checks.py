@@ -1,4 +1,4 @@
-"""The Python SDK against a callboard server: both transports, both protocol eras.
+"""The Python SDK against a callboard server: both transports, both protocol eras, long calls.
 
 Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Knows the tools of the
 graph toolset and nothing of the server's inside.
@@ -7,9 +7,12 @@ graph toolset and nothing of the server's inside.
 import asyncio
 import json
 import os
+from typing import Any, ClassVar, Literal
 
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.types import PromptReference, ResourceTemplateReference
+from mcp.client.extension import ClientExtension, ResultClaim
+from mcp.types import CallToolResult, PromptReference, Request, RequestParams
+from mcp.types import ResourceTemplateReference, Result
 
 BINARY = os.environ["CALLBOARD_BINARY"]
 REPO = os.environ["CALLBOARD_REPO"]
@@ -27,6 +30,65 @@ class Lane:
             print(f"ok      {self.name}: {what}", flush=True)
         else:
             print(f"FAILED  {self.name}: {what}: {seen!r}", flush=True)
+
+
+class Created(Result):
+    """What a call that takes long answers with."""
+
+    result_type: Literal["task"] = "task"
+    task_id: str
+    status: str
+    poll_interval_ms: int
+
+
+class Seen(Result):
+    task_id: str
+    status: str
+    result: dict[str, Any] | None = None
+
+
+class TaskParams(RequestParams):
+    task_id: str
+
+
+class GetTask(Request[TaskParams, Literal["tasks/get"]]):
+    name_param: ClassVar[str | None] = "taskId"
+    method: Literal["tasks/get"] = "tasks/get"
+
+
+class Tasks(ClientExtension):
+    """The client's part of the extension: asks until the call is over."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def __init__(self):
+        self.seen = []
+
+    def claims(self):
+        return [ResultClaim(result_type="task", model=Created, resolve=self.resolve)]
+
+    async def resolve(self, created, context):
+        self.seen = [created.status]
+        request = GetTask(params=TaskParams(task_id=created.task_id))
+        while self.seen[-1] == "working":
+            await asyncio.sleep(created.poll_interval_ms / 1000)
+            task = await context.session.send_request(request, Seen)
+            self.seen.append(task.status)
+        return CallToolResult.model_validate(task.result)
+
+
+async def call_long(lane, client, tasks):
+    checks = [{"desc": "takes its time", "cmd": "sleep 3"}]
+    made = await client.call_tool("create", {"title": f"long, {lane.name}", "checks": checks})
+    ran = await client.call_tool("run_checks", {"id": made.structured_content["id"]})
+    lane.check(
+        "a long call has its answer",
+        ran.structured_content["checks"][0]["result"] == "pass",
+        ran,
+    )
+    expected = [] if tasks is None else ["working", "completed"]
+    seen = [] if tasks is None else [tasks.seen[0], tasks.seen[-1]]
+    lane.check("by way of a task where it knows them", seen == expected, seen)
 
 
 async def walk(lane, client, actor):
@@ -98,9 +160,13 @@ async def main():
                 server = StdioServerParameters(command=BINARY, args=arguments, cwd=REPO)
             else:
                 server = f"{URL}/mcp?actor={actor}"
+            tasks = Tasks() if mode == "auto" else None
+            extensions = [tasks] if tasks else []
+            options = {"mode": mode, "extensions": extensions, "read_timeout_seconds": 20}
             try:
-                async with Client(server, mode=mode, read_timeout_seconds=20) as client:
+                async with Client(server, **options) as client:
                     await walk(lane, client, actor)
+                    await call_long(lane, client, tasks)
             except Exception as error:  # one broken lane must not hide the others
                 lane.check("runs to its end", False, error)
 

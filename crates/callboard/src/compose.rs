@@ -116,10 +116,11 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     Ok(Arc::new(client))
 }
 
-pub fn mcp_options(fixtures: bool) -> McpOptions {
+pub fn mcp_options(settings: &Settings, fixtures: bool) -> McpOptions {
     McpOptions {
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: INSTRUCTIONS.into(),
+        task_handles: settings.task_handles,
         fixtures,
     }
 }

@@ -6,6 +6,7 @@
 //! - **check**: a command or an attestation that gates closing.
 //! - **contract**: what must be shown before a completed task is done; its **verification**.
 //! - **job**: one piece of outside work, durable, leased, tried again.
+//! - **handle**: what the caller of a call that takes long holds until its answer is there.
 //! - **comment**: what somebody says about a task; a **blocker** keeps it from being taken.
 //! - **label**: a configured status word; its **phase** is what rules look at.
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
@@ -26,6 +27,7 @@ pub mod contract;
 pub mod decide;
 pub mod event;
 pub mod forge;
+pub mod handle;
 pub mod ids;
 pub mod job;
 pub mod knowledge;

@@ -13,6 +13,7 @@ pub mod counts;
 mod digest;
 mod embedding;
 pub mod error;
+mod handle;
 pub mod ids;
 mod job;
 mod knowledge;
@@ -41,6 +42,7 @@ pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
 pub use digest::{Digest, DigestRule, DigestTask};
 pub use error::EngineError;
+pub use handle::{LongCall, Words};
 pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
 pub use lease::{Completion, FreeFilter, Learning, Leased};
 pub use query::{AttemptFilter, TaskFilter};
@@ -85,6 +87,7 @@ pub struct Engine {
     embedding: embedding::Embedding,
     counted: counts::Counted,
     origins: repository::Origins,
+    long_calls: handle::Running,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -98,8 +101,8 @@ impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
-        let (digests, embedding, counted, origins) = Default::default();
-        Arc::new(Self { parts, waits, digests, embedding, counted, origins })
+        let (digests, embedding, counted, origins, long_calls) = Default::default();
+        Arc::new(Self { parts, waits, digests, embedding, counted, origins, long_calls })
     }
 
     pub fn policy(&self) -> &Arc<Policy> {

@@ -9,6 +9,7 @@ pub mod clock;
 mod feed;
 mod file;
 mod filter;
+mod handles;
 mod jobs;
 pub mod knowledge;
 pub mod postgres;
@@ -28,6 +29,7 @@ use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::command::Command;
 use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
+use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
@@ -163,6 +165,19 @@ pub trait Store: Send + Sync {
     /// Forgets some files of every org whose names start with `under` and that are older than
     /// this. Returns how many; 0 when there are none left.
     async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError>;
+
+    /// Keeps a new handle. When this returns, every process finds it.
+    async fn handle_add(&self, handle: Handle) -> Result<(), StoreError>;
+    /// Also one that is over or expired; `now` is the store's own right after.
+    async fn handle(&self, org: &str, id: HandleId) -> Result<Option<Handle>, StoreError>;
+    /// Loads, lets the domain decide and writes, at once. The handle as it is then.
+    async fn handle_change(
+        &self,
+        id: HandleId,
+        change: HandleChange,
+    ) -> Result<Option<Handle>, StoreError>;
+    /// Forgets those that expired before this and that nobody keeps.
+    async fn handles_prune(&self, before: Timestamp) -> Result<(), StoreError>;
 
     /// The store's time: never below the newest time in it.
     fn now(&self) -> Timestamp;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use callboard_engine::Engine;
-use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::context::{OpContext, Principal, Scope};
 use callboard_engine::error::EngineError;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use crate::catalog::Catalog;
 use crate::error::Speaker;
 use crate::metrics::Measured;
+use crate::ticket::{self, Ticket};
 use crate::tool::{About, Call, Toolset};
 use crate::{error, prompt, resource};
 
@@ -170,6 +171,38 @@ impl Front {
         }
         measured.end(answer.as_ref().map_or_else(|error| error::code(error, speaker), |_| "ok"));
         Ok((answer, speaker))
+    }
+
+    /// The name and scope of a tool whose call may outlive its request.
+    pub fn long_tool(&self, name: &str, arguments: &Value) -> Option<(&'static str, Scope)> {
+        let tool = self.catalog.find(name, arguments)?.tool;
+        tool.may_be_long.then_some((tool.name, tool.scope))
+    }
+
+    /// Work that goes on without its caller, by the id the caller got.
+    pub async fn ticket(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Result<Ticket, Unknown>, EngineError> {
+        ticket::find(&self.engine, principal, id).await
+    }
+
+    pub async fn ticket_answer(
+        &self,
+        principal: &Principal,
+        id: &str,
+        answers: Map<String, Value>,
+    ) -> Result<Result<(), Unknown>, EngineError> {
+        ticket::answer(&self.engine, principal, id, answers).await
+    }
+
+    pub async fn ticket_cancel(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Result<(), Unknown>, EngineError> {
+        ticket::cancel(&self.engine, principal, id).await
     }
 
     pub fn resource_templates(&self) -> Vec<ResourceTemplate> {

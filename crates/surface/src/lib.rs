@@ -15,6 +15,7 @@ pub mod page;
 mod prompt;
 mod resource;
 pub mod stdio;
+pub mod ticket;
 pub mod time;
 pub mod tool;
 pub mod toolsets;

@@ -34,6 +34,8 @@ pub struct Tool {
     /// Top-level keys that are always in a reply.
     pub output: &'static [&'static str],
     pub run: Run,
+    /// It may take longer than a client should wait for an answer.
+    pub may_be_long: bool,
 }
 
 impl Tool {
@@ -48,7 +50,8 @@ impl Tool {
         run: Run,
     ) -> Self {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
-        Self { name, title, description, scope, hints, aliases: &[], input, output, run }
+        let (aliases, may_be_long) = (&[], false);
+        Self { name, title, description, scope, hints, aliases, input, output, run, may_be_long }
     }
 
     /// The same for another scope.

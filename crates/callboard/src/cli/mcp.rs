@@ -55,8 +55,9 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
     }
     let front = app.front(&settings.toolsets);
-    let options = compose::mcp_options(args.conformance_fixtures);
+    let options = compose::mcp_options(&settings, args.conformance_fixtures);
     let served = serve_stdio(front, options, identity, stop.clone()).await;
     stop.cancel();
+    app.engine.handles_stop().await;
     served.map_err(|error| Failure::new(Exit::Failure, "IO_ERROR", error.to_string()))
 }

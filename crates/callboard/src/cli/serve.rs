@@ -105,16 +105,18 @@ impl Server {
             rate_limit: self.settings.rate_limit,
             public_url: self.settings.public_url.clone(),
         };
+        let engine = app.engine.clone();
         let doors = HttpDoors {
             ready: ready(&app, &stop),
             gate: Arc::new(Gate::new(&app.engine, local, gate)),
             front_for: fronts(app, &self.settings),
         };
-        let routes = router(options, compose::mcp_options(self.fixtures), doors, pages);
+        let routes =
+            router(options, compose::mcp_options(&self.settings, self.fixtures), doors, pages);
         announce(&format!("http://{address}"))?;
-        serve_http(self.listener, routes, stop)
-            .await
-            .map_err(|error| Failure::io("the server stopped", &error))
+        let served = serve_http(self.listener, routes, stop).await;
+        engine.handles_stop().await;
+        served.map_err(|error| Failure::io("the server stopped", &error))
     }
 }
 

@@ -92,6 +92,8 @@ pub static KEYS: &[Key] = &[
         "Root of GitLab's API; its token is in GITLAB_TOKEN."),
     key("mcp.toolsets", Kind::List, "graph",
         "Toolsets of callboard mcp and of /mcp when none are named."),
+    key("mcp.task_handles", Kind::Boolean, "true",
+        "Whether calls that take over a second answer clients of the tasks extension with a handle."),
     key("http.listen", Kind::Text, "127.0.0.1:3001",
         "Address and port of callboard serve."),
     key("http.allowed_hosts", Kind::List, "",

@@ -7,6 +7,7 @@
 mod calls;
 mod disk;
 mod forge;
+mod handles;
 mod http;
 mod kill;
 mod leases;

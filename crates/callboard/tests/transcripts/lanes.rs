@@ -50,7 +50,12 @@ enum Kind {
 }
 
 fn options() -> McpOptions {
-    McpOptions { version: "test".into(), instructions: String::new(), fixtures: false }
+    McpOptions {
+        version: "test".into(),
+        instructions: String::new(),
+        task_handles: true,
+        fixtures: false,
+    }
 }
 
 impl Lane {

@@ -17,6 +17,7 @@ mod errors;
 mod files;
 mod find;
 mod free;
+mod handles;
 mod jobs;
 mod json;
 mod knowledge;
@@ -47,6 +48,7 @@ use callboard_domain::attempt::Attempt;
 use callboard_domain::command::verify_key;
 use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
+use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
@@ -503,6 +505,43 @@ impl Store for PostgresStore {
 
     async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError> {
         self.shared.read(|db| async move { files::prune(&db, under, before).await }).await
+    }
+
+    async fn handle_add(&self, handle: Handle) -> Result<(), StoreError> {
+        let handle = &handle;
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, &handle.org).await?;
+                handles::add(&db, org, handle).await
+            })
+            .await
+    }
+
+    async fn handle(&self, org: &str, id: HandleId) -> Result<Option<Handle>, StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move {
+                load::now(&db, clock).await?;
+                Ok(handles::find(&db, id).await?.filter(|handle| *handle.org == *org))
+            })
+            .await
+    }
+
+    async fn handle_change(
+        &self,
+        id: HandleId,
+        change: HandleChange,
+    ) -> Result<Option<Handle>, StoreError> {
+        let (change, clock) = (&change, &self.shared.clock);
+        let change = |db: Arc<Db>| async move {
+            let now = load::now(&db, clock).await?;
+            handles::change(&db, id, change.clone(), now).await
+        };
+        Ok(self.shared.connections.run(&TRANSACTION, change).await?)
+    }
+
+    async fn handles_prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.shared.read(|db| async move { handles::prune(&db, before).await }).await
     }
 
     fn now(&self) -> Timestamp {

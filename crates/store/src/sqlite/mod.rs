@@ -8,6 +8,7 @@ mod comments;
 mod errors;
 mod files;
 mod free;
+mod handles;
 mod jobs;
 mod knowledge;
 mod load;
@@ -36,6 +37,7 @@ use callboard_domain::attempt::Attempt;
 use callboard_domain::command::verify_key;
 use callboard_domain::comment::Comment;
 use callboard_domain::event::LoggedEvent;
+use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
@@ -498,6 +500,28 @@ impl Store for SqliteStore {
     async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError> {
         let under = under.to_owned();
         self.on_writer(move |db| files::prune(db, &under, before)).await
+    }
+
+    async fn handle_add(&self, handle: Handle) -> Result<(), StoreError> {
+        self.on_writer(move |db| handles::add(db, &handle)).await
+    }
+
+    async fn handle(&self, org: &str, id: HandleId) -> Result<Option<Handle>, StoreError> {
+        let found = self.shared.look_up(|db| handles::find(db, id))?;
+        Ok(found.filter(|handle| *handle.org == *org))
+    }
+
+    async fn handle_change(
+        &self,
+        id: HandleId,
+        change: HandleChange,
+    ) -> Result<Option<Handle>, StoreError> {
+        let now = self.now();
+        self.on_writer(move |db| handles::change(db, id, change, now).map_err(from_sqlite)).await
+    }
+
+    async fn handles_prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.on_writer(move |db| handles::prune(db, before).map_err(from_sqlite)).await
     }
 
     fn now(&self) -> Timestamp {

@@ -41,6 +41,8 @@ pub static TABLES: &[Table] = &[
     table("tokens", "id", "hash, org, actor, rights, created_at, created_by, expires_at, \
         revoked_at, revoked_by"),
     table("files", "id", "org, task, name, media_type, at, size"),
+    table("handles", "id", "org, actor, tool, scope, runner, state, alive_until, cancel_asked, \
+        questions, answers, outcome, message, created_at, updated_at, expires_at"),
     table("file_parts", "file, number", "bytes"),
     table("knowledge", "id", "org, number, title, body, tags, confidence, source, source_task, \
         created_at, created_by, expires_at, superseded_by"),

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod fixture;
+mod handles;
 mod knowledge;
 mod leases;
 mod limits;

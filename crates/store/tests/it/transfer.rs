@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
 use callboard_domain::comment::CommentKind;
+use callboard_domain::handle::{HandleChange, HandleEnd};
 use callboard_domain::ids::Prefix;
 use callboard_domain::knowledge::EdgeKind;
 use callboard_domain::time::Timestamp;
@@ -18,10 +19,11 @@ use callboard_store::transfer::{Address, LEFT_OUT, Moved, TABLES, Tell, Transfer
 use callboard_store::{FileSpan, NewFile, Place, RepoPlace};
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use serde_json::json;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
-use crate::leases;
 use crate::schema::Schema;
+use crate::{handles, leases};
 
 /// A place for a store to move to.
 enum Target {
@@ -173,6 +175,14 @@ async fn rich(f: &Fixture) {
             f.done("human:ana", Command::CommentResolve { comment: id, words }).await;
         }
     }
+    let asking = handles::opened(f).await.id;
+    let questions = handles::map(json!({"ask_1": odd, "ask_2": odd}));
+    f.store.handle_change(asking, HandleChange::Ask { questions }).await.unwrap();
+    let answers = handles::map(json!({"ask_2": odd}));
+    f.store.handle_change(asking, HandleChange::Answer { answers }).await.unwrap();
+    let ended = handles::opened(f).await.id;
+    let end = HandleChange::End(HandleEnd::Completed(json!({"text": odd})));
+    f.store.handle_change(ended, end).await.unwrap();
     f.store.quota_add("default", "calls", "2026-05", 7).await.unwrap();
     f.store.tick().await.unwrap();
     f.assert_sound().await;

@@ -1,65 +1,162 @@
 //! One tool call: what comes along with it (identity, cancellation, progress, retry key), the
 //! call itself, and its answer as a result. Front decides everything else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_engine::context::{OpContext, Principal, Progress, ProgressReport};
-use rmcp::model::{CallToolResult, ProgressNotificationParam, ProgressToken};
+use callboard_engine::{EngineError, Words};
+use rmcp::model::{CallToolResponse, CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::caught::caught;
+use super::tasks;
 use crate::error;
-use crate::front::{Front, ToolReply, Unknown};
+use crate::front::{Front, Unknown};
 
 const RETRY_KEY: &str = "callboard/idempotencyKey";
+/// How long a client that takes a task for an answer waits for the answer itself.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an answer waits for progress that was reported before it.
 const PROGRESS_FLUSH: Duration = Duration::from_secs(1);
 /// Added when a report does not move on, because progress must increase.
 const PROGRESS_STEP: f64 = 0.001;
 
-pub(super) async fn call(
-    front: &Front,
-    principal: Principal,
-    name: &str,
-    arguments: Value,
-    ctx: &RequestContext<RoleServer>,
-    closing: &CancellationToken,
-) -> Result<CallToolResult, ErrorData> {
-    let pump = ctx
-        .meta
-        .get_progress_token()
-        .map(|token| ProgressPump::start(ctx.peer.clone(), token, closing.clone()));
-    let context = |tool| {
-        let mut op = OpContext::new(principal, tool);
-        op.client_name = ctx.client_info().map(|client| client.name);
+/// One tool call as it came in.
+pub(super) struct Asked<'a> {
+    pub front: &'a Arc<Front>,
+    pub principal: Principal,
+    pub name: &'a str,
+    pub arguments: Value,
+    pub ctx: &'a RequestContext<RoleServer>,
+    pub closing: &'a CancellationToken,
+}
+
+impl Asked<'_> {
+    fn pump(&self) -> Option<ProgressPump> {
+        let token = self.ctx.meta.get_progress_token()?;
+        Some(ProgressPump::start(self.ctx.peer.clone(), token, self.closing.clone()))
+    }
+
+    fn op(&self, cancel: CancellationToken, progress: Progress) -> OpContext {
+        let mut op = OpContext::new(self.principal.clone(), "");
+        op.client_name = self.ctx.client_info().map(|client| client.name);
         // An empty key is a variable that nobody filled.
-        let key = ctx.meta.get(RETRY_KEY).and_then(Value::as_str).filter(|key| !key.is_empty());
-        op.retry_key = key.map(String::from);
-        op.cancel = ctx.ct.clone();
-        if let Some(pump) = &pump {
-            op.progress = pump.sink();
-        }
+        let key = self.ctx.meta.get(RETRY_KEY).and_then(Value::as_str);
+        op.retry_key = key.filter(|key| !key.is_empty()).map(String::from);
+        op.cancel = cancel;
+        op.progress = progress;
         op
-    };
-    let reply = caught(front.call(name, arguments, context)).await;
+    }
+}
+
+/// Answers when the call is done.
+pub(super) async fn call(asked: Asked<'_>) -> Result<CallToolResult, ErrorData> {
+    let pump = asked.pump();
+    let progress = pump.as_ref().map(ProgressPump::sink).unwrap_or_default();
+    let op = asked.op(asked.ctx.ct.clone(), progress);
+    let answered = answer(asked.front, asked.name, asked.arguments, op).await;
     if let Some(pump) = pump {
         pump.finish().await;
     }
-    match reply {
-        Ok(Ok(ToolReply::Done(value))) => Ok(CallToolResult::structured(value)),
-        Ok(Ok(ToolReply::Refused(value))) => Ok(CallToolResult::structured_error(value)),
+    answered.result
+}
+
+/// The same for a client that takes a task for an answer: a call that may take long and does goes
+/// on behind one. Until then a client that hangs up takes the call with it.
+pub(super) async fn call_or_task(asked: Asked<'_>) -> Result<CallToolResponse, ErrorData> {
+    let Some((tool, scope)) = asked.front.long_tool(asked.name, &asked.arguments) else {
+        return Ok(call(asked).await?.into());
+    };
+    let cancel = CancellationToken::new();
+    let hung_up = cancel.clone().drop_guard();
+    let (pump, words) = (asked.pump(), Words::default());
+    let op = asked.op(cancel.clone(), heard_by(pump.as_ref(), words.clone()));
+    let op = OpContext { tool, ..op };
+    let mut work = {
+        let (front, op) = (asked.front.clone(), op.clone());
+        let (name, arguments) = (asked.name.to_owned(), asked.arguments);
+        tokio::spawn(async move { answer(&front, &name, arguments, op).await })
+    };
+    let gone = &asked.ctx.ct;
+    let done = tokio::select! {
+        done = &mut work => Some(done),
+        () = tokio::time::sleep(PATIENCE) => None,
+        () = gone.cancelled() => None,
+    };
+    if let Some(pump) = pump {
+        pump.finish().await;
+    }
+    if done.is_none()
+        && !gone.is_cancelled()
+        && let Some(long) = tasks::open(asked.front, &op, scope, words).await
+    {
+        hung_up.disarm();
+        return Ok(tasks::run(asked.front, long, async { ended(work.await) }));
+    }
+    let done = match done {
+        Some(done) => done,
+        None => tokio::select! {
+            done = &mut work => done,
+            () = gone.cancelled() => {
+                cancel.cancel();
+                work.await
+            }
+        },
+    };
+    Ok(done.map_err(stopped)?.result?.into())
+}
+
+fn ended(done: Result<Answered, JoinError>) -> tasks::Ended {
+    match done {
+        Ok(Answered { canceled: true, .. }) => tasks::Ended::Canceled,
+        Ok(Answered { result, .. }) => tasks::Ended::Answered(result),
+        Err(error) => tasks::Ended::Answered(Err(stopped(error))),
+    }
+}
+
+/// Panics are caught inside the call, so only the end of the process is left.
+fn stopped(error: JoinError) -> ErrorData {
+    ErrorData::internal_error(format!("the call stopped: {error}"), None)
+}
+
+/// Reports go to the client while it waits, and their words to whoever looks later.
+fn heard_by(pump: Option<&ProgressPump>, words: Words) -> Progress {
+    let client = pump.map(ProgressPump::sink).unwrap_or_default();
+    Progress::new(move |report| {
+        words.say(&report.message);
+        client.report(report.done, report.total, report.message);
+    })
+}
+
+struct Answered {
+    result: Result<CallToolResult, ErrorData>,
+    /// Nothing was done, because somebody wanted that.
+    canceled: bool,
+}
+
+async fn answer(front: &Front, name: &str, arguments: Value, op: OpContext) -> Answered {
+    let context = |tool| OpContext { tool, ..op };
+    let (result, canceled) = match caught(front.ask(name, arguments, context)).await {
+        Ok(Ok((Ok(value), _))) => (Ok(CallToolResult::structured(value)), false),
+        Ok(Ok((Err(error), speaker))) => {
+            let refused = CallToolResult::structured_error(error::render(&error, speaker));
+            (Ok(refused), matches!(error, EngineError::Canceled))
+        }
         Ok(Err(Unknown(tool))) => {
-            Err(ErrorData::invalid_params(format!("unknown tool: {tool}"), None))
+            (Err(ErrorData::invalid_params(format!("unknown tool: {tool}"), None)), false)
         }
         Err(trace_id) => {
-            Ok(CallToolResult::structured_error(error::broken("INTERNAL_ERROR", trace_id)))
+            let broken = error::broken("INTERNAL_ERROR", trace_id);
+            (Ok(CallToolResult::structured_error(broken)), false)
         }
-    }
+    };
+    Answered { result, canceled }
 }
 
 /// Carries reports to the client without making the call wait for the wire.

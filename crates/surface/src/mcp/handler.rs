@@ -2,16 +2,18 @@
 //! tells the eras apart and gives each its shape.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use callboard_engine::context::Principal;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    CompletionInfo, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ResourceContents, Role, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, CompletionInfo, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    TASKS_EXTENSION_ID, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -19,11 +21,12 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::call::{self, Asked};
 use super::caught::caught;
-use super::conformance::Fixtures;
+use super::conformance::{Fixtures, Host};
 use super::identity::Identity;
 use super::subscriptions::Subscriptions;
-use super::{McpOptions, call, render};
+use super::{McpOptions, render, tasks};
 use crate::front::{Front, ResourceText, Unknown};
 
 /// How long a client may keep the lists that only change with the server or its settings.
@@ -40,6 +43,8 @@ pub(super) struct Handler {
     closing: CancellationToken,
     /// Held by each call while it runs, so that the end of the connection can wait for them.
     running: Option<mpsc::Sender<()>>,
+    /// The conversation began with a handshake, so nothing newer is talked about.
+    legacy: AtomicBool,
 }
 
 type Context = RequestContext<RoleServer>;
@@ -54,7 +59,8 @@ impl Handler {
         running: Option<mpsc::Sender<()>>,
     ) -> Self {
         let subscriptions = Subscriptions::default();
-        Self { front, options, identity, fixtures, subscriptions, closing, running }
+        let legacy = AtomicBool::new(false);
+        Self { front, options, identity, fixtures, subscriptions, closing, running, legacy }
     }
 
     /// Over HTTP each request names its principal, over stdio the connection does.
@@ -67,8 +73,24 @@ impl Handler {
 
     async fn call(&self, name: &str, arguments: Value, ctx: &Context) -> CallResult {
         let _running = self.running.clone();
-        let principal = self.principal(ctx);
-        call::call(&self.front, principal, name, arguments, ctx, &self.closing).await
+        call::call(self.asked(name, arguments, ctx)).await
+    }
+
+    fn asked<'a>(&'a self, name: &'a str, arguments: Value, ctx: &'a Context) -> Asked<'a> {
+        let (front, closing, principal) = (&self.front, &self.closing, self.principal(ctx));
+        Asked { front, principal, name, arguments, ctx, closing }
+    }
+
+    fn host(&self, ctx: &Context) -> Host<'_> {
+        Host { front: &self.front, principal: self.principal(ctx) }
+    }
+
+    fn gives_tasks(&self, ctx: &Context) -> bool {
+        self.options.task_handles && self.knows_tasks() && tasks::are_declared(ctx)
+    }
+
+    fn knows_tasks(&self) -> bool {
+        !self.legacy.load(Ordering::SeqCst)
     }
 
     fn all_tools(&self, ctx: &Context) -> Vec<Tool> {
@@ -83,7 +105,7 @@ impl Handler {
 
 type CallResult = Result<rmcp::model::CallToolResult, ErrorData>;
 
-fn is_modern(ctx: &Context) -> bool {
+pub(super) fn is_modern(ctx: &Context) -> bool {
     ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
@@ -115,12 +137,26 @@ impl ServerHandler for Handler {
         if self.fixtures.is_some() {
             capabilities.logging = Some(Map::new());
         }
+        if self.knows_tasks() {
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
+        }
         ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("callboard", self.options.version.clone())
                     .with_title("Callboard"),
             )
             .with_instructions(self.options.instructions.clone())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        ctx: Context,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.legacy.store(true, Ordering::SeqCst);
+        ctx.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn list_tools(
@@ -144,12 +180,47 @@ impl ServerHandler for Handler {
         ctx: Context,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(fixtures) = &self.fixtures
-            && let Some(response) = fixtures.call(&request, &ctx).await
+            && let Some(response) = fixtures.call(&request, &ctx, &self.host(&ctx)).await
         {
             return response;
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
+        if self.gives_tasks(&ctx) {
+            let _running = self.running.clone();
+            return call::call_or_task(self.asked(&request.name, arguments, &ctx)).await;
+        }
         Ok(self.call(&request.name, arguments, &ctx).await?.into())
+    }
+
+    /// Here and in the next two the SDK has made sure that the client declared the extension.
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        ctx: Context,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let principal = self.principal(&ctx);
+        guarded(async {
+            let ticket = self.front.ticket(&principal, &request.task_id).await;
+            tasks::detailed(tasks::known(ticket)?)
+        })
+        .await
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, ctx: Context) -> Result<(), ErrorData> {
+        let principal = self.principal(&ctx);
+        let answers = request.input_responses.into_iter().collect();
+        guarded(async {
+            tasks::known(self.front.ticket_answer(&principal, &request.task_id, answers).await)
+        })
+        .await
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, ctx: Context) -> Result<(), ErrorData> {
+        let principal = self.principal(&ctx);
+        guarded(async {
+            tasks::known(self.front.ticket_cancel(&principal, &request.task_id).await)
+        })
+        .await
     }
 
     async fn list_resources(
@@ -392,7 +463,11 @@ impl ServerHandler for Handler {
 fn is_known(method: &str, modern: bool) -> bool {
     match method {
         "initialize" | "resources/subscribe" | "resources/unsubscribe" => !modern,
-        "server/discover" | "subscriptions/listen" => modern,
+        "server/discover"
+        | "subscriptions/listen"
+        | "tasks/get"
+        | "tasks/update"
+        | "tasks/cancel" => modern,
         "completion/complete"
         | "prompts/get"
         | "prompts/list"

@@ -16,6 +16,7 @@ mod replay;
 mod sessions;
 mod streamable;
 mod subscriptions;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 pub struct McpOptions {
     pub version: String,
     pub instructions: String,
+    /// Answer long calls with a task where the client knows the extension.
+    pub task_handles: bool,
     /// Serve what the official conformance suite calls, beside the normal catalogue.
     pub fixtures: bool,
 }

@@ -8,5 +8,6 @@ mod http;
 mod lines;
 mod probe;
 mod stdio;
+mod tasks;
 mod web;
 mod world;

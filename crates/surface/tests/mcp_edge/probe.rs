@@ -24,6 +24,7 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         scope: Scope::TasksRead,
         hints,
         aliases: &[],
+        may_be_long: true,
         input: any,
         output: &[],
         run,

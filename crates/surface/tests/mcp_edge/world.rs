@@ -50,7 +50,12 @@ impl World {
 }
 
 pub fn options() -> McpOptions {
-    McpOptions { version: "1.2.3".into(), instructions: "Be kind.".into(), fixtures: false }
+    McpOptions {
+        version: "1.2.3".into(),
+        instructions: "Be kind.".into(),
+        task_handles: true,
+        fixtures: false,
+    }
 }
 
 pub fn principal(actor: &str) -> Principal {

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use callboard_engine::context::Principal;
 use callboard_surface::stdio::{StdioIdentity, serve_streams};
-use callboard_surface::tool::Toolset;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::Finding;
 use crate::compose::{self, App};
+use crate::config::Settings;
 
 const TIME_MAX: Duration = Duration::from_secs(5);
 const PIPE_BYTES: usize = 1 << 16;
 
-pub(super) async fn shake(app: &App, toolsets: &[&'static Toolset]) -> Finding {
-    match tokio::time::timeout(TIME_MAX, tools_over_mcp(app, toolsets)).await {
+pub(super) async fn shake(app: &App, settings: &Settings) -> Finding {
+    match tokio::time::timeout(TIME_MAX, tools_over_mcp(app, settings)).await {
         Ok(Ok(tools)) => Finding::ok("mcp", format!("answers a client and offers {tools} tools")),
         Ok(Err(words)) => {
             Finding::fail("mcp", words, "report it with the output of callboard doctor")
@@ -29,14 +29,14 @@ pub(super) async fn shake(app: &App, toolsets: &[&'static Toolset]) -> Finding {
     }
 }
 
-async fn tools_over_mcp(app: &App, toolsets: &[&'static Toolset]) -> Result<usize, String> {
+async fn tools_over_mcp(app: &App, settings: &Settings) -> Result<usize, String> {
     let actor = "agent:doctor".parse().map_err(|error| format!("{error}"))?;
     let identity = StdioIdentity::Fixed(Principal::local(actor));
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let (input, output) = tokio::io::split(theirs);
     let stop = CancellationToken::new();
-    let front = app.front(toolsets);
-    let options = compose::mcp_options(false);
+    let front = app.front(&settings.toolsets);
+    let options = compose::mcp_options(settings, false);
     let server = tokio::spawn(serve_streams(front, options, identity, input, output, stop.clone()));
     let (answers, mut questions) = tokio::io::split(ours);
     let mut answers = BufReader::new(answers).lines();

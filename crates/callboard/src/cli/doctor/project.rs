@@ -85,7 +85,7 @@ fn permissions(folder: &Path) -> Finding {
 async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {
     vec![
         database(app).await.unwrap_or_else(|failure| Finding::failed("database", &failure)),
-        handshake::shake(app, &settings.toolsets).await,
+        handshake::shake(app, settings).await,
     ]
 }
 

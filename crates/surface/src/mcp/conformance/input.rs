@@ -141,11 +141,15 @@ fn object<'a>(given: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<St
 }
 
 /// The text of one field of an accepted form.
-fn answer<'a>(given: Option<&'a InputResponses>, key: &str, field: &str) -> Option<&'a str> {
+pub(super) fn answer<'a>(
+    given: Option<&'a InputResponses>,
+    key: &str,
+    field: &str,
+) -> Option<&'a str> {
     object(given, key)?.get("content")?.get(field)?.as_str()
 }
 
-fn asked(message: &str, field: &str, kind: &str) -> Value {
+pub(super) fn asked(message: &str, field: &str, kind: &str) -> Value {
     json!({
         "method": "elicitation/create",
         "params": {

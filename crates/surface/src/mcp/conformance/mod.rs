@@ -1,10 +1,11 @@
 //! What the official conformance suite calls: tools and prompts `test_*`, resources `test://`.
 //!
-//! Served only under the hidden flag, beside the normal catalogue and never in it. Nothing here
-//! touches the engine. The shapes are the suite's, so most of them are plain JSON.
+//! Served only under the hidden flag, beside the normal catalogue and never in it. Only those in
+//! `tasks` touch the engine. The shapes are the suite's, so most of them are plain JSON.
 
 mod elicitation;
 mod input;
+mod tasks;
 
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use rmcp::{ErrorData, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
+
+pub(super) use tasks::Host;
 
 type Context = RequestContext<RoleServer>;
 type Called = Result<CallToolResponse, ErrorData>;
@@ -64,6 +67,7 @@ impl Fixtures {
                 tool("json_schema_2020_12_tool", schema_2020_12()),
                 tool("test_x_mcp_header", schema_with_headers()),
             ])
+            .chain(tasks::tools())
             .collect()
     }
 
@@ -76,9 +80,13 @@ impl Fixtures {
         &self,
         request: &CallToolRequestParams,
         ctx: &Context,
+        host: &Host<'_>,
     ) -> Option<Called> {
         let arguments = request.arguments.clone().unwrap_or_default();
         if let Some(called) = input::call(request, ctx) {
+            return Some(called);
+        }
+        if let Some(called) = tasks::call(request, &arguments, ctx, host).await {
             return Some(called);
         }
         Some(match request.name.as_ref() {

@@ -1,0 +1,282 @@
+//! Calls that outlive their request. The process that runs one keeps its handle in the store alive
+//! and hears there what its caller wants of it; whichever process is asked answers from the store.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use callboard_domain::handle::{
+    Handle, HandleChange, HandleEnd, HandleId, HandleState, KEPT_MS, Live,
+};
+use callboard_domain::token::{TokenId, TokenState};
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{OpContext, Scope};
+use crate::{At, Engine, EngineError};
+
+/// How often a process says that it still runs a call: how late it hears of a cancellation that
+/// another process was told.
+const KEEP_EVERY: Duration = Duration::from_secs(2);
+/// How often the last word is tried before the handle is left to its lease.
+const END_TRIES: u32 = 5;
+/// How long calls get to clean up when their process ends.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// How far a call is, in its own words; the newest only.
+#[derive(Clone, Default)]
+pub struct Words(Arc<Mutex<Option<String>>>);
+
+impl Words {
+    pub fn say(&self, words: &str) {
+        *locked(&self.0) = Some(words.to_owned());
+    }
+
+    fn newest(&self) -> Option<String> {
+        locked(&self.0).clone()
+    }
+}
+
+/// A call that this process runs under a handle.
+pub struct LongCall {
+    id: HandleId,
+    /// What the caller showed; the call ends with it.
+    token: Option<TokenId>,
+    words: Words,
+    cancel: CancellationToken,
+    /// The process ends: what is cut short then has failed, nobody cancelled it.
+    stopping: AtomicBool,
+    /// Something was said in this process; no need to wait for the next look.
+    nudge: Notify,
+    seen: watch::Sender<Handle>,
+}
+
+/// The long calls of this process.
+#[derive(Default)]
+pub(crate) struct Running {
+    calls: Mutex<HashMap<HandleId, Arc<LongCall>>>,
+    ended: Notify,
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// Makes the handle of a call that is under way: `op` is the call's, and cancelling it stops
+    /// the work. `handle_run` must follow, or it fails for want of a runner.
+    pub async fn handle_open(
+        &self,
+        op: &OpContext,
+        scope: Scope,
+        words: Words,
+    ) -> Result<Arc<LongCall>, EngineError> {
+        let now = self.parts.store.now();
+        let handle = Handle {
+            id: HandleId(self.parts.ids.next_id()),
+            org: op.principal.org.clone(),
+            actor: op.principal.actor.clone(),
+            tool: op.tool.to_owned(),
+            scope,
+            runner: self.runner(),
+            state: HandleState::Live(Live::new(now)),
+            message: words.newest(),
+            created_at: now,
+            updated_at: now,
+            expires_at: now.plus_ms(KEPT_MS),
+        };
+        self.parts.store.handle_add(handle.clone()).await?;
+        Ok(Arc::new(LongCall {
+            id: handle.id,
+            token: op.principal.token,
+            words,
+            cancel: op.cancel.clone(),
+            stopping: AtomicBool::new(false),
+            nudge: Notify::new(),
+            seen: watch::Sender::new(handle),
+        }))
+    }
+
+    /// Sees a call through to its end, in the background.
+    pub fn handle_run(
+        self: &Arc<Self>,
+        call: Arc<LongCall>,
+        work: impl Future<Output = HandleEnd> + Send + 'static,
+    ) {
+        locked(&self.long_calls.calls).insert(call.id, call.clone());
+        let engine = self.clone();
+        tokio::spawn(async move {
+            let end = tokio::select! {
+                end = work => end,
+                never = engine.keep_handle(&call) => match never {},
+            };
+            let end = match end {
+                HandleEnd::Cancelled if call.stopping.load(Ordering::SeqCst) => {
+                    HandleEnd::Failed(None)
+                }
+                end => end,
+            };
+            engine.end_handle(call.id, end).await;
+            locked(&engine.long_calls.calls).remove(&call.id);
+            engine.long_calls.ended.notify_waiters();
+        });
+    }
+
+    async fn keep_handle(&self, call: &LongCall) -> Infallible {
+        let mut tick = tokio::time::interval_at(Instant::now() + KEEP_EVERY, KEEP_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {}
+                () = call.nudge.notified() => {}
+            }
+            let keep = HandleChange::Keep { message: call.words.newest() };
+            match self.parts.store.handle_change(call.id, keep).await {
+                Ok(Some(handle)) => {
+                    match handle.live(self.parts.store.now()) {
+                        Some(live) if !live.cancel_asked => {}
+                        // Cancelled, or lost: its caller was told that it failed.
+                        Some(_) | None => call.cancel.cancel(),
+                    }
+                    call.seen.send_replace(handle);
+                }
+                Ok(None) => call.cancel.cancel(),
+                Err(error) => tracing::warn!(%error, handle = %call.id, "cannot keep a handle"),
+            }
+            if self.token_is_over(call.token).await {
+                call.cancel.cancel();
+            }
+        }
+    }
+
+    /// A store that is away decides nothing.
+    async fn token_is_over(&self, token: Option<TokenId>) -> bool {
+        let Some(token) = token else { return false };
+        match self.parts.store.token(token).await {
+            Ok(Some(kept)) => kept.token.state(self.parts.store.now()) != TokenState::Live,
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
+    async fn end_handle(&self, id: HandleId, end: HandleEnd) {
+        for _ in 0..END_TRIES {
+            let change = HandleChange::End(end.clone());
+            match self.parts.store.handle_change(id, change).await {
+                Ok(_) => return,
+                Err(error) => tracing::warn!(%error, handle = %id, "cannot end a handle"),
+            }
+            tokio::time::sleep(KEEP_EVERY).await;
+        }
+    }
+
+    /// Ends the long calls of this process; their handles say so when this returns.
+    pub async fn handles_stop(&self) {
+        for call in locked(&self.long_calls.calls).values() {
+            call.stopping.store(true, Ordering::SeqCst);
+            call.cancel.cancel();
+        }
+        let all_ended = async {
+            loop {
+                let ended = self.long_calls.ended.notified();
+                if locked(&self.long_calls.calls).is_empty() {
+                    return;
+                }
+                ended.await;
+            }
+        };
+        // Whoever is not done by then is found out by its lease.
+        let _ = tokio::time::timeout(STOP_WITHIN, all_ended).await;
+    }
+
+    /// The one rule who may see or end a handle: its caller, with the right that the call needed.
+    /// For everybody else there is none.
+    async fn handle_of(&self, op: &OpContext, id: HandleId) -> Result<Option<Handle>, EngineError> {
+        let found = self.parts.store.handle(&op.principal.org, id).await?;
+        let now = self.parts.store.now();
+        let Some(handle) = found.filter(|found| found.is_there_for(&op.principal.actor, now))
+        else {
+            return Ok(None);
+        };
+        op.principal.judge(&handle.tool, handle.scope)?;
+        Ok(Some(handle))
+    }
+
+    pub async fn handle_get(
+        &self,
+        op: &OpContext,
+        id: HandleId,
+    ) -> Result<Option<At<Handle>>, EngineError> {
+        let found = self.handle_of(op, id).await?;
+        Ok(found.map(|it| At { it, now: self.parts.store.now() }))
+    }
+
+    /// Hands answers to the work. False when there is no such handle.
+    pub async fn handle_answer(
+        &self,
+        op: &OpContext,
+        id: HandleId,
+        answers: Map<String, Value>,
+    ) -> Result<bool, EngineError> {
+        self.handle_tell(op, id, HandleChange::Answer { answers }).await
+    }
+
+    /// Asks the work to stop; one that is over stays as it is. False when there is no such handle.
+    pub async fn handle_cancel(&self, op: &OpContext, id: HandleId) -> Result<bool, EngineError> {
+        self.handle_tell(op, id, HandleChange::Cancel).await
+    }
+
+    async fn handle_tell(
+        &self,
+        op: &OpContext,
+        id: HandleId,
+        change: HandleChange,
+    ) -> Result<bool, EngineError> {
+        if self.handle_of(op, id).await?.is_none() {
+            return Ok(false);
+        }
+        self.parts.store.handle_change(id, change).await?;
+        if let Some(call) = locked(&self.long_calls.calls).get(&id) {
+            call.nudge.notify_one();
+        }
+        Ok(true)
+    }
+
+    /// Asks the caller, by keys that were never used for this call; returns when all are answered.
+    pub async fn handle_ask(
+        &self,
+        call: &LongCall,
+        questions: Map<String, Value>,
+    ) -> Result<Map<String, Value>, EngineError> {
+        let keys: Vec<String> = questions.keys().cloned().collect();
+        let mut seen = call.seen.subscribe();
+        self.parts.store.handle_change(call.id, HandleChange::Ask { questions }).await?;
+        let answers = |handle: &Handle| match &handle.state {
+            HandleState::Live(live) => {
+                let answer = |key: &String| Some((key.clone(), live.answers.get(key)?.clone()));
+                keys.iter().map(answer).collect::<Option<Map<String, Value>>>()
+            }
+            HandleState::Completed { .. } | HandleState::Failed { .. } | HandleState::Cancelled => {
+                None
+            }
+        };
+        tokio::select! {
+            () = call.cancel.cancelled() => Err(EngineError::Canceled),
+            answered = seen.wait_for(|handle| answers(handle).is_some()) => {
+                let answered = answered.ok().and_then(|handle| answers(&handle));
+                answered.ok_or(EngineError::Canceled)
+            }
+        }
+    }
+}
+
+impl LongCall {
+    /// The handle as this process last saw it.
+    pub fn handle(&self) -> Handle {
+        self.seen.borrow().clone()
+    }
+}

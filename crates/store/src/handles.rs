@@ -1,0 +1,62 @@
+//! How a handle's state lies in its columns, in every database.
+
+use callboard_domain::handle::{HandleState, Live};
+use callboard_domain::time::Timestamp;
+use serde_json::{Map, Value};
+
+/// The columns that change with the state.
+pub(crate) struct Columns {
+    pub state: String,
+    pub alive_until: Option<i64>,
+    pub cancel_asked: bool,
+    pub questions: String,
+    pub answers: String,
+    pub outcome: Option<String>,
+}
+
+impl Columns {
+    pub fn of(state: &HandleState) -> Self {
+        let ended = |word: &str, outcome: Option<&Value>| Self {
+            state: word.into(),
+            alive_until: None,
+            cancel_asked: false,
+            questions: "{}".into(),
+            answers: "{}".into(),
+            outcome: outcome.map(Value::to_string),
+        };
+        match state {
+            HandleState::Live(live) => Self {
+                state: if live.questions.is_empty() { "working" } else { "input_required" }.into(),
+                alive_until: Some(live.alive_until.0),
+                cancel_asked: live.cancel_asked,
+                questions: text(&live.questions),
+                answers: text(&live.answers),
+                outcome: None,
+            },
+            HandleState::Completed { result } => ended("completed", Some(result)),
+            HandleState::Failed { error } => ended("failed", error.as_ref()),
+            HandleState::Cancelled => ended("cancelled", None),
+        }
+    }
+
+    /// `None` when the row is damaged.
+    pub fn state(&self) -> Option<HandleState> {
+        let outcome = || self.outcome.as_deref().map(serde_json::from_str).transpose().ok();
+        Some(match self.state.as_str() {
+            "working" | "input_required" => HandleState::Live(Live {
+                alive_until: Timestamp(self.alive_until?),
+                cancel_asked: self.cancel_asked,
+                questions: serde_json::from_str(&self.questions).ok()?,
+                answers: serde_json::from_str(&self.answers).ok()?,
+            }),
+            "completed" => HandleState::Completed { result: outcome()?? },
+            "failed" => HandleState::Failed { error: outcome()? },
+            "cancelled" => HandleState::Cancelled,
+            _ => return None,
+        })
+    }
+}
+
+fn text(map: &Map<String, Value>) -> String {
+    serde_json::to_string(map).expect("a map of JSON is JSON")
+}

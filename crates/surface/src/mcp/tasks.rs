@@ -1,0 +1,122 @@
+//! The extension `io.modelcontextprotocol/tasks`: tickets in the protocol's shapes, and the work
+//! behind a new one. Clients poll; no notification is ever sent about a task.
+
+use std::sync::Arc;
+
+use callboard_domain::handle::HandleEnd;
+use callboard_engine::context::{OpContext, Scope};
+use callboard_engine::{EngineError, LongCall, Words};
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ClientCapabilities, CreateTaskResult, DetailedTask,
+    ErrorCode, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+
+use super::handler::is_modern;
+use super::render;
+use crate::front::{Front, Unknown};
+use crate::ticket::{Ticket, TicketState};
+use crate::time::rfc3339_ms;
+
+/// Whether this client knows what to do with a ticket.
+pub(super) fn are_declared(ctx: &RequestContext<RoleServer>) -> bool {
+    is_modern(ctx) && ctx.client_capabilities().is_some_and(|known| known.supports_tasks())
+}
+
+pub(super) fn needed() -> ErrorData {
+    let needed = ClientCapabilities::builder().enable_tasks().build();
+    ErrorData::missing_required_client_capability(needed)
+}
+
+/// How the work behind a ticket ended.
+pub(super) enum Ended {
+    Answered(Result<CallToolResult, ErrorData>),
+    Canceled,
+}
+
+/// A handle for a call that is under way; `run` must follow. `None` when none can be written now:
+/// then there is nothing to do but to wait.
+pub(super) async fn open(
+    front: &Front,
+    op: &OpContext,
+    scope: Scope,
+    words: Words,
+) -> Option<Arc<LongCall>> {
+    let opened = front.engine().handle_open(op, scope, words).await;
+    opened
+        .inspect_err(|error| tracing::warn!(%error, tool = op.tool, "a long call gets no handle"))
+        .ok()
+}
+
+/// The client gets the task, and the work goes on behind it.
+pub(super) fn run(
+    front: &Front,
+    call: Arc<LongCall>,
+    work: impl Future<Output = Ended> + Send + 'static,
+) -> CallToolResponse {
+    let created = CreateTaskResult::new(task(&Ticket::of_call(&call)));
+    front.engine().handle_run(call, async move { end_of(work.await) });
+    CallToolResponse::Task(created)
+}
+
+fn end_of(ended: Ended) -> HandleEnd {
+    let failed = |error: ErrorData| HandleEnd::Failed(serde_json::to_value(error).ok());
+    match ended {
+        Ended::Canceled => HandleEnd::Cancelled,
+        Ended::Answered(Ok(result)) => match serde_json::to_value(result) {
+            Ok(result) => HandleEnd::Completed(result),
+            Err(error) => failed(ErrorData::internal_error(error.to_string(), None)),
+        },
+        Ended::Answered(Err(error)) => failed(error),
+    }
+}
+
+pub(super) fn detailed(ticket: Ticket) -> Result<GetTaskResult, ErrorData> {
+    let task = task(&ticket);
+    let payload = match ticket.state {
+        TicketState::Working => TaskPayload::Working,
+        TicketState::Asking(questions) => TaskPayload::InputRequired {
+            input_requests: serde_json::from_value(Value::Object(questions))
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
+        },
+        TicketState::Completed(result) => TaskPayload::Completed { result: object(result) },
+        TicketState::Failed(error) => {
+            TaskPayload::Failed { error: object(error.unwrap_or_else(gone)) }
+        }
+        TicketState::Cancelled => TaskPayload::Cancelled,
+    };
+    Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
+}
+
+fn task(ticket: &Ticket) -> Task {
+    let (created, updated) = (rfc3339_ms(ticket.created_at), rfc3339_ms(ticket.updated_at));
+    let mut task = Task::new(&ticket.id, TaskStatus::Working, created, updated)
+        .with_ttl_ms(ticket.ttl_ms)
+        .with_poll_interval_ms(ticket.poll_ms);
+    task.status_message = ticket.message.clone();
+    task
+}
+
+/// Nobody is left who could say what became of the call.
+fn gone() -> Value {
+    let message = "the server that ran this call has stopped; look at what it was about, \
+                   and call again";
+    json!({ "code": ErrorCode::INTERNAL_ERROR.0, "message": message })
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(object) => object,
+        other => JsonObject::from_iter([("value".to_owned(), other)]),
+    }
+}
+
+/// A ticket's answer in the protocol's words.
+pub(super) fn known<T>(answer: Result<Result<T, Unknown>, EngineError>) -> Result<T, ErrorData> {
+    match answer.map_err(render::failure)? {
+        Ok(known) => Ok(known),
+        Err(Unknown(id)) => Err(ErrorData::invalid_params(format!("unknown task: {id}"), None)),
+    }
+}

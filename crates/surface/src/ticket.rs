@@ -1,0 +1,120 @@
+//! What a caller holds of work that goes on without it. The id says who does the work: `call_…` is
+//! a tool call that outlived its request; other sources get an arm each.
+
+use callboard_domain::handle::{Handle, HandleId, Seen};
+use callboard_domain::time::Timestamp;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{At, Engine, EngineError, LongCall};
+use serde_json::{Map, Value};
+
+use crate::front::Unknown;
+
+/// How often a caller should ask.
+const POLL_MS: u64 = 2000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ticket {
+    pub id: String,
+    pub state: TicketState,
+    /// How far it is.
+    pub message: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// How long it is kept, from its beginning.
+    pub ttl_ms: u64,
+    pub poll_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TicketState {
+    Working,
+    /// What the work waits for, by key.
+    Asking(Map<String, Value>),
+    /// The call's result as its caller would have got it.
+    Completed(Value),
+    /// `None`: nobody is left who could say why.
+    Failed(Option<Value>),
+    Cancelled,
+}
+
+enum Source {
+    Handle(HandleId),
+}
+
+impl Source {
+    fn of(id: &str) -> Result<Self, Unknown> {
+        id.parse().map(Self::Handle).map_err(|_| Unknown(id.to_owned()))
+    }
+}
+
+type Answer<T> = Result<Result<T, Unknown>, EngineError>;
+
+impl Ticket {
+    /// The ticket of a call that has just outlived its request.
+    pub fn of_call(call: &LongCall) -> Self {
+        let handle = call.handle();
+        let now = handle.created_at;
+        Self::from(At { it: handle, now })
+    }
+}
+
+impl From<At<Handle>> for Ticket {
+    fn from(At { it: handle, now }: At<Handle>) -> Self {
+        let state = match handle.seen(now) {
+            Seen::Working => TicketState::Working,
+            Seen::Asking(questions) => TicketState::Asking(questions.clone()),
+            Seen::Completed(result) => TicketState::Completed(result.clone()),
+            Seen::Failed(error) => TicketState::Failed(error.cloned()),
+            Seen::Cancelled => TicketState::Cancelled,
+        };
+        Self {
+            id: handle.id.to_string(),
+            state,
+            ttl_ms: handle.expires_at.ms_since(handle.created_at).unsigned_abs(),
+            message: handle.message,
+            created_at: handle.created_at,
+            updated_at: handle.updated_at,
+            poll_ms: POLL_MS,
+        }
+    }
+}
+
+pub async fn find(engine: &Engine, principal: &Principal, id: &str) -> Answer<Ticket> {
+    let op = OpContext::new(principal.clone(), "tasks/get");
+    match Source::of(id) {
+        Ok(Source::Handle(handle)) => {
+            let found = engine.handle_get(&op, handle).await?;
+            Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned())))
+        }
+        Err(unknown) => Ok(Err(unknown)),
+    }
+}
+
+/// Answers what the work asked; the rest is ignored.
+pub async fn answer(
+    engine: &Engine,
+    principal: &Principal,
+    id: &str,
+    answers: Map<String, Value>,
+) -> Answer<()> {
+    let op = OpContext::new(principal.clone(), "tasks/update");
+    match Source::of(id) {
+        Ok(Source::Handle(handle)) => {
+            Ok(known(engine.handle_answer(&op, handle, answers).await?, id))
+        }
+        Err(unknown) => Ok(Err(unknown)),
+    }
+}
+
+/// Asks the work to stop; it may finish all the same.
+pub async fn cancel(engine: &Engine, principal: &Principal, id: &str) -> Answer<()> {
+    let op = OpContext::new(principal.clone(), "tasks/cancel");
+    match Source::of(id) {
+        Ok(Source::Handle(handle)) => Ok(known(engine.handle_cancel(&op, handle).await?, id)),
+        Err(unknown) => Ok(Err(unknown)),
+    }
+}
+
+fn known(there: bool, id: &str) -> Result<(), Unknown> {
+    if there { Ok(()) } else { Err(Unknown(id.to_owned())) }
+}
