@@ -375,3 +375,25 @@ async fn many_at_once_are_all_counted() {
     assert_eq!(used("tasks_created").await.expect("counted"), 20);
     assert_eq!(used("knowledge_stored").await.expect("counted"), 0, "unlimited counts nothing");
 }
+
+#[tokio::test]
+async fn completions_at_the_same_moment_are_all_counted() {
+    let quotas = Quotas { knowledge_stored: Some(20), ..Quotas::default() };
+    let world = Arc::new(World::with(quotas).await);
+    let mut completions = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        let task = world.add(json!({"title": format!("task {n}")})).await;
+        let (world, who) = (world.clone(), format!("agent:w{n}"));
+        world.ok(&who, "claim_task", json!({"taskId": task})).await;
+        let complete = json!({"taskId": task, "output": "x", "learnings": [format!("fact {n}")]});
+        completions.spawn(async move { world.ok(&who, "complete_task", complete).await });
+    }
+    let completed = completions.join_all().await;
+    assert!(completed.iter().all(|done| done["knowledgeIds"].as_array().map(Vec::len) == Some(1)));
+    let used = world.front.engine().store().quota_used("default", "knowledge_stored", "2026-06");
+    assert_eq!(used.await.expect("read"), 20);
+    let over = json!({"title": "one", "body": "more"});
+    let refused = world.refused("agent:w0", "store_knowledge", over).await;
+    assert_eq!(refused["code"], "quota.exceeded", "{refused}");
+    assert_eq!(refused["details"]["used"], 20, "{refused}");
+}

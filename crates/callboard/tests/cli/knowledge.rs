@@ -68,6 +68,40 @@ fn doctor_says_what_embeds_or_why_nothing_does() {
 }
 
 #[test]
+fn an_endpoint_that_is_away_stops_nothing() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/v1", closed.local_addr().expect("an address"));
+    drop(closed);
+    let world = World::project()
+        .with("CALLBOARD_KNOWLEDGE_EMBEDDER", "openai")
+        .with("CALLBOARD_KNOWLEDGE_OPENAI_URL", &url)
+        .with("CALLBOARD_KNOWLEDGE_OPENAI_MODEL", "some");
+    world.ok(&["learn", "Webhook retries", "--body", "The provider retries for 3 days"]);
+    let found = world.ok(&["search", "webhook retries", "--json"]).json();
+    assert_eq!(found["degraded"], true, "{found}");
+    assert_eq!(found["results"][0]["title"], "Webhook retries", "{found}");
+    world.ok(&["task", "add", "Handle webhook retries"]);
+    let next = world.ok(&["next", "--json"]).json();
+    let knowledge = &next["tasks"][0]["knowledge"];
+    assert_eq!(knowledge["degraded"], true, "{next}");
+    assert_eq!(knowledge["references"][0]["title"], "Webhook retries", "{next}");
+}
+
+#[test]
+fn the_next_task_comes_with_what_is_known() {
+    let world = World::project();
+    world.ok(&["task", "add", "Handle webhook retries"]);
+    world.ok(&["learn", "Webhook retries", "--body", "The provider retries for 3 days"]);
+    world.ok(&["learn", "Tests need a database"]);
+    let shown = world.ok(&["next"]).stdout;
+    assert!(shown.contains("Webhook retries") && shown.contains("for 3 days"), "{shown}");
+    assert!(!shown.contains("Tests need a database"), "{shown}");
+    let few = World::project().with("CALLBOARD_EXECUTION_DIGEST_MIN_SCORE", "1.5");
+    let ran = few.run(&["next"]);
+    assert!(ran.code != 0 && ran.stderr.contains("must be a number 0..1"), "{}", ran.stderr);
+}
+
+#[test]
 fn only_a_model_that_is_known_is_installed() {
     let world = World::project();
     let folder = world.root().join("model");

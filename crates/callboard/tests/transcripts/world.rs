@@ -126,6 +126,7 @@ impl World {
             "sh" => return self.shell("sh", &["-c", rest]),
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
+            "sql" => self.sql(rest).await,
             who => return self.call(who, rest).await,
         }
         Vec::new()
@@ -135,6 +136,22 @@ impl World {
     async fn run_jobs(&mut self) -> Vec<String> {
         let engine = self.server().await.engine.clone();
         vec![format!("ran {}", engine.run_jobs().await.expect("jobs run"))]
+    }
+
+    /// Something happens to the database that no server did.
+    async fn sql(&mut self, statements: &str) {
+        self.server().await;
+        match &self.schema {
+            None => {
+                let path = self.repo().join(".callboard/callboard.db");
+                let db = rusqlite::Connection::open(path).expect("the file opens");
+                db.execute_batch(statements).expect("SQLite does it");
+            }
+            Some(schema) => {
+                let db = schema.connect().await;
+                db.batch_execute(statements).await.expect("PostgreSQL does it");
+            }
+        }
     }
 
     fn repo(&self) -> std::path::PathBuf {
