@@ -10,6 +10,7 @@ use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::ports::Embedder;
 use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY, TaskDraft};
 use callboard_store::clock::SystemClock;
 use callboard_store::postgres::PostgresStore;
@@ -70,6 +71,13 @@ impl Bed {
 
     /// The engine of one more process.
     pub async fn join(site: &Site) -> anyhow::Result<Arc<Engine>> {
+        Self::join_with(site, None).await
+    }
+
+    pub async fn join_with(
+        site: &Site,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> anyhow::Result<Arc<Engine>> {
         let store = site.store().await?;
         let place = Place {
             org: "default".into(),
@@ -92,7 +100,7 @@ impl Bed {
             check_shell: "sh".into(),
             check_log_tail_bytes: 0,
             digest: DigestRule::default(),
-            embedder: None,
+            embedder,
         }))
     }
 
