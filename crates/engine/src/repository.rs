@@ -70,18 +70,17 @@ impl Engine {
         origin
     }
 
-    /// The caller's project that has the repository somebody named.
+    /// The project of the caller's org that has the repository somebody named.
     pub(crate) async fn project_of_repository(
         &self,
         op: &OpContext,
         named: &str,
     ) -> Result<Project, EngineError> {
-        if let Some(project) = self.project_of(&op.principal).await?
-            && let Some(repo) = self.parts.store.repo(project.id).await?
-            && named == format!("repo_{}", repo.id)
-        {
-            return Ok(project);
-        }
-        Err(Refusal::invalid(format!("repository not found: {named}")).into())
+        let id = named.strip_prefix("repo_").and_then(|id| id.parse().ok());
+        let found = match id {
+            Some(id) => self.parts.store.project_of_repo(&op.principal.org, id).await?,
+            None => None,
+        };
+        found.ok_or_else(|| Refusal::invalid(format!("repository not found: {named}")).into())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::Command;
-use callboard_store::Op;
+use callboard_store::{Op, RETRIES_KEPT_MS};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +17,6 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// Well below what counts as unwatched.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 const TIDY_EVERY: Duration = Duration::from_secs(3600);
-const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const BATCH: usize = 100;
 

@@ -46,6 +46,9 @@ pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use queue::{Taken, TasksByState};
 
+/// How long an answer is given again to the same retry key.
+pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
+
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
@@ -77,6 +80,8 @@ pub trait Store: Send + Sync {
     async fn tick(&self) -> Result<usize, StoreError>;
     /// Where a project's files are, on any machine.
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError>;
+    /// The project of an org that has this repository.
+    async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError>;
     /// How many tasks of every org are in which state. Reads every task's row.
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError>;
     /// When a task last became free to take, as of event `up_to`.

@@ -30,7 +30,8 @@ pub(super) struct Desk {
     pub jobs: HashMap<Id, (i64, Job)>,
     /// With their org; those named by commands, and what earlier replies were about.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
-    pub retries: HashMap<RetryKey, Reply>,
+    /// With the time of the first answer.
+    pub retries: HashMap<RetryKey, (Reply, Timestamp)>,
     /// Edges reachable from the one dep that a batch may add.
     pub ancestry: Vec<(TaskId, TaskId)>,
     pub changes: Changes,
@@ -93,6 +94,8 @@ pub(super) struct Changes {
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     pub superseded: Vec<(i64, KnowledgeId, KnowledgeId)>,
     pub retries: Vec<(RetryKey, Reply)>,
+    /// Those whose first answer is too old to be given again.
+    pub retries_old: Vec<RetryKey>,
     /// With their org.
     pub events: Vec<(i64, Event)>,
 }
@@ -293,7 +296,9 @@ impl Desk {
         }
         self.changes.events.extend(change.events.into_iter().map(|event| (org, event)));
         if let Some(key) = RetryKey::of(org, op).filter(|_| change.but.is_none()) {
-            self.retries.insert(key.clone(), change.reply);
+            if self.retries.insert(key.clone(), (change.reply, self.now)).is_some() {
+                self.changes.retries_old.push(key.clone());
+            }
             self.changes.retries.push((key, change.reply));
         }
         let last_seq = Some(self.changes.events.len() as u64);

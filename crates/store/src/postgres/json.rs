@@ -140,6 +140,10 @@ pub(super) fn job_row((org, job): &(i64, Job)) -> Value {
     })
 }
 
+pub(super) fn key_row(key: &RetryKey) -> Value {
+    json!({"org": key.org, "actor": key.actor, "tool": key.tool, "key": key.key})
+}
+
 pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
     let row = |(key, reply): &(RetryKey, Reply)| {
         let (kind, id) = match reply {
@@ -149,15 +153,11 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
             Reply::Job(job) => ("job", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
         };
-        json!({
-            "org": key.org,
-            "actor": key.actor,
-            "tool": key.tool,
-            "key": key.key,
-            "at": desk.now,
-            "kind": kind,
-            "id": text(id),
-        })
+        let mut row = key_row(key);
+        row["at"] = json!(desk.now);
+        row["kind"] = kind.into();
+        row["id"] = text(id).into();
+        row
     };
     desk.changes.retries.iter().map(row).collect()
 }

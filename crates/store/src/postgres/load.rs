@@ -203,7 +203,7 @@ async fn earlier(
                 Reply::Task(TaskId { id, prefix })
             }
         };
-        desk.retries.insert(key, reply);
+        desk.retries.insert(key, (reply, rows::time(row, 8)?));
     }
     for row in &tasks {
         wanted.whole.insert(rows::id(row, 0)?);

@@ -54,7 +54,7 @@ impl Statements {
         Ok(Self {
             settings: prepare(&settings()).await?,
             retries: prepare(
-                "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, ''), c.task
+                "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, ''), c.task, r.at
                  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
                          AS k (org, actor, tool, key)
                      JOIN retries r USING (org, actor, tool, key)

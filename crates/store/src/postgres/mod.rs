@@ -273,6 +273,10 @@ impl Store for PostgresStore {
         self.shared.read(|db| async move { read::repo(&db, project).await }).await
     }
 
+    async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError> {
+        self.shared.read(|db| async move { read::project_of_repo(&db, org, repo).await }).await
+    }
+
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
         self.shared.read(|db| async move { read::tasks_by_state(&db).await }).await
     }

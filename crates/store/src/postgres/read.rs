@@ -198,6 +198,13 @@ pub(super) async fn project(db: &Db, id: i64) -> Result<Option<Project>> {
     found.as_ref().map(project_row).transpose()
 }
 
+pub(super) async fn project_of_repo(db: &Db, org: &str, repo: i64) -> Result<Option<Project>> {
+    let sql = "SELECT p.id, p.name, p.prefix FROM repos r JOIN projects p ON p.id = r.project \
+             JOIN orgs o ON o.id = p.org WHERE r.id = $1 AND o.name = $2";
+    let found = one(db, sql, &[&repo, &org]).await?;
+    found.as_ref().map(project_row).transpose()
+}
+
 pub(super) fn project_row(row: &Row) -> Result<Project> {
     Ok(Project {
         id: row.try_get(0)?,

@@ -14,7 +14,7 @@ use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{
-    attempt_row, body_row, comment_row, dep_row, job_row, output_row, retry_rows, task_row,
+    attempt_row, body_row, comment_row, dep_row, job_row, key_row, output_row, retry_rows, task_row,
 };
 use super::knowledge;
 
@@ -35,6 +35,7 @@ pub(super) struct Statements {
     jobs_update: Statement,
     jobs_insert: Statement,
     entries_again: Statement,
+    retries_old: Statement,
     retries: Statement,
     events: Statement,
 }
@@ -156,6 +157,11 @@ impl Statements {
                      did = excluded.did, text = excluded.text, attempt = excluded.attempt",
             ))
             .await?,
+            retries_old: prepare(
+                "DELETE FROM retries o USING json_populate_recordset(NULL::retries, $1::text::json) n
+                 WHERE o.org = n.org AND o.actor = n.actor AND o.tool = n.tool AND o.key = n.key",
+            )
+            .await?,
             retries: prepare(&insert("retries", "org, actor, tool, key, at, kind, id", "")).await?,
             events: prepare(
                 "WITH position AS (
@@ -265,6 +271,7 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         run(db, &s.comments_update, comments(said_before)),
         run(db, &s.jobs_update, jobs(queued_before)),
         run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
+        run(db, &s.retries_old, changes.retries_old.iter().map(key_row).collect()),
         run(db, &s.retries, retry_rows(desk)),
     ];
     let (again, new): (Vec<_>, Vec<_>) =

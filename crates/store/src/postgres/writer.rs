@@ -11,6 +11,7 @@ use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
+use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,7 +20,7 @@ use super::db::Db;
 use super::desk::{Desk, RetryKey};
 use super::errors::Trouble;
 use super::{Shared, load, lookups, orgs, write};
-use crate::{Applied, ApplyError, Op, StoreError, tally};
+use crate::{Applied, ApplyError, Op, RETRIES_KEPT_MS, StoreError, tally};
 
 const BATCH_MAX: usize = 64;
 /// How often work is tried that another process got in the way of.
@@ -259,7 +260,8 @@ fn refuse(jobs: Vec<Job>, failed: Failed) {
 /// The outer error stops the batch; the inner one is this command's answer.
 fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
     let earlier = RetryKey::of(org, op).and_then(|key| desk.retries.get(&key).copied());
-    if let Some(reply) = earlier {
+    let holds = |(_, at): &(Reply, Timestamp)| *at > desk.now.plus_ms(-RETRIES_KEPT_MS);
+    if let Some((reply, _)) = earlier.filter(holds) {
         return Ok(unchanged(desk, org, reply, None));
     }
     let world = desk.world(org, op);

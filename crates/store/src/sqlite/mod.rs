@@ -309,6 +309,10 @@ impl Store for SqliteStore {
         self.shared.look_up(|db| read::repo(db, project))
     }
 
+    async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError> {
+        self.shared.look_up(|db| read::project_of_repo(db, org, repo))
+    }
+
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
         self.read(|db, _| read::tasks_by_state(db).map_err(from_sqlite)).await
     }

@@ -236,6 +236,15 @@ pub(super) fn project(db: &Connection, id: i64) -> Result<Option<Project>> {
         .optional()
 }
 
+pub(super) fn project_of_repo(db: &Connection, org: &str, repo: i64) -> Result<Option<Project>> {
+    db.prepare_cached(
+        "SELECT p.id, p.name, p.prefix FROM repos r JOIN projects p ON p.id = r.project \
+             JOIN orgs o ON o.id = p.org WHERE r.id = ?1 AND o.name = ?2",
+    )?
+    .query_row(params![repo, org], project_row)
+    .optional()
+}
+
 pub(super) fn project_row(row: &Row<'_>) -> Result<Project> {
     let prefix = row.get_ref(2)?.as_str()?;
     Ok(Project {

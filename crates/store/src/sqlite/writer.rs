@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
 use super::{Shared, comments, jobs, knowledge, load, read, schema, write};
-use crate::{Applied, ApplyError, Op, Outcome, StoreError, Taken, tally};
+use crate::{Applied, ApplyError, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, tally};
 
 const BATCH_MAX: usize = 64;
 
@@ -160,7 +160,7 @@ impl Writer {
 
     fn judge(&mut self, batch: &mut Batch, op: &Op) -> Verdict {
         let org = self.org(&op.org)?;
-        if let Some(reply) = self.earlier_reply(org, op).map_err(from_sqlite)? {
+        if let Some(reply) = self.earlier_reply(org, op, batch.now).map_err(from_sqlite)? {
             return self.unchanged(org, reply, None, batch.now).map_err(Into::into);
         }
         let world = load::world(&self.db, org, &op.actor, &op.policy, &op.command);
@@ -251,7 +251,7 @@ impl Writer {
         Ok(id)
     }
 
-    fn earlier_reply(&self, org: i64, op: &Op) -> rusqlite::Result<Option<Reply>> {
+    fn earlier_reply(&self, org: i64, op: &Op, now: Timestamp) -> rusqlite::Result<Option<Reply>> {
         let Some(key) = &op.retry_key else { return Ok(None) };
         let reply = |row: &Row<'_>| {
             let id = Id::from_bytes(row.get(1)?);
@@ -271,9 +271,12 @@ impl Writer {
             .prepare_cached(
                 "SELECT r.kind, r.id, coalesce(t.prefix, '') FROM retries r \
                  LEFT JOIN tasks t ON t.id = r.id \
-                 WHERE r.org = ?1 AND r.actor = ?2 AND r.tool = ?3 AND r.key = ?4",
+                 WHERE r.org = ?1 AND r.actor = ?2 AND r.tool = ?3 AND r.key = ?4 AND r.at > ?5",
             )?
-            .query_row(params![org, op.actor.as_str(), op.tool, key], reply)
+            .query_row(
+                params![org, op.actor.as_str(), op.tool, key, now.plus_ms(-RETRIES_KEPT_MS).0],
+                reply,
+            )
             .optional()
     }
 
@@ -295,7 +298,7 @@ impl Writer {
         };
         self.db
             .prepare_cached(
-                "INSERT INTO retries (org, actor, tool, key, at, kind, id) \
+                "INSERT OR REPLACE INTO retries (org, actor, tool, key, at, kind, id) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
             .execute(params![org, op.actor.as_str(), op.tool, key, now.0, kind, id.to_bytes()])?;

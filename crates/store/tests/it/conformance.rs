@@ -174,13 +174,17 @@ async fn a_retry_key_answers_with_the_first_result(f: Fixture) {
         first,
         "keys are per actor"
     );
-    f.clock.advance_ms(25 * 3600 * 1000);
-    f.store.prune_retries(f.store.now().plus_ms(-24 * 3600 * 1000)).await.unwrap();
-    assert_ne!(
-        task_of(&keyed("agent:w1", "k").await.unwrap()).task.id,
-        first,
-        "forgotten after a day"
-    );
+    let day = 24 * 3600 * 1000;
+    f.clock.advance_ms(day - 1);
+    assert_eq!(task_of(&keyed("agent:w1", "k").await.unwrap()).task.id, first);
+    f.clock.advance_ms(1);
+    let second = task_of(&keyed("agent:w1", "k").await.unwrap()).task.id;
+    assert_ne!(second, first, "forgotten after a day");
+    assert_eq!(task_of(&keyed("agent:w1", "k").await.unwrap()).task.id, second, "and begins anew");
+    f.clock.advance_ms(day);
+    f.store.prune_retries(f.store.now().plus_ms(1 - day)).await.unwrap();
+    let third = task_of(&keyed("agent:w1", "k").await.unwrap()).task.id;
+    assert_ne!(third, second);
 }
 
 async fn titles(f: &Fixture, change: impl FnOnce(&mut TaskQuery)) -> Vec<String> {
@@ -496,6 +500,9 @@ async fn folders_find_their_project(f: Fixture) {
     let other = settle(at("rivals", "laptop", "/src/shop", false)).await;
     assert_ne!(other.id, shop.id, "the same folder in another org");
     assert_eq!(settle(at("team", "laptop", "/src/shop", false)).await, shop);
+    let repo = f.store.repo(site.id).await.unwrap().unwrap();
+    assert_eq!(f.store.project_of_repo("team", repo.id).await.unwrap(), Some(site));
+    assert_eq!(f.store.project_of_repo("rivals", repo.id).await.unwrap(), None);
     let org = f.store.project_of_org("team").await.unwrap();
     assert_eq!(org, Some(shop.clone()), "the oldest");
     let path = f.store.repo_path(shop.id, "laptop").await.unwrap();
