@@ -20,9 +20,6 @@ const ENTRIES_LEAST: f64 = 1000.0;
 const IDF_LEAST: f64 = 1e-6;
 /// A query is covered when its rarest terms are.
 const COVERED_BY: usize = 6;
-/// How much of their weight is half a score. Few texts about something else get so far, and few
-/// right answers do not.
-const HALF: f32 = 0.6;
 
 /// What an org knows, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +88,8 @@ pub(crate) fn read_row(row: i64, bytes: &[u8], postings: &mut Vec<Posting>) {
     }));
 }
 
-/// How well every entry of an org answers the terms of a query, in 0..1.
+/// How well every entry of an org answers the terms of a query: nothing is 0, and one that says the
+/// rarest of them as a text of its kind would is about 1.
 pub(crate) fn scores(counts: Counts, terms: &[Vec<Posting>]) -> Vec<f32> {
     let mut sums = vec![0f32; counts.entries as usize];
     let total = f64::from(counts.entries).max(ENTRIES_LEAST);
@@ -113,14 +111,9 @@ pub(crate) fn scores(counts: Counts, terms: &[Vec<Posting>]) -> Vec<f32> {
     idfs.sort_by(|a, b| b.total_cmp(a));
     let covered: f64 = idfs.iter().take(COVERED_BY).sum();
     if covered > 0.0 {
-        sums.iter_mut().for_each(|sum| *sum = bounded(*sum / covered as f32));
+        sums.iter_mut().for_each(|sum| *sum /= covered as f32);
     }
     sums
-}
-
-/// A ratio that may be above 1, as a score below 1 that keeps its order.
-fn bounded(ratio: f32) -> f32 {
-    if ratio <= HALF { 0.5 * ratio / HALF } else { 1.0 - 0.5 * (1.0 - ratio / HALF).exp() }
 }
 
 #[cfg(test)]
@@ -135,14 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn rare_terms_count_more_and_nothing_is_above_one() {
+    fn rare_terms_count_more() {
         let posting = |entry, weight| Posting { entry, weight, length: 10 };
         let counts = Counts { entries: 4, tokens: 40, ..Counts::default() };
         let rare = vec![posting(0, 1)];
         let common = vec![posting(0, 1), posting(1, 1), posting(2, 1)];
         let found = scores(counts, &[rare.clone(), common]);
         assert!(found[0] > found[1] && found[1] == found[2] && found[3] == 0.0, "{found:?}");
-        assert!(found.iter().all(|score| (0.0..=1.0).contains(score)));
         assert!(scores(counts, &[rare.clone(), vec![]])[0] < scores(counts, &[rare])[0]);
         assert_eq!(scores(counts, &[]), [0.0; 4]);
     }

@@ -14,6 +14,10 @@ const LEG: usize = 100;
 const LEG_MAX: usize = 6400;
 /// What words alone are worth beside entries that have both legs.
 const UNEMBEDDED: f64 = 0.8;
+/// How well words must fit for half a score, beside vectors and alone. Few texts about something
+/// else get so far, and few right answers do not; without a second opinion more is asked for.
+const HALF_BESIDE: f32 = 0.5;
+const HALF_ALONE: f32 = 0.6;
 
 /// What is read of a candidate before it is known to be a hit.
 #[derive(Clone, Debug)]
@@ -62,7 +66,10 @@ impl Legs {
             let scaled = |cosine: Option<f32>| cosine.map(|cosine| calibration.score(cosine));
             cosines.into_iter().map(scaled).collect()
         });
-        Self { words: index::scores(counts, terms), vectors, allowed }
+        let half = if vectors.is_empty() { HALF_ALONE } else { HALF_BESIDE };
+        let mut words = index::scores(counts, terms);
+        words.iter_mut().for_each(|fit| *fit = bounded(*fit, half));
+        Self { words, vectors, allowed }
     }
 
     /// The numbers of the best entries of each leg.
@@ -97,6 +104,11 @@ impl Legs {
             None => UNEMBEDDED * words,
         }
     }
+}
+
+/// A fit, which may be above 1, as a score below 1 that keeps its order.
+fn bounded(fit: f32, half: f32) -> f32 {
+    if fit <= half { 0.5 * fit / half } else { 1.0 - 0.5 * (1.0 - fit / half).exp() }
 }
 
 impl Calibration {
@@ -147,4 +159,19 @@ pub(crate) fn rank(
     });
     hits.truncate(query.limit);
     Ranked::Hits(hits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_fit_keeps_its_order() {
+        for half in [HALF_BESIDE, HALF_ALONE] {
+            let scores: Vec<f32> = (0..40).map(|n| bounded(n as f32 / 10.0, half)).collect();
+            assert!(scores.is_sorted_by(|a, b| a < b), "{scores:?}");
+            assert!(scores.iter().all(|score| (0.0..1.0).contains(score)));
+            assert_eq!(bounded(half, half), 0.5);
+        }
+    }
 }
