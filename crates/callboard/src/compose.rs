@@ -9,7 +9,9 @@ use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Engine, Parts};
-use callboard_runner::{ForgeClient, ForgeSettings, ForgeToken, LocalChecks};
+use callboard_runner::{
+    AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalRoots,
+};
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::tool::Toolset;
@@ -52,6 +54,7 @@ impl App {
                 store_is_inside: settings.store == StoreUrl::Default,
             })
             .await?;
+        let agents = agents(settings, place, &*store).await?;
         let engine = Engine::new(Parts {
             store,
             ids: Arc::new(TimeOrderedIds),
@@ -67,6 +70,9 @@ impl App {
             check_log_tail_bytes: settings.check_log_tail_bytes,
             digest: settings.digest,
             embedder: embedder::of(settings).ok().flatten(),
+            runs: settings.runs.clone(),
+            agents: Some(agents),
+            is_gone: identity::is_gone,
         });
         engine.watch_leases().await?;
         Ok(Self { engine, repo: folder })
@@ -101,6 +107,37 @@ pub fn store_address(url: &StoreUrl) -> Option<Address> {
 
 pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Moved, TransferError> {
     transfer::transfer(from, to, Arc::new(SystemClock), tell).await
+}
+
+/// Who runs agents here. Without roots any local repository may be named while nobody needs a
+/// token, and none from then on.
+async fn agents(
+    settings: &Settings,
+    place: Option<&Place>,
+    store: &dyn Store,
+) -> Result<Arc<LocalAgents>, Failure> {
+    let home = match place {
+        Some(place) => place.folder(),
+        None => place::data_folder().unwrap_or_else(std::env::temp_dir),
+    };
+    let folder = place.map_or_else(|| home.clone(), |place| place.root.clone());
+    let choice = &settings.agents;
+    let local_roots = match choice.local_roots.as_slice() {
+        [] if store.has_tokens().await? => LocalRoots::Under(Vec::new()),
+        [] => LocalRoots::Any,
+        roots => LocalRoots::Under(roots.to_vec()),
+    };
+    Ok(Arc::new(LocalAgents::new(AgentSettings {
+        executors: choice.executors.clone(),
+        default_executor: choice.default_executor.clone(),
+        sandbox: choice.sandbox,
+        trusted_commands: choice.trusted_commands.clone(),
+        artifact_bytes_max: choice.artifact_bytes_max,
+        kill_grace: choice.kill_grace,
+        git_schemes: settings.runs.spec.git_schemes.clone(),
+        local_roots,
+        ..AgentSettings::new(home, folder)
+    })))
 }
 
 /// The tokens are nobody's settings: they come from the environment alone.

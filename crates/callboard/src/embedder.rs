@@ -7,6 +7,7 @@ use callboard_engine::ports::Embedder;
 use callboard_runner::embed::{ModelEmbedder, ModelFolder, OpenAiEmbedder, OpenAiPlace};
 
 use crate::config::{EmbedderChoice, Settings};
+use crate::place;
 
 /// `None` where none is wanted; the error says why a wanted one cannot be used.
 pub fn of(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, String> {
@@ -39,7 +40,5 @@ pub fn why_none(settings: &Settings) -> &'static str {
 
 /// Where models are installed for this user.
 pub fn models_folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
-    data.map(|folder| folder.join("callboard/models"))
+    place::data_folder().map(|folder| folder.join("models"))
 }

@@ -96,3 +96,21 @@ pub fn runner() -> Actor {
     let host: String = Actor::name_from(&host).chars().take(60).collect();
     format!("runner:{host}-{id}-{random:016x}").parse().expect("a cleaned name makes an actor")
 }
+
+/// Whether the process behind such a name was one of this machine's and has ended. One whose number
+/// came again counts as alive; its leases end by themselves.
+pub fn is_gone(runner: &Actor) -> bool {
+    let Some((host, id)) = runner
+        .as_str()
+        .strip_prefix("runner:")
+        .and_then(|name| name.rsplit_once('-'))
+        .and_then(|(name, _)| name.rsplit_once('-'))
+    else {
+        return false;
+    };
+    let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let own: String = Actor::name_from(&own).chars().take(60).collect();
+    let pid = id.parse().ok().and_then(rustix::process::Pid::from_raw);
+    let gone = |pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
+    host == own && pid.is_some_and(gone)
+}

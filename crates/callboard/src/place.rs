@@ -53,6 +53,13 @@ impl Place {
     }
 }
 
+/// What belongs to a user instead of a project; `None` for one without a home.
+pub fn data_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+    data.map(|folder| folder.join("callboard"))
+}
+
 pub fn missing() -> Failure {
     let message = "no .callboard folder here or in any folder above";
     Failure::new(Exit::NotFound, "PROJECT_NOT_FOUND", message).hint("callboard init")

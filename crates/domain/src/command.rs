@@ -9,6 +9,8 @@ use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::refusal::Quota;
+use crate::relay::{JobSpec, RunVerdict};
+use crate::run::{Artifact, PullRequest};
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
 
@@ -121,6 +123,82 @@ pub enum Command {
         attempt: AttemptId,
     },
     KnowledgeStore(KnowledgeStore),
+    /// Asks for an agent's work; finds the job again when its key is known.
+    RunSubmit(Box<RunSubmit>),
+    RunLease(RunLease),
+    /// The heartbeat of a run.
+    RunKeep {
+        job: JobId,
+        fence: u64,
+        lease_s: u32,
+    },
+    /// Writes down what time did to a job; nothing when it did nothing.
+    RunSettle(RunSettle),
+    RunEnd {
+        job: JobId,
+        fence: u64,
+        verdict: RunVerdict,
+        summary: String,
+    },
+    RunCancel {
+        job: JobId,
+    },
+    RunArtifact {
+        job: JobId,
+        fence: u64,
+        artifact: Artifact,
+    },
+    RunAsk {
+        job: JobId,
+        fence: u64,
+        text: String,
+        command: Option<String>,
+    },
+    RunAnswer {
+        job: JobId,
+        /// `None`: whichever is open.
+        number: Option<u32>,
+        granted: bool,
+    },
+    RunPr {
+        job: JobId,
+        pr: PullRequest,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSubmit {
+    pub job: JobId,
+    pub task: TaskId,
+    pub project: i64,
+    pub spec: JobSpec,
+    /// The only machine that can run it.
+    pub bound_to: Option<String>,
+    /// How long a key finds its job after the end.
+    pub window_s: u32,
+    /// How many jobs of an org may be open.
+    pub open_max: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunLease {
+    pub job: JobId,
+    pub attempt: AttemptId,
+    /// Where the runner is.
+    pub machine: String,
+    /// How many runs there may be on it.
+    pub running_max: u32,
+    pub lease_s: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSettle {
+    pub job: JobId,
+    /// How long a lost worker may still speak up.
+    pub hold_s: u32,
+    pub attempts_max: u32,
+    /// The process that ran it is known to be gone.
+    pub is_gone: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -296,6 +374,14 @@ pub struct Needs {
     pub job_key: Option<String>,
     /// An entry that is only named.
     pub knowledge: Option<KnowledgeId>,
+    /// The subject's run that is not over, with its job: wanted when the subject may close.
+    pub run_of_task: bool,
+    /// The newest run with this idempotency key, with its job.
+    pub run_key: Option<String>,
+    /// How many jobs of the org are open.
+    pub open_runs: bool,
+    /// How many runs there are on this machine.
+    pub runs_on: Option<String>,
 }
 
 impl Command {
@@ -346,7 +432,7 @@ impl Command {
             | Command::JobKeep { job, .. }
             | Command::JobEnd { job, .. } => Needs { job: Some(*job), ..Needs::default() },
             Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
-                Needs { dependents: true, ..subject(task) }
+                Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
             Command::DependencyAdd { task, dep } => {
                 Needs { named: vec![*dep], ancestry_of: Some(*dep), ..subject(task) }
@@ -360,6 +446,27 @@ impl Command {
             | Command::AttemptFinish { attempt: id, .. }
             | Command::AttemptCancel { attempt: id, .. }
             | Command::AttemptExpire { attempt: id } => attempt(id),
+            Command::RunSubmit(c) => Needs {
+                run_key: Some(c.spec.idempotency_key.clone()),
+                open_runs: true,
+                ..Needs::default()
+            },
+            Command::RunLease(c) => Needs {
+                job: Some(c.job),
+                dependents: true,
+                runs_on: Some(c.machine.clone()),
+                ..Needs::default()
+            },
+            Command::RunKeep { job, .. }
+            | Command::RunSettle(RunSettle { job, .. })
+            | Command::RunEnd { job, .. }
+            | Command::RunCancel { job }
+            | Command::RunArtifact { job, .. }
+            | Command::RunAsk { job, .. }
+            | Command::RunAnswer { job, .. }
+            | Command::RunPr { job, .. } => {
+                Needs { job: Some(*job), dependents: true, ..Needs::default() }
+            }
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,

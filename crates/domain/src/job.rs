@@ -20,15 +20,18 @@ pub enum JobKind {
     Verify,
     /// Makes vectors for what was learned.
     Embed,
+    /// Lets an agent work on what somebody asked for.
+    Run,
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 2] = [JobKind::Verify, JobKind::Embed];
+    pub const ALL: [JobKind; 3] = [JobKind::Verify, JobKind::Embed, JobKind::Run];
 
     pub fn as_str(self) -> &'static str {
         match self {
             JobKind::Verify => "verify",
             JobKind::Embed => "embed",
+            JobKind::Run => "run",
         }
     }
 
@@ -44,6 +47,8 @@ pub struct Job {
     /// At most one job with a key is not over.
     pub key: String,
     pub task: Option<TaskId>,
+    /// As tasks have it: smaller goes first.
+    pub priority: u16,
     /// How often it was taken; the number of the current try, which an older one cannot know.
     pub tries: u32,
     pub created_at: Timestamp,
@@ -61,12 +66,26 @@ pub enum JobState {
         runner: Actor,
         until: Timestamp,
     },
+    /// Its runner was silent past the lease. Left by the runner's word until `until`, then to the
+    /// queue again or for good.
+    Stale {
+        runner: Actor,
+        until: Timestamp,
+    },
     Done {
         at: Timestamp,
     },
     Failed {
         at: Timestamp,
         reason: String,
+    },
+    /// Somebody does not want it any more.
+    Canceled {
+        at: Timestamp,
+    },
+    /// Nobody wanted it that late.
+    Expired {
+        at: Timestamp,
     },
 }
 
@@ -75,8 +94,11 @@ impl JobState {
         match self {
             JobState::Queued { .. } => "queued",
             JobState::Running { .. } => "running",
+            JobState::Stale { .. } => "stale",
             JobState::Done { .. } => "done",
             JobState::Failed { .. } => "failed",
+            JobState::Canceled { .. } => "canceled",
+            JobState::Expired { .. } => "expired",
         }
     }
 }
@@ -84,8 +106,11 @@ impl JobState {
 impl Job {
     pub fn is_over(&self) -> bool {
         match self.state {
-            JobState::Queued { .. } | JobState::Running { .. } => false,
-            JobState::Done { .. } | JobState::Failed { .. } => true,
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => false,
+            JobState::Done { .. }
+            | JobState::Failed { .. }
+            | JobState::Canceled { .. }
+            | JobState::Expired { .. } => true,
         }
     }
 
@@ -94,7 +119,11 @@ impl Job {
         match self.state {
             JobState::Queued { due_at } => now >= due_at,
             JobState::Running { until, .. } => now >= until,
-            JobState::Done { .. } | JobState::Failed { .. } => false,
+            JobState::Stale { .. }
+            | JobState::Done { .. }
+            | JobState::Failed { .. }
+            | JobState::Canceled { .. }
+            | JobState::Expired { .. } => false,
         }
     }
 
@@ -102,7 +131,12 @@ impl Job {
     pub fn is_run_by(&self, runner: &Actor, tries: u32, now: Timestamp) -> bool {
         let in_time = match &self.state {
             JobState::Running { runner: holder, until } => holder == runner && now < *until,
-            JobState::Queued { .. } | JobState::Done { .. } | JobState::Failed { .. } => false,
+            JobState::Queued { .. }
+            | JobState::Stale { .. }
+            | JobState::Done { .. }
+            | JobState::Failed { .. }
+            | JobState::Canceled { .. }
+            | JobState::Expired { .. } => false,
         };
         in_time && self.tries == tries
     }

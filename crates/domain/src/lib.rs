@@ -5,7 +5,7 @@
 //! - **attempt**: one actor's try at one task, with a fencing number and perhaps a lease.
 //! - **check**: a command or an attestation that gates closing.
 //! - **contract**: what must be shown before a completed task is done; its **verification**.
-//! - **job**: one piece of outside work, durable, leased, tried again.
+//! - **job**: one piece of outside work, durable, leased, tried again; a **run** lets an agent do it.
 //! - **handle**: what the caller of a call that takes long holds until its answer is there.
 //! - **comment**: what somebody says about a task; a **blocker** keeps it from being taken.
 //! - **label**: a configured status word; its **phase** is what rules look at.
@@ -34,7 +34,9 @@ pub mod knowledge;
 pub mod limits;
 pub mod policy;
 pub mod refusal;
+pub mod relay;
 pub mod rights;
+pub mod run;
 pub mod standing;
 pub mod task;
 pub mod time;

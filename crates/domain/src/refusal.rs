@@ -11,6 +11,9 @@ use crate::comment::CommentId;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::JobId;
 use crate::limits::BLOCKERS_MAX;
+use crate::relay::Problem;
+use crate::rights::Profile;
+use crate::run::OpenRuns;
 use crate::standing::Standing;
 use crate::time::Timestamp;
 
@@ -99,6 +102,26 @@ pub enum Refusal {
     JobLost {
         job: JobId,
     },
+    JobNotFound {
+        job: String,
+    },
+    /// Everything that is wrong with what a job asks for.
+    InvalidSpec {
+        problems: Vec<Problem>,
+    },
+    /// An org has as many open jobs as it may.
+    TooManyJobs {
+        open: OpenRuns,
+        limit: u32,
+    },
+    /// A machine runs as many jobs as it may.
+    NoPlace {
+        limit: u32,
+    },
+    /// Nobody waits for this answer.
+    NoQuestion {
+        job: JobId,
+    },
     TaskClosed {
         task: TaskId,
         label: String,
@@ -137,6 +160,11 @@ pub enum Refusal {
     AuthorizationDenied {
         verb: String,
         scope: &'static str,
+    },
+    ProfileDenied {
+        verb: String,
+        needed: Profile,
+        held: Profile,
     },
 }
 
@@ -208,6 +236,10 @@ impl Refusal {
             Self::CommentNotFound { .. } => "COMMENT_NOT_FOUND",
             Self::QuotaExceeded(_) => "QUOTA_EXCEEDED",
             Self::JobLost { .. } => "JOB_LOST",
+            Self::JobNotFound { .. } => "JOB_NOT_FOUND",
+            Self::InvalidSpec { .. } => "INVALID_SPEC",
+            Self::TooManyJobs { .. } | Self::NoPlace { .. } => "RATE_LIMIT",
+            Self::NoQuestion { .. } => "NO_QUESTION",
             Self::TaskClosed { .. } => "TASK_CLOSED",
             Self::SessionActive { .. } => "SESSION_ACTIVE",
             Self::ActorMismatch { .. } => "ACTOR_MISMATCH",
@@ -217,9 +249,9 @@ impl Refusal {
             Self::Conflict { .. } => "CONFLICT",
             Self::CheckInfrastructure { .. } => "CHECK_INFRASTRUCTURE",
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
-            Self::AuthorizationDenied { .. } | Self::NotCommentAuthor { .. } => {
-                "AUTHORIZATION_DENIED"
-            }
+            Self::AuthorizationDenied { .. }
+            | Self::ProfileDenied { .. }
+            | Self::NotCommentAuthor { .. } => "AUTHORIZATION_DENIED",
         }
     }
 
@@ -289,6 +321,18 @@ impl Refusal {
                 format!("{metric}: {used} of {limit} used in {period}, {requested} requested")
             }
             Self::JobLost { job } => format!("{job} is not yours any more"),
+            Self::JobNotFound { job } => format!("job not found: {job}"),
+            Self::InvalidSpec { problems } => {
+                let problems: Vec<_> =
+                    problems.iter().map(|p| format!("{} {}", p.path, p.problem)).collect();
+                format!("the spec cannot be accepted: {}", problems.join("; "))
+            }
+            Self::TooManyJobs { open, limit } => format!(
+                "{} jobs are queued and {} run; at most {limit} may be open",
+                open.queued, open.running
+            ),
+            Self::NoPlace { limit } => format!("{limit} jobs run on this machine already"),
+            Self::NoQuestion { job } => format!("{job} waits for no such answer"),
             Self::TaskClosed { task, label } => {
                 format!("cannot begin a session on a closed task: {task} is {label}")
             }
@@ -315,6 +359,9 @@ impl Refusal {
                 format!("no log of check {index} of {task}: {why}")
             }
             Self::AuthorizationDenied { verb, scope } => format!("{verb} needs scope {scope}"),
+            Self::ProfileDenied { verb, needed, held } => {
+                format!("{verb} needs profile {}; yours is {}", needed.as_str(), held.as_str())
+            }
         }
     }
 
@@ -351,6 +398,11 @@ impl Refusal {
             Self::NotCommentAuthor { .. } => "ask its author or a human",
             Self::QuotaExceeded(_) => "wait for the next month, or ask for a higher limit",
             Self::JobLost { .. } => "leave it to the runner that has it",
+            Self::JobNotFound { .. } => "jobs_list shows the jobs there are",
+            Self::InvalidSpec { .. } => "correct every field named, then submit again",
+            Self::TooManyJobs { .. } => "wait until some are over, or raise relay.max_concurrency",
+            Self::NoPlace { .. } => "wait until one is over",
+            Self::NoQuestion { .. } => "look at the job; it was answered, or is over",
             Self::AlreadyClaimed { .. } => {
                 "list {\"ready\": true, \"assignee\": \"\"} for free work"
             }
@@ -368,6 +420,7 @@ impl Refusal {
             }
             Self::CheckLogNotFound { .. } => "run_checks writes a new one",
             Self::AuthorizationDenied { .. } => "ask for a token with that scope",
+            Self::ProfileDenied { .. } => "ask for a higher profile",
         };
         Some(hint.into())
     }
@@ -380,6 +433,8 @@ impl Refusal {
             | Self::NotActionable { why: Unactionable::Blocker(_), .. }
             | Self::SessionActive { .. }
             | Self::Conflict { .. }
+            | Self::TooManyJobs { .. }
+            | Self::NoPlace { .. }
             | Self::CheckInfrastructure { .. } => true,
             Self::InvalidInput { .. }
             | Self::TaskNotFound { .. }
@@ -405,6 +460,10 @@ impl Refusal {
             | Self::CommentNotFound { .. }
             | Self::NotCommentAuthor { .. }
             | Self::QuotaExceeded(_)
+            | Self::JobNotFound { .. }
+            | Self::InvalidSpec { .. }
+            | Self::NoQuestion { .. }
+            | Self::ProfileDenied { .. }
             | Self::JobLost { .. } => false,
         }
     }
@@ -435,6 +494,10 @@ impl Refusal {
                 "requested": quota.requested,
                 "period": quota.period,
             })),
+            Self::InvalidSpec { problems } => Some(json!({"problems": problems})),
+            Self::TooManyJobs { open, limit } => {
+                Some(json!({"queued": open.queued, "running": open.running, "limit": limit}))
+            }
             Self::DependencyCycle { path } => Some(json!({"cycle": path})),
             Self::UnknownState { known, .. } => Some(json!({"states": known})),
             Self::InvalidInput { .. }
@@ -458,6 +521,10 @@ impl Refusal {
             | Self::BlockersMax { .. }
             | Self::CommentNotFound { .. }
             | Self::NotCommentAuthor { .. }
+            | Self::JobNotFound { .. }
+            | Self::NoPlace { .. }
+            | Self::NoQuestion { .. }
+            | Self::ProfileDenied { .. }
             | Self::JobLost { .. } => None,
         }
     }

@@ -9,6 +9,7 @@ use crate::job::{Job, JobId};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
+use crate::run::{OpenRuns, Run};
 use crate::standing::Standing;
 use crate::task::{Dep, Dependent, Entry, Task};
 use crate::time::Timestamp;
@@ -32,6 +33,11 @@ pub struct World<'a> {
     pub ancestry: Vec<(TaskId, TaskId)>,
     /// The entry the command names, if its org has it.
     pub knowledge: Option<KnowledgeEntry>,
+    /// The run of `job`, when it is one.
+    pub run: Option<Run>,
+    pub open_runs: OpenRuns,
+    /// How many runs there are on the machine the command names.
+    pub runs_here: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -89,6 +95,7 @@ pub enum Reply {
     Comment(CommentId),
     Job(JobId),
     Knowledge(KnowledgeId),
+    Run(JobId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -142,6 +149,14 @@ pub enum Write {
     },
     JobUpdate {
         job: Job,
+    },
+    /// Behind its job.
+    RunInsert {
+        run: Run,
+        task: TaskId,
+    },
+    RunUpdate {
+        run: Run,
     },
     AttemptInsert {
         attempt: Attempt,

@@ -91,6 +91,7 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Knowledge(_)
+            | Outcome::Run(_)
             | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
@@ -109,6 +110,7 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Knowledge(_)
+            | Outcome::Run(_)
             | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))
             }

@@ -64,6 +64,7 @@ impl Engine {
             Outcome::Task(_)
             | Outcome::Attempt(_)
             | Outcome::Job(_)
+            | Outcome::Run(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no comment", op.tool)))

@@ -126,6 +126,7 @@ impl Engine {
             | Outcome::Attempt(_)
             | Outcome::Comment(_)
             | Outcome::Job(_)
+            | Outcome::Run(_)
             | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))
             }

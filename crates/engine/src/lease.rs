@@ -155,6 +155,7 @@ impl Engine {
             Outcome::Attempt(_)
             | Outcome::Comment(_)
             | Outcome::Job(_)
+            | Outcome::Run(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_) => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))

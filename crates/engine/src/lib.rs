@@ -22,6 +22,8 @@ pub mod ports;
 mod query;
 mod quota;
 mod repository;
+mod run;
+mod run_work;
 mod sweep;
 mod task;
 mod token;
@@ -48,12 +50,13 @@ pub use lease::{Completion, FreeFilter, Learning, Leased};
 pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
-pub use sweep::SWEEP_EVERY;
+pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
+pub use sweep::{SWEEP_EVERY, Working};
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
-pub use wait::{WaitOutcome, Watch};
+pub use wait::{RunEvent, RunFeed, WaitOutcome, Watch};
 
-use ports::{CheckRunner, Embedder, Forge, IdSource};
+use ports::{AgentRunner, CheckRunner, Embedder, Forge, IdSource};
 
 /// What a process is made of. The binary fills it, tests fill it with their own doors.
 pub struct Parts {
@@ -78,6 +81,11 @@ pub struct Parts {
     pub digest: DigestRule,
     /// `None`: knowledge is searched by its words alone.
     pub embedder: Option<Arc<dyn Embedder>>,
+    pub runs: RunRule,
+    /// `None` on a server that runs no agents.
+    pub agents: Option<Arc<dyn AgentRunner>>,
+    /// Whether a process of this machine that ran jobs has ended.
+    pub is_gone: fn(&Actor) -> bool,
 }
 
 pub struct Engine {
@@ -88,6 +96,7 @@ pub struct Engine {
     counted: counts::Counted,
     origins: repository::Origins,
     long_calls: handle::Running,
+    runs: run_work::RunQueue,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -101,8 +110,8 @@ impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
-        let (digests, embedding, counted, origins, long_calls) = Default::default();
-        Arc::new(Self { parts, waits, digests, embedding, counted, origins, long_calls })
+        let (digests, embedding, counted, origins, long_calls, runs) = Default::default();
+        Arc::new(Self { parts, waits, digests, embedding, counted, origins, long_calls, runs })
     }
 
     pub fn policy(&self) -> &Arc<Policy> {

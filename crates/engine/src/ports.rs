@@ -1,8 +1,9 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
-//! call itself must run, forges (`forge.rs`), and whoever
-//! turns texts into vectors. The engine never names the runner.
+//! call itself must run, forges (`forge.rs`), agents (`run.rs`), and whoever turns texts into
+//! vectors. The engine never names the runner.
 
 mod forge;
+mod run;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use forge::{Forge, ForgeFault, Wanted};
+pub use run::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
 
 /// Where a repository keeps the logs of its checks.
 pub const RUNS: &str = ".callboard/runs";

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::Command;
+use callboard_domain::relay::spec::TTL_S_MAX;
 use callboard_store::{Op, RETRIES_KEPT_MS};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::RUNS;
+use crate::run::ARTIFACTS;
 use crate::{Engine, EngineError};
 
 /// How often leases are looked at unless somebody says otherwise.
@@ -20,6 +23,20 @@ const TIDY_EVERY: Duration = Duration::from_secs(3600);
 const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const BATCH: usize = 100;
 
+/// Background work that was told to stop.
+pub struct Working {
+    agents: JoinHandle<()>,
+}
+
+impl Working {
+    /// Returns when no agent of this process runs any more.
+    pub async fn ended(self) {
+        if let Err(error) = self.agents.await {
+            tracing::error!(%error, "the loop that runs agents broke");
+        }
+    }
+}
+
 /// Not at once: whoever starts has better things to do.
 fn every(period: Duration) -> Interval {
     let first = Instant::now() + period.min(SWEEP_EVERY);
@@ -29,14 +46,17 @@ fn every(period: Duration) -> Interval {
 }
 
 impl Engine {
-    /// Does this process's share of background work until canceled: sweeps, due jobs, vectors.
-    pub fn work_until(self: Arc<Self>, stop: &CancellationToken) {
+    /// Does this process's share of background work until canceled: sweeps, due jobs, vectors,
+    /// agents.
+    pub fn work_until(self: Arc<Self>, stop: &CancellationToken) -> Working {
+        let agents = tokio::spawn(self.clone().run_agents_until(stop.clone()));
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.sweep_until(token).await });
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.run_jobs_until(token).await });
         let token = stop.clone();
         tokio::spawn(async move { self.embed_until(token).await });
+        Working { agents }
     }
 
     /// Sweeps until canceled. A failure is logged and tried again at the next tick.
@@ -85,8 +105,8 @@ impl Engine {
         Ok(overdue.len())
     }
 
-    /// Forgets retry keys after a day, handles of calls when they expire and check logs after a
-    /// month.
+    /// Forgets retry keys after a day, handles of calls when they expire, check logs after a month
+    /// and jobs for agents when their time is over.
     pub async fn sweep_leftovers(&self) -> Result<(), EngineError> {
         let store = &self.parts.store;
         store.prune_retries(store.now().plus_ms(-RETRIES_KEPT_MS)).await?;
@@ -97,6 +117,13 @@ impl Engine {
         }
         let before = store.now().plus_ms(-(LOGS_KEPT.as_millis() as i64));
         while store.files_prune(&format!("{RUNS}/"), before).await? > 0 {}
+        let rule = &self.parts.runs;
+        let kept_ms = (rule.kept.as_millis() as i64).max(i64::from(rule.window_s) * 1000);
+        let before = store.now().plus_ms(-kept_ms);
+        while store.runs_forget(before).await? > 0 {}
+        // An artifact is older than the end of its job, by as much as a job may last.
+        let before = before.plus_ms(-i64::from(TTL_S_MAX) * 1000);
+        while store.files_prune(&format!("{ARTIFACTS}/"), before).await? > 0 {}
         Ok(())
     }
 }

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_domain::event::LoggedEvent;
+use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::job::JobId;
 use callboard_domain::policy::{Phase, fold};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
-use callboard_store::EventSink;
-use tokio::sync::Notify;
+use callboard_store::{EventQuery, EventSink};
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
 
 use crate::context::OpContext;
 use crate::{At, Engine, EngineError};
@@ -24,8 +26,30 @@ enum WaitKey {
     Any,
 }
 
+/// Something that happened to a job for an agent.
+#[derive(Clone, Debug)]
+pub struct RunEvent {
+    pub seq: u64,
+    pub job: JobId,
+    pub name: EventName,
+    pub data: Value,
+}
+
+impl RunEvent {
+    /// `None` for what is no step of such a job.
+    fn of(event: &LoggedEvent) -> Option<Self> {
+        let job = event.data["job"].as_str().filter(|_| is_of_run(event.name))?;
+        let (seq, name, data) = (event.seq, event.name, event.data.clone());
+        Some(Self { seq, job: job.parse().ok()?, name, data })
+    }
+}
+
+type RunFeeds = HashMap<Option<JobId>, HashMap<u64, mpsc::UnboundedSender<RunEvent>>>;
+
 #[derive(Default)]
 pub(crate) struct Waits {
+    /// Whoever follows a job, or all of them, hears every event in order.
+    runs: Mutex<RunFeeds>,
     by_key: Mutex<HashMap<WaitKey, HashMap<u64, Arc<Notify>>>>,
     next: AtomicU64,
     count: AtomicUsize,
@@ -46,8 +70,85 @@ impl Waits {
     }
 }
 
+impl Waits {
+    fn runs(&self) -> MutexGuard<'_, RunFeeds> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn follow(self: &Arc<Self>, job: Option<JobId>) -> RunFeed {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // A job says some ten things in its life, so what waits here is bounded by the jobs.
+        let (sender, events) = mpsc::unbounded_channel();
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.runs().entry(job).or_default().insert(number, sender);
+        RunFeed { waits: self.clone(), job, number, events }
+    }
+
+    fn publish_runs(&self, events: &[LoggedEvent]) {
+        let feeds = self.runs();
+        if feeds.is_empty() {
+            return;
+        }
+        for event in events.iter().filter_map(RunEvent::of) {
+            for key in [Some(event.job), None] {
+                for feed in feeds.get(&key).into_iter().flat_map(HashMap::values) {
+                    // Whoever stopped listening is about to be taken off the list.
+                    let _ = feed.send(event.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Whether it is a step that everybody may see: its data says `job` and `version`.
+fn is_of_run(name: EventName) -> bool {
+    matches!(
+        name,
+        EventName::JobSubmitted
+            | EventName::JobStarted
+            | EventName::JobStale
+            | EventName::JobRequeued
+            | EventName::JobSucceeded
+            | EventName::JobFailed
+            | EventName::JobCanceled
+            | EventName::JobExpired
+            | EventName::JobArtifact
+            | EventName::JobPr
+            | EventName::JobAsked
+            | EventName::JobAnswered
+    )
+}
+
+/// Every event of a job, or of all jobs, in order; none is merged or left out.
+pub struct RunFeed {
+    waits: Arc<Waits>,
+    job: Option<JobId>,
+    number: u64,
+    events: mpsc::UnboundedReceiver<RunEvent>,
+}
+
+impl RunFeed {
+    pub async fn next(&mut self) -> Option<RunEvent> {
+        self.events.recv().await
+    }
+}
+
+impl Drop for RunFeed {
+    fn drop(&mut self) {
+        let mut feeds = self.waits.runs();
+        if let Some(following) = feeds.get_mut(&self.job) {
+            following.remove(&self.number);
+            if following.is_empty() {
+                feeds.remove(&self.job);
+            }
+        }
+        self.waits.count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl EventSink for Waits {
     fn publish(&self, events: &[LoggedEvent]) {
+        self.publish_runs(events);
         let by_key = self.by_key();
         for event in events {
             let task = event.task().map(|task| WaitKey::Task(task.id));
@@ -103,6 +204,26 @@ impl Engine {
         let watch = self.waits.register(WaitKey::Task(task.id));
         self.parts.store.listen().await?;
         Ok(watch)
+    }
+
+    /// From when this returns, no event of the job (or of any) is missed, whichever process makes it.
+    pub async fn run_feed(&self, job: Option<JobId>) -> Result<RunFeed, EngineError> {
+        let feed = self.waits.follow(job);
+        self.parts.store.listen().await?;
+        Ok(feed)
+    }
+
+    /// What happened to a job so far.
+    pub async fn run_events(
+        &self,
+        op: &OpContext,
+        job: JobId,
+    ) -> Result<Vec<RunEvent>, EngineError> {
+        let task = self.run_get(op, job).await?.record.job.task;
+        let org = Some(op.principal.org.clone());
+        let query = EventQuery { org, after: 0, task, limit: i32::MAX as usize };
+        let events = self.parts.store.events(query).await?;
+        Ok(events.iter().filter_map(RunEvent::of).filter(|event| event.job == job).collect())
     }
 
     pub async fn event_watch(&self) -> Result<Watch, EngineError> {

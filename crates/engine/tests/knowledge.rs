@@ -101,6 +101,9 @@ async fn world_with(embeds: bool) -> World {
         check_log_tail_bytes: 0,
         digest: DigestRule::default(),
         embedder: embeds.then(|| embedder.clone() as Arc<dyn Embedder>),
+        runs: Default::default(),
+        agents: None,
+        is_gone: |_| false,
     });
     World { engine, embedder, clock, folder }
 }

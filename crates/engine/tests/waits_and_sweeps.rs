@@ -60,6 +60,9 @@ async fn world() -> World {
         check_log_tail_bytes: 0,
         digest: DigestRule::default(),
         embedder: None,
+        runs: Default::default(),
+        agents: None,
+        is_gone: |_| false,
     });
     World { engine, clock, _folder: folder }
 }

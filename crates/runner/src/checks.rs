@@ -68,9 +68,11 @@ impl CheckRunner for LocalChecks {
             args: vec!["-c".into(), run.cmd.clone().into()],
             cwd: working_directory(&run)?,
             env: environment::inherited(),
+            input: Vec::new(),
             timeout: run.timeout,
             output: Output::Merged { bytes_max: run.log_tail_bytes },
             dies_with_us: true,
+            leash: None,
         };
         let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
         let (exit_code, timed_out) = match ended.ending {

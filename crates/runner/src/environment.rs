@@ -26,6 +26,30 @@ pub(crate) fn inherited() -> Variables {
     without_secrets(std::env::vars_os())
 }
 
+/// What an agent sees: where programs and the user's files are, how to talk, and what its executor
+/// names. Nothing of ours, whoever names it.
+pub(crate) fn for_agent(ours: &Variables, named: &[String]) -> AgentVariables {
+    let pick = |names: &[&str]| -> Variables {
+        let wanted = |name: &OsStr| names.iter().any(|wanted| name == *wanted);
+        ours.iter().filter(|(name, _)| wanted(name)).cloned().collect()
+    };
+    let is_ours = |name: &&str| name.starts_with("CALLBOARD_");
+    let named: Vec<&str> = named.iter().map(String::as_str).filter(|name| !is_ours(name)).collect();
+    let mut base = pick(&["PATH", "HOME", "LANG", "TERM"]);
+    base.retain(|(name, _)| !named.iter().any(|named| name == *named));
+    AgentVariables { base, named: pick(&named) }
+}
+
+pub(crate) struct AgentVariables {
+    pub(crate) base: Variables,
+    /// Not to be seen in any log.
+    pub(crate) named: Variables,
+}
+
+pub(crate) fn value<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
+    variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+}
+
 pub(crate) fn without_secrets(variables: impl Iterator<Item = (OsString, OsString)>) -> Variables {
     variables.filter(|(name, _)| may_be_seen(name)).collect()
 }
@@ -40,6 +64,20 @@ fn may_be_seen(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_sees_what_its_executor_names() {
+        let ours = ["PATH", "HOME", "USER", "LANG", "API_KEY", "GH_TOKEN", "CALLBOARD_STORE"];
+        let ours = ours.map(|name| (name.into(), "value".into())).into();
+        let named = ["GH_TOKEN", "CALLBOARD_STORE", "MISSING"].map(str::to_owned);
+        let seen = for_agent(&ours, &named);
+        let names = |variables: &Variables| {
+            let names = variables.iter().map(|(name, _)| name.to_string_lossy().into_owned());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(names(&seen.base), ["PATH", "HOME", "LANG"]);
+        assert_eq!(names(&seen.named), ["GH_TOKEN"]);
+    }
 
     #[test]
     fn secrets_and_our_own_variables_are_left_out() {

@@ -1,5 +1,5 @@
 //! The `git` program: how it is called, and the small questions. Arguments are vectors, never a
-//! shell string, and no caller's `GIT_*` reaches it. Nothing here writes to a repository.
+//! shell string, and no caller's `GIT_*` reaches it. The questions here only read.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -14,6 +14,7 @@ use crate::environment;
 use crate::process::{self, Ending, Output, Program};
 
 const TIME_MAX: Duration = Duration::from_secs(300);
+const TIME_MAX_PATIENTLY: Duration = Duration::from_secs(3600);
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Settings of a user that would start daemons, run hooks, write beside the index, or turn a
@@ -29,7 +30,9 @@ const SETTINGS: [&str; 6] = [
 
 pub(crate) struct Git<'a> {
     directory: &'a Path,
+    settings: Vec<&'static str>,
     extra: environment::Variables,
+    time_max: Duration,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,19 @@ pub(crate) enum GitFault {
 
 impl<'a> Git<'a> {
     pub(crate) fn at(directory: &'a Path) -> Self {
-        Self { directory, extra: Vec::new() }
+        Self { directory, settings: SETTINGS.into(), extra: Vec::new(), time_max: TIME_MAX }
+    }
+
+    /// For what may take long with a large repository, and is stopped by dropping it.
+    pub(crate) fn patiently(mut self) -> Self {
+        self.time_max = TIME_MAX_PATIENTLY;
+        self
+    }
+
+    /// As `git -c`.
+    pub(crate) fn set(mut self, setting: &'static str) -> Self {
+        self.settings.push(setting);
+        self
     }
 
     pub(crate) fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
@@ -72,7 +87,7 @@ impl<'a> Git<'a> {
     }
 
     fn program<A: AsRef<OsStr>>(&self, args: &[A]) -> Program {
-        let settings = SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]);
+        let settings = self.settings.iter().flat_map(|setting| ["-c".into(), (*setting).into()]);
         let mut env = environment::inherited();
         // Its words are read below, so they must not be translated.
         let fixed = [("LC_ALL", "C"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0")];
@@ -83,9 +98,11 @@ impl<'a> Git<'a> {
             args: settings.chain(args.iter().map(|arg| arg.as_ref().to_owned())).collect(),
             cwd: self.directory.to_owned(),
             env,
-            timeout: TIME_MAX,
+            input: Vec::new(),
+            timeout: self.time_max,
             output: Output::Apart { bytes_max: ANSWER_BYTES_MAX },
             dies_with_us: false,
+            leash: None,
         }
     }
 }

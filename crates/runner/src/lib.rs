@@ -1,22 +1,31 @@
-//! Work outside the store: processes, git, the checks that gate closing a task, forges, and models
-//! that turn texts into vectors.
+//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, and
+//! models that turn texts into vectors.
 //!
 //! `process.rs` is the only place that spawns; everything else describes a `Program` and reads
 //! how it ended. What a program answers is data (`CheckRan`, `CheckFault`), never a panic.
 //!
 //! Must never live here: SQL, axum, rmcp. The engine knows this crate only through its ports.
 
+mod agent;
+mod budget;
 mod check_log;
 mod checks;
 pub mod embed;
 mod environment;
+mod executor;
 mod forge;
 mod git;
 mod process;
+mod run_log;
+mod sandbox;
 mod tail;
 mod tree;
 mod turn;
 mod wire;
+mod workspace;
 
+pub use agent::{AgentSettings, LocalAgents, LocalRoots};
 pub use checks::LocalChecks;
+pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, PromptBy, RawExecutor};
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
+pub use sandbox::SandboxMode;

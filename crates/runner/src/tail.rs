@@ -1,20 +1,40 @@
-//! The last bytes of an output of any length.
+//! The last bytes of an output of any length, and perhaps its first.
 
 /// Keeps at most `bytes_max` bytes from the end of what is pushed, and counts the rest.
 pub(crate) struct Tail {
+    head: Vec<u8>,
+    head_bytes_max: usize,
     kept: Vec<u8>,
     bytes_max: usize,
     dropped: u64,
 }
 
+/// An output whose middle may be missing.
+pub(crate) struct Ends {
+    /// Empty when nothing is missing.
+    pub(crate) head: Vec<u8>,
+    pub(crate) missing: u64,
+    pub(crate) tail: Vec<u8>,
+}
+
+impl Ends {
+    /// All of it, or the end when something is missing.
+    pub(crate) fn last(self) -> Vec<u8> {
+        if self.missing == 0 { [self.head, self.tail].concat() } else { self.tail }
+    }
+}
+
 impl Tail {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { kept: Vec::new(), bytes_max, dropped: 0 }
+    pub(crate) fn with_head(head_bytes_max: usize, bytes_max: usize) -> Self {
+        let (head, kept) = (Vec::new(), Vec::new());
+        Self { head, head_bytes_max, kept, bytes_max, dropped: 0 }
     }
 
     /// Lets the buffer grow to twice its size before it moves bytes, so that a flood costs one
     /// move per `bytes_max` bytes and not one per read.
     pub(crate) fn push(&mut self, chunk: &[u8]) {
+        let wanted = (self.head_bytes_max - self.head.len()).min(chunk.len());
+        self.head.extend_from_slice(&chunk[..wanted]);
         self.kept.extend_from_slice(chunk);
         if self.kept.len() > self.bytes_max.saturating_mul(2) {
             self.cut();
@@ -25,6 +45,14 @@ impl Tail {
     pub(crate) fn finish(mut self) -> (Vec<u8>, u64) {
         self.cut();
         (self.kept, self.dropped)
+    }
+
+    pub(crate) fn ends(mut self) -> Ends {
+        self.cut();
+        // What of the head is in the tail too is not said twice.
+        self.head.truncate(usize::try_from(self.dropped).unwrap_or(usize::MAX));
+        let missing = self.dropped - self.head.len() as u64;
+        Ends { head: self.head, missing, tail: self.kept }
     }
 
     fn cut(&mut self) {
@@ -39,7 +67,7 @@ mod tests {
     use super::*;
 
     fn tail_of(bytes_max: usize, chunks: &[&str]) -> (String, u64) {
-        let mut tail = Tail::new(bytes_max);
+        let mut tail = Tail::with_head(0, bytes_max);
         for chunk in chunks {
             tail.push(chunk.as_bytes());
         }
@@ -54,5 +82,24 @@ mod tests {
         assert_eq!(tail_of(4, &["ab", "cd", "e"]), ("bcde".into(), 1));
         assert_eq!(tail_of(4, &["abcdefghijkl"]), ("ijkl".into(), 8));
         assert_eq!(tail_of(0, &["abc"]), (String::new(), 3));
+    }
+
+    #[test]
+    fn keeps_both_ends_and_says_nothing_twice() {
+        let table = [
+            ("abc", ("", 0, "abc")),
+            ("abcd", ("", 0, "abcd")),
+            ("abcde", ("a", 0, "bcde")),
+            ("abcdefghijkl", ("abc", 5, "ijkl")),
+        ];
+        for (pushed, wanted) in table {
+            let mut tail = Tail::with_head(3, 4);
+            for byte in pushed.as_bytes() {
+                tail.push(&[*byte]);
+            }
+            let Ends { head, missing, tail } = tail.ends();
+            let text = |bytes| String::from_utf8(bytes).expect("the tests push ASCII");
+            assert_eq!((text(head).as_str(), missing, text(tail).as_str()), wanted, "{pushed}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod jobs;
 pub mod knowledge;
 pub mod postgres;
 mod queue;
+mod runs;
 pub mod sqlite;
 pub mod tally;
 pub mod transfer;
@@ -45,12 +46,13 @@ pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use queue::{Taken, TasksByState};
+pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 
 /// How long an answer is given again to the same retry key.
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: RunStore + Send + Sync {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
 
@@ -245,6 +247,7 @@ pub enum Outcome {
     Comment(Box<Comment>),
     Job(Box<Job>),
     Knowledge(Box<KnowledgeEntry>),
+    Run(Box<RunSeen>),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
 }

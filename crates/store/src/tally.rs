@@ -65,7 +65,19 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::JobQueued
             | EventName::JobTaken
             | EventName::JobKept
-            | EventName::JobEnded => {}
+            | EventName::JobEnded
+            | EventName::JobSubmitted
+            | EventName::JobStarted
+            | EventName::JobStale
+            | EventName::JobRequeued
+            | EventName::JobSucceeded
+            | EventName::JobFailed
+            | EventName::JobCanceled
+            | EventName::JobExpired
+            | EventName::JobArtifact
+            | EventName::JobPr
+            | EventName::JobAsked
+            | EventName::JobAnswered => {}
         }
     }
 }

@@ -54,7 +54,7 @@ impl Catalog {
 impl Listed {
     fn info(&self, principal: &Principal) -> Option<ToolInfo> {
         let allowed: Vec<&Variant> =
-            self.variants.iter().filter(|variant| principal.may(variant.tool.scope)).collect();
+            self.variants.iter().filter(|variant| variant.tool.judge(principal).is_ok()).collect();
         let first = allowed.first()?;
         Some(ToolInfo {
             name: self.name,

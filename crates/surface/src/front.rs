@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::job::JobId;
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Scope};
 use callboard_engine::error::EngineError;
@@ -14,6 +15,7 @@ use crate::error::Speaker;
 use crate::metrics::Measured;
 use crate::ticket::{self, Ticket};
 use crate::tool::{About, Call, Toolset};
+use crate::toolsets::relay;
 use crate::{error, prompt, resource};
 
 const COMPLETIONS_MAX: usize = 100;
@@ -73,6 +75,26 @@ pub struct ResourceTemplate {
 pub struct ResourceText {
     pub media_type: &'static str,
     pub text: String,
+    /// How long it stays as it is; `None` when nothing is known about that.
+    pub ttl_ms: Option<u64>,
+}
+
+/// There is nothing behind a URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoResource {
+    pub uri: String,
+    /// The toolset's word for it.
+    pub code: Option<&'static str>,
+    /// Of the job that has no such artifact.
+    pub state: Option<&'static str>,
+    /// Whether there may be something later.
+    pub retryable: Option<bool>,
+}
+
+impl NoResource {
+    pub fn unknown(uri: &str) -> Self {
+        Self { uri: uri.to_owned(), code: None, state: None, retryable: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +102,7 @@ pub struct ResourceInfo {
     pub uri: String,
     pub name: String,
     pub title: String,
+    pub media_type: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -148,7 +171,7 @@ impl Front {
         let found = self.catalog.find(name, &arguments).ok_or_else(|| Unknown(name.into()))?;
         let measured = Measured::start(found.tool.name);
         let op = context(found.tool.name);
-        let answer = match op.principal.judge(found.tool.name, found.tool.scope) {
+        let answer = match found.tool.judge(&op.principal) {
             Err(refusal) => Err(refusal.into()),
             Ok(()) => {
                 let call = Call {
@@ -206,15 +229,29 @@ impl Front {
     }
 
     pub fn resource_templates(&self) -> Vec<ResourceTemplate> {
-        resource::TEMPLATES.to_vec()
+        let jobs = if self.has_jobs() { relay::resource::TEMPLATES } else { &[] };
+        resource::TEMPLATES.iter().chain(jobs).cloned().collect()
     }
 
-    /// One page of resources (tasks, newest first) and the cursor of the next.
+    /// Whether jobs for agents can be asked about here.
+    pub fn has_jobs(&self) -> bool {
+        self.about.toolsets.contains(&relay::NAME)
+    }
+
+    /// One page of resources and the cursor of the next: jobs where they are spoken of, then tasks,
+    /// each the newest first.
     pub async fn resources(
         &self,
         principal: &Principal,
         cursor: Option<&str>,
     ) -> Result<(Vec<ResourceInfo>, Option<String>), EngineError> {
+        const TASKS: &str = "tasks";
+        let job = cursor.map(str::parse::<JobId>).and_then(Result::ok);
+        if self.has_jobs() && (cursor.is_none() || job.is_some()) {
+            let (jobs, next) = relay::resource::list(&self.engine, principal, job).await?;
+            return Ok((jobs, Some(next.map_or_else(|| TASKS.into(), |job| job.to_string()))));
+        }
+        let cursor = cursor.filter(|cursor| *cursor != TASKS);
         resource::list(&self.engine, principal, cursor).await
     }
 
@@ -223,7 +260,10 @@ impl Front {
         &self,
         principal: &Principal,
         uri: &str,
-    ) -> Result<Result<ResourceText, Unknown>, EngineError> {
+    ) -> Result<Result<ResourceText, NoResource>, EngineError> {
+        if self.has_jobs() && relay::resource::is_ours(uri) {
+            return relay::resource::read(&self.engine, principal, uri).await;
+        }
         resource::read(&self.engine, principal, uri).await
     }
 
@@ -260,6 +300,14 @@ impl Front {
         argument: &str,
         typed: &str,
     ) -> Result<(Vec<String>, bool), EngineError> {
+        if self.has_jobs() && matches!(argument, "jobId" | "name") {
+            let wanted = COMPLETIONS_MAX + 1;
+            let mut found =
+                relay::resource::complete(&self.engine, principal, argument, typed, wanted).await?;
+            let more = found.len() > COMPLETIONS_MAX;
+            found.truncate(COMPLETIONS_MAX);
+            return Ok((found, more));
+        }
         if !matches!(argument, "id" | "task") {
             return Ok((Vec::new(), false));
         }

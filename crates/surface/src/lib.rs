@@ -9,6 +9,7 @@ mod check_argument;
 pub mod error;
 pub mod front;
 pub mod http;
+mod job_watch;
 pub mod mcp;
 pub mod metrics;
 pub mod page;

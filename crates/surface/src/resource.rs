@@ -9,7 +9,7 @@ use callboard_engine::{CheckLog, Engine, EngineError, LOG_TAIL_BYTES, TaskFilter
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-use crate::front::{ResourceInfo, ResourceTemplate, ResourceText, Unknown};
+use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
 use crate::toolsets::graph::view;
 
 const TASKS: &str = "callboard://tasks/";
@@ -62,6 +62,7 @@ pub(crate) async fn list(
         uri: format!("{TASKS}{}", task.id),
         name: task.id.to_string(),
         title: task.title.clone(),
+        media_type: JSON,
     };
     Ok((rows.iter().take(PAGE).map(|row| info(&row.task)).collect(), next))
 }
@@ -70,23 +71,30 @@ pub(crate) async fn read(
     engine: &Engine,
     principal: &Principal,
     uri: &str,
-) -> Result<Result<ResourceText, Unknown>, EngineError> {
+) -> Result<Result<ResourceText, NoResource>, EngineError> {
     let op = OpContext::new(principal.clone(), "get");
     let text = match (task_of(uri), check_of(uri)) {
         (Some(task), _) => engine.task_get(&op, task).await.map(|seen| ResourceText {
             media_type: JSON,
             text: view::task(&seen.it, engine.policy(), seen.now).to_string(),
+            ttl_ms: None,
         }),
         (None, Some((task, index))) => {
             let span = FileSpan::Tail { bytes_max: LOG_TAIL_BYTES };
             let log = engine.check_log(&op, task, index, span).await;
-            log.map(|log| ResourceText { media_type: TEXT, text: log_text(&log, task, index) })
+            log.map(|log| ResourceText {
+                media_type: TEXT,
+                text: log_text(&log, task, index),
+                ttl_ms: None,
+            })
         }
-        (None, None) => return Ok(Err(Unknown(uri.into()))),
+        (None, None) => return Ok(Err(NoResource::unknown(uri))),
     };
     match text {
         Ok(text) => Ok(Ok(text)),
-        Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => Ok(Err(Unknown(uri.into()))),
+        Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => {
+            Ok(Err(NoResource::unknown(uri)))
+        }
         Err(error) => Err(error),
     }
 }
@@ -112,8 +120,8 @@ pub(crate) async fn watch(
 ) -> Result<Result<(), Unknown>, EngineError> {
     let Some(task) = task_of(uri) else { return Ok(Err(Unknown(uri.into()))) };
     let watch = engine.task_watch(task).await?;
-    if let Err(unknown) = read(engine, principal, uri).await? {
-        return Ok(Err(unknown));
+    if read(engine, principal, uri).await?.is_err() {
+        return Ok(Err(Unknown(uri.into())));
     }
     let uri = uri.to_owned();
     tokio::spawn(async move {

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use callboard_domain::refusal::Refusal;
-use callboard_engine::context::{OpContext, Scope};
+use callboard_domain::rights::Profile;
+use callboard_engine::context::{OpContext, Principal, Scope};
 use callboard_engine::{Engine, EngineError};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -27,6 +28,8 @@ pub struct Tool {
     pub title: &'static str,
     pub description: &'static str,
     pub scope: Scope,
+    /// The least a caller needs to be trusted with; `None` where profiles mean nothing.
+    pub profile: Option<Profile>,
     pub hints: Hints,
     /// Other argument names that are accepted: (other, real).
     pub aliases: &'static [(&'static str, &'static str)],
@@ -50,13 +53,39 @@ impl Tool {
         run: Run,
     ) -> Self {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
-        let (aliases, may_be_long) = (&[], false);
-        Self { name, title, description, scope, hints, aliases, input, output, run, may_be_long }
+        let (profile, aliases, may_be_long) = (None, &[] as &[_], false);
+        Self {
+            name,
+            title,
+            description,
+            scope,
+            profile,
+            hints,
+            aliases,
+            input,
+            output,
+            run,
+            may_be_long,
+        }
     }
 
     /// The same for another scope.
     pub const fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
+    }
+
+    /// The same for callers with at least this profile.
+    pub const fn for_profile(self, profile: Profile) -> Self {
+        Self { profile: Some(profile), ..self }
+    }
+
+    pub fn judge(&self, principal: &Principal) -> Result<(), Refusal> {
+        principal.judge(self.name, self.scope)?;
+        let held = principal.rights.profile();
+        match self.profile.filter(|needed| held < *needed) {
+            Some(needed) => Err(Refusal::ProfileDenied { verb: self.name.into(), needed, held }),
+            None => Ok(()),
+        }
     }
 }
 

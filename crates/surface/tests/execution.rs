@@ -56,6 +56,9 @@ impl World {
             check_log_tail_bytes: 0,
             digest: DigestRule::default(),
             embedder: None,
+            runs: Default::default(),
+            agents: None,
+            is_gone: |_| false,
         });
         let front = Arc::new(Front::new(engine, &[&execution::TOOLSET], None));
         Self { front, clock, _folder: folder }

@@ -101,6 +101,9 @@ impl Bed {
             check_log_tail_bytes: 0,
             digest: DigestRule::default(),
             embedder,
+            runs: Default::default(),
+            agents: None,
+            is_gone: |_| false,
         }))
     }
 

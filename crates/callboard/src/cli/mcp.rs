@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use callboard_domain::rights::Profile;
 use callboard_surface::stdio::{StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,9 @@ pub struct McpArgs {
     /// What the agent may do: tasks:read, tasks:write, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
+    /// How far the agent is trusted: viewer, planner, pair_worker, operator, maintainer [default: what its lane allows]
+    #[arg(long, value_parser = profile)]
+    profile: Option<Profile>,
     /// Do no background work in this process
     #[arg(long)]
     no_runner: bool,
@@ -36,7 +40,8 @@ pub struct McpArgs {
 }
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
-    let connection = context.connection(&args.scopes, args.client)?;
+    let mut connection = context.connection(&args.scopes, args.client)?;
+    connection.rights.profile_wanted = args.profile;
     let identity = match context.actor_named()? {
         Some(actor) => StdioIdentity::Fixed(connection.principal(actor)),
         None => StdioIdentity::FromClient(Arc::new(move |actor| connection.principal(actor))),
@@ -48,9 +53,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let app = App::open(&settings, place.as_ref(), context.org()).await?;
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
-    if !args.no_runner {
-        app.engine.clone().work_until(&stop);
-    }
+    let working = (!args.no_runner).then(|| app.engine.clone().work_until(&stop));
     if std::io::stdin().is_terminal() {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
     }
@@ -59,5 +62,13 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let served = serve_stdio(front, options, identity, stop.clone()).await;
     stop.cancel();
     app.engine.handles_stop().await;
+    if let Some(working) = working {
+        working.ended().await;
+    }
     served.map_err(|error| Failure::new(Exit::Failure, "IO_ERROR", error.to_string()))
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect::<Vec<_>>();
+    Profile::parse(text).ok_or_else(|| format!("profiles are {}", known().join(", ")))
 }

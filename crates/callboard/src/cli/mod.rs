@@ -14,6 +14,7 @@ mod doctor;
 mod done;
 mod duration;
 mod init;
+mod job;
 mod learn;
 mod log;
 mod mcp;
@@ -31,6 +32,7 @@ mod token;
 mod up;
 mod view;
 mod wait;
+mod worker;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -101,6 +103,11 @@ enum Command {
     #[command(subcommand)]
     Check(check::CheckCommand),
     Log(log::LogArgs),
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    Logs(job::LogsArgs),
+    Diff(job::DiffArgs),
+    Worker(worker::WorkerArgs),
     Learn(learn::LearnArgs),
     Search(search::SearchArgs),
     Call(call::CallArgs),
@@ -199,6 +206,10 @@ impl Command {
             Command::Wait(args) => wait::cmd_wait(context, args).await,
             Command::Check(command) => command.run(context).await,
             Command::Log(args) => log::cmd_log(context, args).await,
+            Command::Job(command) => command.run(context).await,
+            Command::Logs(args) => job::cmd_logs(context, args).await,
+            Command::Diff(args) => job::cmd_diff(context, args).await,
+            Command::Worker(args) => worker::cmd_worker(context, args).await,
             Command::Learn(args) => learn::cmd_learn(context, args).await,
             Command::Search(args) => search::cmd_search(context, args).await,
             Command::Call(args) => call::cmd_call(context, args).await,
@@ -215,7 +226,7 @@ impl Command {
     }
 
     fn is_http_server(&self) -> bool {
-        matches!(self, Command::Serve(_) | Command::Up(_))
+        matches!(self, Command::Serve(_) | Command::Up(_) | Command::Worker(_))
     }
 
     fn log_level(&self) -> &'static str {

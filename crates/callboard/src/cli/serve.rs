@@ -90,9 +90,7 @@ impl Server {
         }
         let stop = CancellationToken::new();
         signal::cancel_on_signal(&stop)?;
-        if !self.no_runner {
-            app.engine.clone().work_until(&stop);
-        }
+        let working = (!self.no_runner).then(|| app.engine.clone().work_until(&stop));
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),
@@ -114,8 +112,12 @@ impl Server {
         let routes =
             router(options, compose::mcp_options(&self.settings, self.fixtures), doors, pages);
         announce(&format!("http://{address}"))?;
-        let served = serve_http(self.listener, routes, stop).await;
+        let served = serve_http(self.listener, routes, stop.clone()).await;
+        stop.cancel();
         engine.handles_stop().await;
+        if let Some(working) = working {
+            working.ended().await;
+        }
         served.map_err(|error| Failure::io("the server stopped", &error))
     }
 }

@@ -114,6 +114,45 @@ pub static KEYS: &[Key] = &[
         "What the embedding model is called there."),
     key("knowledge.openai_key_variable", Kind::Text, "OPENAI_API_KEY",
         "The environment variable that holds the key of that API."),
+    key("relay.max_concurrency", Kind::Integer { min: 0, max: 1000 }, "3",
+        "Jobs that agents work on at a time, on this machine and store."),
+    key("relay.max_queued", Kind::Integer { min: 1, max: 1_000_000 }, "1000",
+        "Jobs of an org that may be queued or running."),
+    key("relay.lease_s", SECONDS, "60",
+        "Seconds that a worker may be silent about a job."),
+    key("relay.heartbeat_s", SECONDS, "15",
+        "Seconds between a worker's heartbeats."),
+    key("relay.stale_hold_s", Kind::Integer { min: 0, max: 86_400 }, "5",
+        "Seconds that a lost worker may still speak up before its job is queued again."),
+    key("relay.attempts_max", Kind::Integer { min: 1, max: 100 }, "3",
+        "Workers that may be lost with a job before it counts as failed."),
+    key("relay.default_timeout_s", SECONDS, "300",
+        "Seconds that a run may take whose job does not say."),
+    key("relay.idempotency_window_s", Kind::Integer { min: 0, max: 31_536_000 }, "86400",
+        "Seconds after its end that a job's key still finds it; 0 = none."),
+    key("relay.artifact_max_bytes", Kind::Integer { min: 1024, max: 67_108_864 }, "10485760",
+        "Bytes that an artifact may have; of logs the rest is left out."),
+    key("relay.ask_timeout_s", SECONDS, "120",
+        "Seconds that an agent's question waits for an answer before it counts as refused."),
+    key("relay.trusted_commands", Kind::List,
+        "ls, cat, head, tail, wc, grep, rg, git log, git show, git diff, git status, git ls-files, git blame",
+        "Commands that agents may run without asking."),
+    key("relay.sandbox", Kind::Word(&["auto", "os", "executor"]), "auto",
+        "What keeps agents from writing: the system where it can (auto), the system or nothing runs (os), their own switches alone (executor)."),
+    key("relay.default_executor", Kind::Text, "",
+        "Executor of models that none serves; empty = the first one found."),
+    key("relay.git_schemes", Kind::List, "https, ssh",
+        "Schemes that a job's repository URL may have; http and file may be added."),
+    key("relay.local_roots", Kind::List, "",
+        "Folders that hold the local repositories jobs may name; empty = any, for a local user without tokens."),
+    key("relay.webhook_allow_private", Kind::Boolean, "false",
+        "Whether webhooks may go to loopback and private addresses."),
+    key("relay.retention_days", Kind::Integer { min: 1, max: 36_500 }, "30",
+        "Days that jobs and their artifacts are kept after their end."),
+    key("runner.kill_grace_s", Kind::Integer { min: 0, max: 3600 }, "10",
+        "Seconds that an agent which is asked to end gets before it is killed."),
+    key("runner.drain_s", Kind::Integer { min: 0, max: 3600 }, "10",
+        "Seconds that runs go on when their process is asked to end."),
     key("store.url", Kind::Text, "",
         "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db."),
 ];
@@ -136,6 +175,10 @@ impl Key {
             vec![format!("CALLBOARD_{}", self.name.replace('.', "_").to_ascii_uppercase())];
         if self.name == "store.url" {
             names.insert(0, "CALLBOARD_STORE".into());
+        }
+        // As the document it comes from calls it.
+        if self.name == "relay.max_concurrency" {
+            names.push("MAX_CONCURRENCY".into());
         }
         names
     }

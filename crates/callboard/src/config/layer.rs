@@ -6,7 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use toml_edit::{Document, TableLike};
+use callboard_runner::RawExecutor;
+use toml_edit::{Document, DocumentMut, Item, TableLike};
 
 use super::key::{KEYS, Key};
 use super::value::Value;
@@ -32,9 +33,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Every key with its value and where that came from.
+/// Every key with its value and where that came from, and the executors that files describe.
 #[derive(Clone, Debug)]
-pub struct Resolved(HashMap<&'static str, (Value, Origin)>);
+pub struct Resolved(HashMap<&'static str, (Value, Origin)>, Executors);
+
+/// In the order of the files; a stronger one replaces what a weaker one says of the same name.
+type Executors = Vec<(String, RawExecutor)>;
 
 /// A value given on the command line.
 #[derive(Clone, Debug)]
@@ -46,13 +50,13 @@ pub struct FlagValue {
 
 impl Resolved {
     pub fn read(place: Option<&Place>, flags: &[FlagValue]) -> Result<Self, Failure> {
-        let mut values = HashMap::new();
+        let (mut values, mut executors) = (HashMap::new(), Vec::new());
         for key in KEYS {
             values.insert(key.name, (key.default_value(), Origin::Default));
         }
         // From the weakest to the strongest; a later one replaces an earlier.
         for path in files(place) {
-            read_file(&path, &mut values)?;
+            read_file(&path, &mut values, &mut executors)?;
         }
         for key in KEYS {
             // The last variable looked at wins, so the shorter name comes last.
@@ -69,7 +73,11 @@ impl Resolved {
                 .map_err(|error| Failure::config(format!("{}: {error}", given.flag)))?;
             values.insert(key.name, (value, Origin::Flag(given.flag)));
         }
-        Ok(Self(values))
+        Ok(Self(values, executors))
+    }
+
+    pub fn executors(&self) -> &[(String, RawExecutor)] {
+        &self.1
     }
 
     pub fn value(&self, name: &str) -> &Value {
@@ -101,7 +109,7 @@ fn user_folder() -> Option<PathBuf> {
 
 type Values = HashMap<&'static str, (Value, Origin)>;
 
-fn read_file(path: &Path, values: &mut Values) -> Result<(), Failure> {
+fn read_file(path: &Path, values: &mut Values, executors: &mut Executors) -> Result<(), Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -113,7 +121,29 @@ fn read_file(path: &Path, values: &mut Values) -> Result<(), Failure> {
         let words = error.message().trim().replace('\n', ", ");
         Failure::config(format!("{}{}: {words}", path.display(), line_of(&text, error.span())))
     })?;
-    read_table(&File { path, text: &text }, document.as_table(), "", values)
+    read_table(&File { path, text: &text }, document.as_table(), "", values)?;
+    let described = document.as_table().get(EXECUTORS).and_then(Item::as_table_like);
+    for (name, item) in described.into_iter().flat_map(TableLike::iter) {
+        let executor = read_executor(item).map_err(|words| {
+            let place = format!("{}{}", path.display(), line_of(&text, item.span()));
+            Failure::config(format!("{place}: {EXECUTORS}.{name}: {words}"))
+        })?;
+        executors.retain(|(known, _)| known != name);
+        executors.push((name.to_owned(), executor));
+    }
+    Ok(())
+}
+
+/// Tables whose names are anybody's choice.
+const EXECUTORS: &str = "executors";
+
+fn read_executor(item: &Item) -> Result<RawExecutor, String> {
+    let table = item.as_table_like().ok_or("must be a table")?;
+    let mut alone = DocumentMut::new();
+    for (key, value) in table.iter() {
+        alone.insert(key, value.clone());
+    }
+    toml_edit::de::from_document(alone).map_err(|error| error.message().trim().to_owned())
 }
 
 struct File<'a> {
@@ -133,6 +163,9 @@ fn read_table(
             let line = line_of(file.text, item.span());
             Failure::config(format!("{}{line}: {words}", file.path.display()))
         };
+        if name == EXECUTORS {
+            continue;
+        }
         match Key::find(&name) {
             Some(key) => {
                 let value = item.as_value().ok_or_else(|| fault(format!("{name} is no table")))?;

@@ -10,6 +10,12 @@ pub fn schema() -> Value {
     for key in KEYS {
         put(&mut sections, key.name, of_key(key));
     }
+    let executors = json!({
+        "type": "object",
+        "additionalProperties": {"type": "object"},
+        "description": "Programs that play an agent, each under its name; docs/executors.md.",
+    });
+    sections.insert("executors".into(), executors);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Callboard settings",

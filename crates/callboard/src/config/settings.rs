@@ -8,7 +8,9 @@ use std::time::Duration;
 use callboard_domain::contract::VerificationKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
-use callboard_engine::{DigestRule, Quotas};
+use callboard_domain::relay::SpecRules;
+use callboard_engine::{DigestRule, Quotas, RunRule};
+use callboard_runner::{Executors, SandboxMode};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
@@ -37,7 +39,22 @@ pub struct Settings {
     pub public_url: Option<String>,
     pub rate_limit: u32,
     pub embedder: EmbedderChoice,
+    pub runs: RunRule,
+    pub agents: AgentsChoice,
     pub store: StoreUrl,
+}
+
+/// How agents are run on this machine.
+#[derive(Clone, Debug)]
+pub struct AgentsChoice {
+    pub executors: Executors,
+    pub default_executor: String,
+    pub sandbox: SandboxMode,
+    pub trusted_commands: Vec<String>,
+    pub artifact_bytes_max: usize,
+    pub kill_grace: Duration,
+    /// Empty: anywhere, for a local user without tokens.
+    pub local_roots: Vec<PathBuf>,
 }
 
 /// What turns texts into vectors.
@@ -149,7 +166,43 @@ impl Reader<'_> {
             public_url: self.public_url()?,
             rate_limit: self.number("http.rate_limit"),
             embedder: self.embedder()?,
+            runs: self.runs(),
+            agents: self.agents()?,
             store: self.store()?,
+        })
+    }
+
+    fn runs(&self) -> RunRule {
+        let seconds = |name| Duration::from_secs(self.number(name).into());
+        let schemes = self.list("relay.git_schemes").iter().map(|word| word.to_lowercase());
+        RunRule {
+            running_max: self.number("relay.max_concurrency"),
+            open_max: self.number("relay.max_queued"),
+            lease_s: self.number("relay.lease_s"),
+            heartbeat: seconds("relay.heartbeat_s"),
+            hold_s: self.number("relay.stale_hold_s"),
+            attempts_max: self.number("relay.attempts_max"),
+            timeout_s: self.number("relay.default_timeout_s"),
+            window_s: self.number("relay.idempotency_window_s"),
+            ask_timeout: seconds("relay.ask_timeout_s"),
+            drain: seconds("runner.drain_s"),
+            kept: Duration::from_secs(u64::from(self.number("relay.retention_days")) * 86_400),
+            spec: SpecRules {
+                git_schemes: schemes.collect(),
+                webhook_allow_private: self.boolean("relay.webhook_allow_private"),
+            },
+        }
+    }
+
+    fn agents(&self) -> Result<AgentsChoice, String> {
+        Ok(AgentsChoice {
+            executors: Executors::new(self.0.executors().to_vec())?,
+            default_executor: self.text("relay.default_executor").to_owned(),
+            sandbox: SandboxMode::parse(self.text("relay.sandbox")).unwrap_or_default(),
+            trusted_commands: self.list("relay.trusted_commands").to_vec(),
+            artifact_bytes_max: self.number("relay.artifact_max_bytes") as usize,
+            kill_grace: Duration::from_secs(self.number("runner.kill_grace_s").into()),
+            local_roots: self.list("relay.local_roots").iter().map(PathBuf::from).collect(),
         })
     }
 

@@ -198,13 +198,16 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
     match refusal {
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
+        | Refusal::InvalidSpec { .. }
         | Refusal::AlreadyOver { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::DanglingDependency { .. }
+        | Refusal::JobNotFound { .. }
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
+        | Refusal::ProfileDenied { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }
@@ -222,6 +225,9 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::AlreadyStarted { .. }
         | Refusal::BlockersMax { .. }
         | Refusal::QuotaExceeded(_)
+        | Refusal::TooManyJobs { .. }
+        | Refusal::NoPlace { .. }
+        | Refusal::NoQuestion { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -249,6 +255,8 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
             "finish or cancel the session: callboard call finish, callboard call cancel"
         }
         Refusal::IllegalMove { .. } => "callboard task show ID",
+        Refusal::JobNotFound { .. } => "callboard job list",
+        Refusal::NoQuestion { .. } => "callboard job show JOB",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
         Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
@@ -269,6 +277,10 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::NotCommentAuthor { .. }
         | Refusal::QuotaExceeded(_)
         | Refusal::JobLost { .. }
+        | Refusal::InvalidSpec { .. }
+        | Refusal::TooManyJobs { .. }
+        | Refusal::NoPlace { .. }
+        | Refusal::ProfileDenied { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())

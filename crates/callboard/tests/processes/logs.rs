@@ -135,6 +135,9 @@ async fn machine(
         check_log_tail_bytes: 65536,
         digest: DigestRule::default(),
         embedder: None,
+        runs: Default::default(),
+        agents: None,
+        is_gone: |_| false,
     })
 }
 

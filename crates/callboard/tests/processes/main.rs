@@ -9,6 +9,7 @@ mod disk;
 mod forge;
 mod handles;
 mod http;
+mod jobs;
 mod kill;
 mod leases;
 mod logs;

@@ -2,6 +2,7 @@
 //! `CALLBOARD_TEST_POSTGRES` names one. `CALLBOARD_BLESS=1` rewrites
 //! the replies instead; review them with `git diff transcripts/`.
 
+mod agents;
 mod lanes;
 mod names;
 #[path = "../../../store/tests/it/schema.rs"]

@@ -68,6 +68,10 @@ impl Names {
         if let Some(rest) = word.strip_prefix("callboard://tasks/") {
             return Some(format!("callboard://tasks/{}", self.short(rest)?));
         }
+        if let Some(rest) = word.strip_prefix("mcp://jobs/") {
+            let (job, what) = rest.split_once('/')?;
+            return Some(format!("mcp://jobs/{}/{what}", self.short(job)?));
+        }
         if word.starts_with(".callboard/runs/") {
             return Some(format!("log{}", number_of(&mut self.logs, word)));
         }
@@ -92,6 +96,10 @@ impl Names {
     }
 
     fn long(&self, word: &str) -> Option<String> {
+        if let Some((job, what)) = word.strip_prefix("mcp://jobs/").and_then(|w| w.split_once('/'))
+        {
+            return Some(format!("mcp://jobs/{}/{what}", self.long(job)?));
+        }
         let (kind, number) = word.split_at_checked(1)?;
         let index = number.parse::<usize>().ok()?.checked_sub(1)?;
         match kind {

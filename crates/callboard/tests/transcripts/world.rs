@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::contract::VerificationKind;
+use callboard_domain::event::EventName;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
 use callboard_domain::time::Timestamp;
+use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
+use callboard_engine::{DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
 use callboard_runner::LocalChecks;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
@@ -23,6 +25,7 @@ use callboard_surface::toolsets;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
+use crate::agents::{self, ScriptedAgent};
 use crate::lanes::{Lane, Reply, Transport};
 use crate::names::{Names, START};
 use crate::schema::Schema;
@@ -66,9 +69,13 @@ struct World {
     under_way: HashMap<String, (JoinHandle<Reply>, Vec<String>)>,
     /// `None`: the store is a file in the folder. Dropped last, after the server that uses it.
     schema: Option<Schema>,
+    runs: RunRule,
+    script: Arc<ScriptedAgent>,
+    agents: Option<JoinHandle<usize>>,
 }
 
 struct Server {
+    front: Arc<Front>,
     lane: Arc<Lane>,
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
@@ -98,6 +105,9 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
         server: None,
         names: Names::default(),
         under_way: HashMap::new(),
+        runs: RunRule::default(),
+        script: Arc::default(),
+        agents: None,
         schema: match kind {
             StoreKind::Sqlite => None,
             StoreKind::Postgres => Schema::new(),
@@ -112,6 +122,10 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
 
 impl World {
     async fn step(&mut self, text: &str) -> Vec<String> {
+        if text == "jobs<" {
+            let running = self.agents.take().expect("agents were started");
+            return vec![format!("ran {}", running.await.expect("they end"))];
+        }
         if let Some(who) = text.strip_suffix('<') {
             let (running, keys) = self.under_way.remove(who).expect("a call is under way");
             let reply = running.await.expect("the call ends");
@@ -123,6 +137,10 @@ impl World {
             "config" => self.configure(rest),
             "events" => return self.events(rest).await,
             "jobs" => return self.run_jobs().await,
+            "jobs&" => self.start_agents().await,
+            "agent" => self.script.next(rest),
+            "answer" => return self.answer(rest).await,
+            "read" => return self.read(rest).await,
             "sh" => return self.shell("sh", &["-c", rest]),
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
@@ -135,7 +153,53 @@ impl World {
     /// What the runner of a server would do now.
     async fn run_jobs(&mut self) -> Vec<String> {
         let engine = self.server().await.engine.clone();
-        vec![format!("ran {}", engine.run_jobs().await.expect("jobs run"))]
+        let verified = engine.run_jobs().await.expect("jobs run");
+        let ran = engine.run_agents().await.expect("agents run");
+        vec![format!("ran {}", verified + ran)]
+    }
+
+    /// The same in the background, until an agent is at work.
+    async fn start_agents(&mut self) {
+        let engine = self.server().await.engine.clone();
+        let at_work = self.script.at_work();
+        let mut feed = engine.run_feed(None).await.expect("can be followed");
+        self.agents = Some(tokio::spawn(async move { engine.run_agents().await.expect("run") }));
+        if !self.script.asks() {
+            return at_work.await;
+        }
+        while feed.next().await.is_some_and(|event| event.name != EventName::JobAsked) {}
+    }
+
+    /// `J1 yes`, as a person at a terminal would.
+    async fn answer(&mut self, line: &str) -> Vec<String> {
+        let (job, word) = line.trim().split_once(' ').expect("J1 yes");
+        let job = self.names.task(job).parse().expect("a job");
+        let engine = self.server().await.engine.clone();
+        let op = OpContext::new(Principal::local(actor("ana")), "job_answer");
+        match engine.run_answer(&op, job, None, word == "yes").await {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![format!("error {}", self.names.shorten(&error.to_string()))],
+        }
+    }
+
+    async fn read(&mut self, uri: &str) -> Vec<String> {
+        let uri = self.names.expand(&uri.trim().into());
+        let front = self.server().await.front.clone();
+        let ana = Principal::local(actor("ana"));
+        let uri = uri.as_str().expect("a text stays one");
+        match front.resource_read(&ana, uri).await.expect("readable") {
+            Err(missing) => {
+                let code = missing.code.unwrap_or("RESOURCE_NOT_FOUND");
+                let more = missing.retryable.map(|again| format!(" retryable {again}"));
+                vec![format!("error {code}{}", more.unwrap_or_default())]
+            }
+            Ok(found) => {
+                let mut lines = vec![found.media_type.to_owned()];
+                let text = found.text.lines();
+                lines.extend(text.map(|line| format!("| {}", self.names.shorten(line))));
+                lines
+            }
+        }
     }
 
     /// Something happens to the database that no server did.
@@ -199,9 +263,13 @@ impl World {
             check_log_tail_bytes: 65536,
             digest: DigestRule::default(),
             embedder: None,
+            runs: self.runs.clone(),
+            agents: Some(self.script.clone()),
+            is_gone: |_| false,
         });
         let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));
-        Server { lane: Arc::new(Lane::open(self.transport, front).await), engine, store }
+        let lane = Arc::new(Lane::open(self.transport, front.clone()).await);
+        Server { front, lane, engine, store }
     }
 
     async fn call(&mut self, who: &str, rest: &str) -> Vec<String> {
@@ -210,7 +278,10 @@ impl World {
         let arguments = values.next().expect("arguments").expect("arguments are JSON");
         let keys = rest[values.byte_offset()..].trim().trim_start_matches('|');
         let keys: Vec<String> = keys.split_whitespace().map(str::to_owned).collect();
-        let arguments = self.names.expand(&arguments);
+        let mut arguments = self.names.expand(&arguments);
+        if tool == "jobs_submit" && arguments["spec"].is_object() {
+            arguments["spec"] = agents::example_with(arguments["spec"].take());
+        }
         let lane = self.server().await.lane.clone();
         let (who, starts) = who.strip_suffix('&').map_or((who, false), |who| (who, true));
         let (actor, tool) = (actor(who), tool.to_owned());
@@ -285,6 +356,8 @@ impl World {
                 self.policy = Policy::with_labels(labels).expect("complete labels");
             }
             "graph.finish_requires_checks" => self.policy.finish_requires_checks = value == "true",
+            "relay.max_queued" => self.runs.open_max = value.parse().expect("a number"),
+            "relay.max_concurrency" => self.runs.running_max = value.parse().expect("a number"),
             "graph.gate_canceled" => self.policy.gate_canceled = value == "true",
             "graph.checks_enabled" => self.checks_enabled = value == "true",
             "execution.default_verification" => {

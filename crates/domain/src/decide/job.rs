@@ -6,6 +6,7 @@ use crate::command::JobEnd;
 use crate::event::{Event, EventName};
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
+use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -33,7 +34,16 @@ pub(super) fn job_queue(
         return Ok(Change { writes, events, reply: Reply::Job(job.id), but: None });
     }
     let state = JobState::Queued { due_at: now };
-    let job = Job { id, kind, key: key.to_owned(), task: None, tries: 0, created_at: now, state };
+    let job = Job {
+        id,
+        kind,
+        key: key.to_owned(),
+        task: None,
+        priority: PRIORITY_DEFAULT,
+        tries: 0,
+        created_at: now,
+        state,
+    };
     let mut change = changed(world, EventName::JobQueued, job.clone());
     change.writes = vec![Write::JobInsert { job }];
     Ok(change)

@@ -10,6 +10,7 @@ mod input;
 mod job;
 mod knowledge;
 mod lease;
+mod run;
 mod task;
 pub mod verification;
 
@@ -74,6 +75,26 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         }
         Command::JobEnd { job, tries, end } => job::job_end(world, *job, *tries, end, now),
         Command::AttemptExpire { attempt } => attempt::attempt_expire(world, *attempt, now),
+        Command::RunSubmit(c) => run::run_submit(world, c, now),
+        Command::RunLease(c) => run::run_lease(world, c, now),
+        Command::RunKeep { job, fence, lease_s } => {
+            run::run_keep(world, *job, *fence, *lease_s, now)
+        }
+        Command::RunSettle(c) => run::run_settle(world, c, now),
+        Command::RunEnd { job, fence, verdict, summary } => {
+            run::run_end(world, *job, *fence, *verdict, summary, now)
+        }
+        Command::RunCancel { job } => run::run_cancel(world, *job, now),
+        Command::RunArtifact { job, fence, artifact } => {
+            run::run_artifact(world, *job, *fence, artifact, now)
+        }
+        Command::RunAsk { job, fence, text, command } => {
+            run::run_ask(world, *job, *fence, text, command.as_deref(), now)
+        }
+        Command::RunAnswer { job, number, granted } => {
+            run::run_answer(world, *job, *number, *granted, now)
+        }
+        Command::RunPr { job, pr } => run::run_pr(world, *job, pr, now),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
     }
 }

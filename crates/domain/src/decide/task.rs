@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{check, input, verification};
+use super::{check, input, run, verification};
 use crate::attempt::{AttemptEnd, AttemptKind, Health};
 use crate::command::{Checked, TaskCreate, TaskEdit};
 use crate::contract::VerificationContract;
@@ -144,6 +144,7 @@ pub(super) fn task_remove(
     }
     draft.event(EventName::TaskRemoved, json!({"title": draft.task.title}));
     draft.entry("removed", None);
+    run::closed_elsewhere(&mut draft);
     draft.write(Write::TaskTombstone { task: id });
     Ok(draft.done())
 }
@@ -292,6 +293,9 @@ pub(super) fn task_transition(
         verification::approve(&mut draft);
     }
     draft.move_to(&label);
+    if label.phase.is_closed() {
+        run::closed_elsewhere(&mut draft);
+    }
     draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
     Ok(draft.done())
 }

@@ -11,7 +11,7 @@ use crate::ids::TaskId;
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::policy::{Phase, Policy};
 use crate::refusal::{Refusal, UnmetCheck};
-use crate::task::Task;
+use crate::task::{PRIORITY_DEFAULT, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, World, Write};
 
@@ -110,6 +110,7 @@ fn queue(draft: &mut Draft<'_>, id: JobId) {
                 kind: JobKind::Verify,
                 key: crate::command::verify_key(draft.task.id),
                 task: Some(draft.task.id),
+                priority: PRIORITY_DEFAULT,
                 tries: 0,
                 created_at: draft.now,
                 state: due,

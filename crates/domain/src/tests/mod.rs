@@ -5,7 +5,11 @@ mod invariants;
 mod knowledge;
 mod model;
 mod refusals;
+mod relay_patch;
+mod relay_reply;
+mod relay_spec;
 mod rules;
+mod runs;
 mod states;
 
 use std::path::PathBuf;

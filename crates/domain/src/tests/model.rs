@@ -16,6 +16,7 @@ use crate::job::{Job, JobId, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
+use crate::run::{OpenRuns, Run, run_key};
 use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
 use crate::time::Timestamp;
 use crate::world::{Change, LastEntry, Subject, World, Write};
@@ -31,6 +32,7 @@ pub struct Model {
     pub entries: BTreeMap<(TaskId, u32), (Entry, Option<AttemptId>)>,
     pub comments: BTreeMap<CommentId, Comment>,
     pub jobs: BTreeMap<JobId, Job>,
+    pub runs: BTreeMap<JobId, Run>,
     pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     pub events: Vec<&'static str>,
@@ -80,6 +82,7 @@ impl Model {
             entries: BTreeMap::new(),
             comments: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            runs: BTreeMap::new(),
             knowledge: BTreeMap::new(),
             edges: Vec::new(),
             events: Vec::new(),
@@ -120,6 +123,27 @@ impl Model {
         let key = subject.as_ref().filter(|_| needs.verify_job).map(|s| verify_key(s.task.id));
         let under_way = |job: &&Job| Some(&job.key) == key.as_ref() && !job.is_over();
         let job = named_job.or_else(|| self.jobs.values().find(under_way).cloned());
+        let of_task = subject.as_ref().filter(|_| needs.run_of_task).map(|s| s.task.id);
+        let run_key = needs.run_key.as_deref().map(run_key);
+        let fits = |job: &&Job| {
+            self.runs.contains_key(&job.id)
+                && (of_task.is_some() && job.task == of_task || Some(&job.key) == run_key.as_ref())
+        };
+        let job =
+            job.or_else(|| self.jobs.values().filter(fits).max_by_key(|j| j.created_at).cloned());
+        let run = job.as_ref().and_then(|job| self.runs.get(&job.id).cloned());
+        let mut open_runs = OpenRuns::default();
+        let mut runs_here = 0;
+        for run in self.runs.values() {
+            match self.jobs[&run.job].state {
+                JobState::Queued { .. } => open_runs.queued += 1,
+                JobState::Running { .. } | JobState::Stale { .. } => {
+                    open_runs.running += 1;
+                    runs_here += u32::from(needs.runs_on.is_some() && run.runs_on == needs.runs_on);
+                }
+                _ => {}
+            }
+        }
         World {
             policy,
             actor,
@@ -130,6 +154,9 @@ impl Model {
             named: needs.named.iter().filter_map(|id| self.dep(*id)).collect(),
             ancestry: self.deps.clone(),
             knowledge: needs.knowledge.and_then(|id| self.knowledge.get(&id).cloned()),
+            run,
+            open_runs,
+            runs_here,
         }
     }
 
@@ -184,6 +211,9 @@ impl Model {
             }
             Write::JobInsert { job } | Write::JobUpdate { job } => {
                 self.jobs.insert(job.id, job.clone());
+            }
+            Write::RunInsert { run, .. } | Write::RunUpdate { run } => {
+                self.runs.insert(run.job, run.clone());
             }
             Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
             Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),

@@ -10,6 +10,9 @@ use crate::ids::{AttemptId, Id};
 use crate::job::JobId;
 use crate::policy::Phase;
 use crate::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
+use crate::relay::Problem;
+use crate::rights::Profile;
+use crate::run::OpenRuns;
 use crate::standing::Standing;
 use crate::time::Timestamp;
 
@@ -61,6 +64,18 @@ fn examples() -> Vec<Refusal> {
             next_reset_at: Timestamp(0),
         }),
         Refusal::JobLost { job: JobId(Id(7)) },
+        Refusal::JobNotFound { job: JobId(Id(7)).to_string() },
+        Refusal::InvalidSpec {
+            problems: vec![Problem { path: text("execution.ttlS"), problem: text("is required") }],
+        },
+        Refusal::TooManyJobs { open: OpenRuns { queued: 997, running: 3 }, limit: 1000 },
+        Refusal::NoPlace { limit: 3 },
+        Refusal::NoQuestion { job: JobId(Id(7)) },
+        Refusal::ProfileDenied {
+            verb: text("jobs_submit"),
+            needed: Profile::PairWorker,
+            held: Profile::Viewer,
+        },
         Refusal::TaskClosed { task: a, label: text("done") },
         Refusal::SessionActive {
             attempt: AttemptId(Id(7)),

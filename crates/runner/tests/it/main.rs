@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests call git themselves, to compare")]
 
+mod agents;
 mod checks;
 mod embed;
 mod fixture;

@@ -8,14 +8,15 @@ use callboard_domain::command::{Needs, verify_key};
 use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
-use callboard_domain::job::{Job, JobId};
+use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
+use callboard_domain::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::{Change, LastEntry, Reply, Subject, World, Write};
 
-use crate::{Applied, Op, Outcome, StoreError, Taken};
+use crate::{Applied, Op, Outcome, RunSeen, StoreError, Taken};
 
 #[derive(Default)]
 pub(super) struct Desk {
@@ -28,6 +29,10 @@ pub(super) struct Desk {
     pub comments: HashMap<Id, Comment>,
     /// With their org.
     pub jobs: HashMap<Id, (i64, Job)>,
+    /// With their org, and the task of a new one.
+    pub runs: HashMap<Id, (i64, Run, Option<TaskId>)>,
+    pub open_runs: OpenRuns,
+    pub runs_here: u32,
     /// With their org; those named by commands, and what earlier replies were about.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     /// With the time of the first answer.
@@ -86,6 +91,8 @@ pub(super) struct Changes {
     pub comments: BTreeSet<Id>,
     pub jobs_new: BTreeSet<Id>,
     pub jobs: BTreeSet<Id>,
+    pub runs_new: BTreeSet<Id>,
+    pub runs: BTreeSet<Id>,
     pub entries: BTreeMap<LineKey, (Entry, Option<AttemptId>)>,
     /// Those of `entries` that replace a line the database has already.
     pub entries_again: BTreeSet<LineKey>,
@@ -195,6 +202,23 @@ impl Desk {
             Some(key) => self.job_under_way(org, key),
             None => named_job,
         };
+        let of_task = needs.run_of_task.then_some(subject).flatten();
+        let job = match (of_task, &needs.run_key) {
+            (Some(task), _) => self.jobs.values().find(|(of, job)| {
+                *of == org && job.kind == JobKind::Run && job.task == Some(task) && !job.is_over()
+            }),
+            // The newest one with the key.
+            (None, Some(key)) => {
+                let of_key = self.jobs.iter().filter(|(id, (of, _))| {
+                    let run = self.runs.get(*id);
+                    *of == org && run.is_some_and(|(_, run, _)| run.spec.idempotency_key == *key)
+                });
+                of_key.max_by_key(|(id, _)| **id).map(|(_, found)| found)
+            }
+            (None, None) => None,
+        }
+        .map(|(_, job)| job)
+        .or(job);
         let in_org = |id: &&TaskId| self.tasks.get(&id.id).is_some_and(|s| s.org == org);
         let named = needs.named.iter().filter(in_org).filter_map(|id| self.dep(id.id));
         World {
@@ -210,6 +234,9 @@ impl Desk {
                 None => Vec::new(),
             },
             knowledge: needs.knowledge.and_then(|id| self.entry(org, id)).cloned(),
+            run: job.and_then(|job| self.runs.get(&job.id.0)).map(|(_, run, _)| run.clone()),
+            open_runs: self.open_runs,
+            runs_here: self.runs_here,
         }
     }
 
@@ -265,6 +292,13 @@ impl Desk {
             Reply::Job(id) => match self.job(org, id) {
                 Some(job) => Ok(Outcome::Job(Box::new(job.clone()))),
                 None => Err(missing(format!("job {id}"))),
+            },
+            Reply::Run(id) => match (self.job(org, id), self.runs.get(&id.0)) {
+                (Some(job), Some((_, run, _))) => {
+                    let record = RunRecord { job: job.clone(), run: run.clone() };
+                    Ok(Outcome::Run(Box::new(RunSeen { record, position: None })))
+                }
+                _ => Err(missing(format!("{id}"))),
             },
             Reply::Knowledge(id) => match self.entry(org, id) {
                 Some(entry) => Ok(Outcome::Knowledge(Box::new(entry.clone()))),
@@ -352,6 +386,14 @@ impl Desk {
             Write::JobUpdate { job } => {
                 self.changes.jobs.insert(job.id.0);
                 self.jobs.insert(job.id.0, (org, job));
+            }
+            Write::RunInsert { run, task } => {
+                self.changes.runs_new.insert(run.job.0);
+                self.runs.insert(run.job.0, (org, run, Some(task)));
+            }
+            Write::RunUpdate { run } => {
+                self.changes.runs.insert(run.job.0);
+                self.runs.insert(run.job.0, (org, run, None));
             }
             Write::TaskTombstone { task } => {
                 let now = self.now.0;

@@ -14,9 +14,9 @@ use crate::DueJob;
 type Result<T> = std::result::Result<T, Trouble>;
 
 pub(super) const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.tries, j.created_at, \
-     j.state, j.due_at, j.runner, j.ended_at, j.reason";
+     j.state, j.due_at, j.runner, j.ended_at, j.reason, j.priority";
 pub(super) const JOB_FROM: &str = "jobs j LEFT JOIN tasks t ON t.id = j.task";
-pub(super) const JOB_COLUMNS: usize = 12;
+pub(super) const JOB_COLUMNS: usize = 13;
 
 pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} WHERE j.id = $1 AND j.org = $2");
@@ -39,7 +39,7 @@ pub(super) async fn due(
     let sql = format!(
         "SELECT {JOB}, o.name FROM {JOB_FROM} JOIN orgs o ON o.id = j.org \
          WHERE j.due_at IS NOT NULL AND j.due_at <= $1 AND j.kind = $2 \
-         ORDER BY j.due_at, j.id LIMIT $3"
+         ORDER BY j.priority, j.due_at, j.id LIMIT $3"
     );
     let read = |row: &Row| {
         let org: &str = row.try_get(JOB_COLUMNS)?;
@@ -60,6 +60,9 @@ pub(super) fn job(row: &Row) -> Result<Job> {
     let state = match row.try_get(7)? {
         "queued" => JobState::Queued { due_at: rows::time(row, 8)? },
         "running" => JobState::Running { runner: rows::actor(row, 9)?, until: rows::time(row, 8)? },
+        "stale" => JobState::Stale { runner: rows::actor(row, 9)?, until: rows::time(row, 8)? },
+        "canceled" => JobState::Canceled { at: rows::time(row, 10)? },
+        "expired" => JobState::Expired { at: rows::time(row, 10)? },
         "done" => JobState::Done { at: rows::time(row, 10)? },
         "failed" => JobState::Failed { at: rows::time(row, 10)?, reason: row.try_get(11)? },
         _ => return Err(rows::damaged("state")),
@@ -69,6 +72,7 @@ pub(super) fn job(row: &Row) -> Result<Job> {
         kind: JobKind::parse(row.try_get(1)?).ok_or_else(|| rows::damaged("kind"))?,
         key: row.try_get(2)?,
         task,
+        priority: rows::count(row, 12)?,
         tries: rows::count(row, 5)?,
         created_at: rows::time(row, 6)?,
         state,

@@ -2,8 +2,9 @@
 
 use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::comment::Comment;
-use callboard_domain::ids::{AttemptId, Id};
+use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::Job;
+use callboard_domain::run::Run;
 use callboard_domain::task::Check;
 use callboard_domain::world::Reply;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use super::desk::{Desk, RetryKey, Sheet};
 use super::rows::uuid;
 use crate::jobs::columns;
+use crate::runs::json as to_json;
 
 fn text(id: Id) -> String {
     uuid(id).to_string()
@@ -137,6 +139,30 @@ pub(super) fn job_row((org, job): &(i64, Job)) -> Value {
         "runner": runner,
         "ended_at": ended_at,
         "reason": reason,
+        "priority": job.priority,
+    })
+}
+
+pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
+    json!({
+        "job": text(run.job.0),
+        "org": org,
+        "task": task.map(|task| text(task.id)),
+        "key": run.spec.idempotency_key,
+        "content_hash": run.content_hash,
+        "spec": to_json(&run.spec),
+        "version": run.version,
+        "changed_at": run.changed_at,
+        "summary": run.summary,
+        "attempt": run.attempt,
+        "fence": run.fence,
+        "started_at": run.started_at,
+        "expires_at": run.expires_at,
+        "bound_to": run.bound_to,
+        "runs_on": run.runs_on,
+        "artifacts": to_json(&run.artifacts),
+        "question": run.question.as_ref().map(to_json),
+        "pr": run.pr.as_ref().map(to_json),
     })
 }
 
@@ -151,6 +177,7 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
             Reply::Attempt(attempt) => ("attempt", attempt.0),
             Reply::Comment(comment) => ("comment", comment.0),
             Reply::Job(job) => ("job", job.0),
+            Reply::Run(job) => ("run", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
         };
         let mut row = key_row(key);

@@ -9,6 +9,7 @@ use callboard_domain::comment::CommentId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::knowledge::KnowledgeId;
+use callboard_domain::run::{OpenRuns, RunRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use futures_util::future;
@@ -23,7 +24,7 @@ use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::{comments, jobs, knowledge, schema};
+use super::{comments, jobs, knowledge, runs, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
@@ -48,6 +49,14 @@ struct Wanted {
     retries: Vec<RetryKey>,
     ancestry_of: Option<TaskId>,
     knowledge: BTreeSet<Id>,
+    /// Tasks whose open run is wanted.
+    run_tasks: BTreeSet<Id>,
+    /// Idempotency keys, with their org.
+    run_keys: BTreeSet<(i64, String)>,
+    /// An org whose open jobs for agents are counted; such a command goes alone.
+    open_runs: Option<i64>,
+    /// A machine whose runs are counted; such a command goes alone.
+    runs_on: Option<String>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -74,6 +83,10 @@ impl Wanted {
             wanted.keyed.extend(keyed);
             wanted.retries.extend(RetryKey::of(*org, op));
             wanted.knowledge.extend(needs.knowledge.map(|entry| entry.0));
+            wanted.run_tasks.extend(needs.task.filter(|_| needs.run_of_task).map(|task| task.id));
+            wanted.run_keys.extend(needs.run_key.map(|key| (*org, key)));
+            wanted.open_runs = wanted.open_runs.or(needs.open_runs.then_some(*org));
+            wanted.runs_on = wanted.runs_on.or(needs.runs_on);
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
         }
         wanted
@@ -126,6 +139,7 @@ async fn fill(
         // Two edges that close a cycle only together would pass each other unseen.
         db.batch_execute(schema::ALONE).await?;
     }
+    counted(db, statements, &wanted, &mut desk).await?;
     earlier(db, statements, &mut wanted, &mut desk).await?;
     if !wanted.knowledge.is_empty() {
         let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
@@ -147,6 +161,27 @@ async fn fill(
     Err(StoreError::Unavailable("too many writers on the same tasks; try again".into()).into())
 }
 
+/// How many jobs for agents there are. Whoever asks where another might add to them waits its turn.
+async fn counted(
+    db: &Db,
+    statements: &Statements,
+    wanted: &Wanted,
+    desk: &mut Desk,
+) -> Result<(), Trouble> {
+    let count = |row: &Row, column| Ok::<u32, Trouble>(row.try_get::<_, i64>(column)? as u32);
+    if let Some(org) = wanted.open_runs {
+        db.batch_execute(&schema::alone_with(&format!("runs of {org}"))).await?;
+        let row = db.query_one(&statements.open_runs, &[&org]).await?;
+        desk.open_runs = OpenRuns { queued: count(&row, 0)?, running: count(&row, 1)? };
+    }
+    if let Some(machine) = &wanted.runs_on {
+        db.batch_execute(&schema::alone_with(&format!("runs on {machine}"))).await?;
+        let row = db.query_one(&statements.runs_here, &[machine]).await?;
+        desk.runs_here = count(&row, 0)?;
+    }
+    Ok(())
+}
+
 /// What was answered before, and which tasks the named attempts, comments and jobs belong to.
 async fn earlier(
     db: &Db,
@@ -165,12 +200,19 @@ async fn earlier(
     let (comments, jobs) = (uuids(&wanted.comments), uuids(&wanted.jobs));
     let comments: [&(dyn ToSql + Sync); 1] = [&comments];
     let jobs: [&(dyn ToSql + Sync); 1] = [&jobs];
-    let (replies, tasks, commented, worked) = tokio::try_join!(
+    let run_orgs: Vec<i64> = wanted.run_keys.iter().map(|(org, _)| *org).collect();
+    let run_keys: Vec<&str> = wanted.run_keys.iter().map(|(_, key)| key.as_str()).collect();
+    let keyed: [&(dyn ToSql + Sync); 2] = [&run_orgs, &run_keys];
+    let (replies, tasks, commented, worked, runs) = tokio::try_join!(
         rows_if(db, !keys.is_empty(), &statements.retries, &retries),
         rows_if(db, !wanted.attempts.is_empty(), &statements.attempt_tasks, &attempts),
         rows_if(db, !wanted.comments.is_empty(), &statements.comment_tasks, &comments),
         rows_if(db, !wanted.jobs.is_empty(), &statements.job_tasks, &jobs),
+        rows_if(db, !run_keys.is_empty(), &statements.run_keys, &keyed),
     )?;
+    for row in &runs {
+        wanted.jobs.insert(rows::id(row, 0)?);
+    }
     for row in &replies {
         let key = RetryKey {
             org: row.try_get(0)?,
@@ -192,6 +234,10 @@ async fn earlier(
             "job" => {
                 wanted.jobs.insert(id);
                 Reply::Job(JobId(id))
+            }
+            "run" => {
+                wanted.jobs.insert(id);
+                Reply::Run(JobId(id))
             }
             "knowledge" => {
                 wanted.knowledge.insert(id);
@@ -253,6 +299,9 @@ async fn lock_and_load(
     let start_values: [&(dyn ToSql + Sync); 1] = [&start];
     let any_attempt = !whole.is_empty() || !attempts.is_empty();
     let any_comment = !comments.is_empty() || !blocked.is_empty();
+    let run_tasks = uuids(&wanted.run_tasks);
+    let run_values: [&(dyn ToSql + Sync); 2] = [&jobs, &run_tasks];
+    let any_run = !jobs.is_empty() || !run_tasks.is_empty();
     let any_job = !jobs.is_empty() || !job_keys.is_empty();
     // `try_join` sends its first half first.
     let loads = async {
@@ -264,16 +313,18 @@ async fn lock_and_load(
             rows_if(db, !keys.is_empty(), &statements.keyed, &keyed_values),
             rows_if(db, any_comment, &statements.comments, &comment_values),
             rows_if(db, any_job, &statements.jobs, &job_values),
+            rows_if(db, any_run, &statements.runs, &run_values),
             rows_if(db, wanted.ancestry_of.is_some(), &statements.ancestry, &start_values),
         )
     };
     let lock = rows_if(db, !all.is_empty(), &statements.lock, &lock_values);
     let (locked, loaded) = future::try_join(lock, loads).await?;
-    let (_, around, attempts, keyed, comments, jobs, ancestry) = loaded;
+    let (_, around, attempts, keyed, comments, jobs, runs, ancestry) = loaded;
     desk.tasks.clear();
     desk.attempts.clear();
     desk.comments.clear();
     desk.jobs.clear();
+    desk.runs.clear();
     let mut ids = HashSet::with_capacity(locked.len());
     for row in &locked {
         let (org, removed_at) =
@@ -298,6 +349,12 @@ async fn lock_and_load(
     for row in &jobs {
         let job = jobs::job(row)?;
         desk.jobs.insert(job.id.0, (row.try_get(jobs::JOB_COLUMNS)?, job));
+    }
+    for row in &runs {
+        let RunRecord { job, run } = runs::record(row)?;
+        let org = row.try_get(jobs::JOB_COLUMNS + runs::RUN_COLUMNS)?;
+        desk.jobs.insert(job.id.0, (org, job));
+        desk.runs.insert(run.job.0, (org, run, None));
     }
     let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
     desk.ancestry = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;

@@ -2,7 +2,7 @@
 
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::{around, comments, jobs, rows};
+use super::{around, comments, jobs, rows, runs};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
@@ -20,6 +20,10 @@ pub(super) struct Statements {
     pub comments: Statement,
     pub jobs: Statement,
     pub ancestry: Statement,
+    pub runs: Statement,
+    pub run_keys: Statement,
+    pub open_runs: Statement,
+    pub runs_here: Statement,
 }
 
 /// What holds for a batch and ends with it. Every batch only looks rows up by key, so plans that
@@ -117,6 +121,25 @@ impl Statements {
                 jobs::JOB,
                 jobs::JOB_FROM
             ))
+            .await?,
+            runs: prepare(&runs::lookup()).await?,
+            run_keys: prepare(
+                "SELECT n.job FROM unnest($1::bigint[], $2::text[]) AS k (org, key)
+                 CROSS JOIN LATERAL (SELECT job FROM runs WHERE org = k.org AND key = k.key
+                     ORDER BY job DESC LIMIT 1) n",
+            )
+            .await?,
+            open_runs: prepare(
+                "SELECT count(*) FILTER (WHERE state = 'queued'),
+                     count(*) FILTER (WHERE state <> 'queued')
+                 FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND org = $1",
+            )
+            .await?,
+            runs_here: prepare(
+                "SELECT count(*) FROM jobs j JOIN runs r ON r.job = j.id
+                 WHERE j.kind = 'run' AND j.due_at IS NOT NULL AND j.state <> 'queued'
+                     AND r.runs_on = $1",
+            )
             .await?,
             ancestry: prepare(
                 "WITH RECURSIVE above (id) AS (

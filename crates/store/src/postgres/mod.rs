@@ -28,6 +28,7 @@ mod quotas;
 mod read;
 mod records;
 mod rows;
+mod runs;
 mod schema;
 mod settle;
 mod tick;

@@ -70,7 +70,7 @@ pub(super) fn count<T: TryFrom<i32>>(row: &Row, column: usize) -> Result<T> {
     T::try_from(row.try_get::<_, i32>(column)?).map_err(|_| damaged("count"))
 }
 
-fn json<T: DeserializeOwned>(row: &Row, column: usize, what: &str) -> Result<Option<T>> {
+pub(super) fn json<T: DeserializeOwned>(row: &Row, column: usize, what: &str) -> Result<Option<T>> {
     let text: Option<&str> = row.try_get(column)?;
     text.map(|text| serde_json::from_str(text).map_err(|_| damaged(what))).transpose()
 }

@@ -24,11 +24,21 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 5, name: "leases", sql: include_str!("migrations/0005_leases.sql") },
     Migration { version: 6, name: "knowledge", sql: include_str!("migrations/0006_knowledge.sql") },
     Migration { version: 7, name: "handles", sql: include_str!("migrations/0007_handles.sql") },
+    Migration { version: 8, name: "runs", sql: include_str!("migrations/0008_runs.sql") },
 ];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.
 pub(super) const ALONE: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('callboard:' || current_schema(), 0))";
+
+/// The same among those who name the same thing.
+pub(super) fn alone_with(what: &str) -> String {
+    let what = what.replace('\'', "''");
+    format!(
+        "SELECT pg_advisory_xact_lock(\
+             hashtextextended('callboard:' || current_schema() || ':{what}', 0))"
+    )
+}
 
 pub(super) fn latest() -> i32 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)

@@ -14,9 +14,11 @@ use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{
-    attempt_row, body_row, comment_row, dep_row, job_row, key_row, output_row, retry_rows, task_row,
+    attempt_row, body_row, comment_row, dep_row, job_row, key_row, output_row, retry_rows, run_row,
+    task_row,
 };
 use super::knowledge;
+use crate::runs::{RUN_ALL, RUN_STEPS};
 
 /// Prepared once per connection, so that they reach the server in the order they are sent.
 pub(super) struct Statements {
@@ -34,6 +36,8 @@ pub(super) struct Statements {
     comments_update: Statement,
     jobs_update: Statement,
     jobs_insert: Statement,
+    runs_insert: Statement,
+    runs_update: Statement,
     entries_again: Statement,
     retries_old: Statement,
     retries: Statement,
@@ -49,7 +53,7 @@ const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktre
 const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
      resolved_by, resolution";
 const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
-     reason";
+     reason, priority";
 
 /// `INSERT INTO table (columns) …` of every object in the one parameter.
 fn insert(table: &str, columns: &str, otherwise: &str) -> String {
@@ -62,12 +66,17 @@ fn insert(table: &str, columns: &str, otherwise: &str) -> String {
 /// `UPDATE table SET column = …` of every object in the one parameter, by id; `kept` columns
 /// stay as they are where it says nothing about them.
 fn update(table: &str, columns: &[&str], kept: &[&str]) -> String {
+    update_by(table, "id", columns, kept)
+}
+
+/// The same for a table with another key.
+fn update_by(table: &str, key: &str, columns: &[&str], kept: &[&str]) -> String {
     let set = columns.iter().map(|c| format!("{c} = n.{c}"));
     let keep = kept.iter().map(|c| format!("{c} = coalesce(n.{c}, o.{c})"));
     let set: Vec<String> = set.chain(keep).collect();
     format!(
         "UPDATE {table} o SET {} FROM json_populate_recordset(NULL::{table}, $1::text::json) n \
-         WHERE o.id = n.id",
+         WHERE o.{key} = n.{key}",
         set.join(", ")
     )
 }
@@ -152,6 +161,8 @@ impl Statements {
             ))
             .await?,
             jobs_insert: prepare(&insert("jobs", JOB, "")).await?,
+            runs_insert: prepare(&insert("runs", RUN_ALL, "")).await?,
+            runs_update: prepare(&update_by("runs", "job", &RUN_STEPS, &[])).await?,
             entries_again: prepare(&entries(
                 "ON CONFLICT (task, number) DO UPDATE SET who = excluded.who, at = excluded.at,
                      did = excluded.did, text = excluded.text, attempt = excluded.attempt",
@@ -251,6 +262,10 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
     let jobs = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
         ids.filter_map(|id| desk.jobs.get(id)).map(job_row).collect()
     };
+    let runs = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
+        ids.filter_map(|id| desk.runs.get(id)).map(run_row).collect()
+    };
+    let run_before = &mut changes.runs.difference(&changes.runs_new);
     let said_before = &mut changes.comments.difference(&changes.comments_new);
     let queued_before = &mut changes.jobs.difference(&changes.jobs_new);
     let mut begun = attempts(&mut changes.attempts_new.iter());
@@ -271,6 +286,8 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         run(db, &s.comments_update, comments(said_before)),
         run(db, &s.jobs_update, jobs(queued_before)),
         run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
+        run(db, &s.runs_insert, runs(&mut changes.runs_new.iter())),
+        run(db, &s.runs_update, runs(run_before)),
         run(db, &s.retries_old, changes.retries_old.iter().map(key_row).collect()),
         run(db, &s.retries, retry_rows(desk)),
     ];

@@ -228,9 +228,13 @@ impl Writer {
     }
 }
 
-/// Adding an edge asks about edges that other commands of its batch might change.
+/// Adding an edge asks about edges that other commands of its batch might change; so does whatever
+/// counts jobs before it adds to them.
 fn goes_alone(job: &Job) -> bool {
-    matches!(job.op.command, Command::DependencyAdd { .. })
+    matches!(
+        job.op.command,
+        Command::DependencyAdd { .. } | Command::RunSubmit(_) | Command::RunLease(_)
+    )
 }
 
 fn refuse(jobs: Vec<Job>, failed: Failed) {

@@ -9,9 +9,10 @@ use super::rows;
 use crate::DueJob;
 use crate::jobs::columns;
 
-const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.tries, j.created_at, j.state, j.due_at, \
-     j.runner, j.ended_at, j.reason";
-const JOB_FROM: &str = "jobs j LEFT JOIN tasks t ON t.id = j.task";
+pub(super) const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.tries, j.created_at, j.state, j.due_at, \
+     j.runner, j.ended_at, j.reason, j.priority";
+pub(super) const JOB_COLUMNS: usize = 13;
+pub(super) const JOB_FROM: &str = "jobs j LEFT JOIN tasks t ON t.id = j.task";
 
 pub(super) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<Job>> {
     let sql = format!("SELECT {JOB} FROM {JOB_FROM} WHERE j.id = ?1 AND j.org = ?2");
@@ -31,15 +32,17 @@ pub(super) fn due(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueJob>> {
-    let read = |row: &Row<'_>| Ok(DueJob { job: job(row)?, org: row.get::<_, String>(12)?.into() });
+    let read = |row: &Row<'_>| {
+        Ok(DueJob { job: job(row)?, org: row.get::<_, String>(JOB_COLUMNS)?.into() })
+    };
     let sql = format!(
         "SELECT {JOB}, o.name FROM {JOB_FROM} JOIN orgs o ON o.id = j.org \
-         WHERE j.due_at <= ?1 AND j.kind = ?2 ORDER BY j.due_at, j.id LIMIT ?3"
+         WHERE j.due_at <= ?1 AND j.kind = ?2 ORDER BY j.priority, j.due_at, j.id LIMIT ?3"
     );
     db.prepare_cached(&sql)?.query_map(params![now.0, kind.as_str(), limit as i64], read)?.collect()
 }
 
-fn job(row: &Row<'_>) -> Result<Job> {
+pub(super) fn job(row: &Row<'_>) -> Result<Job> {
     let kind = row.get_ref(1)?.as_str()?;
     let task = match rows::optional_id(row, 3)? {
         None => None,
@@ -51,6 +54,9 @@ fn job(row: &Row<'_>) -> Result<Job> {
     let state = match row.get_ref(7)?.as_str()? {
         "queued" => JobState::Queued { due_at: rows::time(row, 8)? },
         "running" => JobState::Running { runner: rows::actor(row, 9)?, until: rows::time(row, 8)? },
+        "stale" => JobState::Stale { runner: rows::actor(row, 9)?, until: rows::time(row, 8)? },
+        "canceled" => JobState::Canceled { at: rows::time(row, 10)? },
+        "expired" => JobState::Expired { at: rows::time(row, 10)? },
         "done" => JobState::Done { at: rows::time(row, 10)? },
         "failed" => JobState::Failed { at: rows::time(row, 10)?, reason: row.get(11)? },
         _ => return Err(rows::damaged(7, "state")),
@@ -60,6 +66,7 @@ fn job(row: &Row<'_>) -> Result<Job> {
         kind: JobKind::parse(kind).ok_or_else(|| rows::damaged(1, "kind"))?,
         key: row.get(2)?,
         task,
+        priority: row.get(12)?,
         tries: row.get(5)?,
         created_at: rows::time(row, 6)?,
         state,
@@ -70,7 +77,8 @@ pub(super) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
     let (due_at, runner, ended_at, reason) = columns(&job.state);
     db.prepare_cached(
         "INSERT INTO jobs (id, org, kind, key, task, tries, created_at, state, due_at, runner, \
-             ended_at, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+             ended_at, reason, priority) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?
     .execute(params![
         job.id.0.to_bytes(),
@@ -85,6 +93,7 @@ pub(super) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
         runner,
         ended_at,
         reason,
+        job.priority,
     ])?;
     Ok(())
 }

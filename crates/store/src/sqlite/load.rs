@@ -6,13 +6,15 @@ use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::command::{Command, Needs, verify_key};
 use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::job::JobKind;
 use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::run::{OpenRuns, RunRecord, holder};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{comments, jobs, knowledge, rows};
+use super::{comments, jobs, knowledge, rows, runs};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -48,6 +50,27 @@ pub(super) fn world<'a>(
         Some(key) => jobs::under_way(db, org, key)?,
         None => named_job,
     };
+    let run = match (&needs.run_key, &subject) {
+        (Some(key), _) => runs::of_key(db, org, key)?,
+        (None, Some(subject))
+            if needs.run_of_task && subject.task.assignee.as_ref() == Some(&holder()) =>
+        {
+            runs::of_task(db, org, subject.task.id)?
+        }
+        _ => match job.as_ref().filter(|job| job.kind == JobKind::Run) {
+            Some(job) => runs::of_job(db, org, job.id)?,
+            None => None,
+        },
+    };
+    let (job, run) = match run {
+        Some(RunRecord { job, run }) => (Some(job), Some(run)),
+        None => (job, None),
+    };
+    let open_runs = if needs.open_runs { runs::open(db, org)? } else { OpenRuns::default() };
+    let runs_here = match &needs.runs_on {
+        Some(machine) => runs::count_on(db, machine)?,
+        None => 0,
+    };
     let mut named = Vec::with_capacity(needs.named.len());
     for id in &needs.named {
         named.extend(named_task(db, org, *id)?);
@@ -60,7 +83,20 @@ pub(super) fn world<'a>(
         Some(id) => knowledge::find(db, org, id)?,
         None => None,
     };
-    Ok(World { policy, actor, subject, attempt, comment, job, named, ancestry, knowledge })
+    Ok(World {
+        policy,
+        actor,
+        subject,
+        attempt,
+        comment,
+        job,
+        named,
+        ancestry,
+        knowledge,
+        run,
+        open_runs,
+        runs_here,
+    })
 }
 
 fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Option<Subject>> {

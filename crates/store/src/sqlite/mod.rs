@@ -14,6 +14,7 @@ mod knowledge;
 mod load;
 mod read;
 mod rows;
+mod runs;
 mod schema;
 mod settle;
 mod tick;

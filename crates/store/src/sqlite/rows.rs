@@ -54,7 +54,7 @@ pub(super) fn actor(row: &Row<'_>, column: usize) -> Result<Actor> {
     row.get_ref(column)?.as_str()?.parse().map_err(|_| damaged(column, "actor"))
 }
 
-fn json<T: DeserializeOwned>(
+pub(super) fn json<T: DeserializeOwned>(
     row: &Row<'_>,
     column: usize,
     what: &'static str,

@@ -9,7 +9,7 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
-use super::{comments, jobs, knowledge};
+use super::{comments, jobs, knowledge, runs};
 
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
@@ -60,6 +60,8 @@ pub(super) fn write(
         Write::CommentUpdate { comment } => comments::update(db, comment),
         Write::JobInsert { job } => jobs::insert(db, org, job),
         Write::JobUpdate { job } => jobs::update(db, job),
+        Write::RunInsert { run, task } => runs::insert(db, org, run, *task),
+        Write::RunUpdate { run } => runs::update(db, run),
         Write::AttemptInsert { attempt } => attempt_insert(db, attempt),
         Write::AttemptUpdate { attempt } => attempt_update(db, attempt),
         Write::EntryPut { task, number, entry, attempt } => {

@@ -21,7 +21,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{Shared, comments, jobs, knowledge, load, read, schema, write};
+use super::{Shared, comments, jobs, knowledge, load, read, runs, schema, write};
 use crate::{Applied, ApplyError, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, tally};
 
 const BATCH_MAX: usize = 64;
@@ -235,6 +235,10 @@ impl Writer {
                 Some(job) => Ok(Outcome::Job(Box::new(job))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
+            Reply::Run(id) => match runs::find(&self.db, org, id)? {
+                Some(seen) => Ok(Outcome::Run(Box::new(seen))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
             Reply::Knowledge(id) => match knowledge::find(&self.db, org, id)? {
                 Some(entry) => Ok(Outcome::Knowledge(Box::new(entry))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
@@ -259,6 +263,7 @@ impl Writer {
                 "attempt" => Reply::Attempt(AttemptId(id)),
                 "comment" => Reply::Comment(CommentId(id)),
                 "job" => Reply::Job(JobId(id)),
+                "run" => Reply::Run(JobId(id)),
                 "knowledge" => Reply::Knowledge(KnowledgeId(id)),
                 _ => {
                     let prefix = row.get_ref(2)?.as_str()?;
@@ -294,6 +299,7 @@ impl Writer {
             Reply::Attempt(attempt) => ("attempt", attempt.0),
             Reply::Comment(comment) => ("comment", comment.0),
             Reply::Job(job) => ("job", job.0),
+            Reply::Run(job) => ("run", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
         };
         self.db
@@ -336,6 +342,8 @@ fn as_written(
             | Write::CommentUpdate { .. }
             | Write::JobInsert { .. }
             | Write::JobUpdate { .. }
+            | Write::RunInsert { .. }
+            | Write::RunUpdate { .. }
             | Write::EntryPut { .. }
             | Write::KnowledgeInsert { .. }
             | Write::KnowledgeLink { .. }

@@ -11,6 +11,7 @@ mod limits;
 mod pooler;
 mod postgres;
 mod proxy;
+mod runs;
 mod schema;
 mod sqlite;
 mod tls;

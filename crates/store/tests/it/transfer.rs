@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
 use crate::schema::Schema;
-use crate::{handles, leases};
+use crate::{handles, leases, runs};
 
 /// A place for a store to move to.
 enum Target {
@@ -175,6 +175,7 @@ async fn rich(f: &Fixture) {
             f.done("human:ana", Command::CommentResolve { comment: id, words }).await;
         }
     }
+    runs::told(f).await;
     let asking = handles::opened(f).await.id;
     let questions = handles::map(json!({"ask_1": odd, "ask_2": odd}));
     f.store.handle_change(asking, HandleChange::Ask { questions }).await.unwrap();

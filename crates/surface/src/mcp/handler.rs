@@ -25,9 +25,10 @@ use super::call::{self, Asked};
 use super::caught::caught;
 use super::conformance::{Fixtures, Host};
 use super::identity::Identity;
-use super::subscriptions::Subscriptions;
+use super::subscriptions::{Hearing, Subscriptions};
 use super::{McpOptions, render, tasks};
 use crate::front::{Front, ResourceText, Unknown};
+use crate::toolsets::relay;
 
 /// How long a client may keep the lists that only change with the server or its settings.
 const LIST_TTL_MS: u64 = 60_000;
@@ -57,8 +58,9 @@ impl Handler {
         fixtures: Option<Arc<Fixtures>>,
         closing: CancellationToken,
         running: Option<mpsc::Sender<()>>,
+        hearing: Hearing,
     ) -> Self {
-        let subscriptions = Subscriptions::default();
+        let subscriptions = Subscriptions::new(hearing);
         let legacy = AtomicBool::new(false);
         Self { front, options, identity, fixtures, subscriptions, closing, running, legacy }
     }
@@ -73,7 +75,24 @@ impl Handler {
 
     async fn call(&self, name: &str, arguments: Value, ctx: &Context) -> CallResult {
         let _running = self.running.clone();
-        call::call(self.asked(name, arguments, ctx)).await
+        let result = call::call(self.asked(name, arguments, ctx)).await;
+        self.follow_submitted(name, &result, ctx);
+        result
+    }
+
+    /// Whoever submits a job hears of it without asking, in the era that has sessions.
+    fn follow_submitted(&self, name: &str, result: &CallResult, ctx: &Context) {
+        if name != relay::SUBMIT || !self.front.has_jobs() || is_modern(ctx) {
+            return;
+        }
+        let Ok(Some(answer)) = result.as_ref().map(|result| &result.structured_content) else {
+            return;
+        };
+        let job = answer["jobId"].as_str().and_then(|job| job.parse().ok());
+        if let Some(job) = job {
+            let (principal, is_new) = (self.principal(ctx), answer["deduplicated"] == false);
+            self.subscriptions.follow_job(&self.front, &principal, job, is_new, ctx);
+        }
     }
 
     fn asked<'a>(&'a self, name: &'a str, arguments: Value, ctx: &'a Context) -> Asked<'a> {
@@ -278,11 +297,17 @@ impl ServerHandler for Handler {
         })
         .await?;
         match read {
-            Ok(ResourceText { media_type, text }) => {
+            Ok(ResourceText { media_type, text, ttl_ms }) => {
                 let contents = ResourceContents::text(text, request.uri).with_mime_type(media_type);
-                Ok(ReadResourceResult::new(vec![contents]).into())
+                let read = ReadResourceResult::new(vec![contents]);
+                Ok(match ttl_ms.filter(|_| is_modern(&ctx)) {
+                    Some(ttl_ms) => {
+                        read.with_ttl_ms(ttl_ms).with_cache_scope(CacheScope::Private).into()
+                    }
+                    None => read.into(),
+                })
             }
-            Err(Unknown(_)) => Err(render::no_such_resource(&request.uri)),
+            Err(missing) => Err(render::no_such_resource(&missing)),
         }
     }
 
@@ -297,7 +322,7 @@ impl ServerHandler for Handler {
             return Ok(());
         }
         let principal = self.principal(&ctx);
-        guarded(self.subscriptions.subscribe(&self.front, &principal, request.uri, ctx.peer)).await
+        guarded(self.subscriptions.subscribe(&self.front, &principal, request.uri, &ctx)).await
     }
 
     async fn unsubscribe(
@@ -320,6 +345,7 @@ impl ServerHandler for Handler {
         let principal = self.principal(context.request_context());
         let mut watch =
             self.subscriptions.watch(&self.front, &principal, context.requested()).await?;
+        let mut jobs = self.subscriptions.job_stream(&self.front, &principal, &context);
         let mut changes = self.fixtures.as_ref().map(|fixtures| fixtures.changes());
         let sink = context.sink();
         let passing_on = async {
@@ -330,6 +356,7 @@ impl ServerHandler for Handler {
                         // Refused only when the stream is over, and then this is dropped.
                         let _ = sink.notify_resource_updated(uri).await;
                     }
+                    () = jobs.next() => {}
                     () = Fixtures::announce(&mut changes, sink) => {}
                 }
             }

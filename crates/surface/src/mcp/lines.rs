@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio_util::sync::CancellationToken;
 
+use super::answers::Answers;
 use super::outbox::Outbox;
 
 /// Longer lines are refused, and never held in memory.
@@ -37,6 +38,7 @@ pub(super) struct Lines<R, W> {
     unheard: CancellationToken,
     stop: CancellationToken,
     closing: CancellationToken,
+    answers: Arc<Answers>,
 }
 
 impl<R, W> Lines<R, W>
@@ -50,6 +52,7 @@ where
         output: W,
         stop: CancellationToken,
         closing: CancellationToken,
+        answers: Arc<Answers>,
     ) -> Self {
         let unheard = CancellationToken::new();
         Self {
@@ -61,6 +64,7 @@ where
             unheard,
             stop,
             closing,
+            answers,
         }
     }
 
@@ -183,9 +187,10 @@ where
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let outbox = self.outbox.clone();
+        let (outbox, answers) = (self.outbox.clone(), self.answers.clone());
         async move {
             outbox.put(&serde_json::to_vec(&message)?);
+            answers.sent(&message);
             outbox.flush().await
         }
     }

@@ -4,12 +4,14 @@
 //! client may see is decided by `front`, who a client is by `identity` and the callers of
 //! `streamable`.
 
+mod answers;
 mod call;
 mod caught;
 mod conformance;
 mod handler;
 mod identity;
 mod lines;
+mod notices;
 mod outbox;
 mod render;
 mod replay;
@@ -27,9 +29,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::front::Front;
+use answers::Answers;
 use conformance::Fixtures;
 use handler::Handler;
 use lines::Lines;
+use subscriptions::Hearing;
 
 pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
@@ -73,6 +77,7 @@ pub(crate) async fn serve_lines(
     let closing = CancellationToken::new();
     let (running, mut all_done) = mpsc::channel(1);
     let fixtures = options.fixtures();
+    let answers = Arc::new(Answers::default());
     let handler = Handler::new(
         front,
         Arc::new(options),
@@ -80,8 +85,9 @@ pub(crate) async fn serve_lines(
         fixtures,
         closing.clone(),
         Some(running),
+        Hearing::Line(answers.clone()),
     );
-    let lines = Lines::new(input, output, stop, closing);
+    let lines = Lines::new(input, output, stop, closing, answers);
     // An error here means that the input ended before the client said anything.
     if let Ok(service) = serve_server(handler, lines).await {
         service.waiting().await?;

@@ -11,8 +11,6 @@ use crate::error::{self, Speaker, TraceId};
 use crate::front;
 use crate::toolsets::graph;
 
-pub(super) const JSON: &str = "application/json";
-
 pub(super) fn tool(info: front::ToolInfo) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(info.hints.read_only)
@@ -26,7 +24,7 @@ pub(super) fn tool(info: front::ToolInfo) -> Tool {
 }
 
 pub(super) fn resource(info: front::ResourceInfo) -> Resource {
-    Resource::new(info.uri, info.name).with_title(info.title).with_mime_type(JSON)
+    Resource::new(info.uri, info.name).with_title(info.title).with_mime_type(info.media_type)
 }
 
 pub(super) fn resource_template(info: front::ResourceTemplate) -> ResourceTemplate {
@@ -67,6 +65,18 @@ pub(super) fn internal(trace_id: TraceId) -> ErrorData {
     ErrorData::internal_error(body["message"].as_str().unwrap_or_default().to_owned(), Some(body))
 }
 
-pub(super) fn no_such_resource(uri: &str) -> ErrorData {
-    ErrorData::resource_not_found(format!("resource not found: {uri}"), Some(json!({ "uri": uri })))
+/// The SDK gives it the number of the client's era.
+pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
+    let front::NoResource { uri, code, state, retryable } = missing;
+    let mut data = json!({ "uri": uri });
+    if let Some(code) = code {
+        data["code"] = (*code).into();
+    }
+    if let Some(state) = state {
+        data["state"] = (*state).into();
+    }
+    if let Some(retryable) = retryable {
+        data["retryable"] = (*retryable).into();
+    }
+    ErrorData::resource_not_found(format!("resource not found: {uri}"), Some(data))
 }

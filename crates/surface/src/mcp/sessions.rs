@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{
     EventStream, ServerSseMessage, SessionId, SessionManager,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::replay::{KeptBytes, Replay, SharedReplay};
@@ -50,6 +50,7 @@ struct Open {
     owner: Owner,
     /// The SDK's own manager, holding this one session, so that each has its own replay.
     manager: Arc<LocalSessionManager>,
+    streams: Streams,
     _place: OwnedSemaphorePermit,
     _counted: Counted,
 }
@@ -75,6 +76,11 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn streams(&self, id: &SessionId) -> Result<Streams, SessionFault> {
+        let open = self.open();
+        open.get(id).map(|open| open.streams.clone()).ok_or(SessionFault::Gone)
+    }
+
     fn manager(&self, id: &SessionId) -> Result<Arc<LocalSessionManager>, SessionFault> {
         let open = self.open();
         open.get(id).map(|open| open.manager.clone()).ok_or(SessionFault::Gone)
@@ -96,11 +102,42 @@ pub(super) struct SessionsFor {
     sessions: Arc<Sessions>,
     owner: Owner,
     refused: AtomicBool,
+    /// Of the session that this request opens, if it does.
+    streams: Streams,
+}
+
+/// How many streams a session has open for what nobody asked for.
+#[derive(Clone)]
+pub(super) struct Streams(Arc<watch::Sender<usize>>);
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(0)))
+    }
+}
+
+impl Streams {
+    pub(super) fn subscribe(&self) -> watch::Receiver<usize> {
+        self.0.subscribe()
+    }
+
+    fn open(&self) -> OpenStream {
+        self.0.send_modify(|open| *open += 1);
+        OpenStream(self.clone())
+    }
+}
+
+struct OpenStream(Streams);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|open| *open -= 1);
+    }
 }
 
 impl SessionsFor {
-    pub(super) fn new(sessions: Arc<Sessions>, owner: Owner) -> Self {
-        Self { sessions, owner, refused: AtomicBool::new(false) }
+    pub(super) fn new(sessions: Arc<Sessions>, owner: Owner, streams: Streams) -> Self {
+        Self { sessions, owner, refused: AtomicBool::new(false), streams }
     }
 
     /// Whether this request wanted a session and there was no place.
@@ -132,7 +169,8 @@ impl SessionManager for SessionsFor {
         let manager = Arc::new(manager);
         let (id, transport) = manager.create_session().await?;
         let counted = Counted::one(HTTP_SESSIONS);
-        let open = Open { owner: self.owner.clone(), manager, _place: place, _counted: counted };
+        let (owner, streams) = (self.owner.clone(), self.streams.clone());
+        let open = Open { owner, manager, streams, _place: place, _counted: counted };
         self.sessions.open().insert(id.clone(), open);
         Ok((id, transport))
     }
@@ -174,6 +212,10 @@ impl SessionManager for SessionsFor {
     async fn create_standalone_stream(&self, id: &SessionId) -> Events {
         let manager = self.sessions.manager(id)?;
         let events = manager.create_standalone_stream(id).await?;
+        let open = self.sessions.streams(id)?.open();
+        let events = events.inspect(move |_| {
+            let _until_dropped = &open;
+        });
         Ok(boxed(events.take_until(self.sessions.closing.clone().cancelled_owned())))
     }
 

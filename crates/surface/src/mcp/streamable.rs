@@ -15,7 +15,8 @@ use super::McpOptions;
 use super::conformance::Fixtures;
 use super::handler::Handler;
 use super::identity::Identity;
-use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor};
+use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor, Streams};
+use super::subscriptions::Hearing;
 use crate::front::Front;
 use crate::metrics::{Counted, SSE_STREAMS};
 
@@ -73,8 +74,10 @@ impl Streamable {
         let claims_json = claims_json(&request);
         let ends_session = request.method() == Method::DELETE;
         request.extensions_mut().insert(principal.clone());
-        let sessions = Arc::new(SessionsFor::new(self.sessions.clone(), owner));
-        let response = self.service(front, principal, sessions.clone()).handle(request).await;
+        let streams = Streams::default();
+        let sessions = Arc::new(SessionsFor::new(self.sessions.clone(), owner, streams.clone()));
+        let response =
+            self.service(front, principal, sessions.clone(), streams).handle(request).await;
         if sessions.refused() {
             return no_place();
         }
@@ -96,6 +99,7 @@ impl Streamable {
         front: Arc<Front>,
         principal: Principal,
         sessions: Arc<SessionsFor>,
+        streams: Streams,
     ) -> StreamableHttpService<Handler, SessionsFor> {
         let options = self.options.clone();
         let fixtures = self.fixtures.clone();
@@ -108,6 +112,7 @@ impl Streamable {
                 fixtures.clone(),
                 closing.clone(),
                 None,
+                Hearing::Session(streams.clone()),
             ))
         };
         StreamableHttpService::new(handler, sessions, self.config.clone())

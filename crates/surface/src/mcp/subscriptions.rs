@@ -2,28 +2,44 @@
 //! `subscriptions/listen` of the modern one. What changed, and who may know, is front's business.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_domain::job::JobId;
 use callboard_engine::context::Principal;
 use callboard_engine::error::EngineError;
 use futures_util::FutureExt;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
-use rmcp::service::Peer;
+use rmcp::service::{Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::answers::Answers;
+use super::notices::{self, JobStream};
 use super::render;
-use crate::front::Front;
+use super::sessions::Streams;
+use crate::front::{Front, NoResource};
+use crate::job_watch::{Answered, JobWatch};
+use crate::toolsets::relay::resource::{JobUri, is_ours};
 
 /// Changes waiting for a slow client; front merges what does not fit.
 const CHANGES_QUEUED_MAX: usize = 64;
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
+/// How what nobody asked for reaches a client.
+pub(super) enum Hearing {
+    /// On the one line, behind the answers it belongs to.
+    Line(Arc<Answers>),
+    /// On a stream of its own, which may not be open.
+    Session(Streams),
+}
+
 /// One connection's subscriptions; dropping it ends them.
-#[derive(Default)]
 pub(super) struct Subscriptions {
+    hearing: Hearing,
+    /// What this client hears of jobs, from the first time it wants to.
+    jobs: Mutex<Option<JobWatch>>,
     subscribed: Mutex<HashMap<String, DropGuard>>,
     /// Watches set up while a listen request was judged, until its stream takes them.
     prepared: Mutex<Vec<(Vec<String>, Watch)>>,
@@ -50,7 +66,13 @@ impl Watch {
         let (open, changes) = mpsc::channel(CHANGES_QUEUED_MAX);
         let mut accepted = Vec::new();
         for uri in uris.iter().take(SUBSCRIPTIONS_MAX) {
-            if front.resource_watch(principal, uri, open.clone()).await?.is_ok() {
+            let known = if front.has_jobs() && is_ours(uri) {
+                // Told of by a watch of their own; a job may come to be.
+                JobUri::parse(uri).is_some()
+            } else {
+                front.resource_watch(principal, uri, open.clone()).await?.is_ok()
+            };
+            if known {
                 accepted.push(uri.clone());
             }
         }
@@ -59,13 +81,94 @@ impl Watch {
 }
 
 impl Subscriptions {
+    pub(super) fn new(hearing: Hearing) -> Self {
+        let (jobs, subscribed, prepared) = Default::default();
+        Self { hearing, jobs, subscribed, prepared }
+    }
+
+    fn answered(&self, ctx: &RequestContext<RoleServer>) -> Answered {
+        match &self.hearing {
+            Hearing::Line(answers) => Some(answers.after(ctx.id.clone())),
+            Hearing::Session(_) => None,
+        }
+    }
+
+    fn with_jobs(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        peer: &Peer<RoleServer>,
+        wish: impl FnOnce(&JobWatch),
+    ) {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = jobs.get_or_insert_with(|| {
+            let (watch, notices) = JobWatch::start(front.engine(), principal);
+            let streams = match &self.hearing {
+                Hearing::Line(_) => None,
+                Hearing::Session(streams) => Some(streams.subscribe()),
+            };
+            tokio::spawn(notices::forward(notices, peer.clone(), streams));
+            watch
+        });
+        wish(watch);
+    }
+
+    /// Every step of a job that this client submitted.
+    pub(super) fn follow_job(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+        is_new: bool,
+        ctx: &RequestContext<RoleServer>,
+    ) {
+        let answered = self.answered(ctx);
+        self.with_jobs(front, principal, &ctx.peer, |watch| {
+            watch.follow_job(job, is_new, answered);
+        });
+    }
+
+    /// What a listen request hears of jobs.
+    pub(super) fn job_stream(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        context: &SubscriptionContext,
+    ) -> JobStream {
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let uris = uris.into_iter().filter_map(|uri| Some((JobUri::parse(&uri)?, uri)));
+        let uris: Vec<_> = uris.filter(|_| front.has_jobs()).collect();
+        let watched = (!uris.is_empty()).then(|| JobWatch::start(front.engine(), principal));
+        for (uri, text) in &uris {
+            if let Some((watch, _)) = &watched {
+                watch.follow(*uri, text, None);
+            }
+        }
+        // That revision allows no other message on a stream of its own.
+        let ends = matches!(self.hearing, Hearing::Line(_));
+        JobStream::new(watched, context.request_context(), ends)
+    }
+
     pub(super) async fn subscribe(
         &self,
         front: &Front,
         principal: &Principal,
         uri: String,
-        peer: Peer<RoleServer>,
+        ctx: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if front.has_jobs() && is_ours(&uri) {
+            let Some(asked) = JobUri::parse(&uri) else {
+                let code = Some("RESOURCE_NOT_FOUND");
+                let missing = NoResource { code, ..NoResource::unknown(&uri) };
+                return Err(render::no_such_resource(&missing));
+            };
+            let answered = self.answered(ctx);
+            self.with_jobs(front, principal, &ctx.peer, |watch| {
+                watch.follow(asked, &uri, answered);
+            });
+            return Ok(());
+        }
+        let peer = ctx.peer.clone();
         if self.subscribed().len() >= SUBSCRIPTIONS_MAX {
             let message = format!("at most {SUBSCRIPTIONS_MAX} subscriptions; unsubscribe first");
             return Err(ErrorData::invalid_params(message, None));
@@ -74,7 +177,7 @@ impl Subscriptions {
         let (watch, accepted) =
             Watch::over(front, principal, uris).await.map_err(render::failure)?;
         if accepted.is_empty() {
-            return Err(render::no_such_resource(&uri));
+            return Err(render::no_such_resource(&NoResource::unknown(&uri)));
         }
         let stop = CancellationToken::new();
         tokio::spawn(forward(watch, peer, stop.clone()));
@@ -85,6 +188,10 @@ impl Subscriptions {
 
     pub(super) fn unsubscribe(&self, uri: &str) {
         self.subscribed().remove(uri);
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watch) = &*jobs {
+            watch.leave(uri);
+        }
     }
 
     /// Sets up the watches of a listen request before it is acknowledged, so that no change after

@@ -2,11 +2,12 @@
 
 pub mod execution;
 pub mod graph;
+pub mod relay;
 
 use crate::tool::Toolset;
 
 /// Every toolset there is, in the order `all` merges them.
-pub const ALL: &[&Toolset] = &[&graph::TOOLSET, &execution::TOOLSET];
+pub const ALL: &[&Toolset] = &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET];
 
 /// Reads `graph`, `graph,board` or `all`; the error names the unknown word.
 pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {

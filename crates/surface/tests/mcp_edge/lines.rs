@@ -17,7 +17,7 @@ pub struct Client {
     output: BufReader<ReadHalf<DuplexStream>>,
     server: JoinHandle<Result<(), StdioError>>,
     pub stop: CancellationToken,
-    _world: World,
+    _world: Option<World>,
 }
 
 pub const MODERN: &str = "2026-07-28";
@@ -36,6 +36,16 @@ impl Client {
 
     async fn known_as(identity: StdioIdentity) -> Self {
         let world = World::new().await;
+        let client = Self::connected(&world, identity);
+        Self { _world: Some(world), ..client }
+    }
+
+    /// One of several in a world that is kept elsewhere.
+    pub async fn in_world(world: &World) -> Self {
+        Self::connected(world, StdioIdentity::Fixed(principal("agent:test")))
+    }
+
+    fn connected(world: &World, identity: StdioIdentity) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(theirs);
         let stop = CancellationToken::new();
@@ -43,7 +53,7 @@ impl Client {
             serve_streams(world.front.clone(), options(), identity, read, write, stop.clone());
         let server = tokio::spawn(serving);
         let (output, input) = tokio::io::split(ours);
-        Self { input, output: BufReader::new(output), server, stop, _world: world }
+        Self { input, output: BufReader::new(output), server, stop, _world: None }
     }
 
     pub async fn send(&mut self, message: Value) {

@@ -22,6 +22,7 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         title,
         description,
         scope: Scope::TasksRead,
+        profile: None,
         hints,
         aliases: &[],
         may_be_long: true,

@@ -18,7 +18,7 @@ pub struct Site {
     pub address: SocketAddr,
     pub shutdown: CancellationToken,
     pub server: JoinHandle<std::io::Result<()>>,
-    _world: World,
+    _world: Option<World>,
 }
 
 impl Site {
@@ -28,6 +28,12 @@ impl Site {
 
     pub async fn with(http: HttpOptions) -> Self {
         let world = World::new().await;
+        let site = Self::of(&world, http).await;
+        Self { _world: Some(world), ..site }
+    }
+
+    /// One that serves a world which is kept elsewhere.
+    pub async fn of(world: &World, http: HttpOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = http.shutdown.clone();
@@ -40,7 +46,7 @@ impl Site {
         };
         let router = router(http, options(), doors, Router::new());
         let server = tokio::spawn(serve_http(listener, router, shutdown.clone()));
-        Self { address, shutdown, server, _world: world }
+        Self { address, shutdown, server, _world: None }
     }
 
     /// Sends one request on a connection of its own.

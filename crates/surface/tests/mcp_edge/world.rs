@@ -5,13 +5,15 @@ use std::sync::Arc;
 use callboard_domain::policy::Policy;
 use callboard_engine::context::Principal;
 use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::ports::AgentRunner;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
 use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
-use callboard_surface::toolsets::graph;
+use callboard_surface::tool::Toolset;
+use callboard_surface::toolsets::{graph, relay};
 use tempfile::TempDir;
 
 use crate::probe;
@@ -23,6 +25,15 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
+        Self::of(None, &[&graph::TOOLSET, &probe::TOOLSET]).await
+    }
+
+    /// One where agents run, and jobs can be asked for.
+    pub async fn with_agents(agents: Arc<dyn AgentRunner>) -> Self {
+        Self::of(Some(agents), &[&graph::TOOLSET, &relay::TOOLSET]).await
+    }
+
+    async fn of(agents: Option<Arc<dyn AgentRunner>>, toolsets: &[&'static Toolset]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&dir.path().join("callboard.db"), Arc::new(SystemClock));
         let store = store.unwrap();
@@ -43,8 +54,11 @@ impl World {
             check_log_tail_bytes: 1000,
             digest: DigestRule::default(),
             embedder: None,
+            runs: Default::default(),
+            agents,
+            is_gone: |_| false,
         });
-        let front = Front::new(engine, &[&graph::TOOLSET, &probe::TOOLSET], None);
+        let front = Front::new(engine, toolsets, None);
         Self { front: Arc::new(front), _dir: dir }
     }
 }

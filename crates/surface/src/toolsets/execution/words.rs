@@ -173,15 +173,20 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }
         | Refusal::JobLost { .. }
+        | Refusal::JobNotFound { .. }
+        | Refusal::InvalidSpec { .. }
+        | Refusal::TooManyJobs { .. }
+        | Refusal::NoPlace { .. }
+        | Refusal::NoQuestion { .. }
         | Refusal::BlockersMax { .. } => {
             Said { code: "task.invariant_violated", retryable: false, ..plain }
         }
         Refusal::QuotaExceeded(quota) => {
             Said { code: "quota.exceeded", details: Some(quota_details(quota)), ..plain }
         }
-        Refusal::AuthorizationDenied { .. } | Refusal::NotCommentAuthor { .. } => {
-            Said { code: "auth.insufficient_scope", ..plain }
-        }
+        Refusal::AuthorizationDenied { .. }
+        | Refusal::ProfileDenied { .. }
+        | Refusal::NotCommentAuthor { .. } => Said { code: "auth.insufficient_scope", ..plain },
     }
 }
 

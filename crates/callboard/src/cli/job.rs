@@ -1,0 +1,233 @@
+//! `callboard job …`: jobs for agents, in the words of the relay toolset.
+
+use std::str::FromStr;
+
+use callboard_domain::job::JobId;
+use callboard_domain::run::ArtifactName;
+use callboard_engine::ArtifactText;
+use callboard_engine::context::OpContext;
+use callboard_surface::error;
+use callboard_surface::toolsets::relay;
+use serde_json::{Value, json};
+
+use super::context::{Context, Open};
+use crate::output::{Exit, Failure, Style, Table, exit_of};
+
+/// Submit jobs for agents, look at them, end them
+#[derive(clap::Subcommand, Debug)]
+pub enum JobCommand {
+    Submit(SubmitArgs),
+    List(ListArgs),
+    Show(ShowArgs),
+    Cancel(CancelArgs),
+    Answer(AnswerArgs),
+}
+
+impl JobCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            JobCommand::Submit(args) => cmd_job_submit(context, args).await,
+            JobCommand::List(args) => cmd_job_list(context, args).await,
+            JobCommand::Show(args) => cmd_job_show(context, args).await,
+            JobCommand::Cancel(args) => cmd_job_cancel(context, args).await,
+            JobCommand::Answer(args) => cmd_job_answer(context, args).await,
+        }
+    }
+}
+
+/// Queue a job
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard job submit spec.json")]
+pub struct SubmitArgs {
+    /// File with the spec as JSON; - reads standard input
+    spec: String,
+}
+
+/// List jobs in the order of the queue
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard job list --state running")]
+pub struct ListArgs {
+    /// Only those that are queued, running, succeeded, failed, canceled, expired or stale
+    #[arg(long)]
+    state: Option<String>,
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+}
+
+/// Show how far a job is
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard job show job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
+pub struct ShowArgs {
+    job: String,
+}
+
+/// End a job that is not over
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard job cancel job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
+pub struct CancelArgs {
+    job: String,
+}
+
+/// Answer what a job's agent asks
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard job answer job_01k0v3e8xq7rjw2m5c9n4d6t0z yes")]
+pub struct AnswerArgs {
+    job: String,
+    /// yes or no
+    answer: YesNo,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum YesNo {
+    Yes,
+    No,
+}
+
+async fn ask(open: &Open, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    let front = open.app.front(&[&relay::TOOLSET]);
+    let op = open.op("call");
+    let answer = front.ask(tool, arguments, |tool| OpContext { tool, ..op }).await;
+    let (answer, speaker) = answer.map_err(|unknown| Failure::usage(unknown.0))?;
+    answer.map_err(|error| Failure::rendered(exit_of(&error), &error::render(&error, speaker)))
+}
+
+async fn cmd_job_submit(context: &Context, args: SubmitArgs) -> Result<(), Failure> {
+    let text = match args.spec.as_str() {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        path => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| Failure::io(format!("cannot read {}", args.spec), &error))?;
+    let open = context.open().await?;
+    let answer = ask(&open, "jobs_submit", json!({ "spec": text })).await?;
+    if context.out.json {
+        return context.out.document(&answer);
+    }
+    if let Some(note) = answer["note"].as_str() {
+        context.out.warning(note);
+    }
+    context.out.line(answer["jobId"].as_str().unwrap_or_default())
+}
+
+async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let arguments = json!({ "state": args.state, "limit": args.limit });
+    let page = ask(&open, "jobs_list", arguments).await?;
+    if context.out.json {
+        return context.out.document(&page);
+    }
+    let mut table = Table::new(&["JOB", "STATE", "ATTEMPT", "SUMMARY"]);
+    for item in page["items"].as_array().into_iter().flatten() {
+        let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+        table.row([
+            (text("id"), Style::Plain),
+            (text("state"), Style::Plain),
+            (item["attempt"].to_string(), Style::Plain),
+            (text("summary"), Style::Plain),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line("no jobs");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let job = ask(&open, "jobs_get", json!({ "jobId": args.job })).await?;
+    if context.out.json {
+        return context.out.document(&job);
+    }
+    for (key, value) in job.as_object().into_iter().flatten() {
+        match value {
+            Value::Null => {}
+            Value::String(text) => context.out.line(&format!("{key}: {text}"))?,
+            Value::Object(map) => {
+                for (name, uri) in map {
+                    let uri = uri.as_str().map_or_else(|| uri.to_string(), str::to_owned);
+                    context.out.line(&format!("{key}.{name}: {uri}"))?;
+                }
+            }
+            other => context.out.line(&format!("{key}: {other}"))?,
+        }
+    }
+    Ok(())
+}
+
+async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let answer = ask(&open, "jobs_cancel", json!({ "jobId": args.job })).await?;
+    if context.out.json {
+        return context.out.document(&answer);
+    }
+    let state = answer["state"].as_str().unwrap_or_default();
+    if answer["ok"] == true {
+        return context.out.line(state);
+    }
+    let words = format!("the job is over: {state}");
+    Err(Failure::new(Exit::Conflict, "ALREADY_TERMINAL", words))
+}
+
+async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let granted = matches!(args.answer, YesNo::Yes);
+    let seen =
+        open.engine().run_answer(&open.op("job_answer"), job_id(&args.job)?, None, granted).await?;
+    let state = seen.record.job.state.as_str();
+    if context.out.json {
+        return context.out.document(&json!({ "granted": granted, "state": state }));
+    }
+    context.out.line(if granted { "granted" } else { "refused" })
+}
+
+fn job_id(text: &str) -> Result<JobId, Failure> {
+    let words = || format!("'{text}' is no job; job ids begin with job_");
+    JobId::from_str(text.trim()).map_err(|_| Failure::usage(words()))
+}
+
+/// Print what a job's agent printed
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard logs job_01k0v3e8xq7rjw2m5c9n4d6t0z -f")]
+pub struct LogsArgs {
+    job: String,
+    /// Wait until the job is over
+    #[arg(short, long)]
+    follow: bool,
+}
+
+pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let (op, job) = (open.op_long("logs")?, job_id(&args.job)?);
+    if args.follow {
+        let mut feed = open.engine().run_feed(Some(job)).await?;
+        while !open.engine().run_get(&op, job).await?.record.job.is_over() {
+            tokio::select! {
+                _ = feed.next() => {}
+                () = op.cancel.cancelled() => return Ok(()),
+            }
+        }
+    }
+    print_artifact(&open, job, ArtifactName::Logs).await
+}
+
+/// Print the patch that a job made
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard diff job_01k0v3e8xq7rjw2m5c9n4d6t0z | git apply")]
+pub struct DiffArgs {
+    job: String,
+}
+
+pub async fn cmd_diff(context: &Context, args: DiffArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    print_artifact(&open, job_id(&args.job)?, ArtifactName::Patch).await
+}
+
+async fn print_artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<(), Failure> {
+    match open.engine().run_artifact(&open.op("resources"), job, name).await? {
+        ArtifactText::Text(text) => open.out.raw(&text),
+        ArtifactText::Missing(seen) => {
+            let state = seen.record.job.state.as_str();
+            let words = format!("{job} is {state} and has no {}", name.as_str());
+            Err(Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words))
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `callboard worker`: background work without a listener.
+
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::signal;
+use crate::output::Failure;
+
+/// Run agents and other background work, and serve nobody
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard worker --store postgres://callboard@db/callboard")]
+pub struct WorkerArgs {}
+
+pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let stop = CancellationToken::new();
+    signal::cancel_on_signal(&stop)?;
+    let working = open.engine().clone().work_until(&stop);
+    context.out.note("working; Ctrl-C ends it");
+    stop.cancelled().await;
+    working.ended().await;
+    Ok(())
+}

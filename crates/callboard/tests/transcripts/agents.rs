@@ -1,0 +1,153 @@
+//! An agent that answers as the transcript says, and the spec that transcripts start from.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use callboard_domain::relay::spec::Repo;
+use callboard_domain::relay::{FailReason, Problem, RunVerdict};
+use callboard_engine::ports::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Succeeds with a one-line patch unless told otherwise: `agent> fails CONFLICT words`,
+/// `agent> waits` (until it is stopped), `agent> asks make`.
+#[derive(Default)]
+pub struct ScriptedAgent {
+    next: Mutex<String>,
+    at_work: Arc<Notify>,
+}
+
+impl ScriptedAgent {
+    pub fn next(&self, line: &str) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = line.trim().to_owned();
+    }
+
+    /// Whether the next one asks something first.
+    pub fn asks(&self) -> bool {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).starts_with("asks")
+    }
+
+    /// Ends when an agent has begun.
+    pub fn at_work(&self) -> impl Future<Output = ()> + 'static {
+        let at_work = self.at_work.clone();
+        async move { at_work.notified().await }
+    }
+}
+
+fn report(verdict: RunVerdict, summary: &str, patch: Option<&str>) -> RunReport {
+    RunReport {
+        verdict,
+        summary: summary.to_owned(),
+        patch: patch.map(str::to_owned),
+        out: patch.map(|_| "# Test Plan\n\nRun it.\n\n# Notes\n\nNone.\n".into()),
+        logs: "worked\n".into(),
+    }
+}
+
+const PATCH: &str = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
+
+#[async_trait]
+impl AgentRunner for ScriptedAgent {
+    async fn repo_problems(&self, repo: &Repo) -> Vec<Problem> {
+        match repo {
+            Repo::Git { .. } => Vec::new(),
+            Repo::Local { .. } => vec![Problem {
+                path: "repo.path".into(),
+                problem: "must be a git repository".into(),
+            }],
+        }
+    }
+
+    async fn run(
+        &self,
+        _order: RunOrder,
+        asks: Arc<dyn Asks>,
+        stop: CancellationToken,
+    ) -> RunReport {
+        let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let done = "Completed successfully with 6 line diff";
+        match verb {
+            "fails" => {
+                let (reason, words) = rest.split_once(' ').unwrap_or((rest, ""));
+                let reason = FailReason::parse(reason).expect("a reason");
+                let patch = (reason == FailReason::Conflict).then_some(PATCH);
+                report(RunVerdict::Failed(reason), words, patch)
+            }
+            "waits" => {
+                self.at_work.notify_one();
+                stop.cancelled().await;
+                report(RunVerdict::Stopped, "Stopped", None)
+            }
+            "asks" => {
+                let command = Some(rest.to_owned());
+                let question = Question { text: format!("Run {rest}?"), command };
+                let answer = tokio::select! {
+                    answer = asks.ask(question) => answer,
+                    () = stop.cancelled() => return report(RunVerdict::Stopped, "Stopped", None),
+                };
+                match answer {
+                    Answer::Granted => report(RunVerdict::Succeeded, done, Some(PATCH)),
+                    Answer::Refused => {
+                        report(RunVerdict::Succeeded, "Completed without it", Some(""))
+                    }
+                }
+            }
+            _ => report(RunVerdict::Succeeded, done, Some(PATCH)),
+        }
+    }
+
+    async fn clean_up(&self) {}
+}
+
+/// The reference document's example, with some of it said otherwise; `null` takes a key away.
+pub fn example_with(changes: Value) -> Value {
+    let mut spec = json!({
+        "repo": {
+            "type": "git",
+            "url": "https://github.com/facebook/react.git",
+            "baseBranch": "main",
+            "baselineCommit": "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d",
+        },
+        "task": {
+            "title": "Add TypeScript strict mode",
+            "description": "Enable strict mode in tsconfig.json and fix type errors",
+            "acceptance": [
+                "tsconfig.json has strict: true",
+                "All TypeScript files compile without errors",
+            ],
+        },
+        "scope": {
+            "readPaths": ["src/", "tsconfig.json"],
+            "fileGlobs": ["**/*.ts", "**/*.tsx"],
+            "disallowReformatting": false,
+        },
+        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
+        "execution": {
+            "preferredModel": "gpt-4",
+            "sandbox": "read-only",
+            "askPolicy": "untrusted",
+            "priority": "P1",
+            "ttlS": 1800,
+        },
+        "idempotencyKey": "react-strict-mode-v1",
+    });
+    merge(&mut spec, changes);
+    spec
+}
+
+fn merge(into: &mut Value, changes: Value) {
+    match (into, changes) {
+        (Value::Object(into), Value::Object(changes)) => {
+            for (key, change) in changes {
+                if change.is_null() {
+                    into.shift_remove(&key);
+                } else {
+                    merge(into.entry(key).or_insert(Value::Null), change);
+                }
+            }
+        }
+        (into, change) => *into = change,
+    }
+}

@@ -1,0 +1,583 @@
+//! Jobs for agents: submitted, leased, kept, lost, over. Each step that anybody can see raises the
+//! version by one and is logged; a worker with an old fence, or one of a job that is over, hears so
+//! and writes nothing.
+
+use serde_json::{Map, Value, json};
+
+use super::draft::Draft;
+use super::{check, task};
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
+use crate::event::{About, Event, EventName};
+use crate::job::{Job, JobId, JobKind, JobState};
+use crate::limits::BODY_BYTES_MAX;
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::relay::spec::Wanted;
+use crate::relay::{FailReason, RunVerdict};
+use crate::run::{Artifact, ArtifactName, PullRequest, Question, Run, holder, run_key};
+use crate::time::Timestamp;
+use crate::world::{Change, Reply, World, Write};
+
+const CANCELED: &str = "Canceled by user";
+const LOST: &str = "Worker lost";
+const SUMMARY_CHARS_MAX: usize = 500;
+
+/// A job on its way to the next version.
+struct Step<'w> {
+    world: &'w World<'w>,
+    job: Job,
+    run: Run,
+    now: Timestamp,
+}
+
+impl<'w> Step<'w> {
+    /// The job a command names.
+    fn of(world: &'w World<'w>, id: JobId, now: Timestamp) -> Result<Self, Refusal> {
+        match (&world.job, &world.run) {
+            (Some(job), Some(run)) if job.id == id => {
+                Ok(Self { world, job: job.clone(), run: run.clone(), now })
+            }
+            _ => Err(Refusal::JobNotFound { job: id.to_string() }),
+        }
+    }
+
+    /// The same for whoever runs it.
+    fn own(world: &'w World<'w>, id: JobId, fence: u64, now: Timestamp) -> Result<Self, Refusal> {
+        let step = Self::of(world, id, now)?;
+        let lost = Err(Refusal::JobLost { job: id });
+        match step.job.state {
+            JobState::Running { .. } | JobState::Stale { .. } if step.run.fence == fence => {
+                Ok(step)
+            }
+            _ => lost,
+        }
+    }
+
+    fn is_too_late(&self) -> bool {
+        self.now >= self.run.expires_at
+    }
+
+    fn summary(&mut self, text: &str) {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.run.summary = Some(line.chars().take(SUMMARY_CHARS_MAX).collect());
+    }
+
+    fn event(&self, name: EventName, more: Value) -> Event {
+        let mut data = Map::new();
+        data.insert("job".into(), self.job.id.to_string().into());
+        data.insert("state".into(), self.job.state.as_str().into());
+        data.insert("version".into(), self.run.version.into());
+        data.insert("attempt".into(), self.run.attempt.into());
+        if let Value::Object(more) = more {
+            data.extend(more);
+        }
+        let about = self.world.subject.as_ref().map(|subject| About {
+            project: subject.task.project,
+            task: subject.task.id,
+            attempt: None,
+        });
+        let actor = self.world.actor.clone();
+        Event { actor, name, about, data: data.into() }
+    }
+
+    /// Makes the step: what is written, and what is logged.
+    fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Event) {
+        self.run.version += 1;
+        self.run.changed_at = self.now;
+        let event = self.event(name, more);
+        (vec![Write::JobUpdate { job: self.job }, Write::RunUpdate { run: self.run }], event)
+    }
+
+    /// The whole change, when the task has no part in it.
+    fn alone(self, name: EventName, more: Value) -> Change {
+        let reply = Reply::Run(self.job.id);
+        let (writes, event) = self.taken(name, more);
+        Change { writes, events: vec![event], reply, but: None }
+    }
+
+    fn unchanged(&self) -> Change {
+        let (writes, events) = Default::default();
+        Change { writes, events, reply: Reply::Run(self.job.id), but: None }
+    }
+
+    /// The change together with what happens to the task.
+    fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
+        let reply = Reply::Run(self.job.id);
+        let (mut writes, event) = self.taken(name, more);
+        let mut events = Vec::new();
+        if let Some(draft) = draft {
+            let change = draft.done();
+            writes.extend(change.writes);
+            events.extend(change.events);
+        }
+        // Behind what it speaks of: whoever hears of the job finds its task as it says.
+        events.push(event);
+        Change { writes, events, reply, but: None }
+    }
+
+    /// The job's task, if it is still there.
+    fn draft(&self) -> Option<Draft<'w>> {
+        let task = self.job.task?;
+        Draft::of_task(self.world, task, self.now).ok()
+    }
+
+    /// What whoever waits for the job is told at its end.
+    fn last_words(&self) -> Value {
+        let ms = |at: Timestamp| at.0 / 1000;
+        let names: Vec<&str> = self.run.artifacts.iter().map(|a| a.name.as_str()).collect();
+        let mut words = json!({
+            "summary": self.run.summary,
+            "artifacts": names,
+            "finished_at": ms(self.now),
+        });
+        if let Some(started) = self.run.started_at {
+            words["started_at"] = ms(started).into();
+        }
+        if let JobState::Failed { reason, .. } = &self.job.state {
+            words["reason"] = reason.as_str().into();
+        }
+        words
+    }
+
+    /// Over without a result: the task is given up.
+    fn give_up(mut self, name: EventName, state: JobState, summary: &str) -> Change {
+        self.job.state = state;
+        self.summary(summary);
+        let mut draft = self.draft();
+        if let Some(draft) = &mut draft {
+            close_canceled(draft, summary);
+        }
+        let words = self.last_words();
+        self.with(draft, name, words)
+    }
+
+    fn expire(self) -> Change {
+        let summary = format!("Exceeded TTL of {}s", self.run.spec.execution.ttl_s);
+        let at = self.now;
+        self.give_up(EventName::JobExpired, JobState::Expired { at }, &summary)
+    }
+
+    fn fail(self, reason: FailReason, summary: &str) -> Change {
+        let state = JobState::Failed { at: self.now, reason: reason.as_str().into() };
+        self.give_up(EventName::JobFailed, state, summary)
+    }
+}
+
+fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
+    // Somebody may have begun something else on a task that was taken from us.
+    if draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Job) {
+        draft.end_live(end);
+    }
+}
+
+fn close_canceled(draft: &mut Draft<'_>, reason: &str) {
+    end_run(draft, AttemptEnd::Canceled { reason: reason.to_owned() });
+    if draft.task.phase.is_closed() {
+        return;
+    }
+    match draft.world.policy.first_of(Phase::ClosedCanceled).cloned() {
+        Some(label) => draft.move_to(&label),
+        // A project without such a label keeps the task, free for anybody.
+        None => {
+            draft.back_to_start();
+            draft.unassign();
+        }
+    }
+    draft.entry("job ended", Some(reason.to_owned()));
+}
+
+pub(super) fn run_submit(
+    world: &World<'_>,
+    new: &RunSubmit,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if let (Some(job), Some(_)) = (&world.job, &world.run) {
+        let ended = match job.state {
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => None,
+            JobState::Done { at }
+            | JobState::Failed { at, .. }
+            | JobState::Canceled { at }
+            | JobState::Expired { at } => Some(at),
+        };
+        if ended.is_none_or(|at| now < at.plus_s(new.window_s)) {
+            let (writes, events) = Default::default();
+            return Ok(Change { writes, events, reply: Reply::Run(job.id), but: None });
+        }
+    }
+    let open = world.open_runs;
+    if open.queued + open.running >= new.open_max {
+        return Err(Refusal::TooManyJobs { open, limit: new.open_max });
+    }
+    let execution = &new.spec.execution;
+    let priority = execution.priority.rank();
+    let create = TaskCreate {
+        task: new.task,
+        project: new.project,
+        title: new.spec.task.title.clone(),
+        body: body(&new.spec.task),
+        priority,
+        parent: None,
+        deps: Vec::new(),
+        checks: Vec::new(),
+        verification: None,
+        execution_contract: None,
+        over_quota: None,
+    };
+    let mut change = task::task_create(world, &create, now)?;
+    for write in &mut change.writes {
+        if let Write::TaskInsert { task, .. } = write {
+            task.assignee = Some(holder());
+        }
+    }
+    let job = Job {
+        id: new.job,
+        kind: JobKind::Run,
+        key: run_key(&new.spec.idempotency_key),
+        task: Some(new.task),
+        priority,
+        tries: 0,
+        created_at: now,
+        state: JobState::Queued { due_at: now },
+    };
+    let run = Run {
+        job: new.job,
+        spec: new.spec.clone(),
+        content_hash: new.spec.content_hash(),
+        version: 1,
+        changed_at: now,
+        summary: None,
+        attempt: 0,
+        fence: 0,
+        started_at: None,
+        expires_at: now.plus_s(execution.ttl_s),
+        bound_to: new.bound_to.clone(),
+        runs_on: None,
+        artifacts: Vec::new(),
+        question: None,
+        pr: None,
+    };
+    let about = Some(About { project: new.project, task: new.task, attempt: None });
+    let claimed = json!({"assignee": holder()});
+    change.events.push(Event {
+        actor: world.actor.clone(),
+        name: EventName::TaskClaimed,
+        about,
+        data: claimed,
+    });
+    let step = Step { world, job: job.clone(), run: run.clone(), now };
+    let asked = json!({
+        "idempotencyKey": new.spec.idempotency_key,
+        "priority": execution.priority.as_str(),
+    });
+    change.events.push(Event { about, ..step.event(EventName::JobSubmitted, asked) });
+    change.writes.extend([Write::JobInsert { job }, Write::RunInsert { run, task: new.task }]);
+    Ok(Change { reply: Reply::Run(new.job), ..change })
+}
+
+/// The task's body: the description with what is expected below it.
+fn body(wanted: &Wanted) -> String {
+    let mut text = wanted.description.clone();
+    if !wanted.acceptance.is_empty() {
+        text.push_str("\n\nAcceptance:\n");
+        for item in &wanted.acceptance {
+            text.push_str(&format!("- {item}\n"));
+        }
+    }
+    while text.len() > BODY_BYTES_MAX {
+        text.pop();
+    }
+    text
+}
+
+pub(super) fn run_lease(
+    world: &World<'_>,
+    lease: &RunLease,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, lease.job, now)?;
+    let elsewhere = step.run.bound_to.as_ref().is_some_and(|bound| *bound != lease.machine);
+    let queued = match step.job.state {
+        JobState::Queued { due_at } => now >= due_at,
+        _ => false,
+    };
+    if elsewhere || !queued || step.is_too_late() {
+        return Err(Refusal::JobLost { job: lease.job });
+    }
+    if world.runs_here >= lease.running_max {
+        return Err(Refusal::NoPlace { limit: lease.running_max });
+    }
+    let mut draft = step.draft().ok_or(Refusal::JobLost { job: lease.job })?;
+    draft.deps_gate()?;
+    if draft.task.phase == Phase::Initial
+        && let Some(working) = world.policy.working().cloned()
+    {
+        draft.move_to(&working);
+    }
+    draft.task.fence += 1;
+    draft.task.newest_attempt = Some(lease.attempt);
+    let attempt = Attempt {
+        id: lease.attempt,
+        task: draft.task.id,
+        kind: AttemptKind::Job,
+        fence: draft.task.fence,
+        actor: holder(),
+        key: None,
+        client: None,
+        model: Some(step.run.spec.execution.preferred_model.clone()),
+        worktree: None,
+        branch: None,
+        head_started: None,
+        started_at: now,
+        // The lease is the job's: what its end means is told here, not by the task's other rules.
+        state: AttemptState::Live { heartbeat_at: now, progress: None, lease: None },
+    };
+    draft.write(Write::AttemptInsert { attempt });
+    let data = json!({"kind": AttemptKind::Job.as_str(), "fence": draft.task.fence});
+    draft.attempt_event(EventName::AttemptStarted, lease.attempt, data);
+    step.run.fence = draft.task.fence;
+    step.run.attempt = step.run.attempt.max(1);
+    step.run.started_at = Some(now);
+    step.run.runs_on = Some(lease.machine.clone());
+    step.run.summary = None;
+    step.run.question = step.run.question.map(|asked| Question { answer: Some(false), ..asked });
+    step.job.tries += 1;
+    step.job.state =
+        JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease.lease_s) };
+    draft.attempt_entry("started a run", None, lease.attempt);
+    let fence = step.run.fence;
+    Ok(step.with(Some(draft), EventName::JobStarted, json!({"fence": fence})))
+}
+
+pub(super) fn run_keep(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    lease_s: u32,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    let was_stale = matches!(step.job.state, JobState::Stale { .. });
+    step.job.state = JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease_s) };
+    let beat = beat(world, fence, now);
+    if was_stale {
+        step.run.summary = None;
+        let mut change = step.alone(EventName::JobStarted, json!({"resumed": true}));
+        change.writes.extend(beat);
+        return Ok(change);
+    }
+    // Nobody sees a difference, so the version stays.
+    let event = step.event(EventName::JobKept, Value::Null);
+    let mut writes = vec![Write::JobUpdate { job: step.job }];
+    writes.extend(beat);
+    Ok(Change { writes, events: vec![event], reply: Reply::Run(id), but: None })
+}
+
+/// The attempt is alive.
+fn beat(world: &World<'_>, fence: u64, now: Timestamp) -> Option<Write> {
+    let live = world.subject.as_ref()?.live().filter(|live| live.fence == fence)?;
+    let AttemptState::Live { progress, lease, .. } = &live.state else { return None };
+    let state = AttemptState::Live { heartbeat_at: now, progress: progress.clone(), lease: *lease };
+    Some(Write::AttemptUpdate { attempt: Attempt { state, ..live.clone() } })
+}
+
+pub(super) fn run_settle(
+    world: &World<'_>,
+    settle: &RunSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, settle.job, now)?;
+    if step.job.is_over() {
+        return Ok(step.unchanged());
+    }
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    match step.job.state.clone() {
+        JobState::Running { runner, until } if now >= until || settle.is_gone => {
+            step.job.state = JobState::Stale { runner, until: now.plus_s(settle.hold_s) };
+            step.summary(LOST);
+            Ok(step.alone(EventName::JobStale, Value::Null))
+        }
+        JobState::Stale { until, .. } if now >= until => Ok(requeue(step, settle.attempts_max)),
+        _ => Ok(step.unchanged()),
+    }
+}
+
+/// Back to its place in the queue, unless it was lost too often.
+fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
+    if step.run.attempt >= attempts_max {
+        let summary = format!("{LOST} {} times", step.run.attempt);
+        return step.fail(FailReason::InternalError, &summary);
+    }
+    step.run.attempt += 1;
+    step.job.state = JobState::Queued { due_at: step.now };
+    let mut draft = step.draft();
+    if let Some(draft) = &mut draft {
+        end_run(draft, AttemptEnd::Expired);
+        draft.back_to_start();
+        draft.entry("run lost", None);
+    }
+    step.with(draft, EventName::JobRequeued, Value::Null)
+}
+
+pub(super) fn run_end(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    verdict: RunVerdict,
+    summary: &str,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    match verdict {
+        RunVerdict::Failed(reason) => Ok(step.fail(reason, summary)),
+        // Its worker goes away; another one may have it at once.
+        RunVerdict::Stopped => {
+            step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
+            step.summary(LOST);
+            Ok(step.alone(EventName::JobStale, Value::Null))
+        }
+        RunVerdict::Succeeded => {
+            step.job.state = JobState::Done { at: now };
+            step.summary(summary);
+            let mut draft = step.draft();
+            if let Some(draft) = &mut draft {
+                close_done(draft, summary);
+            }
+            let words = step.last_words();
+            Ok(step.with(draft, EventName::JobSucceeded, words))
+        }
+    }
+}
+
+fn close_done(draft: &mut Draft<'_>, summary: &str) {
+    end_run(draft, AttemptEnd::Finished { summary: summary.to_owned(), head: None });
+    if draft.task.phase.is_closed() {
+        return;
+    }
+    // Checks that somebody added meanwhile are held to as anywhere.
+    let unmet = !check::unmet(&draft.task, |check| check.passes_for(None)).is_empty();
+    let phase = if unmet { Phase::Review } else { Phase::ClosedDone };
+    if let Some(label) = draft.world.policy.first_of(phase).cloned() {
+        draft.move_to(&label);
+    }
+    draft.entry("job ended", Some(summary.to_owned()));
+}
+
+pub(super) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
+    let step = Step::of(world, id, now)?;
+    if step.job.is_over() {
+        return Ok(step.unchanged());
+    }
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, CANCELED))
+}
+
+/// Somebody closed or removed the task of a job that is not over.
+pub(super) fn closed_elsewhere(draft: &mut Draft<'_>) {
+    let (world, now) = (draft.world, draft.now);
+    let (Some(job), Some(run)) = (&world.job, &world.run) else { return };
+    if job.is_over() || job.task != Some(draft.task.id) {
+        return;
+    }
+    let mut step = Step { world, job: job.clone(), run: run.clone(), now };
+    step.job.state = JobState::Canceled { at: now };
+    step.summary(CANCELED);
+    let words = step.last_words();
+    let (writes, event) = step.taken(EventName::JobCanceled, words);
+    writes.into_iter().for_each(|write| draft.write(write));
+    draft.event(event.name, event.data);
+}
+
+pub(super) fn run_artifact(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    artifact: &Artifact,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    let open = match step.job.state {
+        JobState::Running { .. } | JobState::Stale { .. } => true,
+        JobState::Queued { .. } => false,
+        // What a killed run printed may come after its end; nothing else may.
+        JobState::Done { .. }
+        | JobState::Failed { .. }
+        | JobState::Canceled { .. }
+        | JobState::Expired { .. } => artifact.name == ArtifactName::Logs,
+    };
+    if !open || step.run.fence != fence {
+        return Err(Refusal::JobLost { job: id });
+    }
+    match step.run.artifacts.iter_mut().find(|known| known.name == artifact.name) {
+        Some(known) => *known = artifact.clone(),
+        None => step.run.artifacts.push(artifact.clone()),
+    }
+    let more = json!({
+        "artifact": artifact.name.as_str(),
+        "size": artifact.size,
+        "sha256": artifact.sha256,
+    });
+    Ok(step.alone(EventName::JobArtifact, more))
+}
+
+pub(super) fn run_ask(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    text: &str,
+    command: Option<&str>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    let number = step.run.question.as_ref().map_or(0, |asked| asked.number) + 1;
+    step.summary(&format!("Waiting for an answer: {text}"));
+    step.run.question = Some(Question {
+        number,
+        text: text.to_owned(),
+        command: command.map(str::to_owned),
+        answer: None,
+    });
+    Ok(step.alone(EventName::JobAsked, json!({"question": number})))
+}
+
+pub(super) fn run_answer(
+    world: &World<'_>,
+    id: JobId,
+    number: Option<u32>,
+    granted: bool,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    let open = step.run.open_question().cloned().filter(|_| !step.job.is_over());
+    let open = open.filter(|asked| number.is_none_or(|number| asked.number == number));
+    let question = open.ok_or(Refusal::NoQuestion { job: id })?;
+    let answered = json!({"question": question.number, "granted": granted});
+    step.run.question = Some(Question { answer: Some(granted), ..question });
+    step.run.summary = None;
+    Ok(step.alone(EventName::JobAnswered, answered))
+}
+
+pub(super) fn run_pr(
+    world: &World<'_>,
+    id: JobId,
+    pr: &PullRequest,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    if step.run.pr.as_ref() == Some(pr) {
+        return Ok(step.unchanged());
+    }
+    step.run.pr = Some(pr.clone());
+    let more = json!({"artifact": ArtifactName::Pr.as_str(), "status": pr.status});
+    Ok(step.alone(EventName::JobPr, more))
+}

@@ -1,0 +1,56 @@
+//! What an agent may do without anybody's word (`askPolicy` untrusted).
+
+/// What it wants to do, as far as it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Read,
+    Write,
+    Run,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskVerdict {
+    Grant,
+    Refuse,
+    /// Somebody must say.
+    Ask,
+}
+
+/// `command` is the one to run, when it is known.
+pub fn judge(wish: Wish, command: Option<&str>, trusted: &[String]) -> AskVerdict {
+    match (wish, command) {
+        (Wish::Read, None) => AskVerdict::Grant,
+        (Wish::Write, _) => AskVerdict::Refuse,
+        (Wish::Read | Wish::Run | Wish::Other, Some(command)) if is_trusted(command, trusted) => {
+            AskVerdict::Grant
+        }
+        (Wish::Read | Wish::Run | Wish::Other, _) => AskVerdict::Ask,
+    }
+}
+
+/// `git log` trusts `git log -3`, not `git push`. One plain command: nothing that a shell would
+/// read as more, and no option that writes a file or starts a program.
+pub fn is_trusted(command: &str, trusted: &[String]) -> bool {
+    let shell = |c: char| c.is_control() || ";|&$<>`(){}\\".contains(c);
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let starts = |entry: &String| {
+        let entry: Vec<&str> = entry.split_whitespace().collect();
+        !entry.is_empty() && words.starts_with(&entry)
+    };
+    !command.trim().contains(shell)
+        && trusted.iter().any(starts)
+        && !words.iter().skip(1).any(|word| is_risky_option(word))
+}
+
+fn is_risky_option(word: &str) -> bool {
+    let word = &word.replace(['"', '\''], "");
+    let risky =
+        ["--output", "--pre", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec"];
+    let short = word.starts_with("-O") || word == "-o" || word == "-z";
+    // Options may be shortened, and may carry their value.
+    let name = word.split('=').next().unwrap_or_default();
+    let long = name.len() > 3 && risky.iter().any(|option| option.starts_with(name));
+    let whole = risky.contains(&name) || name == "--search-zip" || name == "--hostname-bin";
+    short || long || whole
+}

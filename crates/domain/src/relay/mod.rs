@@ -1,0 +1,19 @@
+//! Jobs for coding agents: what a job asks for, how it is put to an agent, how the answer is read,
+//! and whether what came back may be kept.
+//!
+//! Running an agent is the runner's work; nothing here knows of processes, files or git.
+
+pub mod ask;
+pub mod fail;
+mod fields;
+pub mod patch;
+pub mod prompt;
+mod read;
+pub mod reply;
+mod rules;
+pub mod scope;
+pub mod spec;
+
+pub use fail::{FailReason, RunVerdict};
+pub use rules::is_public_address;
+pub use spec::{JobSpec, Problem, SpecRules};

@@ -1,0 +1,195 @@
+//! From JSON as clients write it to a `JobSpec`. The forms that are put up with are in
+//! `fields.rs`; what a field may say is judged here.
+
+use serde_json::Value;
+
+use super::fields::{Fields, List};
+use super::rules;
+use super::scope::ScopeRule;
+use super::spec::{
+    AskPolicy, Context, DESCRIPTION_CHARS_MAX, Execution, JobSpec, Notify, Priority, Problem, Repo,
+    SPEC_BYTES_MAX, Sandbox, Scope, Section, SnippetRef, SpecRules, TIMEOUT_S_MAX, TITLE_CHARS_MAX,
+    TTL_S_MAX, Wanted,
+};
+
+const BRANCH_CHARS_MAX: usize = 255;
+const PATH_CHARS_MAX: usize = 4096;
+
+pub(super) fn job_spec(given: &Value, rules: &SpecRules) -> Result<JobSpec, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let bytes = match given {
+        Value::String(text) => text.len(),
+        other => other.to_string().len(),
+    };
+    if bytes > SPEC_BYTES_MAX {
+        let problem = format!("must have at most {SPEC_BYTES_MAX} bytes, got {bytes}");
+        return Err(vec![Problem { path: "spec".into(), problem }]);
+    }
+    let spec = whole(given.clone(), rules, &mut problems);
+    match spec {
+        Some(spec) if problems.is_empty() => Ok(spec),
+        _ => Err(problems),
+    }
+}
+
+fn whole(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<JobSpec> {
+    let known = [
+        "repo",
+        "task",
+        "scope",
+        "context",
+        "outputContract",
+        "execution",
+        "idempotencyKey",
+        "notify",
+    ];
+    let mut fields = Fields::open("", given, &known, problems)?;
+    // All of them are read before the first that is missing ends it.
+    let repo = fields.required("repo").and_then(|given| repo(given, rules, fields.problems()));
+    let task = fields.required("task").and_then(|given| task(given, fields.problems()));
+    let scope = fields.required("scope").and_then(|given| scope(given, fields.problems()));
+    let context = fields.take("context").and_then(|given| context(given, fields.problems()));
+    let contract = output_contract(&mut fields);
+    let execution =
+        fields.required("execution").and_then(|given| execution(given, fields.problems()));
+    let key = fields.text("idempotencyKey", 1..=500);
+    let notify = fields.take("notify").and_then(|given| notify(given, rules, fields.problems()));
+    Some(JobSpec {
+        repo: repo?,
+        task: task?,
+        scope: scope?,
+        context,
+        output_contract: contract?,
+        execution: execution?,
+        idempotency_key: key?,
+        notify,
+    })
+}
+
+fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<Repo> {
+    let known = ["type", "url", "path", "baseBranch", "baselineCommit"];
+    let mut fields = Fields::open("repo", given, &known, problems)?;
+    let kind = fields.word("type", &["git", "local"]);
+    let base_branch = fields.text("baseBranch", 1..=BRANCH_CHARS_MAX);
+    let base_branch = fields.judged("baseBranch", base_branch, rules::branch);
+    let baseline_commit = fields.text("baselineCommit", 1..=usize::MAX);
+    let baseline_commit = fields.judged("baselineCommit", baseline_commit, is_commit);
+    let baseline_commit = baseline_commit.map(|commit| commit.to_ascii_lowercase());
+    match kind? {
+        "git" => {
+            fields.refuse_beside("path", "a repository of type git");
+            let url = fields.text("url", 1..=PATH_CHARS_MAX);
+            let url = fields.judged("url", url, |url| rules::git_url(url, rules))?;
+            Some(Repo::Git { url, base_branch: base_branch?, baseline_commit: baseline_commit? })
+        }
+        _ => {
+            fields.refuse_beside("url", "a repository of type local");
+            let path = fields.text("path", 1..=PATH_CHARS_MAX);
+            let path = fields.judged("path", path, |path| match path.contains('\0') {
+                true => Err("must not hold a NUL".into()),
+                false => Ok(()),
+            })?;
+            Some(Repo::Local { path, base_branch: base_branch?, baseline_commit: baseline_commit? })
+        }
+    }
+}
+
+fn is_commit(commit: &str) -> Result<(), String> {
+    if commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    let length = commit.chars().count();
+    Err(format!("must be a full commit id of 40 hex digits, got {length} characters"))
+}
+
+fn task(given: Value, problems: &mut Vec<Problem>) -> Option<Wanted> {
+    let known = ["title", "description", "acceptance"];
+    let mut fields = Fields::open("task", given, &known, problems)?;
+    let title = fields.text("title", 1..=TITLE_CHARS_MAX);
+    let description = fields.text("description", 1..=DESCRIPTION_CHARS_MAX);
+    let acceptance = fields.required("acceptance");
+    let acceptance = fields.texts("acceptance", acceptance, List { items: 100, chars: 2000 });
+    Some(Wanted { title: title?, description: description?, acceptance: acceptance? })
+}
+
+fn scope(given: Value, problems: &mut Vec<Problem>) -> Option<Scope> {
+    let known = ["readPaths", "fileGlobs", "disallowReformatting"];
+    let mut fields = Fields::open("scope", given, &known, problems)?;
+    let paths = fields.required("readPaths");
+    let paths = fields.texts("readPaths", paths, List { items: 500, chars: PATH_CHARS_MAX });
+    let paths = fields.each_judged("readPaths", paths, rules::inner_path);
+    let globs = fields.take("fileGlobs");
+    let globs = fields.texts("fileGlobs", globs, List { items: 100, chars: 1000 });
+    let globs = fields.each_judged("fileGlobs", globs, ScopeRule::judge_glob);
+    let reformatting = fields.flag("disallowReformatting", true);
+    let disallow_reformatting = reformatting?;
+    Some(Scope { read_paths: paths?, file_globs: globs, disallow_reformatting })
+}
+
+fn context(given: Value, problems: &mut Vec<Problem>) -> Option<Context> {
+    let known = ["dirTreeDigest", "keySignatures", "codeSnippets"];
+    let mut fields = Fields::open("context", given, &known, problems)?;
+    let dir_tree_digest = fields.text_if_given("dirTreeDigest", 0..=100_000);
+    let signatures = fields.take("keySignatures");
+    let limits = List { items: 1000, chars: 100_000 };
+    let key_signatures = fields.texts("keySignatures", signatures, limits);
+    let snippets = fields.take("codeSnippets");
+    let snippets = snippets.and_then(|given| fields.items("codeSnippets", given, 200));
+    let code_snippets = snippets.map(|given| {
+        let read = given.into_iter().map(|(path, item)| snippet(&path, item, fields.problems()));
+        read.collect::<Vec<_>>().into_iter().flatten().collect()
+    });
+    Some(Context { dir_tree_digest, key_signatures, code_snippets })
+}
+
+fn snippet(place: &str, given: Value, problems: &mut Vec<Problem>) -> Option<SnippetRef> {
+    let mut fields = Fields::open(place, given, &["path", "from", "to"], problems)?;
+    let path = fields.text("path", 1..=PATH_CHARS_MAX);
+    let path = fields.judged("path", path, rules::inner_path);
+    let from = fields.number("from", 1..=u32::MAX, true);
+    let lowest = from.unwrap_or(1);
+    let to = fields.number("to", lowest..=u32::MAX, true);
+    Some(SnippetRef { path: path?, from: from?, to: to? })
+}
+
+fn output_contract(fields: &mut Fields<'_>) -> Option<[Section; 3]> {
+    let given = fields.required("outputContract")?;
+    let named = fields.texts("outputContract", Some(given), List { items: 100, chars: 100 })?;
+    let wanted = Section::ALL.map(Section::as_str);
+    let same = named.len() == wanted.len()
+        && named.iter().zip(wanted).all(|(given, wanted)| given.eq_ignore_ascii_case(wanted));
+    if !same {
+        fields.problem("outputContract", r#"must be ["DIFF","TEST_PLAN","NOTES"], in this order"#);
+        return None;
+    }
+    Some(Section::ALL)
+}
+
+fn execution(given: Value, problems: &mut Vec<Problem>) -> Option<Execution> {
+    let known = ["preferredModel", "sandbox", "askPolicy", "timeoutS", "priority", "ttlS"];
+    let mut fields = Fields::open("execution", given, &known, problems)?;
+    let preferred_model = fields.text("preferredModel", 1..=200);
+    let sandbox = fields.word("sandbox", &["read-only"]).map(|_| Sandbox::ReadOnly);
+    let ask_policy = fields.word("askPolicy", &["untrusted"]).map(|_| AskPolicy::Untrusted);
+    let timeout_s = fields.number("timeoutS", 1..=TIMEOUT_S_MAX, false);
+    let priority = fields.word("priority", &Priority::ALL.map(Priority::as_str));
+    let priority =
+        priority.and_then(|word| Priority::ALL.into_iter().find(|level| level.as_str() == word));
+    let ttl_s = fields.number("ttlS", 1..=TTL_S_MAX, true);
+    Some(Execution {
+        preferred_model: preferred_model?,
+        sandbox: sandbox?,
+        ask_policy: ask_policy?,
+        timeout_s,
+        priority: priority?,
+        ttl_s: ttl_s?,
+    })
+}
+
+fn notify(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<Notify> {
+    let mut fields = Fields::open("notify", given, &["enablePr", "webhook"], problems)?;
+    let enable_pr = fields.flag("enablePr", false);
+    let webhook = fields.text_if_given("webhook", 1..=2000);
+    let webhook = fields.judged("webhook", webhook, |url| rules::webhook(url, rules));
+    Some(Notify { enable_pr, webhook })
+}

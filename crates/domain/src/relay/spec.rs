@@ -1,0 +1,210 @@
+//! What a job asks for. Made by `JobSpec::read` it obeys every limit.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::read;
+
+pub const SPEC_BYTES_MAX: usize = 1024 * 1024;
+pub const TITLE_CHARS_MAX: usize = 200;
+pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
+pub const TTL_S_MAX: u32 = 86_400;
+pub const TIMEOUT_S_MAX: u32 = 86_400;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobSpec {
+    pub repo: Repo,
+    pub task: Wanted,
+    pub scope: Scope,
+    pub context: Option<Context>,
+    pub output_contract: [Section; 3],
+    pub execution: Execution,
+    pub idempotency_key: String,
+    pub notify: Option<Notify>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Repo {
+    Git { url: String, base_branch: String, baseline_commit: String },
+    Local { path: String, base_branch: String, baseline_commit: String },
+}
+
+impl Repo {
+    pub fn base_branch(&self) -> &str {
+        match self {
+            Repo::Git { base_branch, .. } | Repo::Local { base_branch, .. } => base_branch,
+        }
+    }
+
+    /// 40 lower-case hex digits.
+    pub fn baseline_commit(&self) -> &str {
+        match self {
+            Repo::Git { baseline_commit, .. } | Repo::Local { baseline_commit, .. } => {
+                baseline_commit
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    pub title: String,
+    pub description: String,
+    pub acceptance: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scope {
+    pub read_paths: Vec<String>,
+    pub file_globs: Option<Vec<String>>,
+    pub disallow_reformatting: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Context {
+    pub dir_tree_digest: Option<String>,
+    pub key_signatures: Option<Vec<String>>,
+    pub code_snippets: Option<Vec<SnippetRef>>,
+}
+
+/// Lines of a file at the baseline commit, counted from 1, both ends included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SnippetRef {
+    pub path: String,
+    pub from: u32,
+    pub to: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Section {
+    Diff,
+    TestPlan,
+    Notes,
+}
+
+impl Section {
+    /// In the order of an answer.
+    pub const ALL: [Section; 3] = [Section::Diff, Section::TestPlan, Section::Notes];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Section::Diff => "DIFF",
+            Section::TestPlan => "TEST_PLAN",
+            Section::Notes => "NOTES",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    pub preferred_model: String,
+    pub sandbox: Sandbox,
+    pub ask_policy: AskPolicy,
+    pub timeout_s: Option<u32>,
+    pub priority: Priority,
+    pub ttl_s: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sandbox {
+    #[serde(rename = "read-only")]
+    ReadOnly,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AskPolicy {
+    #[serde(rename = "untrusted")]
+    Untrusted,
+}
+
+/// P0 goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Priority {
+    P0,
+    P1,
+    P2,
+}
+
+impl Priority {
+    pub const ALL: [Priority; 3] = [Priority::P0, Priority::P1, Priority::P2];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Priority::P0 => "P0",
+            Priority::P1 => "P1",
+            Priority::P2 => "P2",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notify {
+    pub enable_pr: Option<bool>,
+    pub webhook: Option<String>,
+}
+
+/// What a server allows that another may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecRules {
+    /// Of `repo.url`, lower case; `git@host:path` counts as ssh.
+    pub git_schemes: Vec<String>,
+    pub webhook_allow_private: bool,
+}
+
+impl Default for SpecRules {
+    fn default() -> Self {
+        let git_schemes = ["https", "ssh"].map(str::to_owned).into();
+        Self { git_schemes, webhook_allow_private: false }
+    }
+}
+
+/// One thing wrong with a spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// `repo.url`, `scope.readPaths[0]`; `spec` for the whole.
+    pub path: String,
+    pub problem: String,
+}
+
+impl JobSpec {
+    /// Reads what a client sent, leniently, and judges it strictly: every problem is found, not
+    /// only the first. What needs a disk or a network is not judged here.
+    pub fn read(given: &Value, rules: &SpecRules) -> Result<Self, Vec<Problem>> {
+        read::job_spec(given, rules)
+    }
+
+    /// SHA-256 in hex of what makes two jobs the same work. Keys of equal hash under one
+    /// idempotency key are a repeat, others a clash.
+    pub fn content_hash(&self) -> String {
+        let mut whole = serde_json::to_value(self).expect("a spec is made of plain values");
+        if let Value::Object(fields) = &mut whole {
+            fields.shift_remove("idempotencyKey");
+            fields.shift_remove("notify");
+        }
+        let digest = Sha256::digest(sorted(whole).to_string());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(String, Value)> = fields.into_iter().collect();
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let fields = fields.into_iter().map(|(name, value)| (name, sorted(value)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        plain => plain,
+    }
+}

@@ -1,0 +1,160 @@
+//! A job for an agent, beside the `Job` that queues it: what is asked, how far it came, what is
+//! there to read. Its state is the job's; `version` counts every step anybody can see.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::job::{Job, JobId, JobState};
+use crate::relay::JobSpec;
+use crate::relay::spec::Priority;
+use crate::time::Timestamp;
+
+/// Who holds the tasks of these jobs.
+pub fn holder() -> Actor {
+    "system:relay".parse().expect("a constant actor is well formed")
+}
+
+/// The key of a job, of which one at a time is not over.
+pub fn run_key(idempotency_key: &str) -> String {
+    format!("run-{idempotency_key}")
+}
+
+impl Priority {
+    /// On the scale of tasks.
+    pub fn rank(self) -> u16 {
+        match self {
+            Priority::P0 => 100,
+            Priority::P1 => 500,
+            Priority::P2 => 900,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    pub job: JobId,
+    pub spec: JobSpec,
+    pub content_hash: String,
+    /// 1 at the start; never repeats, never goes back.
+    pub version: u32,
+    /// When it last rose.
+    pub changed_at: Timestamp,
+    pub summary: Option<String>,
+    /// 0 before the first run; the number of the current or next one after that.
+    pub attempt: u32,
+    /// Of the newest run; 0 before the first. A worker that knows an older one is refused.
+    pub fence: u64,
+    /// Of the newest run.
+    pub started_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
+    /// The only machine that can run it, because the repository is there.
+    pub bound_to: Option<String>,
+    /// The machine of the newest run.
+    pub runs_on: Option<String>,
+    /// In the order they were first stored.
+    pub artifacts: Vec<Artifact>,
+    /// The newest one.
+    pub question: Option<Question>,
+    pub pr: Option<PullRequest>,
+}
+
+impl Run {
+    pub fn artifact(&self, name: ArtifactName) -> Option<&Artifact> {
+        self.artifacts.iter().find(|artifact| artifact.name == name)
+    }
+
+    /// The question that waits for an answer.
+    pub fn open_question(&self) -> Option<&Question> {
+        self.question.as_ref().filter(|question| question.answer.is_none())
+    }
+}
+
+/// What a job leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ArtifactName {
+    #[serde(rename = "patch.diff")]
+    Patch,
+    #[serde(rename = "out.md")]
+    Out,
+    #[serde(rename = "logs.txt")]
+    Logs,
+    #[serde(rename = "pr.json")]
+    Pr,
+}
+
+impl ArtifactName {
+    /// In the order they are stored.
+    pub const ALL: [ArtifactName; 4] =
+        [ArtifactName::Patch, ArtifactName::Out, ArtifactName::Logs, ArtifactName::Pr];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ArtifactName::Patch => "patch.diff",
+            ArtifactName::Out => "out.md",
+            ArtifactName::Logs => "logs.txt",
+            ArtifactName::Pr => "pr.json",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub name: ArtifactName,
+    /// What the store calls the file; a new content is a new file.
+    pub file: String,
+    pub size: u64,
+    /// In hex.
+    pub sha256: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// From 1, never used again.
+    pub number: u32,
+    pub text: String,
+    pub command: Option<String>,
+    /// Whether it was granted.
+    pub answer: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullRequest {
+    pub url: String,
+    pub number: u64,
+    /// open, merged or closed.
+    pub status: String,
+    pub branch: String,
+    pub base: String,
+    pub forge: String,
+}
+
+/// A run with its job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    pub job: Job,
+    pub run: Run,
+}
+
+impl RunRecord {
+    pub fn finished_at(&self) -> Option<Timestamp> {
+        match self.job.state {
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => None,
+            JobState::Done { at }
+            | JobState::Failed { at, .. }
+            | JobState::Canceled { at }
+            | JobState::Expired { at } => Some(at),
+        }
+    }
+}
+
+/// How many jobs of an org are not over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenRuns {
+    pub queued: u32,
+    /// Stale ones too.
+    pub running: u32,
+}

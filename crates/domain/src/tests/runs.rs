@@ -1,0 +1,321 @@
+//! Jobs for agents as tables: `who verb JOB options => how the job then is`. A job is shown as
+//! `state v<version> a<attempt>` with its task behind it; a refusal by its code.
+
+use super::model::Model;
+use super::relay_spec::example;
+use crate::command::{Command, RunLease, RunSettle, RunSubmit};
+use crate::ids::{AttemptId, Id, Prefix, TaskId};
+use crate::job::JobId;
+use crate::policy::Policy;
+use crate::relay::{FailReason, JobSpec, RunVerdict, SpecRules};
+use crate::run::{Artifact, ArtifactName, PullRequest};
+
+struct Jobs {
+    model: Model,
+    attempts: u128,
+}
+
+fn number(name: &str) -> u128 {
+    name.bytes().fold(0, |sum, byte| sum * 256 + u128::from(byte))
+}
+
+fn job(name: &str) -> JobId {
+    JobId(Id(number(name)))
+}
+
+fn task(name: &str) -> TaskId {
+    TaskId { id: Id(1 << 90 | number(name)), prefix: Prefix::fallback() }
+}
+
+impl Jobs {
+    fn command(&mut self, line: &str) -> Command {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (verb, name, rest) = (words[0], words[1], &words[2..]);
+        let option = |key: &str| {
+            rest.iter().find_map(|word| word.strip_prefix(&format!("{key}="))).map(str::to_owned)
+        };
+        let count = |key: &str, usual: u32| {
+            option(key).map_or(usual, |text| text.parse().expect("a number"))
+        };
+        let fence = u64::from(count("fence", 1));
+        match verb {
+            "submit" => {
+                let mut spec =
+                    JobSpec::read(&example(), &SpecRules::default()).expect("the example is valid");
+                spec.idempotency_key = option("key").unwrap_or_else(|| name.into());
+                spec.execution.ttl_s = count("ttl", 1800);
+                Command::RunSubmit(Box::new(RunSubmit {
+                    job: job(name),
+                    task: task(name),
+                    project: 1,
+                    spec,
+                    bound_to: option("on"),
+                    window_s: 86_400,
+                    open_max: count("max", 1000),
+                }))
+            }
+            "lease" => {
+                self.attempts += 1;
+                Command::RunLease(RunLease {
+                    job: job(name),
+                    attempt: AttemptId(Id(1 << 100 | self.attempts)),
+                    machine: option("on").unwrap_or_else(|| "m1".into()),
+                    running_max: count("max", 3),
+                    lease_s: 60,
+                })
+            }
+            "keep" => Command::RunKeep { job: job(name), fence, lease_s: 60 },
+            "settle" => Command::RunSettle(RunSettle {
+                job: job(name),
+                hold_s: 5,
+                attempts_max: 3,
+                is_gone: rest.contains(&"gone"),
+            }),
+            "end" => Command::RunEnd {
+                job: job(name),
+                fence,
+                verdict: match rest[0] {
+                    "ok" => RunVerdict::Succeeded,
+                    "stopped" => RunVerdict::Stopped,
+                    _ => RunVerdict::Failed(FailReason::Timeout),
+                },
+                summary: "as it went".into(),
+            },
+            "cancel" => Command::RunCancel { job: job(name) },
+            "store" => Command::RunArtifact {
+                job: job(name),
+                fence,
+                artifact: Artifact {
+                    name: ArtifactName::parse(rest[0]).expect("a name"),
+                    file: "file".into(),
+                    size: 1,
+                    sha256: "0".repeat(64),
+                },
+            },
+            "ask" => {
+                let (text, command) = ("run make?".into(), Some("make".into()));
+                Command::RunAsk { job: job(name), fence, text, command }
+            }
+            "answer" => {
+                let number = option("number").map(|text| text.parse().expect("a number"));
+                Command::RunAnswer { job: job(name), number, granted: !rest.contains(&"no") }
+            }
+            "pr" => Command::RunPr {
+                job: job(name),
+                pr: PullRequest {
+                    url: "u".into(),
+                    number: 1,
+                    status: rest[0].into(),
+                    branch: "b".into(),
+                    base: "main".into(),
+                    forge: "local".into(),
+                },
+            },
+            "close" => {
+                Command::TaskTransition { task: task(name), to: rest[0].into(), checked: None }
+            }
+            "remove" => Command::TaskRemove { task: task(name) },
+            other => panic!("no verb {other}"),
+        }
+    }
+
+    fn shown(&self, name: &str) -> String {
+        let Some(run) = self.model.runs.get(&job(name)) else { return "none".into() };
+        let state = self.model.jobs[&job(name)].state.as_str();
+        let task = &self.model.tasks[&task(name)];
+        let held = task.assignee == Some(crate::run::holder());
+        let held = if held { "held" } else { "free" };
+        format!("{state} v{} a{} {} {held}", run.version, run.attempt, task.label)
+    }
+}
+
+fn table(text: &str) {
+    let mut jobs = Jobs { model: Model::new(Policy::default()), attempts: 0 };
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (step, expected) = line.split_once("=>").expect("a step => what it answers");
+        let (step, expected) = (step.trim(), expected.trim());
+        let (who, rest) = step.split_once(' ').expect("who does what");
+        let rest = rest.trim();
+        let name = rest.split_whitespace().nth(1).unwrap_or(rest);
+        let answer = match who {
+            "clock" => {
+                let seconds: i64 = rest.trim_matches(['+', 's']).parse().expect("+60s");
+                jobs.model.now = jobs.model.now.plus_ms(seconds * 1000);
+                continue;
+            }
+            "?" => jobs.shown(rest),
+            "summary" => {
+                jobs.model.runs[&job(rest)].summary.clone().unwrap_or_else(|| "none".into())
+            }
+            "events" => {
+                let last: usize = rest.parse().expect("how many");
+                jobs.model.events[jobs.model.events.len() - last..].join(" ")
+            }
+            who => {
+                let command = jobs.command(rest);
+                match jobs.model.act(who, &command) {
+                    Err(refusal) => refusal.code().into(),
+                    Ok(change) if change.writes.is_empty() => "same".into(),
+                    Ok(_) => jobs.shown(name),
+                }
+            }
+        };
+        assert_eq!(answer, expected, "\nat: {line}");
+    }
+}
+
+#[test]
+fn a_run_to_its_end() {
+    table(
+        "
+        ana submit A              => queued v1 a0 backlog held
+        events 3                  => task.created task.claimed job.submitted
+        w1  lease A               => running v2 a1 in_progress held
+        w2  lease A               => JOB_LOST
+        w1  keep A                => running v2 a1 in_progress held
+        w1  store A patch.diff    => running v3 a1 in_progress held
+        w1  store A out.md        => running v4 a1 in_progress held
+        w1  store A logs.txt      => running v5 a1 in_progress held
+        w1  end A ok              => done v6 a1 done held
+        events 3                  => attempt.ended task.status_changed job.succeeded
+        w1  end A fail            => JOB_LOST
+        w1  store A patch.diff    => JOB_LOST
+        ana cancel A              => same
+        ana settle A              => same
+        ",
+    );
+}
+
+#[test]
+fn keys_find_their_job_for_a_day() {
+    table(
+        "
+        ana submit A key=k        => queued v1 a0 backlog held
+        ana submit B key=k max=1  => same
+        ana submit B max=1        => RATE_LIMIT
+        w1  lease A               => running v2 a1 in_progress held
+        ana submit B key=k        => same
+        w1  end A fail            => failed v3 a1 canceled held
+        clock +82800s             =>
+        ana submit B key=k        => same
+        clock +7200s              =>
+        ana submit B key=k        => queued v1 a0 backlog held
+        ana submit C key=k        => same
+        ",
+    );
+}
+
+#[test]
+fn a_lost_worker() {
+    table(
+        "
+        ana submit A              => queued v1 a0 backlog held
+        w1  lease A               => running v2 a1 in_progress held
+        clock +59s                =>
+        w2  settle A              => same
+        clock +1s                 =>
+        w2  settle A              => stale v3 a1 in_progress held
+        summary A                 => Worker lost
+        clock +4s                 =>
+        w1  keep A                => running v4 a1 in_progress held
+        summary A                 => none
+        w2  settle A gone         => stale v5 a1 in_progress held
+        clock +5s                 =>
+        w2  settle A              => queued v6 a2 backlog held
+        w1  keep A                => JOB_LOST
+        w2  lease A               => running v7 a2 in_progress held
+        w1  end A ok              => JOB_LOST
+        w1  store A logs.txt      => JOB_LOST
+        w2  end A stopped fence=2 => stale v8 a2 in_progress held
+        w2  settle A              => queued v9 a3 backlog held
+        w2  lease A               => running v10 a3 in_progress held
+        clock +60s                =>
+        w2  settle A              => stale v11 a3 in_progress held
+        clock +5s                 =>
+        w2  settle A              => failed v12 a3 canceled held
+        summary A                 => Worker lost 3 times
+        ",
+    );
+}
+
+#[test]
+fn time_runs_out() {
+    table(
+        "
+        ana submit A ttl=10       => queued v1 a0 backlog held
+        ana submit B ttl=10       => queued v1 a0 backlog held
+        ana submit C ttl=10       => queued v1 a0 backlog held
+        w1  lease B               => running v2 a1 in_progress held
+        w1  lease C               => running v2 a1 in_progress held
+        clock +10s                =>
+        w1  lease A               => JOB_LOST
+        w1  settle A              => expired v2 a0 canceled held
+        summary A                 => Exceeded TTL of 10s
+        w1  end B ok              => expired v3 a1 canceled held
+        w1  store B logs.txt      => expired v4 a1 canceled held
+        ana cancel C              => expired v3 a1 canceled held
+        ",
+    );
+}
+
+#[test]
+fn canceled_from_anywhere() {
+    table(
+        "
+        ana submit A              => queued v1 a0 backlog held
+        ana cancel A              => canceled v2 a0 canceled held
+        summary A                 => Canceled by user
+        ana cancel A              => same
+        ana submit B              => queued v1 a0 backlog held
+        w1  lease B               => running v2 a1 in_progress held
+        ana close B canceled      => canceled v3 a1 canceled held
+        w1  end B ok              => JOB_LOST
+        w1  store B patch.diff    => JOB_LOST
+        w1  store B logs.txt      => canceled v4 a1 canceled held
+        ana submit C              => queued v1 a0 backlog held
+        ana remove C              => canceled v2 a0 backlog held
+        ana submit D              => queued v1 a0 backlog held
+        w1  lease D               => running v2 a1 in_progress held
+        w1  settle D gone         => stale v3 a1 in_progress held
+        ana cancel D              => canceled v4 a1 canceled held
+        ana cancel X              => JOB_NOT_FOUND
+        ",
+    );
+}
+
+#[test]
+fn machines_have_places() {
+    table(
+        "
+        ana submit A on=m1        => queued v1 a0 backlog held
+        ana submit B              => queued v1 a0 backlog held
+        w2  lease A on=m2         => JOB_LOST
+        w1  lease A on=m1 max=1   => running v2 a1 in_progress held
+        w1  lease B on=m1 max=1   => RATE_LIMIT
+        w2  lease B on=m2 max=1   => running v2 a1 in_progress held
+        ",
+    );
+}
+
+#[test]
+fn questions_wait_for_an_answer() {
+    table(
+        "
+        ana submit A              => queued v1 a0 backlog held
+        ana answer A              => NO_QUESTION
+        w1  lease A               => running v2 a1 in_progress held
+        w1  ask A                 => running v3 a1 in_progress held
+        summary A                 => Waiting for an answer: run make?
+        ana answer A number=2     => NO_QUESTION
+        ana answer A number=1     => running v4 a1 in_progress held
+        summary A                 => none
+        ana answer A              => NO_QUESTION
+        w1  ask A                 => running v5 a1 in_progress held
+        ana cancel A              => canceled v6 a1 canceled held
+        ana answer A              => NO_QUESTION
+        ana pr A open             => canceled v7 a1 canceled held
+        ana pr A open             => same
+        ana pr A merged           => canceled v8 a1 canceled held
+        ",
+    );
+}

@@ -1,0 +1,72 @@
+//! What the engine asks of whoever runs agents: one job, once, in a place of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::relay::spec::Repo;
+use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
+use tokio_util::sync::CancellationToken;
+
+/// Runs agents on jobs. They see a copy of the repository and change nobody's checkout.
+#[async_trait]
+pub trait AgentRunner: Send + Sync {
+    /// What only this machine can say of a repository before a job on it is accepted: a local one
+    /// is there, is allowed, and has the commit. Empty when all is well.
+    async fn repo_problems(&self, repo: &Repo) -> Vec<Problem>;
+
+    /// Runs to the end, the time limit or `stop`. Nothing of it is left running when this returns
+    /// or is dropped.
+    async fn run(&self, order: RunOrder, asks: Arc<dyn Asks>, stop: CancellationToken)
+    -> RunReport;
+
+    /// Ends and removes what processes of this machine that are gone left behind: their agents,
+    /// and the folders those worked in. What a live process runs is left alone.
+    async fn clean_up(&self);
+}
+
+#[derive(Clone, Debug)]
+pub struct RunOrder {
+    /// `job_…`; names the folder of the run.
+    pub job: String,
+    pub attempt: u32,
+    pub spec: JobSpec,
+    /// How long the agent may run. Time in which it waits for an answer does not count.
+    pub timeout: Duration,
+}
+
+/// Artifacts are there for every outcome that got so far; secrets are replaced in all but the
+/// patch.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    pub verdict: RunVerdict,
+    /// One line. Of a stopped run it says nothing worth keeping.
+    pub summary: String,
+    /// patch.diff; empty when no change is needed.
+    pub patch: Option<String>,
+    /// out.md.
+    pub out: Option<String>,
+    /// logs.txt of this attempt; never empty.
+    pub logs: String,
+}
+
+/// Somebody who can be asked on behalf of a running agent.
+#[async_trait]
+pub trait Asks: Send + Sync {
+    /// Waits for the answer; silence for too long is a refusal. Dropped when the run ends first.
+    async fn ask(&self, question: Question) -> Answer;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// One line, for a person.
+    pub text: String,
+    /// What would be run, when the agent wants to run something.
+    pub command: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Granted,
+    Refused,
+}

@@ -1,0 +1,335 @@
+//! Jobs for agents from the runner's side: take one, let the agent work while the lease is kept,
+//! store what came of it, say how it went. What time does to jobs is written down here too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::command::{Command, RunLease, RunSettle};
+use callboard_domain::event::EventName;
+use callboard_domain::ids::AttemptId;
+use callboard_domain::job::{JobId, JobState};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::relay::RunVerdict;
+use callboard_domain::run::ArtifactName;
+use callboard_store::{DueJob, RunSeen};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
+use crate::run::run_of;
+use crate::wait::RunFeed;
+use crate::{Engine, EngineError};
+
+/// How often the queue is looked at when nothing rang.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const BATCH: usize = 32;
+
+#[derive(Default)]
+pub(crate) struct RunQueue {
+    nudge: Notify,
+}
+
+/// A run in the hands of this process.
+#[derive(Clone)]
+struct Taken {
+    org: Arc<str>,
+    job: JobId,
+    fence: u64,
+}
+
+impl Engine {
+    /// Says that there may be a job to run.
+    pub(crate) fn runs_nudge(&self) {
+        self.runs.nudge.notify_one();
+    }
+
+    /// Runs jobs until canceled; then those under way get a while, and are stopped and given back.
+    pub async fn run_agents_until(self: Arc<Self>, stop: CancellationToken) {
+        let Some(agents) = self.parts.agents.clone() else { return };
+        agents.clean_up().await;
+        if let Err(error) = self.runs_recover().await {
+            tracing::warn!(%error, "cannot look for jobs that a process left behind");
+        }
+        let mut running = JoinSet::new();
+        let give_up = CancellationToken::new();
+        let mut tick = tokio::time::interval(LOOK_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = tick.tick() => {}
+                () = self.runs.nudge.notified() => {}
+                Some(_) = running.join_next() => {}
+            }
+            if let Err(error) = self.runs_settle().await {
+                tracing::warn!(%error, "cannot write down what time did to jobs");
+            }
+            if let Err(error) = self.runs_start(&agents, &mut running, &give_up).await {
+                tracing::warn!(%error, "cannot start jobs");
+            }
+        }
+        let all = async { while running.join_next().await.is_some() {} };
+        tokio::pin!(all);
+        if tokio::time::timeout(self.parts.runs.drain, &mut all).await.is_err() {
+            give_up.cancel();
+            all.await;
+        }
+    }
+
+    /// Runs what is due now, one after the other, and writes down what time did. Returns how many
+    /// were run.
+    pub async fn run_agents(self: &Arc<Self>) -> Result<usize, EngineError> {
+        self.runs_settle().await?;
+        let Some(agents) = self.parts.agents.clone() else { return Ok(0) };
+        let mut ran = 0;
+        while let Some((taken, seen)) = self.run_lease_next().await? {
+            self.run_job(&*agents, taken, seen, CancellationToken::new()).await;
+            ran += 1;
+        }
+        Ok(ran)
+    }
+
+    /// Writes down what time did to jobs. Returns how many it changed.
+    pub async fn runs_settle(&self) -> Result<usize, EngineError> {
+        let overdue = self.parts.store.runs_overdue(BATCH).await?;
+        for due in &overdue {
+            self.run_settle(due, false).await?;
+        }
+        Ok(overdue.len())
+    }
+
+    /// What processes of this machine ran that are gone.
+    async fn runs_recover(&self) -> Result<(), EngineError> {
+        for due in self.parts.store.runs_on(&self.parts.machine).await? {
+            if let JobState::Running { runner, .. } = &due.job.state
+                && (self.parts.is_gone)(runner)
+            {
+                self.run_settle(&due, true).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
+        let rule = &self.parts.runs;
+        let settle = RunSettle {
+            job: due.job.id,
+            hold_s: rule.hold_s,
+            attempts_max: rule.attempts_max,
+            is_gone,
+        };
+        let seen = run_of(self.job_act(&due.org, Command::RunSettle(settle)).await?)?;
+        let was_running = matches!(due.job.state, JobState::Running { .. });
+        if seen.record.job.is_over() && !was_running {
+            self.run_note(&due.org, &seen).await?;
+        }
+        Ok(())
+    }
+
+    async fn runs_start(
+        self: &Arc<Self>,
+        agents: &Arc<dyn AgentRunner>,
+        running: &mut JoinSet<()>,
+        give_up: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        while let Some((taken, seen)) = self.run_lease_next().await? {
+            let (engine, agents, give_up) = (self.clone(), agents.clone(), give_up.clone());
+            running.spawn(async move { engine.run_job(&*agents, taken, seen, give_up).await });
+        }
+        Ok(())
+    }
+
+    /// The next job in the queue, if there is one and a place for it.
+    async fn run_lease_next(&self) -> Result<Option<(Taken, RunSeen)>, EngineError> {
+        let (rule, machine) = (&self.parts.runs, &self.parts.machine);
+        for due in self.parts.store.runs_due(machine, BATCH).await? {
+            let lease = RunLease {
+                job: due.job.id,
+                attempt: AttemptId(self.parts.ids.next_id()),
+                machine: machine.clone(),
+                running_max: rule.running_max,
+                lease_s: rule.lease_s,
+            };
+            match self.job_act(&due.org, Command::RunLease(lease)).await {
+                Ok(outcome) => {
+                    let seen = run_of(outcome)?;
+                    let fence = seen.record.run.fence;
+                    return Ok(Some((Taken { org: due.org, job: due.job.id, fence }, seen)));
+                }
+                Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(None),
+                // Another process was faster, or its task waits for something.
+                Err(EngineError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// One run from its lease to its end.
+    async fn run_job(
+        self: &Arc<Self>,
+        agents: &dyn AgentRunner,
+        taken: Taken,
+        seen: RunSeen,
+        give_up: CancellationToken,
+    ) {
+        if let Err(error) = self.run_through(agents, &taken, seen, give_up).await {
+            tracing::warn!(%error, job = %taken.job, "a run could not be written down");
+        }
+    }
+
+    async fn run_through(
+        self: &Arc<Self>,
+        agents: &dyn AgentRunner,
+        taken: &Taken,
+        seen: RunSeen,
+        give_up: CancellationToken,
+    ) -> Result<(), EngineError> {
+        let feed = self.run_feed(Some(taken.job)).await?;
+        let run = seen.record.run;
+        let seconds = run.spec.execution.timeout_s.unwrap_or(self.parts.runs.timeout_s);
+        let order = RunOrder {
+            job: taken.job.to_string(),
+            attempt: run.attempt,
+            spec: run.spec,
+            timeout: Duration::from_secs(seconds.into()),
+        };
+        let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
+        let stop = CancellationToken::new();
+        let work = agents.run(order, asks, stop.clone());
+        let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
+        let watched = self.run_watched(taken, feed, Duration::from_millis(left), give_up);
+        tokio::pin!(work, watched);
+        let report = tokio::select! {
+            report = &mut work => report,
+            () = &mut watched => {
+                stop.cancel();
+                work.await
+            }
+        };
+        self.run_report(taken, report).await
+    }
+
+    /// Keeps the lease; returns when the run must stop.
+    async fn run_watched(
+        &self,
+        taken: &Taken,
+        mut feed: RunFeed,
+        left: Duration,
+        give_up: CancellationToken,
+    ) {
+        let rule = &self.parts.runs;
+        let mut beat =
+            tokio::time::interval_at(tokio::time::Instant::now() + rule.heartbeat, rule.heartbeat);
+        let late = tokio::time::sleep(left);
+        tokio::pin!(late);
+        let mut is_late = false;
+        loop {
+            tokio::select! {
+                () = give_up.cancelled() => return,
+                () = &mut late, if !is_late => is_late = true,
+                _ = beat.tick() => {}
+                event = feed.next() => match event.map(|event| event.name) {
+                    Some(
+                        EventName::JobCanceled | EventName::JobExpired | EventName::JobRequeued
+                        | EventName::JobFailed,
+                    ) | None => return,
+                    Some(_) => continue,
+                },
+            }
+            let (job, fence) = (taken.job, taken.fence);
+            let keep = Command::RunKeep { job, fence, lease_s: rule.lease_s };
+            match self.job_act(&taken.org, keep).await.and_then(run_of) {
+                Ok(seen) if !seen.record.job.is_over() => {}
+                Ok(_) | Err(EngineError::Refused(_)) => return,
+                // The store may be back before the lease is over.
+                Err(error) => tracing::warn!(%error, %job, "cannot keep a job's lease"),
+            }
+        }
+    }
+
+    /// Stores what a run left and says how it went. What is not wanted any more is dropped, except
+    /// what it printed.
+    async fn run_report(&self, taken: &Taken, report: RunReport) -> Result<(), EngineError> {
+        let RunReport { verdict, summary, patch, out, logs } = report;
+        let now = self.parts.store.run(&taken.org, taken.job).await?;
+        let Some(now) = now.filter(|now| now.record.run.fence == taken.fence) else {
+            return Ok(());
+        };
+        let mut files = Vec::new();
+        if !now.record.job.is_over() && verdict != RunVerdict::Stopped {
+            files.extend(patch.map(|text| (ArtifactName::Patch, text)));
+            files.extend(out.map(|text| (ArtifactName::Out, text)));
+        }
+        let earlier = match now.record.run.artifact(ArtifactName::Logs) {
+            Some(earlier) => self.artifact_text(&taken.org, earlier).await?.unwrap_or_default(),
+            None => String::new(),
+        };
+        files.push((ArtifactName::Logs, earlier + &logs));
+        for (name, text) in files {
+            let put = self.artifact_put(&taken.org, taken.job, taken.fence, name, text).await;
+            match put {
+                Ok(()) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let (job, fence) = (taken.job, taken.fence);
+        let end = Command::RunEnd { job, fence, verdict, summary };
+        match self.job_act(&taken.org, end).await {
+            Ok(_) if verdict == RunVerdict::Stopped => self.runs_settle().await.map(|_| ()),
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Carries an agent's questions to whoever looks at the job.
+struct AsksFor {
+    engine: Arc<Engine>,
+    taken: Taken,
+}
+
+#[async_trait]
+impl Asks for AsksFor {
+    async fn ask(&self, question: Question) -> Answer {
+        match self.answered(question).await {
+            Ok(true) => Answer::Granted,
+            Ok(false) => Answer::Refused,
+            Err(error) => {
+                tracing::info!(%error, job = %self.taken.job, "a question could not be asked");
+                Answer::Refused
+            }
+        }
+    }
+}
+
+impl AsksFor {
+    async fn answered(&self, question: Question) -> Result<bool, EngineError> {
+        let (engine, Taken { org, job, fence }) = (&self.engine, &self.taken);
+        let mut feed = engine.run_feed(Some(*job)).await?;
+        let Question { text, command } = question;
+        let ask = Command::RunAsk { job: *job, fence: *fence, text, command };
+        let asked = run_of(engine.job_act(org, ask).await?)?;
+        let number = asked.record.run.question.map_or(0, |asked| asked.number);
+        let answer = async {
+            while let Some(event) = feed.next().await {
+                if event.name == EventName::JobAnswered && event.data["question"] == number {
+                    return event.data["granted"] == true;
+                }
+            }
+            false
+        };
+        match tokio::time::timeout(engine.parts.runs.ask_timeout, answer).await {
+            Ok(granted) => Ok(granted),
+            Err(_) => {
+                let refuse = Command::RunAnswer { job: *job, number: Some(number), granted: false };
+                match engine.job_act(org, refuse).await {
+                    Ok(_) | Err(EngineError::Refused(_)) => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The engine's port for agents on this machine: a place to work, a prompt, an executor, and a
+//! verdict on what it said. Each step either hands on to the next or is the end of the run.
+
+mod judge;
+mod local;
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::relay::prompt::{Snippet, prompt};
+use callboard_domain::relay::spec::Repo;
+use callboard_domain::relay::{FailReason, JobSpec, Problem, RunVerdict};
+use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
+use tokio_util::sync::CancellationToken;
+
+use crate::budget::Budget;
+use crate::environment::{self, Variables};
+use crate::executor::command::Call;
+use crate::executor::{Chosen, ExecutorKind, Ran, Said, acp, command};
+use crate::process::Leash;
+use crate::run_log::RunLog;
+use crate::sandbox::{Confinement, SandboxMode};
+use crate::workspace::{self, Caches, Folder, Workspace};
+
+pub use local::LocalRoots;
+pub use settings::AgentSettings;
+
+/// Runs agents as processes of this machine, with this server's rights unless confined.
+pub struct LocalAgents {
+    settings: AgentSettings,
+    caches: Caches,
+}
+
+/// How a run ended, and what is kept of it.
+struct Outcome {
+    verdict: RunVerdict,
+    summary: String,
+    patch: Option<String>,
+    out: Option<String>,
+}
+
+impl Outcome {
+    fn failed(reason: FailReason, summary: impl Into<String>) -> Self {
+        let verdict = RunVerdict::Failed(reason);
+        Self { verdict, summary: summary.into(), patch: None, out: None }
+    }
+
+    fn stopped() -> Self {
+        let summary = "Stopped".to_owned();
+        Self { verdict: RunVerdict::Stopped, summary, patch: None, out: None }
+    }
+}
+
+#[async_trait]
+impl AgentRunner for LocalAgents {
+    async fn repo_problems(&self, repo: &Repo) -> Vec<Problem> {
+        local::problems(&self.settings, repo).await
+    }
+
+    async fn run(
+        &self,
+        order: RunOrder,
+        asks: Arc<dyn Asks>,
+        stop: CancellationToken,
+    ) -> RunReport {
+        let mut log = RunLog::default();
+        log.note(format!("{}, attempt {}", order.job, order.attempt));
+        if let Repo::Git { url, .. } = &order.spec.repo {
+            log.secrets.add_url(url);
+        }
+        let outcome = self.attempt(&order, &*asks, &stop, &mut log).await;
+        let summary = log.secrets.hidden(&outcome.summary).replace(['\n', '\r'], " ");
+        log.note(&summary);
+        let out = outcome.out.map(|out| log.secrets.hidden(&out));
+        let logs = log.finish(self.settings.artifact_bytes_max);
+        RunReport { verdict: outcome.verdict, summary, patch: outcome.patch, out, logs }
+    }
+
+    async fn clean_up(&self) {
+        let jobs = self.jobs();
+        let _ = tokio::task::spawn_blocking(move || workspace::clean_up(&jobs)).await;
+    }
+}
+
+impl LocalAgents {
+    pub fn new(settings: AgentSettings) -> Self {
+        let caches = Caches::new(&settings.git_schemes);
+        Self { settings, caches }
+    }
+
+    fn jobs(&self) -> PathBuf {
+        self.settings.home.join("jobs")
+    }
+
+    async fn attempt(
+        &self,
+        order: &RunOrder,
+        asks: &dyn Asks,
+        stop: &CancellationToken,
+        log: &mut RunLog,
+    ) -> Outcome {
+        let model = &order.spec.execution.preferred_model;
+        let path = environment::value(&self.settings.environment, "PATH");
+        let AgentSettings { executors, default_executor, .. } = &self.settings;
+        let Some(chosen) = executors.choose(model, default_executor, path) else {
+            let summary = format!("No executor for model {model}");
+            return Outcome::failed(FailReason::ExecutorError, summary);
+        };
+        note_choice(log, model, &chosen);
+        let prepared = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Outcome::stopped(),
+            prepared = self.workspace(order) => prepared,
+        };
+        let workspace = match prepared {
+            Ok(workspace) => workspace,
+            Err(cause) => return Outcome::failed(FailReason::InternalError, cause),
+        };
+        let outcome = self.in_workspace(order, &chosen, &workspace, asks, stop, log).await;
+        workspace.close().await;
+        outcome
+    }
+
+    async fn workspace(&self, order: &RunOrder) -> Result<Workspace, String> {
+        let (jobs, job, attempt) = (self.jobs(), order.job.clone(), order.attempt);
+        let opened = tokio::task::spawn_blocking(move || Folder::open(&jobs, &job, attempt)).await;
+        let opened = opened.map_err(std::io::Error::other).flatten();
+        let folder = opened.map_err(|error| format!("cannot make the run's folder: {error}"))?;
+        let local = match &order.spec.repo {
+            Repo::Local { path, .. } => local::allowed(&self.settings, path)?,
+            Repo::Git { .. } => PathBuf::new(),
+        };
+        Workspace::prepare(folder, &order.spec.repo, &local, &self.caches).await
+    }
+
+    async fn in_workspace(
+        &self,
+        order: &RunOrder,
+        chosen: &Chosen<'_>,
+        workspace: &Workspace,
+        asks: &dyn Asks,
+        stop: &CancellationToken,
+        log: &mut RunLog,
+    ) -> Outcome {
+        let prompt = self.prompt(&order.spec, workspace).await;
+        let variables = environment::for_agent(&self.settings.environment, &chosen.executor.env);
+        log.secrets.add_variables(&variables.named);
+        let scratch = workspace.folder().scratch();
+        let leash = match self.leash(chosen, workspace, log) {
+            Ok(leash) => leash,
+            Err(summary) => return Outcome::failed(FailReason::ExecutorError, summary),
+        };
+        let call = Call {
+            executor: chosen.executor,
+            model: &chosen.model,
+            prompt,
+            workdir: &workspace.worktree(),
+            scratch: &scratch,
+            env: [variables.base, variables.named, own_variables(order, &scratch)].concat(),
+            leash,
+            output_bytes_max: self.settings.artifact_bytes_max.saturating_mul(4),
+        };
+        let (ran, timed_out) = self.executed(call, order.timeout, asks, stop).await;
+        log.stream("stdout", &log.shown(&ran.stdout));
+        log.stream("stderr", &log.shown(&ran.stderr));
+        let strays = workspace.strays().await;
+        if !strays.is_empty() {
+            log.note(format!("changed in the worktree and thrown away: {}", strays.join(", ")));
+        }
+        match ran.said {
+            Said::Stopped if timed_out && !stop.is_cancelled() => {
+                let seconds = order.timeout.as_secs();
+                let summary = format!("Executor timeout after {seconds}s");
+                Outcome::failed(FailReason::Timeout, summary)
+            }
+            Said::Stopped => Outcome::stopped(),
+            Said::Failed(summary) => Outcome::failed(FailReason::ExecutorError, summary),
+            Said::Output(Err(bad)) => Outcome::failed(FailReason::BadArtifacts, bad),
+            Said::Output(Ok(output)) => {
+                let bytes_max = self.settings.artifact_bytes_max;
+                judge::judge(&order.spec.scope, workspace, &output, bytes_max, log).await
+            }
+        }
+    }
+
+    /// Runs it until it ends, is stopped, or has spent its time; whether the last is said too.
+    async fn executed(
+        &self,
+        call: Call<'_>,
+        limit: Duration,
+        asks: &dyn Asks,
+        stop: &CancellationToken,
+    ) -> (Ran, bool) {
+        let (end, budget) = (stop.child_token(), Budget::new(limit));
+        let running = async {
+            match call.executor.kind {
+                ExecutorKind::Command => command::run(call, &end).await,
+                ExecutorKind::Acp => {
+                    let trusted = &self.settings.trusted_commands;
+                    acp::run(call, acp::Company { asks, budget: &budget, trusted }, &end).await
+                }
+            }
+        };
+        tokio::pin!(running);
+        tokio::select! {
+            biased;
+            ran = &mut running => (ran, false),
+            () = budget.spent() => {
+                end.cancel();
+                (running.await, true)
+            }
+        }
+    }
+
+    fn leash(
+        &self,
+        chosen: &Chosen<'_>,
+        workspace: &Workspace,
+        log: &mut RunLog,
+    ) -> Result<Leash, String> {
+        let folder = workspace.folder();
+        let home = environment::value(&self.settings.environment, "HOME").map(Path::new);
+        let writable =
+            chosen.executor.writable.iter().filter_map(|path| match path.strip_prefix("~/") {
+                Some(rest) => home.map(|home| home.join(rest)),
+                None => Some(PathBuf::from(path)),
+            });
+        let writable = std::iter::once(folder.scratch()).chain(writable).collect();
+        let confinement = match self.settings.sandbox {
+            SandboxMode::Executor => None,
+            SandboxMode::Auto if chosen.executor.own_sandbox => None,
+            SandboxMode::Auto | SandboxMode::Os => Confinement::new(writable),
+        };
+        match (&confinement, self.settings.sandbox) {
+            (None, SandboxMode::Os) => {
+                return Err("This machine cannot confine an agent (relay.sandbox = os)".into());
+            }
+            (None, _) => log.note("sandbox: the agent's own switches alone"),
+            (Some(_), _) => log.note("sandbox: the system lets it write in its own folders only"),
+        }
+        Ok(Leash {
+            mark: folder.path().into(),
+            grace: self.settings.kill_grace,
+            record: folder.record(),
+            confinement,
+        })
+    }
+
+    async fn prompt(&self, spec: &JobSpec, workspace: &Workspace) -> String {
+        let wanted = spec.context.as_ref().and_then(|context| context.code_snippets.as_deref());
+        let mut snippets = Vec::new();
+        for of in wanted.unwrap_or_default() {
+            let file = workspace.file(&of.path).await;
+            snippets.push(Snippet::cut(of, file.as_deref()));
+        }
+        prompt(spec, &snippets, &self.settings.trusted_commands)
+    }
+}
+
+fn note_choice(log: &mut RunLog, wanted: &str, chosen: &Chosen<'_>) {
+    let name = &chosen.executor.name;
+    let model = if chosen.model.is_empty() { "its own model" } else { &chosen.model };
+    log.note(format!("executor {name} with {model}"));
+    if chosen.is_fallback {
+        log.note(format!("no executor serves model {wanted}; this one is the default"));
+    }
+}
+
+fn own_variables(order: &RunOrder, scratch: &Path) -> Variables {
+    vec![
+        ("TMPDIR".into(), scratch.into()),
+        ("CALLBOARD_JOB_ID".into(), order.job.clone().into()),
+        ("CALLBOARD_ATTEMPT".into(), order.attempt.to_string().into()),
+    ]
+}

@@ -1,0 +1,49 @@
+//! What a machine is told about running agents.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::LocalRoots;
+use crate::environment::Variables;
+use crate::executor::Executors;
+use crate::sandbox::SandboxMode;
+
+#[derive(Clone, Debug)]
+pub struct AgentSettings {
+    /// The folder `.callboard`, or what stands for it; runs live in its `jobs/`.
+    pub home: PathBuf,
+    /// What relative paths of local repositories start from.
+    pub folder: PathBuf,
+    pub executors: Executors,
+    /// Empty: the first one found.
+    pub default_executor: String,
+    pub sandbox: SandboxMode,
+    pub trusted_commands: Vec<String>,
+    pub artifact_bytes_max: usize,
+    pub kill_grace: Duration,
+    pub git_schemes: Vec<String>,
+    pub local_roots: LocalRoots,
+    /// This process's variables; agents see some of them.
+    pub environment: Variables,
+}
+
+impl AgentSettings {
+    /// The documented defaults, with every built-in executor and this process's environment.
+    pub fn new(home: PathBuf, folder: PathBuf) -> Self {
+        let trusted = "ls, cat, head, tail, wc, grep, rg, git log, git show, git diff, git status, \
+                       git ls-files, git blame";
+        Self {
+            home,
+            folder,
+            executors: Executors::new(Vec::new()).unwrap_or_default(),
+            default_executor: String::new(),
+            sandbox: SandboxMode::Auto,
+            trusted_commands: trusted.split(", ").map(str::to_owned).collect(),
+            artifact_bytes_max: 10 * 1024 * 1024,
+            kill_grace: Duration::from_secs(10),
+            git_schemes: ["https", "ssh"].map(str::to_owned).into(),
+            local_roots: LocalRoots::Any,
+            environment: std::env::vars_os().collect(),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Runs an agent that speaks the Agent Client Protocol: one session in the worktree, one prompt,
+//! and what the agent says in that turn is its answer. What it asks leave for is judged by the
+//! rule of untrusted agents, and a person is asked where that says so.
+
+use callboard_domain::relay::ask::{AskVerdict, Wish, judge};
+use callboard_engine::ports::{Answer, Asks, Question};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::command::{Call, failed, not_started};
+use super::wire::{Message, Wire};
+use super::{Ran, Said};
+use crate::budget::Budget;
+use crate::process::{Ending, Pipes, converse};
+use crate::run_log::text_of;
+
+/// Who stands around a conversation.
+pub(crate) struct Company<'a> {
+    pub(crate) asks: &'a dyn Asks,
+    pub(crate) budget: &'a Budget,
+    pub(crate) trusted: &'a [String],
+}
+
+pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &CancellationToken) -> Ran {
+    let executor = call.executor;
+    let (prompt, workdir) = (call.prompt.clone(), call.workdir.display().to_string());
+    let bytes_max = call.output_bytes_max;
+    let mut heard = Heard::default();
+    let talk = async |pipes: Pipes| {
+        let wire = Wire::new(pipes, bytes_max);
+        Session { wire, heard: &mut heard, company: &company, stop }.prompt(&prompt, &workdir).await
+    };
+    let (turn, ended) = match converse(call.program(), stop, talk).await {
+        Ok(conversed) => conversed,
+        Err(error) => return not_started(executor, &error),
+    };
+    let stderr = text_of(&ended.stderr.ends());
+    let said = match (ended.ending, turn) {
+        (Ending::Canceled | Ending::TimedOut, _) => Said::Stopped,
+        (Ending::Exited(_), Some(Ok(reason))) if reason == "refusal" || reason == "cancelled" => {
+            Said::Failed(format!("Executor '{}' ended its turn with {reason}", executor.name))
+        }
+        (Ending::Exited(_), Some(Ok(_))) => Said::Output(Ok(std::mem::take(&mut heard.text))),
+        (Ending::Exited(_), Some(Err(Broken::Error(words)))) => {
+            Said::Failed(format!("Executor '{}': {words}", executor.name))
+        }
+        (Ending::Exited(code), Some(Err(Broken::Gone)) | None) => {
+            Said::Failed(failed(executor, code, ended.signal, &stderr))
+        }
+    };
+    Ran { said, stdout: heard.transcript, stderr }
+}
+
+/// What the agent said, and the same with what it did.
+#[derive(Default)]
+struct Heard {
+    text: String,
+    transcript: String,
+    /// As announced, by their ids; a request for leave may leave out what was said before.
+    tools: Vec<(String, Value)>,
+}
+
+enum Broken {
+    /// It hung up.
+    Gone,
+    /// In its words.
+    Error(String),
+}
+
+struct Session<'a, 'c> {
+    wire: Wire,
+    heard: &'a mut Heard,
+    company: &'a Company<'c>,
+    stop: &'a CancellationToken,
+}
+
+impl Session<'_, '_> {
+    /// Answers why the turn ended.
+    async fn prompt(mut self, prompt: &str, workdir: &str) -> Result<String, Broken> {
+        let hello = json!({
+            "protocolVersion": 1,
+            "clientCapabilities": {
+                "fs": {"readTextFile": false, "writeTextFile": false},
+                "terminal": false
+            },
+            "clientInfo": {"name": "callboard", "version": env!("CARGO_PKG_VERSION")}
+        });
+        self.request("initialize", hello, None).await?;
+        let place = json!({"cwd": workdir, "mcpServers": []});
+        let session = self.request("session/new", place, None).await?;
+        let id = session["sessionId"].as_str().map(str::to_owned);
+        let id = id.ok_or_else(|| Broken::Error("session/new gave no sessionId".into()))?;
+        let wish = json!({"sessionId": id, "prompt": [{"type": "text", "text": prompt}]});
+        let turn = self.request("session/prompt", wish, Some(&id)).await?;
+        Ok(turn["stopReason"].as_str().unwrap_or("end_turn").to_owned())
+    }
+
+    /// Sends a request and serves the agent until its answer is there. When the run is stopped, a
+    /// `session` is told so and may still end its turn.
+    async fn request(
+        &mut self,
+        method: &str,
+        params: Value,
+        session: Option<&str>,
+    ) -> Result<Value, Broken> {
+        let id = self.wire.request(method, params).await.ok_or(Broken::Gone)?;
+        let mut told = false;
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = self.stop.cancelled(), if !told => {
+                    let Some(session) = session else { return Err(Broken::Gone) };
+                    told = true;
+                    let farewell = json!({"sessionId": session});
+                    self.wire.notify("session/cancel", farewell).await.ok_or(Broken::Gone)?;
+                    continue;
+                }
+                message = self.wire.next() => message.ok_or(Broken::Gone)?,
+            };
+            match message {
+                Message::Answer { id: answered, result } if answered == id => {
+                    return result.map_err(Broken::Error);
+                }
+                Message::Answer { .. } => {}
+                Message::Notice { method, params } if method == "session/update" => {
+                    self.update(&params["update"]);
+                }
+                Message::Notice { .. } => {}
+                Message::Request { id, method, params } => {
+                    let answer = match method.as_str() {
+                        "session/request_permission" => Some(self.permission(&params).await),
+                        _ => None,
+                    };
+                    self.wire.answer(id, answer).await.ok_or(Broken::Gone)?;
+                }
+            }
+        }
+    }
+
+    fn update(&mut self, update: &Value) {
+        let Heard { text, transcript, tools } = &mut *self.heard;
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "agent_message_chunk" => {
+                let chunk = update["content"]["text"].as_str().unwrap_or_default();
+                text.push_str(chunk);
+                transcript.push_str(chunk);
+            }
+            "tool_call" => {
+                // What is said after it begins on a line of its own.
+                for log in [&mut *text, transcript] {
+                    if !log.is_empty() && !log.ends_with('\n') {
+                        log.push('\n');
+                    }
+                }
+                transcript.push_str(&format!("[tool] {}\n", one_line(&update["title"])));
+                let id = update["toolCallId"].as_str().unwrap_or_default();
+                tools.push((id.to_owned(), update.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    async fn permission(&mut self, params: &Value) -> Value {
+        let asked = &params["toolCall"];
+        let id = asked["toolCallId"].as_str().unwrap_or_default();
+        let known = self.heard.tools.iter().rev().find(|(known, _)| known == id);
+        let known = known.map(|(_, tool)| tool.clone()).unwrap_or_default();
+        let part = |name: &str| match &asked[name] {
+            Value::Null => known[name].clone(),
+            given => given.clone(),
+        };
+        let (title, command) = (one_line(&part("title")), command_in(&part("rawInput")));
+        let wish = wish(part("kind").as_str().unwrap_or_default());
+        let verdict = judge(wish, command.as_deref(), self.company.trusted);
+        let answer = match verdict {
+            AskVerdict::Grant => Answer::Granted,
+            AskVerdict::Refuse => Answer::Refused,
+            AskVerdict::Ask => self.ask(&title, command).await,
+        };
+        let outcome = match answer {
+            Answer::Granted => "granted",
+            Answer::Refused => "refused",
+        };
+        self.heard.transcript.push_str(&format!("[{outcome}] {title}\n"));
+        chosen(&params["options"], answer)
+    }
+
+    /// A stopped run waits for nobody.
+    async fn ask(&self, title: &str, command: Option<String>) -> Answer {
+        let text = match &command {
+            Some(command) if !title.contains(command.as_str()) => format!("{title}: {command}"),
+            _ => title.to_owned(),
+        };
+        let _paused = self.company.budget.pause();
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Answer::Refused,
+            answer = self.company.asks.ask(Question { text, command }) => answer,
+        }
+    }
+}
+
+fn wish(kind: &str) -> Wish {
+    match kind {
+        "read" | "search" | "think" => Wish::Read,
+        "edit" | "delete" | "move" => Wish::Write,
+        "execute" => Wish::Run,
+        _ => Wish::Other,
+    }
+}
+
+fn command_in(input: &Value) -> Option<String> {
+    let words = |words: &Vec<Value>| {
+        let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+        words.map(|words| words.join(" "))
+    };
+    match input.get("command").or_else(|| input.get("cmd"))? {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(command) => words(command),
+        _ => None,
+    }
+}
+
+/// The option that grants or refuses, for this once if there is such a one.
+fn chosen(options: &Value, answer: Answer) -> Value {
+    let kinds = match answer {
+        Answer::Granted => ["allow_once", "allow_always"],
+        Answer::Refused => ["reject_once", "reject_always"],
+    };
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    let option = kinds
+        .iter()
+        .find_map(|kind| options.iter().find(|option| option["kind"].as_str() == Some(kind)));
+    match option {
+        Some(option) => json!({"outcome": {"outcome": "selected", "optionId": option["optionId"]}}),
+        None => json!({"outcome": {"outcome": "cancelled"}}),
+    }
+}
+
+fn one_line(text: &Value) -> String {
+    let words = text.as_str().unwrap_or_default().split_whitespace();
+    words.collect::<Vec<_>>().join(" ").chars().take(500).collect()
+}

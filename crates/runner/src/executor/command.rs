@@ -1,0 +1,198 @@
+//! Runs an executor that is a command: a prompt goes in, an answer comes out, and it ends.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::settings::{ExecutorSettings, OutputFrom, PromptBy};
+use super::{Ran, Said};
+use crate::environment::Variables;
+use crate::process::{self, Ending, Leash, Output, Program};
+use crate::run_log::text_of;
+use crate::tail::Ends;
+
+/// One call of an executor, ready but for its kind.
+pub(crate) struct Call<'a> {
+    pub(crate) executor: &'a ExecutorSettings,
+    pub(crate) model: &'a str,
+    pub(crate) prompt: String,
+    pub(crate) workdir: &'a Path,
+    /// Its own folder, which it may write.
+    pub(crate) scratch: &'a Path,
+    pub(crate) env: Variables,
+    pub(crate) leash: Leash,
+    pub(crate) output_bytes_max: usize,
+}
+
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// The budget of a run is kept by whoever holds the token; this is for a clock that stands still.
+const FOREVER: Duration = Duration::from_secs(7 * 86_400);
+
+impl Call<'_> {
+    fn prompt_file(&self) -> PathBuf {
+        self.scratch.join("prompt.md")
+    }
+
+    fn output_file(&self) -> PathBuf {
+        self.scratch.join("output.md")
+    }
+
+    /// The program as the settings have it.
+    pub(super) fn program(self) -> Program {
+        let args = self.args();
+        Program {
+            name: self.executor.command.first().cloned().unwrap_or_default().into(),
+            args,
+            cwd: self.workdir.to_owned(),
+            env: self.env,
+            input: Vec::new(),
+            timeout: FOREVER,
+            output: Output::BothEnds {
+                head_bytes_max: HEAD_BYTES_MAX,
+                bytes_max: self.output_bytes_max,
+            },
+            dies_with_us: true,
+            leash: Some(self.leash),
+        }
+    }
+
+    /// Without a model, an argument that is nothing but its name is left out, and the flag before
+    /// it as well.
+    fn args(&self) -> Vec<OsString> {
+        let mut args: Vec<String> = Vec::new();
+        for arg in self.executor.command.iter().skip(1) {
+            if self.model.is_empty() && arg == "{model}" {
+                args.pop_if(|before| before.starts_with('-'));
+                continue;
+            }
+            args.push(self.filled(arg));
+        }
+        args.into_iter().map(OsString::from).collect()
+    }
+
+    fn filled(&self, arg: &str) -> String {
+        let named = [
+            ("{model}", self.model.to_owned()),
+            ("{prompt_file}", self.prompt_file().display().to_string()),
+            ("{output_file}", self.output_file().display().to_string()),
+            ("{workdir}", self.workdir.display().to_string()),
+            ("{mcp_config}", self.scratch.join("mcp.json").display().to_string()),
+        ];
+        // One pass: what was filled in is not looked at again.
+        let mut filled = String::new();
+        let mut rest = arg;
+        while let Some((at, name, value)) = named
+            .iter()
+            .filter_map(|(name, value)| rest.find(name).map(|at| (at, name, value)))
+            .min()
+        {
+            filled.push_str(&rest[..at]);
+            filled.push_str(value);
+            rest = &rest[at + name.len()..];
+        }
+        filled + rest
+    }
+}
+
+pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
+    let executor = call.executor;
+    let (output_file, bytes_max) = (call.output_file(), call.output_bytes_max);
+    let mut prompt = call.prompt.clone();
+    if executor.prompt == PromptBy::File
+        && let Err(error) = fs::write(call.prompt_file(), &prompt)
+    {
+        return not_started(executor, &error);
+    }
+    let mut program = call.program();
+    match executor.prompt {
+        PromptBy::Stdin => program.input = prompt.into_bytes(),
+        PromptBy::Arg => program.args.push(std::mem::take(&mut prompt).into()),
+        PromptBy::File => {}
+    }
+    let ended = match process::run(program, stop).await {
+        Ok(ended) => ended,
+        Err(error) => return not_started(executor, &error),
+    };
+    let (stdout, stderr) = (ended.stdout.ends(), ended.stderr.ends());
+    let (stdout_text, stderr_text) = (text_of(&stdout), text_of(&stderr));
+    let said = match ended.ending {
+        Ending::TimedOut | Ending::Canceled => Said::Stopped,
+        Ending::Exited(Some(code)) if executor.success_codes.contains(&code) => {
+            Said::Output(output(&executor.output, stdout, &output_file, bytes_max))
+        }
+        Ending::Exited(code) => Said::Failed(failed(executor, code, ended.signal, &stderr_text)),
+    };
+    Ran { said, stdout: stdout_text, stderr: stderr_text }
+}
+
+pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran {
+    let program = executor.command.first().map(String::as_str).unwrap_or_default();
+    let words = match error.kind() {
+        io::ErrorKind::NotFound => format!("Executor '{}': {program} not found", executor.name),
+        _ => format!("Executor '{}' cannot be started: {error}", executor.name),
+    };
+    Ran { said: Said::Failed(words), stdout: String::new(), stderr: String::new() }
+}
+
+/// Exit code and the last line of stderr.
+pub(super) fn failed(
+    executor: &ExecutorSettings,
+    code: Option<i32>,
+    signal: Option<i32>,
+    stderr: &str,
+) -> String {
+    let ending = match (code, signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".into(),
+    };
+    let words = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let words: String = words.unwrap_or_default().chars().take(500).collect();
+    let words = if words.is_empty() { words } else { format!(": {words}") };
+    format!("Executor '{}' {ending}{words}", executor.name)
+}
+
+fn output(
+    from: &OutputFrom,
+    stdout: Ends,
+    output_file: &Path,
+    bytes_max: usize,
+) -> Result<String, String> {
+    match from {
+        // Of an answer that is too long its end is read, where the last triple stands.
+        OutputFrom::Text => Ok(String::from_utf8_lossy(&stdout.last()).into_owned()),
+        OutputFrom::Json(field) => {
+            let no_field = || format!("The output is not JSON with a text field '{field}'");
+            let text = String::from_utf8_lossy(&stdout.last()).into_owned();
+            text_field(&text, field).ok_or_else(no_field)
+        }
+        OutputFrom::File => {
+            let no_file = || "The executor wrote no output file".to_owned();
+            // Anything else might be read forever, or be somebody else's.
+            let facts = fs::symlink_metadata(output_file).ok().filter(|facts| facts.is_file());
+            if facts.ok_or_else(no_file)?.len() > bytes_max as u64 {
+                return Err(format!("The output file has more than {bytes_max} bytes"));
+            }
+            let bytes = fs::read(output_file).map_err(|_| no_file())?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        }
+    }
+}
+
+/// Of the whole text, or of its last line that has it: some programs print more than one object.
+fn text_field(text: &str, field: &str) -> Option<String> {
+    let of = |text: &str| {
+        let mut value: Value = serde_json::from_str(text.trim()).ok()?;
+        if let Value::Array(items) = &mut value {
+            value = items.pop()?;
+        }
+        value.get(field)?.as_str().map(str::to_owned)
+    };
+    of(text).or_else(|| text.lines().rev().find_map(of))
+}

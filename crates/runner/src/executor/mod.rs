@@ -1,0 +1,72 @@
+//! Executors: the programs that play an agent, how each is called, and which one runs a job.
+
+pub(crate) mod acp;
+mod builtin;
+mod choose;
+pub(crate) mod command;
+mod settings;
+mod wire;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+pub(crate) use choose::Chosen;
+pub use settings::{ExecutorKind, ExecutorSettings, OutputFrom, PromptBy, RawExecutor};
+
+/// All that may run a job, in the order in which they are asked for a model: configured ones as
+/// the file has them, then the built-in ones.
+#[derive(Clone, Debug, Default)]
+pub struct Executors {
+    all: Vec<ExecutorSettings>,
+}
+
+impl Executors {
+    /// A configured executor with a built-in name changes only what it says. The fault is for the
+    /// person who wrote the settings.
+    pub fn new(configured: Vec<(String, RawExecutor)>) -> Result<Self, String> {
+        let mut builtin = builtin::all();
+        let mut all = Vec::new();
+        for (name, raw) in configured {
+            let base = builtin.iter().position(|known| known.name == name);
+            let base = base.map(|index| builtin.remove(index));
+            all.push(raw.over(&name, base)?);
+        }
+        all.extend(builtin);
+        Ok(Self { all })
+    }
+
+    /// These and no built-in ones.
+    pub fn only(all: Vec<ExecutorSettings>) -> Self {
+        Self { all }
+    }
+}
+
+/// Where a program is, looked up as a shell would.
+fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|program| is_executable(program));
+    }
+    let folders = std::env::split_paths(path?);
+    folders.map(|folder| folder.join(name)).find(|program| is_executable(program))
+}
+
+fn is_executable(program: &Path) -> bool {
+    let executable = rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok();
+    executable && program.is_file()
+}
+
+/// What came of a run, before anybody judges what was said.
+pub(crate) struct Ran {
+    pub(crate) said: Said,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) enum Said {
+    /// Ended by the token: whoever cancelled it knows why.
+    Stopped,
+    /// In words for a summary.
+    Failed(String),
+    /// What is to be read as the answer, or why there is nothing to read.
+    Output(Result<String, String>),
+}

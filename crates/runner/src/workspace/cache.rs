@@ -1,0 +1,132 @@
+//! Repositories behind an address, kept as bare repositories so that the next job there fetches
+//! only what is new.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+
+use super::{Source, has_commit, quiet, words};
+use crate::git::Git;
+
+/// One fetch of an address at a time.
+pub(crate) struct Caches {
+    /// What git may speak: `https:ssh`.
+    protocols: String,
+    turns: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// Another process that fetches the same is waited for, looking this often.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+impl Caches {
+    pub(crate) fn new(git_schemes: &[String]) -> Self {
+        Self { protocols: git_schemes.join(":"), turns: Mutex::default() }
+    }
+
+    /// Sees to it that the cache of `url` has the commit.
+    pub(crate) async fn with_commit(
+        &self,
+        jobs: &Path,
+        url: &str,
+        branch: &str,
+        commit: &str,
+    ) -> Result<Source, String> {
+        let digest = Sha256::digest(url);
+        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let caches = jobs.join(".cache");
+        let cache = caches.join(format!("{name}.git"));
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(turns.entry(cache.clone()).or_default())
+        };
+        let _first_in_process = turn.lock().await;
+        let failed = |error: io::Error| format!("cannot write the repository cache: {error}");
+        fs::create_dir_all(&caches).map_err(failed)?;
+        let _first = lock(&caches.join(format!("{name}.lock"))).await.map_err(failed)?;
+        if !cache.join("HEAD").exists() {
+            let init = ["init", "-q", "--bare", "--template=", "-b", "main"].map(str::to_owned);
+            let place = [cache.display().to_string()];
+            quiet(&caches).ask(&[&init[..], &place].concat()).await.map_err(words)?;
+        }
+        self.fetch(&cache, url, branch, commit).await?;
+        Source::at(&cache).await
+    }
+
+    async fn fetch(
+        &self,
+        cache: &Path,
+        url: &str,
+        branch: &str,
+        commit: &str,
+    ) -> Result<(), String> {
+        if has_commit(cache, commit).await? {
+            return Ok(());
+        }
+        let only_it = [&format!("+{commit}:refs/callboard/{commit}")];
+        let branch = [&format!("+refs/heads/{branch}:refs/remotes/origin/{branch}")];
+        let everything =
+            [&"+refs/heads/*:refs/remotes/origin/*".into(), &"+refs/tags/*:refs/tags/*".into()];
+        let tries: [(&[&str], &[&String]); 3] =
+            [(&["--depth=1"], &only_it), (&[], &branch), (&["--unshallow"], &everything)];
+        let mut fault = String::new();
+        for (options, wanted) in tries {
+            let is_whole = !cache.join("shallow").exists();
+            let options = if is_whole && options == ["--unshallow"] { &[] } else { options };
+            let fetch = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc"];
+            let wanted: Vec<&str> = wanted.iter().map(|refspec| refspec.as_str()).collect();
+            let args = [&fetch[..], options, &["--", url], &wanted].concat();
+            match self.remote(cache).ask(&args).await {
+                Ok(_) if has_commit(cache, commit).await? => return Ok(()),
+                Ok(_) => {}
+                Err(error) => {
+                    fault = words(error);
+                    if is_out_of_reach(&fault) {
+                        return Err(fault);
+                    }
+                }
+            }
+        }
+        let fault = if fault.is_empty() { fault } else { format!(": {fault}") };
+        Err(format!("commit {commit} is not in the repository{fault}"))
+    }
+
+    fn remote<'a>(&self, cache: &'a Path) -> Git<'a> {
+        quiet(cache).with("GIT_ALLOW_PROTOCOL", &self.protocols).patiently()
+    }
+}
+
+/// Words of git, curl and ssh after which asking for something else is no use.
+fn is_out_of_reach(fault: &str) -> bool {
+    let signs = [
+        "unable to access",
+        "Could not resolve",
+        "Could not read from remote",
+        "does not appear to be a git repository",
+        "not allowed",
+        "Authentication failed",
+        "could not read Username",
+        "terminal prompts disabled",
+        "it took too long",
+    ];
+    // A server that does not hand out commits by their id says so with "not allowed" too.
+    signs.iter().any(|sign| fault.contains(sign)) && !fault.contains("unadvertised")
+}
+
+async fn lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

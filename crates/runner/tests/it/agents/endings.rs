@@ -1,0 +1,189 @@
+//! However a run ends, nothing of it lives on.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use callboard_domain::relay::{FailReason, RunVerdict};
+use callboard_engine::ports::{AgentRunner, RunOrder};
+use callboard_runner::{AgentSettings, ExecutorSettings, LocalAgents, SandboxMode};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio_util::sync::CancellationToken;
+
+use super::bed::{Bed, DIFF, Nobody, answer, assert_failed, assert_succeeded, run};
+use crate::fixture::{is_running, until, until_dead};
+
+/// A child, a grandchild in a session of its own whose parent is gone, and one that does not listen.
+const FAMILY: &str = "cat > /dev/null
+    trap '' HUP
+    (setsid sh -c 'echo $$ > \"$0/grandchild\"; trap \"\" TERM; while :; do sleep 600; done' \"$BED\" &)
+    sleep 600 & echo $! > \"$BED/child\"
+    echo $$ > \"$BED/parent\"
+    wait";
+
+async fn pid(bed: &Bed, name: &str) -> Pid {
+    let file = bed.file(name);
+    let read = || fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    until("a process id is written", || read().is_some()).await;
+    let text = read().expect("it was there");
+    text.trim().parse().ok().and_then(Pid::from_raw).expect("a process id")
+}
+
+async fn family(bed: &Bed) -> [Pid; 3] {
+    [pid(bed, "parent").await, pid(bed, "child").await, pid(bed, "grandchild").await]
+}
+
+/// Its scripts write down who they are beside the runs, where a confined agent may not.
+fn settings(bed: &Bed, agent: ExecutorSettings) -> AgentSettings {
+    AgentSettings { sandbox: SandboxMode::Executor, ..bed.settings(agent) }
+}
+
+#[tokio::test]
+async fn the_time_limit_ends_every_descendant() {
+    let bed = Bed::new();
+    let order = RunOrder { timeout: Duration::from_secs(1), ..bed.order(bed.spec(&[])) };
+    let report = run(settings(&bed, bed.script(FAMILY)), order).await;
+    assert_failed(&report, FailReason::Timeout, "Executor timeout after 1s");
+    until_dead(&family(&bed).await).await;
+    assert!(bed.left_behind().is_empty());
+}
+
+#[tokio::test]
+async fn stopping_ends_every_descendant() {
+    let bed = Bed::new();
+    let (agents, stop) =
+        (LocalAgents::new(settings(&bed, bed.script(FAMILY))), CancellationToken::new());
+    let stop_when_running = async {
+        let pids = family(&bed).await;
+        stop.cancel();
+        pids
+    };
+    let running = agents.run(bed.order(bed.spec(&[])), Arc::new(Nobody), stop.clone());
+    let (report, pids) = tokio::join!(running, stop_when_running);
+    assert_eq!(report.verdict, RunVerdict::Stopped);
+    assert!(!report.logs.is_empty());
+    for pid in pids {
+        assert!(!is_running(pid), "dead when the run returns");
+    }
+    assert!(bed.left_behind().is_empty());
+}
+
+#[tokio::test]
+async fn dropping_the_run_ends_every_descendant() {
+    let bed = Bed::new();
+    let pids = tokio::select! {
+        report = run(settings(&bed, bed.script(FAMILY)), bed.order(bed.spec(&[]))) => {
+            panic!("ended by itself: {report:?}");
+        }
+        pids = family(&bed) => pids,
+    };
+    until_dead(&pids).await;
+    assert!(bed.left_behind().is_empty());
+}
+
+#[tokio::test]
+async fn what_an_agent_leaves_in_the_background_ends_with_it() {
+    let bed = Bed::new();
+    fs::write(bed.file("words"), answer(DIFF)).expect("writes");
+    let leaving =
+        FAMILY.replace("wait", "until test -s \"$BED/grandchild\"; do :; done; cat \"$BED/words\"");
+    let report = run(settings(&bed, bed.script(&leaving)), bed.order(bed.spec(&[]))).await;
+    assert_succeeded(&report);
+    for pid in family(&bed).await {
+        assert!(!is_running(pid), "dead when the run returns");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_may_put_its_things_in_order() {
+    let bed = Bed::new();
+    let polite = "cat > /dev/null
+        trap 'echo bye; touch \"$BED/bye\"; exit 0' TERM
+        echo $$ > \"$BED/parent\"
+        while :; do sleep 0.05; done";
+    let mut settings = settings(&bed, bed.script(polite));
+    settings.kill_grace = Duration::from_secs(60);
+    let (agents, stop) = (LocalAgents::new(settings), CancellationToken::new());
+    let stop_when_running = async {
+        pid(&bed, "parent").await;
+        stop.cancel();
+    };
+    let started = Instant::now();
+    let running = agents.run(bed.order(bed.spec(&[])), Arc::new(Nobody), stop.clone());
+    let (report, ()) = tokio::join!(running, stop_when_running);
+    assert_eq!(report.verdict, RunVerdict::Stopped);
+    assert!(bed.file("bye").exists() && report.logs.contains("bye\n"), "{}", report.logs);
+    assert!(started.elapsed() < Duration::from_secs(30), "no longer than it took");
+}
+
+#[tokio::test]
+async fn a_stopped_run_does_not_begin() {
+    let bed = Bed::new();
+    let agents = LocalAgents::new(settings(&bed, bed.script("touch \"$BED/late\"")));
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let report = agents.run(bed.order(bed.spec(&[])), Arc::new(Nobody), stop).await;
+    assert_eq!(report.verdict, RunVerdict::Stopped);
+    assert!(!bed.file("late").exists());
+}
+
+const BED_OF_DOOMED_SERVER: &str = "RUNNER_TEST_DOOMED_BED";
+const REPO_OF_DOOMED_SERVER: &str = "RUNNER_TEST_DOOMED_AGENT_REPO";
+
+/// Does nothing unless the next test starts it in a process of its own.
+#[tokio::test]
+async fn doomed_server() {
+    let (Some(home), Some(repo)) =
+        (std::env::var_os(BED_OF_DOOMED_SERVER), std::env::var_os(REPO_OF_DOOMED_SERVER))
+    else {
+        return;
+    };
+    let mut bed = Bed::new();
+    bed.home = home.into();
+    bed.repo.path = repo.into();
+    let report = run(settings(&bed, bed.script(FAMILY)), bed.order(bed.spec(&[]))).await;
+    panic!("was to be killed, ended with {report:?}");
+}
+
+#[tokio::test]
+async fn the_next_start_ends_what_a_killed_server_left() {
+    let bed = Bed::new();
+    let mut server = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "agents::endings::doomed_server"])
+        .env(BED_OF_DOOMED_SERVER, &bed.home)
+        .env(REPO_OF_DOOMED_SERVER, &bed.repo.path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("this test runs again");
+    let pids = family(&bed).await;
+    let agents = LocalAgents::new(settings(&bed, bed.script(FAMILY)));
+    agents.clean_up().await;
+    for pid in pids {
+        assert!(is_running(pid), "what a live server runs is left alone");
+    }
+    server.kill().expect("SIGKILL can be sent");
+    server.wait().expect("it is our child");
+    until_dead(&pids[..2]).await;
+    assert!(is_running(pids[2]), "a session of its own outlives the group");
+    assert_eq!(bed.left_behind(), ["job_01"]);
+    agents.clean_up().await;
+    until_dead(&pids).await;
+    assert!(bed.left_behind().is_empty());
+}
+
+#[tokio::test]
+async fn a_number_that_was_given_to_another_process_is_left_alone() {
+    let bed = Bed::new();
+    let mut bystander = Command::new("sleep").arg("600").spawn().expect("sleeps");
+    let attempt = bed.home.join("jobs/job_01/1");
+    fs::create_dir_all(&attempt).expect("a folder");
+    fs::write(attempt.join("leader"), format!("{} 1\n", bystander.id())).expect("writes");
+    LocalAgents::new(settings(&bed, bed.script(""))).clean_up().await;
+    assert!(bed.left_behind().is_empty());
+    let pid = Pid::from_child(&bystander);
+    assert!(is_running(pid), "it started at another time");
+    kill_process(pid, Signal::KILL).expect("it is ours");
+    bystander.wait().expect("it is our child");
+}

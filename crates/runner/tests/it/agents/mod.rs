@@ -1,0 +1,10 @@
+//! Agents played by shell scripts, on real repositories.
+
+mod acp;
+mod bed;
+mod choice;
+mod endings;
+mod replies;
+mod repositories;
+mod sandbox;
+mod verdicts;

@@ -1,0 +1,188 @@
+//! Jobs for agents: read.
+
+use async_trait::async_trait;
+use callboard_domain::job::JobId;
+use callboard_domain::run::{Run, RunRecord};
+use callboard_domain::time::Timestamp;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::db::Db;
+use super::errors::Trouble;
+use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
+use super::rows::{self, uuid};
+use super::{PostgresStore, load, read};
+use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, overdue};
+use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
+
+type Result<T, E = Trouble> = std::result::Result<T, E>;
+
+pub(super) const RUN_COLUMNS: usize = 14;
+
+/// Jobs with their runs: of these jobs, and the open ones of these tasks.
+pub(super) fn lookup() -> String {
+    format!(
+        "SELECT {JOB}, {RUN}, j.org FROM {JOB_FROM} JOIN runs r ON r.job = j.id
+         WHERE r.job = ANY (ARRAY(
+             SELECT unnest($1::uuid[])
+             UNION SELECT n.job FROM unnest($2::uuid[]) AS s (task) CROSS JOIN LATERAL (
+                 SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
+                 WHERE a.task = s.task AND b.due_at IS NOT NULL LIMIT 1) n))"
+    )
+}
+
+pub(super) fn record(row: &Row) -> Result<RunRecord> {
+    let job = job(row)?;
+    let at = |column: usize| JOB_COLUMNS + column;
+    let run = Run {
+        job: job.id,
+        spec: rows::json(row, at(0), "spec")?.ok_or_else(|| rows::damaged("spec"))?,
+        content_hash: row.try_get(at(1))?,
+        version: rows::count(row, at(2))?,
+        changed_at: rows::time(row, at(3))?,
+        summary: row.try_get(at(4))?,
+        attempt: rows::count(row, at(5))?,
+        fence: row.try_get::<_, i64>(at(6))?.unsigned_abs(),
+        started_at: row.try_get::<_, Option<i64>>(at(7))?.map(Timestamp),
+        expires_at: rows::time(row, at(8))?,
+        bound_to: row.try_get(at(9))?,
+        runs_on: row.try_get(at(10))?,
+        artifacts: rows::json(row, at(11), "artifacts")?
+            .ok_or_else(|| rows::damaged("artifacts"))?,
+        question: rows::json(row, at(12), "question")?,
+        pr: rows::json(row, at(13), "pr")?,
+    };
+    Ok(RunRecord { job, run })
+}
+
+fn seen(row: &Row) -> Result<RunSeen> {
+    let position: Option<i64> = row.try_get(JOB_COLUMNS + RUN_COLUMNS)?;
+    let position = position.map(|place| u32::try_from(place).unwrap_or(u32::MAX));
+    Ok(RunSeen { record: record(row)?, position })
+}
+
+fn due(row: &Row) -> Result<DueJob> {
+    let org: &str = row.try_get(JOB_COLUMNS)?;
+    Ok(DueJob { job: job(row)?, org: org.into() })
+}
+
+pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>> {
+    let sql = format!(
+        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         WHERE r.job = $1 AND r.org = $2"
+    );
+    read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(seen).transpose()
+}
+
+pub(super) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage> {
+    let state = query.state.map_or("", |_| "AND j.state = $2");
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org];
+    values.extend(query.state.as_ref().map(|state| state as &(dyn ToSql + Sync)));
+    let total = format!("SELECT count(*) FROM jobs j WHERE j.kind = 'run' AND j.org = $1 {state}");
+    let total = read::one(db, &total, &values).await?.map(|row| row.try_get::<_, i64>(0));
+    let (limit, first) = (query.limit, values.len() + 1);
+    let after;
+    let rest = match query.order {
+        RunOrder::Queue { offset } => {
+            format!("ORDER BY j.priority, j.created_at, j.id LIMIT {limit} OFFSET {offset}")
+        }
+        RunOrder::NewestFirst { after: None } => format!("ORDER BY j.id DESC LIMIT {limit}"),
+        RunOrder::NewestFirst { after: Some(id) } => {
+            after = uuid(id.0);
+            values.push(&after);
+            format!("AND j.id < ${first} ORDER BY j.id DESC LIMIT {limit}")
+        }
+    };
+    let sql = format!(
+        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         WHERE j.kind = 'run' AND j.org = $1 {state} {rest}"
+    );
+    let runs = read::all(db, &sql, &values).await?.iter().map(seen).collect::<Result<_>>()?;
+    Ok(RunPage { runs, total: total.transpose()?.unwrap_or_default().unsigned_abs() })
+}
+
+async fn jobs(db: &Db, rest: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<DueJob>> {
+    let sql = format!(
+        "SELECT {JOB}, o.name FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         JOIN orgs o ON o.id = j.org WHERE {rest}"
+    );
+    read::all(db, &sql, values).await?.iter().map(due).collect()
+}
+
+/// In the order of the queue.
+pub(super) async fn waiting(
+    db: &Db,
+    machine: &str,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<DueJob>> {
+    let rest = "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'queued' AND j.due_at <= $2 \
+         AND r.expires_at > $2 AND (r.bound_to IS NULL OR r.bound_to = $1) \
+         ORDER BY j.priority, j.created_at, j.id LIMIT $3";
+    jobs(db, rest, &[&machine, &now.0, &(limit as i64)]).await
+}
+
+pub(super) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
+    let rest = format!("{} LIMIT $2", overdue("$1"));
+    jobs(db, &rest, &[&now.0, &(limit as i64)]).await
+}
+
+pub(super) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
+    let rest = "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'running' AND r.runs_on = $1";
+    jobs(db, rest, &[&machine]).await
+}
+
+/// Forgets some jobs that ended before this; 0 when there are none left. In a transaction.
+pub(super) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<usize> {
+    let sql = "WITH old AS (SELECT id FROM jobs WHERE kind = 'run' AND ended_at < $1 LIMIT $2),
+         gone AS (DELETE FROM runs WHERE job IN (SELECT id FROM old))
+         DELETE FROM jobs WHERE id IN (SELECT id FROM old)";
+    let sql = db.prepare_cached(sql).await?;
+    Ok(db.execute(&sql, &[&before.0, &(limit as i64)]).await? as usize)
+}
+
+#[async_trait]
+impl RunStore for PostgresStore {
+    async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                find(&db, org, id).await
+            })
+            .await
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        let query = &query;
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, &query.org).await?;
+                page(&db, org, query).await
+            })
+            .await
+    }
+
+    async fn runs_due(&self, machine: &str, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move {
+                waiting(&db, machine, load::now(&db, clock).await?, limit).await
+            })
+            .await
+    }
+
+    async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move { late(&db, load::now(&db, clock).await?, limit).await })
+            .await
+    }
+
+    async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError> {
+        self.shared.read(|db| async move { running_on(&db, machine).await }).await
+    }
+
+    async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.shared.read(|db| async move { forget(&db, before, FORGOTTEN_MAX).await }).await
+    }
+}

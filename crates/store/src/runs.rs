@@ -1,0 +1,103 @@
+//! Jobs for agents: what is asked of a store about them, and the SQL both databases share.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::job::JobId;
+use callboard_domain::run::RunRecord;
+use callboard_domain::time::Timestamp;
+use serde::Serialize;
+
+use crate::{DueJob, StoreError};
+
+/// The part of a store that keeps jobs for agents.
+#[async_trait]
+pub trait RunStore {
+    async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError>;
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError>;
+    /// Queued jobs for agents that a machine may run, in the order of the queue.
+    async fn runs_due(&self, machine: &str, limit: usize) -> Result<Vec<DueJob>, StoreError>;
+    /// Open jobs for agents whose time, lease or hold is over.
+    async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError>;
+    /// What processes of a machine say they run.
+    async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError>;
+    /// Forgets some jobs for agents that ended before this. Returns how many; 0 when there are none
+    /// left.
+    async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError>;
+}
+
+/// A job for an agent as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSeen {
+    pub record: RunRecord,
+    /// Its place in the org's queue, 1 for the next; only while it is queued.
+    pub position: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunQuery {
+    pub org: Arc<str>,
+    /// `JobState::as_str`.
+    pub state: Option<&'static str>,
+    pub order: RunOrder,
+    pub limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOrder {
+    /// As the queue goes: by priority, then the oldest.
+    Queue { offset: usize },
+    /// From behind this one.
+    NewestFirst { after: Option<JobId> },
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunPage {
+    pub runs: Vec<RunSeen>,
+    /// Those that match, on every page.
+    pub total: u64,
+}
+
+/// How many jobs one `runs_forget` forgets; writers get their turn in between.
+pub(crate) const FORGOTTEN_MAX: usize = 100;
+
+/// Behind the columns of its job.
+pub(crate) const RUN: &str = "r.spec, r.content_hash, r.version, r.changed_at, r.summary, \
+     r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
+     r.question, r.pr";
+
+/// Every column, in the order of an INSERT.
+pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, version, changed_at, \
+     summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr";
+
+/// Columns that change.
+pub(crate) const RUN_STEPS: [&str; 11] = [
+    "version",
+    "changed_at",
+    "summary",
+    "attempt",
+    "fence",
+    "started_at",
+    "runs_on",
+    "artifacts",
+    "question",
+    "pr",
+    "expires_at",
+];
+
+/// A queued job's place among those of its org.
+pub(crate) const POSITION: &str = "CASE WHEN j.state = 'queued' THEN (SELECT count(*) FROM jobs q \
+     WHERE q.kind = 'run' AND q.due_at IS NOT NULL AND q.state = 'queued' AND q.org = j.org \
+         AND (q.priority, q.created_at, q.id) <= (j.priority, j.created_at, j.id)) END";
+
+/// Open jobs that time has done something to, by `now`.
+pub(crate) fn overdue(now: &str) -> String {
+    format!(
+        "j.kind = 'run' AND j.due_at IS NOT NULL AND (r.expires_at <= {now} \
+         OR (j.state IN ('running', 'stale') AND j.due_at <= {now}))"
+    )
+}
+
+pub(crate) fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("runs are plain data")
+}

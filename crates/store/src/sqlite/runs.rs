@@ -1,0 +1,252 @@
+//! Jobs for agents: read and written.
+
+use async_trait::async_trait;
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::JobId;
+use callboard_domain::run::{OpenRuns, Run, RunRecord};
+use callboard_domain::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
+
+use super::errors::from_sqlite;
+use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
+use super::{SqliteStore, read, rows};
+use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, json, overdue};
+use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
+
+const RUN_COLUMNS: usize = 14;
+
+fn record_sql(rest: &str) -> String {
+    format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
+}
+
+fn record(row: &Row<'_>) -> Result<RunRecord> {
+    let job = job(row)?;
+    let at = |column: usize| JOB_COLUMNS + column;
+    let needed = |what| move || rows::damaged(JOB_COLUMNS, what);
+    let run = Run {
+        job: job.id,
+        spec: rows::json(row, at(0), "spec")?.ok_or_else(needed("spec"))?,
+        content_hash: row.get(at(1))?,
+        version: row.get(at(2))?,
+        changed_at: rows::time(row, at(3))?,
+        summary: row.get(at(4))?,
+        attempt: row.get(at(5))?,
+        fence: row.get::<_, i64>(at(6))?.unsigned_abs(),
+        started_at: row.get::<_, Option<i64>>(at(7))?.map(Timestamp),
+        expires_at: rows::time(row, at(8))?,
+        bound_to: row.get(at(9))?,
+        runs_on: row.get(at(10))?,
+        artifacts: rows::json(row, at(11), "artifacts")?.ok_or_else(needed("artifacts"))?,
+        question: rows::json(row, at(12), "question")?,
+        pr: rows::json(row, at(13), "pr")?,
+    };
+    Ok(RunRecord { job, run })
+}
+
+fn seen(row: &Row<'_>) -> Result<RunSeen> {
+    Ok(RunSeen { record: record(row)?, position: row.get(JOB_COLUMNS + RUN_COLUMNS)? })
+}
+
+fn due(row: &Row<'_>) -> Result<DueJob> {
+    Ok(DueJob { job: job(row)?, org: row.get::<_, String>(JOB_COLUMNS)?.into() })
+}
+
+pub(super) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunRecord>> {
+    let sql = record_sql("WHERE r.job = ?1 AND r.org = ?2");
+    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], record).optional()
+}
+
+/// The one of a task that is not over.
+pub(super) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<RunRecord>> {
+    let sql = record_sql("WHERE r.task = ?1 AND r.org = ?2 AND j.due_at IS NOT NULL");
+    db.prepare_cached(&sql)?.query_row(params![task.id.to_bytes(), org], record).optional()
+}
+
+pub(super) fn of_key(db: &Connection, org: i64, key: &str) -> Result<Option<RunRecord>> {
+    let sql = record_sql("WHERE r.org = ?1 AND r.key = ?2 ORDER BY r.job DESC LIMIT 1");
+    db.prepare_cached(&sql)?.query_row(params![org, key], record).optional()
+}
+
+pub(super) fn open(db: &Connection, org: i64) -> Result<OpenRuns> {
+    db.prepare_cached(
+        "SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state <> 'queued') \
+         FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND org = ?1",
+    )?
+    .query_row([org], |row| Ok(OpenRuns { queued: row.get(0)?, running: row.get(1)? }))
+}
+
+pub(super) fn count_on(db: &Connection, machine: &str) -> Result<u32> {
+    db.prepare_cached(
+        "SELECT count(*) FROM jobs j JOIN runs r ON r.job = j.id \
+         WHERE j.kind = 'run' AND j.due_at IS NOT NULL AND j.state <> 'queued' AND r.runs_on = ?1",
+    )?
+    .query_row([machine], |row| row.get(0))
+}
+
+pub(super) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSeen>> {
+    let sql = format!(
+        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         WHERE r.job = ?1 AND r.org = ?2"
+    );
+    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], seen).optional()
+}
+
+pub(super) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPage> {
+    let state = query.state.map_or("", |_| "AND j.state = ?2");
+    let mut values: Vec<Value> = vec![org.into()];
+    values.extend(query.state.map(|state| Value::Text(state.into())));
+    let total = format!("SELECT count(*) FROM jobs j WHERE j.kind = 'run' AND j.org = ?1 {state}");
+    let total: i64 =
+        db.prepare_cached(&total)?.query_row(params_from_iter(values.clone()), |row| row.get(0))?;
+    let (limit, first) = (query.limit, values.len() + 1);
+    let rest = match query.order {
+        RunOrder::Queue { offset } => {
+            format!("ORDER BY j.priority, j.created_at, j.id LIMIT {limit} OFFSET {offset}")
+        }
+        RunOrder::NewestFirst { after: None } => format!("ORDER BY j.id DESC LIMIT {limit}"),
+        RunOrder::NewestFirst { after: Some(after) } => {
+            values.push(Value::Blob(after.0.to_bytes().to_vec()));
+            format!("AND j.id < ?{first} ORDER BY j.id DESC LIMIT {limit}")
+        }
+    };
+    let sql = format!(
+        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         WHERE j.kind = 'run' AND j.org = ?1 {state} {rest}"
+    );
+    let runs: Result<_> =
+        db.prepare_cached(&sql)?.query_map(params_from_iter(values), seen)?.collect();
+    Ok(RunPage { runs: runs?, total: total.unsigned_abs() })
+}
+
+fn due_sql(rest: &str) -> String {
+    format!(
+        "SELECT {JOB}, o.name FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         JOIN orgs o ON o.id = j.org WHERE {rest}"
+    )
+}
+
+/// In the order of the queue.
+pub(super) fn waiting(
+    db: &Connection,
+    machine: &str,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<DueJob>> {
+    let sql = due_sql(
+        "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'queued' AND j.due_at <= ?2 \
+         AND r.expires_at > ?2 AND (r.bound_to IS NULL OR r.bound_to = ?1) \
+         ORDER BY j.priority, j.created_at, j.id LIMIT ?3",
+    );
+    db.prepare_cached(&sql)?.query_map(params![machine, now.0, limit as i64], due)?.collect()
+}
+
+pub(super) fn late(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
+    let sql = due_sql(&format!("{} LIMIT ?2", overdue("?1")));
+    db.prepare_cached(&sql)?.query_map(params![now.0, limit as i64], due)?.collect()
+}
+
+pub(super) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> {
+    let sql = due_sql(
+        "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'running' AND r.runs_on = ?1",
+    );
+    db.prepare_cached(&sql)?.query_map([machine], due)?.collect()
+}
+
+pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
+    let places: Vec<String> = (1..=18).map(|n| format!("?{n}")).collect();
+    let sql = format!("INSERT INTO runs ({RUN_ALL}) VALUES ({})", places.join(", "));
+    db.prepare_cached(&sql)?.execute(params![
+        run.job.0.to_bytes(),
+        org,
+        task.id.to_bytes(),
+        run.spec.idempotency_key,
+        run.content_hash,
+        json(&run.spec),
+        run.version,
+        run.changed_at.0,
+        run.summary,
+        run.attempt,
+        run.fence as i64,
+        run.started_at.map(|at| at.0),
+        run.expires_at.0,
+        run.bound_to,
+        run.runs_on,
+        json(&run.artifacts),
+        run.question.as_ref().map(json),
+        run.pr.as_ref().map(json),
+    ])?;
+    Ok(())
+}
+
+pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
+    let set: Vec<String> =
+        (2..).zip(RUN_STEPS).map(|(n, column)| format!("{column} = ?{n}")).collect();
+    let sql = format!("UPDATE runs SET {} WHERE job = ?1", set.join(", "));
+    db.prepare_cached(&sql)?.execute(params![
+        run.job.0.to_bytes(),
+        run.version,
+        run.changed_at.0,
+        run.summary,
+        run.attempt,
+        run.fence as i64,
+        run.started_at.map(|at| at.0),
+        run.runs_on,
+        json(&run.artifacts),
+        run.question.as_ref().map(json),
+        run.pr.as_ref().map(json),
+        run.expires_at.0,
+    ])?;
+    Ok(())
+}
+
+/// Forgets some jobs that ended before this; 0 when there are none left.
+pub(super) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Result<usize> {
+    let tx = db.transaction()?;
+    let sql = "SELECT id FROM jobs WHERE kind = 'run' AND ended_at < ?1 LIMIT ?2";
+    let ids: Vec<[u8; 16]> = tx
+        .prepare(sql)?
+        .query_map(params![before.0, limit as i64], |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for id in &ids {
+        tx.execute("DELETE FROM runs WHERE job = ?1", [id])?;
+        tx.execute("DELETE FROM jobs WHERE id = ?1", [id])?;
+    }
+    tx.commit()?;
+    Ok(ids.len())
+}
+
+#[async_trait]
+impl RunStore for SqliteStore {
+    async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            find(db, org, id).map_err(from_sqlite)
+        })
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        self.read(move |db, _| {
+            let org = read::org(db, &query.org)?;
+            page(db, org, &query).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn runs_due(&self, machine: &str, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+        self.shared.read(|db, now| waiting(db, machine, now, limit).map_err(from_sqlite))
+    }
+
+    async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+        self.shared.read(|db, now| late(db, now, limit).map_err(from_sqlite))
+    }
+
+    async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError> {
+        self.shared.read(|db, _| running_on(db, machine).map_err(from_sqlite))
+    }
+
+    async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let forget = move |db: &mut Connection| forget(db, before, FORGOTTEN_MAX);
+        self.on_writer(move |db| forget(db).map_err(from_sqlite)).await
+    }
+}

@@ -1,0 +1,258 @@
+//! What every store must do with jobs for agents.
+
+use callboard_domain::command::{Command, RunLease, RunSettle, RunSubmit};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::job::{JobId, JobState};
+use callboard_domain::relay::spec::Priority;
+use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
+use callboard_domain::run::{Artifact, ArtifactName, PullRequest};
+use callboard_store::{Applied, Outcome, RunOrder, RunPage, RunQuery, RunSeen};
+use serde_json::json;
+
+use crate::conformance::conformance;
+use crate::fixture::{Fixture, next_id, place};
+
+conformance! {
+    a_job_is_read_back_whole,
+    of_many_submits_with_one_key_one_makes_a_job,
+    the_queue_goes_by_priority_then_age,
+    a_machine_has_so_many_places,
+    what_time_does_is_found,
+    closing_a_task_ends_its_job,
+    jobs_are_forgotten_after_a_while,
+}
+
+const ODD: &str = "\u{1f980} 'patch' \\ \"é\"\n";
+
+fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
+    let spec = json!({
+        "repo": {
+            "type": "git",
+            "url": "https://example.org/x.git",
+            "baseBranch": "main",
+            "baselineCommit": "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d",
+        },
+        "task": {"title": "t", "description": ODD, "acceptance": [ODD]},
+        "scope": {"readPaths": ["src"], "fileGlobs": ["**/*.rs"], "disallowReformatting": true},
+        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
+        "execution": {
+            "preferredModel": "m",
+            "sandbox": "read-only",
+            "askPolicy": "untrusted",
+            "priority": priority.as_str(),
+            "ttlS": 600,
+        },
+        "idempotencyKey": key,
+    });
+    RunSubmit {
+        job: JobId(next_id()),
+        task: TaskId { id: next_id(), prefix: f.home.project.prefix },
+        project: f.home.project.id,
+        spec: JobSpec::read(&spec, &SpecRules::default()).unwrap(),
+        bound_to: None,
+        window_s: 86_400,
+        open_max: 1000,
+    }
+}
+
+fn seen(applied: Applied) -> RunSeen {
+    match applied.outcome {
+        Outcome::Run(seen) => *seen,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn submitted(f: &Fixture, key: &str, priority: Priority) -> RunSeen {
+    let command = Command::RunSubmit(Box::new(submit(f, key, priority)));
+    seen(f.done("agent:w1", command).await)
+}
+
+fn lease(job: JobId, machine: &str, running_max: u32) -> Command {
+    Command::RunLease(RunLease {
+        job,
+        attempt: AttemptId(next_id()),
+        machine: machine.into(),
+        running_max,
+        lease_s: 60,
+    })
+}
+
+async fn read(f: &Fixture, job: JobId) -> RunSeen {
+    f.store.run("default", job).await.unwrap().unwrap()
+}
+
+/// A job with everything a job can have, as transfers must carry it.
+pub async fn told(f: &Fixture) -> JobId {
+    let job = submitted(f, ODD, Priority::P2).await.record.job.id;
+    let fence = seen(f.done("runner:r1", lease(job, "m1", 3)).await).record.run.fence;
+    let artifact =
+        Artifact { name: ArtifactName::Patch, file: ODD.into(), size: 7, sha256: "ab".repeat(32) };
+    f.done("runner:r1", Command::RunArtifact { job, fence, artifact }).await;
+    let (text, command) = (ODD.to_owned(), Some(ODD.to_owned()));
+    f.done("runner:r1", Command::RunAsk { job, fence, text, command }).await;
+    let pr = PullRequest {
+        url: ODD.into(),
+        number: 7,
+        status: "open".into(),
+        branch: "b".into(),
+        base: "main".into(),
+        forge: "local".into(),
+    };
+    f.done("runner:r1", Command::RunPr { job, pr }).await;
+    job
+}
+
+async fn a_job_is_read_back_whole(f: Fixture) {
+    let job = told(&f).await;
+    let other = f.neighbour().await;
+    let here = read(&f, job).await;
+    assert_eq!(read(&other, job).await, here);
+    let run = &here.record.run;
+    assert_eq!((run.version, run.attempt, run.fence), (5, 1, 1));
+    assert_eq!(run.spec.task.description, ODD);
+    assert_eq!(run.artifact(ArtifactName::Patch).unwrap().file, ODD);
+    assert_eq!(run.open_question().unwrap().number, 1);
+    assert_eq!(run.pr.as_ref().unwrap().number, 7);
+    assert_eq!(here.position, None, "only queued ones have a place");
+    f.store.settle(place("other")).await.unwrap();
+    assert_eq!(f.store.run("other", job).await.unwrap(), None, "another org's");
+    assert_eq!(f.store.run("default", JobId(next_id())).await.unwrap(), None);
+    let end =
+        Command::RunEnd { job, fence: 1, verdict: RunVerdict::Succeeded, summary: ODD.into() };
+    assert_eq!(f.code("runner:r1", end.clone()).await, "");
+    assert_eq!(f.code("runner:r1", end).await, "JOB_LOST");
+    assert_eq!(read(&other, job).await.record.job.state, JobState::Done { at: f.store.now() });
+    f.assert_sound().await;
+}
+
+async fn of_many_submits_with_one_key_one_makes_a_job(f: Fixture) {
+    let other = f.neighbour().await;
+    let mut asked = Vec::new();
+    for n in 0..20 {
+        let from = if n % 2 == 0 { &f } else { &other };
+        let command = Command::RunSubmit(Box::new(submit(from, "one", Priority::P1)));
+        let op = from.op(&format!("agent:w{n}"), command);
+        let store = from.store.clone();
+        asked.push(tokio::spawn(async move { store.apply(op).await }));
+    }
+    let mut jobs = Vec::new();
+    let mut made = 0;
+    for asked in asked {
+        let applied = asked.await.unwrap().unwrap();
+        made += usize::from(applied.last_seq.is_some());
+        jobs.push(seen(applied).record.job.id);
+    }
+    jobs.dedup();
+    assert_eq!((made, jobs.len()), (1, 1));
+    assert_eq!(listed(&f, None, 0).await.total, 1);
+    f.assert_sound().await;
+}
+
+async fn listed(f: &Fixture, state: Option<&'static str>, offset: usize) -> RunPage {
+    let order = RunOrder::Queue { offset };
+    let query = RunQuery { org: f.home.org.clone(), state, order, limit: 2 };
+    f.store.runs(query).await.unwrap()
+}
+
+fn keys(page: &RunPage) -> Vec<&str> {
+    page.runs.iter().map(|seen| seen.record.run.spec.idempotency_key.as_str()).collect()
+}
+
+async fn the_queue_goes_by_priority_then_age(f: Fixture) {
+    for (key, priority) in
+        [("a", Priority::P2), ("b", Priority::P1), ("c", Priority::P0), ("d", Priority::P0)]
+    {
+        submitted(&f, key, priority).await;
+        f.clock.advance_ms(1);
+    }
+    let due = f.store.runs_due("m1", 10).await.unwrap();
+    let ranks: Vec<u16> = due.iter().map(|due| due.job.priority).collect();
+    assert_eq!(ranks, [100, 100, 500, 900]);
+    let (first, second) = (listed(&f, None, 0).await, listed(&f, None, 2).await);
+    assert_eq!((keys(&first), keys(&second)), (vec!["c", "d"], vec!["b", "a"]));
+    let places: Vec<_> = second.runs.iter().map(|seen| seen.position).collect();
+    assert_eq!((places, second.total), (vec![Some(3), Some(4)], 4));
+    f.done("runner:r1", lease(due[0].job.id, "m1", 1)).await;
+    assert_eq!(keys(&listed(&f, Some("running"), 0).await), ["c"]);
+    let rest = listed(&f, Some("queued"), 1).await;
+    assert_eq!((keys(&rest), rest.total, rest.runs[0].position), (vec!["b", "a"], 3, Some(2)));
+    let newest = RunQuery {
+        org: f.home.org.clone(),
+        state: None,
+        order: RunOrder::NewestFirst { after: Some(due[1].job.id) },
+        limit: 10,
+    };
+    assert_eq!(keys(&f.store.runs(newest).await.unwrap()), ["c", "b", "a"]);
+}
+
+async fn a_machine_has_so_many_places(f: Fixture) {
+    let other = f.neighbour().await;
+    let mut jobs = Vec::new();
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        jobs.push(submitted(&f, key, Priority::P1).await.record.job.id);
+    }
+    let mut asked = Vec::new();
+    for (n, job) in jobs.iter().enumerate() {
+        let from = if n % 2 == 0 { &f } else { &other };
+        let op = from.op(&format!("runner:r{n}"), lease(*job, "m1", 2));
+        let store = from.store.clone();
+        asked.push(tokio::spawn(async move { store.apply(op).await.is_ok() }));
+    }
+    let mut leased = 0;
+    for asked in asked {
+        leased += usize::from(asked.await.unwrap());
+    }
+    assert_eq!(leased, 2);
+    assert_eq!(f.store.runs_on("m1").await.unwrap().len(), 2);
+    assert_eq!(f.store.runs_on("m2").await.unwrap().len(), 0);
+    f.assert_sound().await;
+}
+
+async fn what_time_does_is_found(f: Fixture) {
+    let lost = submitted(&f, "lost", Priority::P1).await.record.job.id;
+    f.done("runner:r1", lease(lost, "m1", 9)).await;
+    let late = submitted(&f, "late", Priority::P1).await.record.job.id;
+    assert_eq!(f.store.runs_overdue(10).await.unwrap().len(), 0);
+    f.clock.advance_ms(60_000);
+    let settle =
+        |job| Command::RunSettle(RunSettle { job, hold_s: 5, attempts_max: 3, is_gone: false });
+    let overdue = f.store.runs_overdue(10).await.unwrap();
+    assert_eq!(overdue.iter().map(|due| due.job.id).collect::<Vec<_>>(), [lost]);
+    f.done("system:clock", settle(lost)).await;
+    f.clock.advance_ms(5000);
+    f.done("system:clock", settle(lost)).await;
+    assert_eq!(read(&f, lost).await.record.run.attempt, 2);
+    f.clock.advance_ms(600_000);
+    assert_eq!(f.store.runs_due("m1", 10).await.unwrap(), []);
+    for due in f.store.runs_overdue(10).await.unwrap() {
+        f.done("system:clock", settle(due.job.id)).await;
+    }
+    for job in [lost, late] {
+        assert_eq!(read(&f, job).await.record.job.state.as_str(), "expired");
+    }
+    f.assert_sound().await;
+}
+
+async fn closing_a_task_ends_its_job(f: Fixture) {
+    for close in [true, false] {
+        let job = submitted(&f, &format!("{close}"), Priority::P1).await.record.job;
+        f.done("runner:r1", lease(job.id, "m1", 9)).await;
+        let task = job.task.unwrap();
+        let command = if close { f.to(task, "canceled") } else { Command::TaskRemove { task } };
+        f.done("human:ana", command).await;
+        assert_eq!(read(&f, job.id).await.record.job.state.as_str(), "canceled");
+    }
+    f.assert_sound().await;
+}
+
+async fn jobs_are_forgotten_after_a_while(f: Fixture) {
+    let over = submitted(&f, "over", Priority::P1).await.record.job.id;
+    f.done("human:ana", Command::RunCancel { job: over }).await;
+    let open = submitted(&f, "open", Priority::P1).await.record.job.id;
+    let ended = f.store.now();
+    assert_eq!(f.store.runs_forget(ended).await.unwrap(), 0);
+    assert_eq!(f.store.runs_forget(ended.plus_ms(1)).await.unwrap(), 1);
+    assert_eq!(f.store.run("default", over).await.unwrap(), None);
+    assert!(f.store.run("default", open).await.unwrap().is_some());
+    f.assert_sound().await;
+}

@@ -1,0 +1,36 @@
+//! When answers are on their way: what belongs behind an answer waits for it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{RequestId, ServerJsonRpcMessage};
+use tokio::sync::oneshot;
+
+#[derive(Default)]
+pub(super) struct Answers {
+    waiting: Mutex<HashMap<RequestId, oneshot::Sender<()>>>,
+}
+
+impl Answers {
+    pub(super) fn after(&self, request: RequestId) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting().insert(request, sender);
+        receiver
+    }
+
+    /// Called when a message was put where later ones come behind it.
+    pub(super) fn sent(&self, message: &ServerJsonRpcMessage) {
+        let id = match message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
+        };
+        if let Some(waiting) = id.and_then(|id| self.waiting().remove(id)) {
+            let _ = waiting.send(());
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<()>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

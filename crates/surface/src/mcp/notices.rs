@@ -1,0 +1,109 @@
+//! What is said of jobs, as notifications: on the line, on a session's stream when it is open, or on
+//! the stream of a listen request.
+
+use rmcp::RoleServer;
+use rmcp::model::{CustomNotification, ServerNotification};
+use rmcp::service::{Peer, RequestContext};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use crate::job_watch::{JobWatch, Notice};
+
+/// What is kept for a session whose stream is not open.
+const KEPT_MAX: usize = 1000;
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn message(notice: Notice) -> (&'static str, Value) {
+    match notice {
+        Notice::Updated { uri, version } => {
+            ("notifications/resources/updated", json!({"uri": uri, "stateVersion": version}))
+        }
+        Notice::Ended { method, params } => (method, params),
+    }
+}
+
+async fn send(peer: &Peer<RoleServer>, method: &str, params: Value) -> bool {
+    let notification = CustomNotification::new(method, Some(params));
+    peer.send_notification(ServerNotification::CustomNotification(notification)).await.is_ok()
+}
+
+/// Passes on what comes, until nobody wants it any more.
+pub(super) async fn forward(
+    mut notices: mpsc::Receiver<Notice>,
+    peer: Peer<RoleServer>,
+    mut streams: Option<watch::Receiver<usize>>,
+) {
+    let mut kept: Vec<Notice> = Vec::new();
+    loop {
+        let is_open = streams.as_ref().is_none_or(|streams| *streams.borrow() > 0);
+        if is_open {
+            for notice in kept.drain(..) {
+                let (method, params) = message(notice);
+                if !send(&peer, method, params).await {
+                    return;
+                }
+            }
+        }
+        let opened = async {
+            match &mut streams {
+                Some(streams) => streams.changed().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            notice = notices.recv() => match notice {
+                Some(notice) => keep(&mut kept, notice),
+                None => return,
+            },
+            open = opened => if !open {
+                return;
+            },
+        }
+    }
+}
+
+/// Of one URI only the newest is kept, in its new place; ends are all kept.
+fn keep(kept: &mut Vec<Notice>, notice: Notice) {
+    if let Notice::Updated { uri, .. } = &notice {
+        kept.retain(|old| !matches!(old, Notice::Updated { uri: of, .. } if of == uri));
+    }
+    if kept.len() >= KEPT_MAX {
+        kept.remove(0);
+    }
+    kept.push(notice);
+}
+
+/// What one listen request hears of jobs.
+pub(super) struct JobStream {
+    watched: Option<(JobWatch, mpsc::Receiver<Notice>)>,
+    peer: Peer<RoleServer>,
+    id: Value,
+    /// Whether the end of a job is told by a message of its own.
+    ends: bool,
+}
+
+impl JobStream {
+    pub(super) fn new(
+        watched: Option<(JobWatch, mpsc::Receiver<Notice>)>,
+        request: &RequestContext<RoleServer>,
+        ends: bool,
+    ) -> Self {
+        let id = serde_json::to_value(&request.id).unwrap_or_default();
+        Self { watched, peer: request.peer.clone(), id, ends }
+    }
+
+    /// Passes on the next one; never returns when there will be none.
+    pub(super) async fn next(&mut self) {
+        let notice = match &mut self.watched {
+            Some((_, notices)) => notices.recv().await,
+            None => None,
+        };
+        let Some(notice) = notice else { return std::future::pending().await };
+        if matches!(notice, Notice::Ended { .. }) && !self.ends {
+            return;
+        }
+        let (method, mut params) = message(notice);
+        params["_meta"] = json!({ SUBSCRIPTION_ID: self.id });
+        send(&self.peer, method, params).await;
+    }
+}

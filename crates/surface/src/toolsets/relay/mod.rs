@@ -1,0 +1,53 @@
+//! Jobs for agents: hand over a repository, a commit and a task, go on with something else, and read
+//! the patch when it is there. The table is in the reference's order.
+
+pub(crate) mod resource;
+mod spec;
+mod tools;
+pub(crate) mod view;
+pub(crate) mod words;
+
+use callboard_domain::rights::Profile;
+
+use crate::args::schema_of;
+use crate::error::Voice;
+use crate::front::Hints;
+use crate::tool::{Tool, Toolset, handler};
+
+pub static TOOLSET: Toolset = Toolset {
+    name: NAME,
+    tools: TOOLS,
+    voice: Voice {
+        say: words::say,
+        unavailable: "INTERNAL_ERROR",
+        canceled: "INTERNAL_ERROR",
+        internal: "INTERNAL_ERROR",
+    },
+};
+
+pub(crate) const NAME: &str = "relay";
+pub(crate) const SUBMIT: &str = "jobs_submit";
+
+const SUBMITS: Hints = Hints { idempotent: true, ..Hints::WRITE_OUTSIDE };
+const CANCELS: Hints = Hints { destructive: true, ..Hints::WRITE_AGAIN };
+
+#[rustfmt::skip]
+static TOOLS: &[Tool] = &[
+    Tool::new(SUBMIT, "Submit job",
+        "Queues a job: an agent works read-only on a commit and answers with a patch, a test plan and notes. Returns at once; the same idempotencyKey finds the same job.",
+        SUBMITS, schema_of::<spec::Submit>, &["jobId", "state", "deduplicated", "statusUri"],
+        tools::JOBS_SUBMIT).for_profile(Profile::PairWorker),
+    Tool::new("jobs_get", "Get job",
+        "How far a job is: state, summary, artifacts, place in the queue.",
+        Hints::READ, schema_of::<tools::JobArgument>,
+        &["id", "state", "summary", "lastUpdate", "attempt", "artifacts", "taskId", "stateVersion"],
+        handler!(tools::jobs_get)),
+    Tool::new("jobs_list", "List jobs",
+        "Jobs in the order of the queue: by priority, then the oldest.",
+        Hints::READ, schema_of::<tools::List>, &["items", "total", "hasMore"],
+        handler!(tools::jobs_list)),
+    Tool::new("jobs_cancel", "Cancel job",
+        "Ends a job that is not over; its agent is stopped and its work dropped.",
+        CANCELS, schema_of::<tools::JobArgument>, &["ok", "state"],
+        handler!(tools::jobs_cancel)).for_profile(Profile::PairWorker),
+];

@@ -1,0 +1,203 @@
+//! `mcp://jobs/…`: a job's status and what it left behind. Ids and names are matched against fixed
+//! forms; nothing of a URI is ever part of a path.
+
+use callboard_domain::job::JobId;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::run::ArtifactName;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{ArtifactText, Engine, EngineError, RunFilter};
+
+use super::view;
+use super::words::State;
+use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText};
+
+const JOBS: &str = "mcp://jobs/";
+pub(crate) const LIST: &str = "mcp://jobs/list";
+const LISTED: usize = 100;
+/// Jobs of one page: each has at most five resources.
+const PAGE: usize = 20;
+const KEPT_MS: u64 = 3_600_000;
+
+const JSON: &str = "application/json";
+
+pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
+    ResourceTemplate {
+        uri_template: "mcp://jobs/{jobId}/status",
+        name: "job_status",
+        title: "Job status",
+        description: "How far a job is, with the version of what can be read.",
+        media_type: JSON,
+    },
+    ResourceTemplate {
+        uri_template: "mcp://jobs/{jobId}/artifacts/{name}",
+        name: "job_artifact",
+        title: "Job artifact",
+        description: "patch.diff, out.md (test plan and notes), logs.txt or pr.json.",
+        media_type: "text/plain",
+    },
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobUri {
+    List,
+    Status(JobId),
+    Artifact(JobId, ArtifactName),
+}
+
+impl JobUri {
+    pub(crate) fn parse(uri: &str) -> Option<Self> {
+        if uri == LIST {
+            return Some(Self::List);
+        }
+        let (job, what) = uri.strip_prefix(JOBS)?.split_once('/')?;
+        let id: JobId = job.parse().ok()?;
+        // One spelling only: notifications repeat it.
+        if id.to_string() != job {
+            return None;
+        }
+        match what.strip_prefix("artifacts/") {
+            Some(name) => Some(Self::Artifact(id, ArtifactName::parse(name)?)),
+            None => (what == "status").then_some(Self::Status(id)),
+        }
+    }
+
+    pub(crate) fn job(self) -> Option<JobId> {
+        match self {
+            Self::List => None,
+            Self::Status(job) | Self::Artifact(job, _) => Some(job),
+        }
+    }
+}
+
+pub(crate) fn is_ours(uri: &str) -> bool {
+    uri.starts_with(JOBS)
+}
+
+fn media_type(name: ArtifactName) -> &'static str {
+    match name {
+        ArtifactName::Patch | ArtifactName::Logs => "text/plain",
+        ArtifactName::Out => "text/markdown",
+        ArtifactName::Pr => JSON,
+    }
+}
+
+fn not_found(uri: &str) -> NoResource {
+    NoResource { code: Some("RESOURCE_NOT_FOUND"), ..NoResource::unknown(uri) }
+}
+
+fn fresh(media_type: &'static str, text: String) -> ResourceText {
+    ResourceText { media_type, text, ttl_ms: Some(0) }
+}
+
+pub(crate) async fn read(
+    engine: &Engine,
+    principal: &Principal,
+    uri: &str,
+) -> Result<Result<ResourceText, NoResource>, EngineError> {
+    let op = OpContext::new(principal.clone(), "resources");
+    let Some(asked) = JobUri::parse(uri) else { return Ok(Err(not_found(uri))) };
+    let found = match asked {
+        JobUri::List => {
+            let filter = RunFilter { state: None, limit: LISTED, offset: 0 };
+            let page = engine.run_list(&op, filter).await?;
+            return Ok(Ok(fresh(JSON, view::page(&page, 0).to_string())));
+        }
+        JobUri::Status(job) => {
+            let seen = engine.run_get(&op, job).await;
+            seen.map(|seen| Ok(fresh(JSON, view::status(&seen).to_string())))
+        }
+        JobUri::Artifact(job, name) => artifact(engine, &op, uri, job, name).await,
+    };
+    match found {
+        Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(not_found(uri))),
+        found => found,
+    }
+}
+
+async fn artifact(
+    engine: &Engine,
+    op: &OpContext,
+    uri: &str,
+    job: JobId,
+    name: ArtifactName,
+) -> Result<Result<ResourceText, NoResource>, EngineError> {
+    Ok(match engine.run_artifact(op, job, name).await? {
+        ArtifactText::Text(text) => {
+            let is_over = engine.run_get(op, job).await?.record.job.is_over();
+            let is_final = match name {
+                ArtifactName::Patch | ArtifactName::Out => is_over,
+                ArtifactName::Logs | ArtifactName::Pr => false,
+            };
+            let ttl_ms = Some(if is_final { KEPT_MS } else { 0 });
+            Ok(ResourceText { media_type: media_type(name), text, ttl_ms })
+        }
+        ArtifactText::Missing(seen) => {
+            let job = &seen.record.job;
+            Err(NoResource {
+                code: Some("ARTIFACT_MISSING"),
+                state: Some(State::of(&job.state).word()),
+                retryable: Some(!job.is_over()),
+                ..NoResource::unknown(uri)
+            })
+        }
+    })
+}
+
+/// One page: the list itself, then per job its status and what exists of it, the newest first.
+pub(crate) async fn list(
+    engine: &Engine,
+    principal: &Principal,
+    after: Option<JobId>,
+) -> Result<(Vec<ResourceInfo>, Option<JobId>), EngineError> {
+    let op = OpContext::new(principal.clone(), "resources");
+    let jobs = engine.run_history(&op, after, PAGE + 1).await?;
+    let mut infos = Vec::new();
+    if after.is_none() {
+        infos.push(ResourceInfo {
+            uri: LIST.into(),
+            name: "jobs".into(),
+            title: "Jobs".into(),
+            media_type: JSON,
+        });
+    }
+    for seen in jobs.iter().take(PAGE) {
+        let (id, run) = (seen.record.job.id, &seen.record.run);
+        let title = &run.spec.task.title;
+        infos.push(ResourceInfo {
+            uri: view::status_uri(id),
+            name: id.to_string(),
+            title: title.clone(),
+            media_type: JSON,
+        });
+        let pr = run.pr.as_ref().map(|_| ArtifactName::Pr);
+        for name in run.artifacts.iter().map(|artifact| artifact.name).chain(pr) {
+            infos.push(ResourceInfo {
+                uri: view::artifact_uri(id, name.as_str()),
+                name: format!("{id} {}", name.as_str()),
+                title: format!("{}: {title}", name.as_str()),
+                media_type: media_type(name),
+            });
+        }
+    }
+    let next = (jobs.len() > PAGE).then(|| jobs[PAGE - 1].record.job.id);
+    Ok((infos, next))
+}
+
+/// Job ids that begin as somebody typed them, the newest first; or names of artifacts.
+pub(crate) async fn complete(
+    engine: &Engine,
+    principal: &Principal,
+    argument: &str,
+    typed: &str,
+    limit: usize,
+) -> Result<Vec<String>, EngineError> {
+    if argument == "name" {
+        let names = ArtifactName::ALL.iter().map(|name| name.as_str());
+        return Ok(names.filter(|name| name.starts_with(typed)).map(str::to_owned).collect());
+    }
+    const SEARCHED_MAX: usize = 1000;
+    let op = OpContext::new(principal.clone(), "complete");
+    let jobs = engine.run_history(&op, None, SEARCHED_MAX).await?;
+    let ids = jobs.iter().map(|seen| seen.record.job.id.to_string());
+    Ok(ids.filter(|id| id.starts_with(typed)).take(limit).collect())
+}

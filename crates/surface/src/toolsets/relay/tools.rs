@@ -1,0 +1,89 @@
+//! Arguments and handlers. A handler reads, calls one engine verb and renders.
+
+use callboard_domain::job::JobId;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::relay::Problem;
+use callboard_engine::{EngineError, RunFilter};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::view;
+use super::words::State;
+use crate::tool::{Call, Run};
+
+type Reply = Result<Value, EngineError>;
+
+const LIST_DEFAULT: u32 = 20;
+
+pub(super) fn job_id(text: &str) -> Result<JobId, Refusal> {
+    text.trim().parse().map_err(|_| Refusal::JobNotFound { job: text.into() })
+}
+
+/// Reads its argument itself: the spec has rules of its own, which name every problem.
+pub(super) const JOBS_SUBMIT: Run = |mut call| {
+    Box::pin(async move {
+        let arguments = call.arguments.take();
+        jobs_submit(&call, arguments).await
+    })
+};
+
+async fn jobs_submit(call: &Call<'_>, arguments: Value) -> Reply {
+    let submitted = call.engine.run_submit(call.op, &spec_of(arguments)?).await?;
+    Ok(view::submitted(&submitted))
+}
+
+fn spec_of(arguments: Value) -> Result<Value, Refusal> {
+    let wrong = |path: &str, problem: &str| Refusal::InvalidSpec {
+        problems: vec![Problem { path: path.into(), problem: problem.into() }],
+    };
+    let Value::Object(mut arguments) = arguments else {
+        return Err(wrong("spec", "is required"));
+    };
+    let spec = arguments.shift_remove("spec").filter(|spec| !spec.is_null());
+    if let Some(other) = arguments.keys().next() {
+        let other: String = other.chars().take(60).collect();
+        return Err(wrong(&other, "is not known; did you mean 'spec'?"));
+    }
+    spec.ok_or_else(|| wrong("spec", "is required"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JobArgument {
+    job_id: String,
+}
+
+pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
+    let seen = call.engine.run_get(call.op, job_id(&args.job_id)?).await?;
+    Ok(view::job(&seen))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct List {
+    state: Option<State>,
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    #[schemars(range(min = 0))]
+    offset: Option<u32>,
+}
+
+pub(super) async fn jobs_list(call: &Call<'_>, args: List) -> Reply {
+    let offset = args.offset.unwrap_or(0) as usize;
+    let filter = RunFilter {
+        state: args.state.map(State::core),
+        limit: args.limit.unwrap_or(LIST_DEFAULT) as usize,
+        offset,
+    };
+    let page = call.engine.run_list(call.op, filter).await?;
+    Ok(view::page(&page, offset))
+}
+
+pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
+    let (seen, ok) = call.engine.run_cancel(call.op, job_id(&args.job_id)?).await?;
+    let state = State::of(&seen.record.job.state).word();
+    if ok {
+        return Ok(json!({"ok": true, "state": state}));
+    }
+    Ok(json!({"ok": false, "state": state, "code": "ALREADY_TERMINAL"}))
+}

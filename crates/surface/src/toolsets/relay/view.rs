@@ -1,0 +1,156 @@
+//! What this toolset answers with. Times are Unix milliseconds; what is absent is left out.
+
+use callboard_domain::job::{JobId, JobState};
+use callboard_domain::run::{ArtifactName, PullRequest, RunRecord};
+use callboard_domain::time::Timestamp;
+use callboard_engine::store::{RunPage, RunSeen};
+use callboard_engine::{RunEvent, Submitted};
+use serde_json::{Map, Value, json};
+
+use super::words::State;
+
+fn ms(at: Timestamp) -> i64 {
+    at.0 / 1000
+}
+
+pub(crate) fn status_uri(job: JobId) -> String {
+    format!("mcp://jobs/{job}/status")
+}
+
+pub(crate) fn artifact_uri(job: JobId, name: &str) -> String {
+    format!("mcp://jobs/{job}/artifacts/{name}")
+}
+
+pub(super) fn submitted(submitted: &Submitted) -> Value {
+    let RunRecord { job, .. } = &submitted.seen.record;
+    let mut answer = json!({
+        "jobId": job.id.to_string(),
+        "state": State::of(&job.state).word(),
+        "deduplicated": submitted.deduplicated,
+        "statusUri": status_uri(job.id),
+    });
+    if submitted.deduplicated && !submitted.differs_in.is_empty() {
+        answer["specMatches"] = false.into();
+        answer["note"] = format!(
+            "This key belongs to a job whose spec differs in {}; that job is answered, nothing was \
+             queued. Use another idempotencyKey for another job.",
+            submitted.differs_in.join(", ")
+        )
+        .into();
+    }
+    answer
+}
+
+pub(super) fn job(seen: &RunSeen) -> Value {
+    let RunRecord { job, run } = &seen.record;
+    let mut view = json!({
+        "id": job.id.to_string(),
+        "state": State::of(&job.state).word(),
+        "summary": run.summary,
+        "lastUpdate": ms(run.changed_at),
+        "attempt": run.attempt,
+    });
+    if let Some(pr) = &run.pr {
+        view["pr"] = pull_request(pr);
+    }
+    if let JobState::Failed { reason, .. } = &job.state {
+        view["reasonCode"] = reason.as_str().into();
+    }
+    let mut names: Vec<&str> = run.artifacts.iter().map(|a| a.name.as_str()).collect();
+    names.extend(run.pr.as_ref().map(|_| ArtifactName::Pr.as_str()));
+    view["artifacts"] = artifacts(job.id, names.into_iter());
+    if let Some(position) = seen.position {
+        view["queuePosition"] = position.into();
+    }
+    view["taskId"] = job.task.map(|task| task.to_string()).into();
+    view["stateVersion"] = run.version.into();
+    view
+}
+
+fn pull_request(pr: &PullRequest) -> Value {
+    json!({"url": pr.url, "number": pr.number, "status": pr.status})
+}
+
+/// `{patch?, out?, logs?, pr?}`.
+fn artifacts<'n>(job: JobId, names: impl Iterator<Item = &'n str>) -> Value {
+    let mut uris = Map::new();
+    for name in names {
+        if let Some((key, _)) = name.split_once('.') {
+            uris.insert(key.into(), artifact_uri(job, name).into());
+        }
+    }
+    uris.into()
+}
+
+pub(super) fn page(page: &RunPage, offset: usize) -> Value {
+    let items: Vec<Value> = page.runs.iter().map(job).collect();
+    let has_more = ((offset + items.len()) as u64) < page.total && !items.is_empty();
+    json!({"items": items, "total": page.total, "hasMore": has_more})
+}
+
+pub(super) fn status(seen: &RunSeen) -> Value {
+    let record = &seen.record;
+    let RunRecord { job, run } = record;
+    let mut view = json!({
+        "state": State::of(&job.state).word(),
+        "stateVersion": run.version,
+        "createdAt": ms(job.created_at),
+    });
+    let finished = record.finished_at();
+    if let Some(started) = run.started_at {
+        view["startedAt"] = ms(started).into();
+    }
+    if let Some(finished) = finished {
+        view["finishedAt"] = ms(finished).into();
+    }
+    if let (Some(started), Some(finished)) = (run.started_at, finished) {
+        view["durationMs"] = (ms(finished) - ms(started)).into();
+    }
+    view["attempt"] = run.attempt.into();
+    if let JobState::Failed { reason, .. } = &job.state {
+        view["reasonCode"] = reason.as_str().into();
+    }
+    if let Some(pr) = &run.pr {
+        view["pr"] = pull_request(pr);
+    }
+    view
+}
+
+/// What whoever waits for a job is told at its end: the method and its parameters.
+pub(crate) fn ended(event: &RunEvent) -> Option<(&'static str, Value)> {
+    use callboard_domain::event::EventName;
+    let data = &event.data;
+    let state = State::of_core(data["state"].as_str()?)?;
+    let mut params = json!({
+        "jobId": event.job.to_string(),
+        "state": state.word(),
+        "summary": data["summary"].as_str().unwrap_or_default(),
+    });
+    let finished = match event.name {
+        EventName::JobSucceeded => true,
+        EventName::JobFailed | EventName::JobCanceled | EventName::JobExpired => false,
+        _ => return None,
+    };
+    if finished {
+        let names = data["artifacts"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        params["artifacts"] = artifacts(event.job, names);
+    } else if let Some(reason) = data["reason"].as_str() {
+        params["reasonCode"] = reason.into();
+    }
+    params["stateVersion"] = data["version"].clone();
+    if finished {
+        let (started, ended) = (data["started_at"].as_i64(), data["finished_at"].as_i64());
+        if let Some(started) = started {
+            params["startedAt"] = started.into();
+        }
+        if let Some(ended) = ended {
+            params["finishedAt"] = ended.into();
+        }
+        if let (Some(started), Some(ended)) = (started, ended) {
+            params["durationMs"] = (ended - started).into();
+        }
+    }
+    params["attempt"] = data["attempt"].clone();
+    let method = if finished { "notifications/job/finished" } else { "notifications/job/failed" };
+    Some((method, params))
+}
