@@ -72,6 +72,28 @@ event_names! {
     KnowledgeSuperseded => "knowledge.superseded",
 }
 
+impl EventName {
+    /// Whether it is a step of a job for an agent that everybody may see: its data says `job` and
+    /// `version`.
+    pub fn is_run_step(self) -> bool {
+        matches!(
+            self,
+            EventName::JobSubmitted
+                | EventName::JobStarted
+                | EventName::JobStale
+                | EventName::JobRequeued
+                | EventName::JobSucceeded
+                | EventName::JobFailed
+                | EventName::JobCanceled
+                | EventName::JobExpired
+                | EventName::JobArtifact
+                | EventName::JobPr
+                | EventName::JobAsked
+                | EventName::JobAnswered
+        )
+    }
+}
+
 /// An event as `decide` makes it; its time is that of the whole change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {

@@ -38,7 +38,7 @@ pub struct RunEvent {
 impl RunEvent {
     /// `None` for what is no step of such a job.
     fn of(event: &LoggedEvent) -> Option<Self> {
-        let job = event.data["job"].as_str().filter(|_| is_of_run(event.name))?;
+        let job = event.data["job"].as_str().filter(|_| event.name.is_run_step())?;
         let (seq, name, data) = (event.seq, event.name, event.data.clone());
         Some(Self { seq, job: job.parse().ok()?, name, data })
     }
@@ -98,25 +98,6 @@ impl Waits {
             }
         }
     }
-}
-
-/// Whether it is a step that everybody may see: its data says `job` and `version`.
-fn is_of_run(name: EventName) -> bool {
-    matches!(
-        name,
-        EventName::JobSubmitted
-            | EventName::JobStarted
-            | EventName::JobStale
-            | EventName::JobRequeued
-            | EventName::JobSucceeded
-            | EventName::JobFailed
-            | EventName::JobCanceled
-            | EventName::JobExpired
-            | EventName::JobArtifact
-            | EventName::JobPr
-            | EventName::JobAsked
-            | EventName::JobAnswered
-    )
 }
 
 /// Every event of a job, or of all jobs, in order; none is merged or left out.
