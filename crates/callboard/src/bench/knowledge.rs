@@ -1,31 +1,27 @@
 //! Finding knowledge: how good the hits are on sets with known answers, and how long a search takes
 //! in a large store.
 
+mod scale;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
-use async_trait::async_trait;
 use callboard_domain::command::{Command, KnowledgeStore};
-use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::knowledge::{KnowledgeId, NewKnowledge};
-use callboard_domain::time::Timestamp;
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::ports::{EmbedFault, Embedder, IdSource};
-use callboard_engine::store::knowledge::{
-    Calibration, Embedded, KnowledgeQuery, QueryVector, Unembedded,
-};
+use callboard_engine::ports::{Embedder, IdSource};
+use callboard_engine::store::knowledge::{Embedded, KnowledgeQuery, QueryVector, Unembedded};
 use callboard_engine::store::{Op, Place, Store};
-use callboard_engine::{DigestTask, Engine};
 use callboard_runner::embed::{ModelEmbedder, ModelFolder};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use super::bed::{Bed, Site, actor, context};
-use super::{Figure, Goal, percentile};
+use super::bed::{Bed, actor};
+use super::{Figure, Goal};
 
 /// Measure searches over knowledge
 ///
@@ -52,12 +48,9 @@ pub struct KnowledgeArgs {
 
 const ENTRIES: usize = 100_000;
 const ORGS: usize = 100;
-const SEARCHES: usize = 1000;
 const TITLE_CHARS: usize = 120;
 const BODY_CHARS: usize = 32_000;
 const BATCH: usize = 32;
-/// Tasks that `get_next_actionable` shows.
-const DIGESTED: usize = 5;
 
 struct Set {
     name: String,
@@ -101,7 +94,7 @@ pub fn measure(
             for (orgs, name) in [(ORGS, "100 orgs"), (1, "one org")] {
                 say(&format!("searches among {entries} entries in {name}"));
                 let bed = Bed::new(folder, &format!("knowledge-{orgs}")).await?;
-                figures.extend(scale(&bed, &sets, embedder.as_ref(), entries, orgs).await?);
+                figures.extend(scale::scale(&bed, &sets, embedder.as_ref(), entries, orgs).await?);
             }
         }
         Ok(figures)
@@ -346,170 +339,4 @@ fn report(set: &str, mode: &str, quality: &Quality, judged: bool) -> Vec<Figure>
         figures.push(figure(what, let_in, "%", Goal::AtMost(3.0)));
     }
     figures
-}
-
-/// Searches in a store of this size; with vectors that mean nothing, which costs the same.
-async fn scale(
-    bed: &Bed,
-    sets: &[Set],
-    embedder: Option<&Arc<dyn Embedder>>,
-    entries: usize,
-    orgs: usize,
-) -> anyhow::Result<Vec<Figure>> {
-    let documents: Vec<_> = sets.iter().flat_map(|set| &set.corpus).cycle().take(entries).collect();
-    let queries: Vec<_> = sets.iter().flat_map(|set| &set.queries).cycle().take(SEARCHES).collect();
-    let start = Instant::now();
-    for (n, part) in documents.chunks(entries.div_ceil(orgs)).enumerate() {
-        fill(bed, &format!("org{n}"), part).await?;
-    }
-    let stored = entries as f64 / start.elapsed().as_secs_f64();
-    invent_vectors(bed).await?;
-    let name = |what: &str| named(format!("{entries} entries in {orgs} orgs: {what}"));
-    let mut figures = vec![Figure::plain(name("stored"), stored, "/s")];
-    for (vectors, words_max, what) in [(false, 15.0, "keyword"), (true, 40.0, "with vectors")] {
-        let mut times = Vec::with_capacity(queries.len());
-        for round in 0..2 {
-            times.clear();
-            for (n, (_, text)) in queries.iter().enumerate() {
-                let start = Instant::now();
-                let vector = match (vectors, embedder) {
-                    (false, _) => None,
-                    (true, Some(_)) => {
-                        let real = vector(embedder, text).await?;
-                        real.map(|real| QueryVector { model: INVENTED.into(), ..real })
-                    }
-                    (true, None) => Some(QueryVector {
-                        model: INVENTED.into(),
-                        values: invented(n as u64),
-                        calibration: Default::default(),
-                    }),
-                };
-                let org = format!("org{}", n % orgs);
-                let query = KnowledgeQuery {
-                    vector,
-                    ..KnowledgeQuery::of(org.as_str().into(), text.clone())
-                };
-                bed.engine.store().knowledge_search(query).await?;
-                times.push(start.elapsed());
-                // The first round reads vectors into memory; it is not what anybody waits for twice.
-                if round == 0 && n >= orgs {
-                    break;
-                }
-            }
-        }
-        times.sort_unstable();
-        let goal = if orgs == 1 { 90.0 } else { words_max };
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        figures.push(Figure::plain(
-            name(&format!("search {what}, p50")),
-            ms(percentile(&times, 0.5)),
-            "ms",
-        ));
-        figures.push(Figure::with(
-            name(&format!("search {what}, p99")),
-            ms(percentile(&times, 0.99)),
-            "ms",
-            Goal::AtMost(goal),
-        ));
-        let engine = match vectors {
-            false => bed.engine.clone(),
-            true => {
-                let known = Arc::new(Renamed(embedder.cloned()));
-                Bed::join_with(&Site::Folder(bed.folder.clone()), Some(known)).await?
-            }
-        };
-        let took = digests(&engine, &queries, orgs).await?;
-        let what = format!("digest of {DIGESTED} tasks {what}, p99");
-        figures.push(Figure::plain(name(&what), ms(percentile(&took, 0.99)), "ms"));
-    }
-    Ok(figures)
-}
-
-/// How long it takes to say what matters to the tasks of one call, none of them seen before.
-async fn digests(
-    engine: &Engine,
-    queries: &[&(String, String)],
-    orgs: usize,
-) -> anyhow::Result<Vec<Duration>> {
-    let mut times = Vec::new();
-    let mut number = 0;
-    for (n, few) in queries.chunks(DIGESTED).cycle().take(2 * queries.len() / DIGESTED).enumerate()
-    {
-        let tasks: Vec<DigestTask> = few
-            .iter()
-            .map(|(_, text)| {
-                number += 1;
-                DigestTask {
-                    task: TaskId { id: Id(number), prefix: Prefix::fallback() },
-                    title: text.clone(),
-                    body: String::new(),
-                    updated_at: Timestamp(0),
-                }
-            })
-            .collect();
-        let mut op = context(&actor(0)?);
-        op.principal.org = format!("org{}", n % orgs).as_str().into();
-        let start = Instant::now();
-        let found = engine.knowledge_digest(&op, &tasks).await;
-        let took = start.elapsed();
-        // What is read into memory is read in the first round.
-        if n >= queries.len() / DIGESTED {
-            times.push(took);
-            if found.iter().any(|digest| digest.degraded) {
-                bail!("a digest came without all it should have");
-            }
-        }
-    }
-    times.sort_unstable();
-    Ok(times)
-}
-
-/// A model whose vectors go by the name of those that were made up.
-struct Renamed(Option<Arc<dyn Embedder>>);
-
-#[async_trait]
-impl Embedder for Renamed {
-    fn model(&self) -> &str {
-        INVENTED
-    }
-
-    fn calibration(&self) -> Calibration {
-        Calibration::default()
-    }
-
-    async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault> {
-        match &self.0 {
-            Some(model) => model.embed(texts).await,
-            None => Ok((0..texts.len()).map(|n| invented(n as u64)).collect()),
-        }
-    }
-}
-
-const INVENTED: &str = "invented";
-const DIMENSIONS: usize = 384;
-
-fn invented(seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let number = |_| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
-    };
-    (0..DIMENSIONS).map(number).collect()
-}
-
-async fn invent_vectors(bed: &Bed) -> anyhow::Result<()> {
-    let store = bed.engine.store();
-    loop {
-        let waiting = waiting(store, INVENTED, 5000).await?;
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        let made = waiting.iter().map(|entry| Embedded {
-            org: entry.org,
-            number: entry.number,
-            parts: vec![invented(u64::from(entry.number))],
-        });
-        store.knowledge_vectors_put(INVENTED, made.collect()).await?;
-    }
 }
