@@ -29,7 +29,8 @@ impl SandboxMode {
     }
 }
 
-/// Where a confined program may write. What does not exist cannot be written either.
+/// Where a confined program may write. A path that ends in a slash is a folder and is made; what
+/// else does not exist cannot be written either.
 #[derive(Clone, Debug)]
 pub(crate) struct Confinement {
     writable: Vec<PathBuf>,
@@ -52,6 +53,11 @@ impl Confinement {
         spawn: impl FnOnce() -> io::Result<T> + Send,
     ) -> io::Result<T> {
         let runtime = tokio::runtime::Handle::current();
+        let is_folder = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        for folder in self.writable.iter().filter(is_folder) {
+            // One that cannot be made stays closed, and the program says so best.
+            let _ = std::fs::create_dir_all(folder);
+        }
         std::thread::scope(|scope| {
             let confined = scope.spawn(|| {
                 system::enter(&self.writable).map_err(io::Error::other)?;

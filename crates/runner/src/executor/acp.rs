@@ -24,11 +24,14 @@ pub(crate) struct Company<'a> {
 pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &CancellationToken) -> Ran {
     let executor = call.executor;
     let (prompt, workdir) = (call.prompt.clone(), call.workdir.display().to_string());
+    let told = executor.command.iter().any(|arg| arg.contains("{model}"));
+    let model = if told { String::new() } else { call.model.to_owned() };
     let bytes_max = call.output_bytes_max;
     let mut heard = Heard::default();
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
-        Session { wire, heard: &mut heard, company: &company, stop }.prompt(&prompt, &workdir).await
+        let session = Session { wire, heard: &mut heard, company: &company, stop };
+        session.prompt(&prompt, &workdir, &model).await
     };
     let (turn, ended) = match converse(call.program(), stop, talk).await {
         Ok(conversed) => conversed,
@@ -56,7 +59,7 @@ pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &Cancellatio
 struct Heard {
     text: String,
     transcript: String,
-    /// As announced, by their ids; a request for leave may leave out what was said before.
+    /// As last told, by their ids; a request for leave may leave out what was said before.
     tools: Vec<(String, Value)>,
 }
 
@@ -75,8 +78,8 @@ struct Session<'a, 'c> {
 }
 
 impl Session<'_, '_> {
-    /// Answers why the turn ended.
-    async fn prompt(mut self, prompt: &str, workdir: &str) -> Result<String, Broken> {
+    /// Answers why the turn ended. A `model` is asked for if the agent has a choice of them.
+    async fn prompt(mut self, prompt: &str, workdir: &str, model: &str) -> Result<String, Broken> {
         let hello = json!({
             "protocolVersion": 1,
             "clientCapabilities": {
@@ -90,9 +93,28 @@ impl Session<'_, '_> {
         let session = self.request("session/new", place, None).await?;
         let id = session["sessionId"].as_str().map(str::to_owned);
         let id = id.ok_or_else(|| Broken::Error("session/new gave no sessionId".into()))?;
+        if !model.is_empty() {
+            self.choose(&id, model, &session["configOptions"]).await?;
+        }
         let wish = json!({"sessionId": id, "prompt": [{"type": "text", "text": prompt}]});
         let turn = self.request("session/prompt", wish, Some(&id)).await?;
         Ok(turn["stopReason"].as_str().unwrap_or("end_turn").to_owned())
+    }
+
+    async fn choose(&mut self, id: &str, model: &str, options: &Value) -> Result<(), Broken> {
+        let mut options = options.as_array().into_iter().flatten();
+        let choice = options.find(|option| option["category"].as_str() == Some("model"));
+        match choice {
+            Some(choice) if offers(&choice["options"], model) => {
+                let wish = json!({"sessionId": id, "configId": choice["id"], "value": model});
+                self.request("session/set_config_option", wish, None).await?;
+            }
+            _ => {
+                let words = format!("[model] {model} is not offered; the agent takes its own\n");
+                self.heard.transcript.push_str(&words);
+            }
+        }
+        Ok(())
     }
 
     /// Sends a request and serves the agent until its answer is there. When the run is stopped, a
@@ -147,14 +169,24 @@ impl Session<'_, '_> {
             }
             "tool_call" => {
                 // What is said after it begins on a line of its own.
-                for log in [&mut *text, transcript] {
-                    if !log.is_empty() && !log.ends_with('\n') {
-                        log.push('\n');
-                    }
-                }
-                transcript.push_str(&format!("[tool] {}\n", one_line(&update["title"])));
+                end_line(text);
+                note_tool(transcript, &update["title"]);
                 let id = update["toolCallId"].as_str().unwrap_or_default();
                 tools.push((id.to_owned(), update.clone()));
+            }
+            "tool_call_update" => {
+                let id = update["toolCallId"].as_str().unwrap_or_default();
+                let known = tools.iter_mut().rev().find(|(known, _)| known == id);
+                let Some((_, tool)) = known else { return };
+                // Some say only now what it is that they do.
+                if update["title"].is_string() && update["title"] != tool["title"] {
+                    note_tool(transcript, &update["title"]);
+                }
+                for part in ["title", "kind", "rawInput"] {
+                    if !update[part].is_null() {
+                        tool[part] = update[part].clone();
+                    }
+                }
             }
             _ => {}
         }
@@ -198,6 +230,26 @@ impl Session<'_, '_> {
             answer = self.company.asks.ask(Question { text, command }) => answer,
         }
     }
+}
+
+fn note_tool(transcript: &mut String, title: &Value) {
+    end_line(transcript);
+    transcript.push_str(&format!("[tool] {}\n", one_line(title)));
+}
+
+fn end_line(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+/// Values to choose from, some of them in groups.
+fn offers(options: &Value, value: &str) -> bool {
+    let mut options = options.as_array().into_iter().flatten();
+    options.any(|option| match &option["options"] {
+        Value::Null => option["value"].as_str() == Some(value),
+        group => offers(group, value),
+    })
 }
 
 fn wish(kind: &str) -> Wish {

@@ -52,7 +52,7 @@ fn claude() -> ExecutorSettings {
                         --permission-mode bypassPermissions",
         models: &["claude*", "sonnet*", "opus*", "haiku*"],
         env: &["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"],
-        writable: &["~/.claude", "~/.claude.json"],
+        writable: &["~/.claude/", "~/.claude.json"],
     };
     ExecutorSettings { output: OutputFrom::Json("result".into()), ..agent.settings() }
 }
@@ -66,7 +66,7 @@ fn codex() -> ExecutorSettings {
                         --model {model} --output-last-message {output_file} -",
         models: &["gpt*", "o1*", "o3*", "o4*", "codex*"],
         env: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "CODEX_HOME"],
-        writable: &["~/.codex"],
+        writable: &["~/.codex/"],
     };
     // It runs commands in a user namespace, which nothing inside Landlock can make.
     ExecutorSettings { output: OutputFrom::File, own_sandbox: true, ..agent.settings() }
@@ -85,7 +85,7 @@ fn gemini() -> ExecutorSettings {
             "GOOGLE_GENAI_USE_GCA",
             "GOOGLE_GENAI_USE_VERTEXAI",
         ],
-        writable: &["~/.gemini"],
+        writable: &["~/.gemini/"],
     };
     ExecutorSettings { output: OutputFrom::Json("response".into()), ..agent.settings() }
 }
@@ -97,12 +97,7 @@ fn opencode() -> ExecutorSettings {
         write_command: "opencode run --model {model}",
         models: &["*/*"],
         env: &["OPENCODE_CONFIG", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
-        writable: &[
-            "~/.local/share/opencode",
-            "~/.local/state/opencode",
-            "~/.cache/opencode",
-            "~/.config/opencode",
-        ],
+        writable: &["~/.local/share/opencode/", "~/.local/state/opencode/", "~/.cache/opencode/"],
     }
     .settings()
 }
@@ -114,7 +109,7 @@ fn copilot() -> ExecutorSettings {
         write_command: "copilot --acp --model {model}",
         models: &["copilot*"],
         env: &["GH_TOKEN", "GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN"],
-        writable: &["~/.copilot"],
+        writable: &["~/.copilot/"],
     };
     ExecutorSettings { kind: ExecutorKind::Acp, ..agent.settings() }
 }
@@ -126,7 +121,7 @@ fn kimi() -> ExecutorSettings {
         write_command: "kimi acp",
         models: &["kimi*", "moonshot*"],
         env: &["KIMI_API_KEY", "KIMI_BASE_URL", "MOONSHOT_API_KEY"],
-        writable: &["~/.kimi", "~/.kimi-code"],
+        writable: &["~/.kimi/", "~/.kimi-code/"],
     };
     ExecutorSettings { kind: ExecutorKind::Acp, ..agent.settings() }
 }

@@ -19,7 +19,8 @@ pub struct ExecutorSettings {
     pub default_model: String,
     /// Names of variables that are passed on.
     pub env: Vec<String>,
-    /// Where it may write besides its scratch folder; `~/` is the user's home.
+    /// Where it may write besides its scratch folder; `~/` is the user's home, and a folder with a
+    /// slash at its end is made when it is missing.
     pub writable: Vec<String>,
     /// It confines what it runs by itself, in a way that does not work inside ours.
     pub own_sandbox: bool,

@@ -127,11 +127,19 @@ async fn leave_is_given_refused_or_asked_for() {
         (json!({"kind": "fetch", "title": "Fetch a page"}), "no", 1),
         // Announced as an edit before; the request leaves it out.
         (json!({"toolCallId": "t9"}), "no", 0),
+        // Announced without its command, which came later.
+        (json!({"toolCallId": "t8"}), "yes", 0),
     ];
     for (tool, option, questions) in table {
         let bed = Bed::new();
         let announced = json!({"sessionUpdate": "tool_call", "toolCallId": "t9", "kind": "edit"});
-        let asks = format!("{}\n{}\n", update(announced), permission(tool.clone()));
+        let vague = json!({"sessionUpdate": "tool_call", "toolCallId": "t8", "title": "shell"});
+        let clearer = json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "t8", "title": "git log",
+            "kind": "execute", "rawInput": {"command": "git log"}
+        });
+        let told = [announced, vague, clearer].map(update).join("\n");
+        let asks = format!("{told}\n{}\n", permission(tool.clone()));
         let lines = format!(
             "{OPENING} cat \"$BED/asks\"; read -r answer; echo \"$answer\" >&2\n\
              cat \"$BED/updates\"; {END}"
@@ -145,7 +153,60 @@ async fn leave_is_given_refused_or_asked_for() {
         let chosen = format!(r#""outcome":"selected","optionId":"{option}""#);
         assert!(report.logs.contains(&chosen), "{tool}: {}", report.logs);
         assert_eq!(desk.asked().len(), questions, "{tool}");
+        assert!(report.logs.contains("[tool] shell\n[tool] git log\n"), "{}", report.logs);
     }
+}
+
+/// Opens a session in which there is a choice, and says whatever else it is told.
+fn choosing(options: &Value) -> String {
+    let new = json!({"jsonrpc": "2.0", "id": 2, "result": {
+        "sessionId": "s1", "configOptions": options
+    }});
+    OPENING.replace(r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}"#, &new.to_string())
+}
+
+#[tokio::test]
+async fn the_model_is_chosen_in_the_session() {
+    let mode = json!({"id": "mode", "category": "mode", "options": [{"value": "any"}]});
+    let among = |values: Value| json!([mode, {"id": "m", "category": "model", "options": values}]);
+    let flat = among(json!([{"value": "other"}, {"value": "any"}]));
+    let grouped = among(json!([{"group": "g", "options": [{"value": "any"}]}]));
+    let strange = among(json!([{"value": "other"}]));
+    // A line more is read where the choice is a request of its own.
+    let answers = r#"
+        echo '{"jsonrpc":"2.0","id":3,"result":{"configOptions":[]}}'
+        choice="$prompt"; read -r prompt
+    "#;
+    let table = [
+        (&flat, answers, r#""sessionId":"s1","configId":"m","value":"any""#),
+        (&grouped, answers, r#""sessionId":"s1","configId":"m","value":"any""#),
+        (&strange, "", "[model] any is not offered"),
+        (&json!([]), "", "[model] any is not offered"),
+    ];
+    for (options, lines, words) in table {
+        let bed = Bed::new();
+        let end = if lines.is_empty() { END.into() } else { END.replace(r#""id":3"#, r#""id":4"#) };
+        let lines = format!(
+            "{} {lines} echo \"$choice\" >&2; cat \"$BED/updates\"; {end}",
+            choosing(options)
+        );
+        let agent = ExecutorSettings { models: vec!["any".into()], ..agent(&bed, &lines) };
+        let report = run(&bed, agent, Desk::new(Answer::Refused)).await;
+        assert_succeeded(&report);
+        assert!(report.logs.contains(words), "{options}: {}", report.logs);
+    }
+}
+
+#[tokio::test]
+async fn a_model_in_the_command_is_not_chosen_again() {
+    let bed = Bed::new();
+    let options = json!([{"id": "m", "category": "model", "options": [{"value": "any"}]}]);
+    let lines = format!("{} cat \"$BED/updates\"; echo \"$1\" >&2; {END}", choosing(&options));
+    let mut agent = ExecutorSettings { models: vec!["any".into()], ..agent(&bed, &lines) };
+    agent.command.push("--model={model}".into());
+    let report = run(&bed, agent, Desk::new(Answer::Refused)).await;
+    assert_succeeded(&report);
+    assert!(report.logs.contains("--model=any"), "{}", report.logs);
 }
 
 #[tokio::test]

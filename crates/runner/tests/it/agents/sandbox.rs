@@ -15,6 +15,7 @@ async fn writes_elsewhere_fail() {
     fs::create_dir(bed.file("state")).expect("a folder");
     let tries = "cat > /dev/null
         echo x > \"$TMPDIR/mine\" && echo y > \"$BED/state/mine\" && echo own-folders-ok
+        echo z > \"$BED/first/use/mine\" && echo missing-folder-made
         echo x >> a.txt || echo worktree-closed
         touch \"$BED/new\" || echo elsewhere-closed
         sh -c ': > \"$0\"' \"$BED/victim\" || echo no-cutting
@@ -24,7 +25,8 @@ async fn writes_elsewhere_fail() {
         echo z > /dev/null && echo devices-ok
         cat \"$BED/words\"";
     let mut agent = bed.script(tries);
-    agent.writable = vec![bed.file("state").display().to_string()];
+    let at = |name: &str| bed.file(name).display().to_string();
+    agent.writable = vec![at("state"), at("first/use/"), at("new")];
     let settings = AgentSettings { sandbox: SandboxMode::Os, ..bed.settings(agent) };
     let report = run(settings, bed.order(bed.spec(&[]))).await;
     if report.verdict == RunVerdict::Failed(FailReason::ExecutorError) {
@@ -35,6 +37,7 @@ async fn writes_elsewhere_fail() {
     assert_eq!(report.verdict, RunVerdict::Succeeded, "{}", report.logs);
     for seen in [
         "own-folders-ok",
+        "missing-folder-made",
         "worktree-closed",
         "elsewhere-closed",
         "no-cutting",
