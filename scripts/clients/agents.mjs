@@ -1,14 +1,15 @@
-// A real coding agent, opencode, and callboard: it runs jobs, by its command line and over ACP, and
-// does tasks as an MCP client. What it thinks is scripted (model.mjs).
+// A real coding agent and callboard: it runs jobs, by its command line and over ACP, and does tasks
+// as an MCP client. opencode and Codex; what they think is scripted (scripts.mjs, model.mjs).
 //
-// Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Whatever the agent keeps
-// stands below the folder of the lane, and its proxy is a closed port: it reaches loopback and
+// Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Whatever the agents keep
+// stands below the folder of the lane, and their proxy is a closed port: they reach loopback and
 // nothing else.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { startModel } from './model.mjs';
+import { diff, scripts } from './scripts.mjs';
 
 const RUN_MS_MAX = 60_000;
 
@@ -26,75 +27,72 @@ const env = {
   NO_PROXY: '127.0.0.1',
 };
 
-const diff = `diff --git a/greeting.txt b/greeting.txt
---- a/greeting.txt
-+++ b/greeting.txt
-@@ -1 +1 @@
--hello
-+good morning
+const model = await startModel(scripts());
+const server = { url: undefined, process: undefined, ended: undefined };
+
+// How each is called, and told where its model and its MCP server are.
+const opencode = {
+  name: 'opencode',
+  model: (script) => `scripted/opencode-${script}`,
+  run: (script) => ['opencode', ['run', '--model', opencode.model(script)]],
+  configure({ command, url, permission = {} } = {}) {
+    const scripted = {
+      npm: '@ai-sdk/openai-compatible',
+      options: { baseURL: model.url, apiKey: 'none' },
+      models: Object.fromEntries(model.names.map((name) => [name, {}])),
+    };
+    const callboard = url ? { type: 'remote', url, oauth: false } : { type: 'local', command };
+    const mcp = url || command ? { callboard } : {};
+    const settings = { autoupdate: false, share: 'disabled', provider: { scripted }, permission, mcp };
+    write(join(home, '.config/opencode/opencode.json'), JSON.stringify(settings));
+  },
+};
+
+const codex = {
+  name: 'codex',
+  model: (script) => `codex-${script}`,
+  run: (script) => {
+    const free = ['--dangerously-bypass-approvals-and-sandbox', '--skip-git-repo-check'];
+    return ['codex', ['exec', ...free, '--model', codex.model(script), '-']];
+  },
+  configure({ command, url } = {}) {
+    const [program, ...args] = command ?? [];
+    const text = JSON.stringify;
+    const mcp = url ? `url = ${text(url)}` : `command = ${text(program)}\nargs = ${text(args)}`;
+    const settings = `model_provider = "scripted"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "scripted"
+base_url = ${text(model.url)}
+wire_api = "responses"
+${url || command ? `[mcp_servers.callboard]\n${mcp}` : ''}
 `;
-const patch = (notes) =>
-  `Here it is.\n\n## DIFF\n\`\`\`diff\n${diff}\`\`\`\n## TEST_PLAN\nRead it.\n## NOTES\n${notes}\n`;
+    write(join(home, '.codex/config.toml'), settings);
+  },
+};
 
-const bash = (command) => ({ tool: 'bash', input: { command, description: 'Runs a command' } });
-const callboard = (tool, input = {}) => ({ tool: `callboard_${tool}`, input });
+await part('agents', prepare);
+await part('agents', serve);
+for (const agent of [opencode, codex]) {
+  await part(agent.name, () => byCommand(agent));
+  await part(agent.name, () => asMcpClient(agent, 'stdio', 'graph'));
+  await part(agent.name, () => asMcpClient(agent, 'http', 'execution'));
+}
+await part('opencode', overAcp);
+server.process?.kill('SIGTERM');
+await server.ended;
+model.stop();
+const left = processes();
+check('agents', 'nothing is left of them', left.length === 0, left);
+for (const id of left) process.kill(id, 'SIGKILL');
 
-const model = await startModel({
-  // Looks at the file, tries to leave one in the home folder, and answers what it saw.
-  patches: [
-    { tool: 'read', input: { filePath: 'greeting.txt' } },
-    bash('touch "$HOME/escaped" && echo left'),
-    ([read, escape]) => patch(`${/hello/.exec(read)} was there. ${escape}`),
-  ],
-  // Wants leave twice: for a command that is trusted, and for one that is not.
-  asks: [
-    bash('wc -c greeting.txt'),
-    bash('git hash-object greeting.txt'),
-    ([, hash]) => patch(`Its hash is ${hash}`),
-  ],
-  graph: [
-    callboard('identity'),
-    callboard('list', { ready: true, status: 'backlog' }),
-    ([me, listed]) =>
-      callboard('begin', {
-        id: JSON.parse(listed).tasks[0].id,
-        expected_actor: JSON.parse(me).actor,
-        idempotency_key: 'lane',
-      }),
-    bash('echo done > proof.txt'),
-    ([, , begun]) =>
-      callboard('finish', { session: JSON.parse(begun).id, summary: 'There is a proof.' }),
-    ([, , begun]) => callboard('transition', { id: JSON.parse(begun).task, to: 'done' }),
-    ([, , , , , closed]) => `It is ${JSON.parse(closed).status}.`,
-  ],
-  execution: [
-    callboard('get_next_actionable'),
-    ([next]) => callboard('claim_task', { taskId: JSON.parse(next).tasks[0].taskId }),
-    ([next]) =>
-      callboard('complete_task', {
-        taskId: JSON.parse(next).tasks[0].taskId,
-        output: 'Nothing was to be done.',
-      }),
-    ([, , completed]) => `It is ${JSON.parse(completed).state}.`,
-  ],
-});
-const server = { url: undefined, process: undefined };
-try {
-  await prepare();
-  await serve();
-  await byCommand();
-  await overAcp();
-  await asMcpClient('stdio', 'graph', { type: 'local', command: mcp('agent:opencode-stdio') });
-  const url = `${server.url}/mcp/execution?actor=agent:opencode-http`;
-  await asMcpClient('http', 'execution', { type: 'remote', url, oauth: false });
-} catch (error) {
-  check('agent', 'runs to its end', false, error);
-} finally {
-  server.process?.kill('SIGTERM');
-  await server.ended;
-  model.stop();
-  const left = processes();
-  check('agent', 'nothing is left of it', left.length === 0, left);
+// What is broken in one must not hide the others.
+async function part(name, checks) {
+  try {
+    await checks();
+  } catch (error) {
+    check(name, 'runs to its end', false, error);
+  }
 }
 
 function check(name, what, passed, seen) {
@@ -103,8 +101,8 @@ function check(name, what, passed, seen) {
 }
 
 // Ends with what it printed; one that takes too long is killed.
-function run(program, args, { input = '', cwd = repo } = {}) {
-  const child = spawn(program, args, { cwd, env, timeout: RUN_MS_MAX, killSignal: 'SIGKILL' });
+function run(program, args, input = '') {
+  const child = spawn(program, args, { cwd: repo, env, timeout: RUN_MS_MAX, killSignal: 'SIGKILL' });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (data) => (stdout += data));
   child.stderr.on('data', (data) => (stderr += data));
@@ -128,7 +126,7 @@ async function asked(...args) {
   return JSON.parse(await cli(...args, '--json'));
 }
 
-// A repository with one commit and a board, and an agent that knows the model.
+// A repository with one commit and a board that knows opencode over ACP, too.
 async function prepare() {
   rmSync(lane, { recursive: true, force: true });
   for (const folder of [home, repo]) mkdirSync(folder, { recursive: true });
@@ -144,19 +142,12 @@ command = ["opencode", "acp"]
 env = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 writable = ["~/.local/share/opencode/", "~/.local/state/opencode/", "~/.cache/opencode/"]
 `;
-  writeFileSync(join(repo, '.callboard/config.local.toml'), acp);
-  configure({});
+  write(join(repo, '.callboard/config.local.toml'), acp);
 }
 
-function configure(more) {
-  const scripted = {
-    npm: '@ai-sdk/openai-compatible',
-    options: { baseURL: model.url, apiKey: 'none' },
-    models: Object.fromEntries(Object.keys(model.scripts).map((name) => [name, {}])),
-  };
-  const settings = { autoupdate: false, share: 'disabled', provider: { scripted }, ...more };
-  mkdirSync(join(home, '.config/opencode'), { recursive: true });
-  writeFileSync(join(home, '.config/opencode/opencode.json'), JSON.stringify(settings));
+function write(file, text) {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
 }
 
 // Serves MCP and runs jobs; its first words on stdout hold the address.
@@ -209,30 +200,32 @@ async function ended(name, job) {
   return logs;
 }
 
-async function byCommand() {
-  const name = 'agent by command';
-  const logs = await ended(name, await submit('scripted/patches'));
-  check(name, 'the built-in executor ran it', logs.includes('executor opencode with'), logs);
-  check(name, 'the log has what it printed', logs.includes('hello was there.'), logs);
+async function byCommand(agent) {
+  const name = `${agent.name} by command`;
+  agent.configure();
+  const logs = await ended(name, await submit(agent.model('patches')));
+  check(name, 'the built-in executor ran it', logs.includes(`executor ${agent.name} with`), logs);
+  check(name, 'the log has what it printed', logs.includes(' was there.'), logs);
+  let confined = !existsSync(join(home, 'escaped'));
   if (logs.includes('sandbox: the system')) {
-    const refused = logs.includes('escaped\': Permission denied');
-    check(name, 'it cannot write elsewhere', refused && !existsSync(join(home, 'escaped')), logs);
+    confined &&= logs.includes('hello was there. touch: ') && logs.includes(': Permission denied');
   }
+  check(name, 'it cannot write elsewhere', confined, logs);
 }
 
 async function overAcp() {
-  await ended('agent over acp', await submit('opencode-acp:scripted/patches'));
+  opencode.configure();
+  await ended('opencode over acp', await submit(`opencode-acp:${opencode.model('patches')}`));
 
-  const name = 'agent over acp, asking';
-  configure({ permission: { bash: 'ask' } });
-  const job = await submit('opencode-acp:scripted/asks');
+  const name = 'opencode over acp, asking';
+  opencode.configure({ permission: { bash: 'ask' } });
+  const job = await submit(`opencode-acp:${opencode.model('asks')}`);
   const question = await questionOf(job);
   check(name, 'its wish is a question', question.endsWith('git hash-object greeting.txt'), question);
   await cli('job', 'answer', job, 'yes');
   const logs = await ended(name, job);
   check(name, 'what is trusted needs no question', logs.includes('[granted] wc -c'), logs);
   check(name, 'with leave it goes on', logs.includes('Its hash is ce013625030b'), logs);
-  configure({});
 }
 
 async function questionOf(job) {
@@ -247,29 +240,26 @@ async function questionOf(job) {
   return 'none was asked in time';
 }
 
-function mcp(actor) {
-  return [binary, 'mcp', '--actor', actor];
-}
-
-async function asMcpClient(transport, script, callboard) {
-  const name = `agent as client, ${transport}`;
-  const actor = `agent:opencode-${transport}`;
-  configure({ mcp: { callboard } });
-  const made = ['task', 'add', `From ${transport}`];
-  if (script === 'graph') made.push('--check', 'test -e proof.txt');
-  const { id } = await asked(...made);
-  const said = await run('opencode', ['run', '--model', `scripted/${script}`], {
-    input: 'Take the next task.',
-  });
+async function asMcpClient(agent, transport, toolset) {
+  const name = `${agent.name} as client, ${transport}`;
+  const actor = `agent:${agent.name}-${transport}`;
+  const [command, url] = [
+    [binary, 'mcp', '--toolsets', toolset, '--actor', actor],
+    `${server.url}/mcp/${toolset}?actor=${actor}`,
+  ];
+  agent.configure(transport === 'http' ? { url } : { command });
+  const proof = toolset === 'graph' ? ['--check', 'test -e proof.txt'] : [];
+  rmSync(join(repo, 'proof.txt'), { force: true });
+  const { id } = await asked('task', 'add', name, ...proof);
+  const said = await run(...agent.run(toolset), 'Take the next task.');
   check(name, 'it gets to its last words', said.includes('It is done.'), said);
   const task = await asked('task', 'show', id);
   check(name, 'the task is done', task.status === 'done', task);
   const doers = task.provenance.slice(1).map(({ who }) => who);
   check(name, 'and it is who did it', doers.length > 0 && doers.every((who) => who === actor), task);
-  configure({});
 }
 
-// Those that have the agent's home, wherever they went.
+// Those that have the agents' home, wherever they went.
 function processes() {
   if (!existsSync('/proc/self/environ')) return [];
   const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
