@@ -50,6 +50,7 @@ const opencode = {
 
 const codex = {
   name: 'codex',
+  ownSandbox: true,
   model: (script) => `codex-${script}`,
   run: (script) => {
     const free = ['--dangerously-bypass-approvals-and-sandbox', '--skip-git-repo-check'];
@@ -202,14 +203,17 @@ async function ended(name, job) {
 
 async function byCommand(agent) {
   const name = `${agent.name} by command`;
+  const escaped = join(home, 'escaped');
+  rmSync(escaped, { force: true });
   agent.configure();
   const logs = await ended(name, await submit(agent.model('patches')));
   check(name, 'the built-in executor ran it', logs.includes(`executor ${agent.name} with`), logs);
   check(name, 'the log has what it printed', logs.includes(' was there.'), logs);
-  let confined = !existsSync(join(home, 'escaped'));
-  if (logs.includes('sandbox: the system')) {
-    confined &&= logs.includes('hello was there. touch: ') && logs.includes(': Permission denied');
-  }
+  const bySystem = logs.includes('sandbox: the system');
+  // Where the system cannot, nothing keeps opencode from it.
+  if (!bySystem && !agent.ownSandbox) return;
+  const tried = logs.includes('hello was there. touch: ') && logs.includes(': Permission denied');
+  const confined = !existsSync(escaped) && (tried || !bySystem);
   check(name, 'it cannot write elsewhere', confined, logs);
 }
 
