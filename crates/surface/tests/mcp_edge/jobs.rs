@@ -71,7 +71,7 @@ impl Office {
     }
 }
 
-fn spec(key: &str) -> Value {
+pub fn spec(key: &str) -> Value {
     json!({"spec": {
         "repo": {
             "type": "git",

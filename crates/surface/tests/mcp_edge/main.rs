@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod http;
+mod job_tasks;
 mod jobs;
 mod lines;
 mod probe;

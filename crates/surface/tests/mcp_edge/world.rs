@@ -39,6 +39,7 @@ impl World {
         let store = store.unwrap();
         let place = Place { project_name: "test".into(), ..Place::of_org("default") };
         let home = store.settle(place).await.unwrap();
+        store.settle(Place::of_org("other")).await.unwrap();
         let engine = Engine::new(Parts {
             store: Arc::new(store),
             ids: Arc::new(TimeOrderedIds),
