@@ -1,5 +1,5 @@
-//! Jobs for agents between processes: each runs once, a killed server's job goes on elsewhere, and a
-//! worker that slept past its lease changes nothing.
+//! Jobs for agents in real processes: each runs once, a killed server's job goes on elsewhere, a
+//! worker that slept past its lease changes nothing, and what an agent does is not told further.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -50,10 +50,12 @@ impl Office {
     /// Says on a pipe that it began, waits while there is a file `hold`, then answers.
     fn hire(&self) {
         fs::create_dir(self.at("bin")).unwrap();
+        fs::create_dir(self.at("runs")).unwrap();
         let made = Command::new("mkfifo").arg(self.at("begun")).status().unwrap();
         assert!(made.success());
         let script = format!(
             "#!/bin/sh\ncat > /dev/null\ncd '{}'\necho \"$CALLBOARD_JOB_ID $$\" >> ran\n\
+             echo \"$CALLBOARD_ATTEMPT\" >> \"runs/$CALLBOARD_JOB_ID\"\n\
              if [ -e hold ]; then echo $$ > begun; fi\n\
              while [ -e hold ]; do sleep 0.05; done\n\
              printf '## DIFF\\n\\n## TEST_PLAN\\nnone\\n\\n## NOTES\\nnone\\n'\n",
@@ -83,6 +85,20 @@ impl Office {
         lines.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
     }
 
+    /// The attempts that agents began on a job.
+    fn attempts(&self, job: &str) -> Vec<String> {
+        let lines = fs::read_to_string(self.at("runs").join(job)).unwrap_or_default();
+        lines.lines().map(str::to_owned).collect()
+    }
+
+    /// Sets up an executor for the models of these jobs: a script, with the model as `$0`.
+    fn configure(&self, script: &str, more: &str) {
+        let settings = format!(
+            "[executors.mine]\ncommand = [\"sh\", \"-c\", {script:?}, \"{{model}}\"]\nmodels = [\"fake/*\"]\n{more}"
+        );
+        fs::write(self.at(".callboard/config.local.toml"), settings).unwrap();
+    }
+
     fn server(&self, settings: &[(&str, &str)]) -> Peer {
         self.server_with(&[], settings)
     }
@@ -109,7 +125,18 @@ impl Office {
     }
 
     fn submit_for(&self, peer: &mut Peer, key: &str, ttl_s: u32) -> String {
-        let spec = json!({
+        let mut spec = self.spec(key);
+        spec["execution"]["ttlS"] = ttl_s.into();
+        self.submit_spec(peer, &spec)
+    }
+
+    fn submit_spec(&self, peer: &mut Peer, spec: &Value) -> String {
+        let answer = peer.call("jobs_submit", json!({ "spec": spec })).unwrap();
+        answer["jobId"].as_str().unwrap().to_owned()
+    }
+
+    fn spec(&self, key: &str) -> Value {
+        json!({
             "repo": {
                 "type": "local",
                 "path": self.board.path(),
@@ -124,12 +151,10 @@ impl Office {
                 "sandbox": "read-only",
                 "askPolicy": "untrusted",
                 "priority": "P1",
-                "ttlS": ttl_s,
+                "ttlS": 600,
             },
             "idempotencyKey": key,
-        });
-        let answer = peer.call("jobs_submit", json!({ "spec": spec })).unwrap();
-        answer["jobId"].as_str().unwrap().to_owned()
+        })
     }
 }
 
@@ -152,34 +177,91 @@ fn kill(peer: &Peer, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
+const JOBS: usize = 200;
+
 fn each_job_runs_once(schema: Option<Schema>) {
-    const JOBS: usize = 50;
     let office = Office::open(schema);
     let settings = [("CALLBOARD_RELAY_MAX_CONCURRENCY", "4")];
     let mut servers = [office.server(&settings), office.server(&settings)];
+    let mut jobs = Vec::new();
     for n in 0..JOBS {
-        office.submit(&mut servers[n % 2], &format!("k{n}"));
+        jobs.push(office.submit(&mut servers[n % 2], &format!("k{n}")));
     }
     for n in 0..JOBS {
         let end = next_end(&mut servers[n % 2]);
         assert_eq!(end["method"], "notifications/job/finished", "{end}");
     }
-    let mut ran = office.ran();
-    assert_eq!(ran.len(), JOBS);
-    ran.sort();
-    ran.dedup();
-    assert_eq!(ran.len(), JOBS, "each job ran once");
+    for job in &jobs {
+        assert_eq!(office.attempts(job), ["1"], "{job}");
+    }
+    assert_eq!(office.ran().len(), JOBS);
 }
 
 #[test]
-fn two_servers_run_each_of_fifty_jobs_once() {
+fn two_servers_run_each_of_many_jobs_once() {
     each_job_runs_once(None);
 }
 
 #[test]
-fn two_servers_run_each_of_fifty_jobs_once_on_postgres() {
+fn two_servers_run_each_of_many_jobs_once_on_postgres() {
     if let Some(schema) = Schema::new() {
         each_job_runs_once(Some(schema));
+    }
+}
+
+/// The first server holds four jobs when it is killed, and most are still in the queue.
+fn a_killed_servers_jobs_are_finished_by_the_other(schema: Option<Schema>) {
+    let office = Office::open(schema);
+    office.hold();
+    let mut first = office.server(&[
+        ("CALLBOARD_RELAY_MAX_CONCURRENCY", "4"),
+        ("CALLBOARD_RELAY_LEASE_S", "3"),
+        ("CALLBOARD_RELAY_HEARTBEAT_S", "1"),
+    ]);
+    let jobs: Vec<String> =
+        (0..JOBS).map(|n| office.submit(&mut first, &format!("k{n}"))).collect();
+    let begun = |count: usize| {
+        let mut agents = Vec::new();
+        while agents.len() < count {
+            agents.extend(office.begun().lines().map(str::to_owned));
+        }
+        agents
+    };
+    let lost = begun(4);
+    let mut second = office
+        .server(&[("CALLBOARD_RELAY_MAX_CONCURRENCY", "8"), ("CALLBOARD_RELAY_STALE_HOLD_S", "0")]);
+    begun(4);
+    let theirs: Vec<&String> = jobs.iter().take(4).collect();
+    kill(&first, Signal::KILL);
+    first.child.wait().unwrap();
+    office.let_go();
+
+    second.request("resources/subscribe", json!({ "uri": "mcp://jobs/list" }));
+    let list = |second: &mut Peer, more: Value| second.call("jobs_list", more).unwrap();
+    while list(&mut second, json!({"state": "SUCCEEDED", "limit": 1}))["total"] != JOBS {
+        second.receive().expect("the server lives");
+    }
+    assert!(lost.iter().all(|agent| !is_running(agent)), "the first agents are gone");
+    for offset in [0, 100] {
+        let page = list(&mut second, json!({"limit": 100, "offset": offset}));
+        for item in page["items"].as_array().unwrap() {
+            let job = item["id"].as_str().unwrap().to_owned();
+            let attempts: &[&str] = if theirs.contains(&&job) { &["1", "2"] } else { &["1"] };
+            assert_eq!(office.attempts(&job), attempts, "{item}");
+            assert_eq!(item["attempt"], attempts.len(), "{item}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_servers_many_jobs_are_finished_by_the_other() {
+    a_killed_servers_jobs_are_finished_by_the_other(None);
+}
+
+#[test]
+fn a_killed_servers_many_jobs_are_finished_by_the_other_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        a_killed_servers_jobs_are_finished_by_the_other(Some(schema));
     }
 }
 
@@ -209,8 +291,37 @@ fn a_killed_servers_job_goes_on_with_the_next_one() {
 }
 
 #[test]
-fn a_worker_that_slept_past_its_lease_changes_nothing() {
+fn a_job_whose_workers_are_lost_three_times_fails() {
     let office = Office::open(None);
+    office.hold();
+    let quick = [("CALLBOARD_RELAY_STALE_HOLD_S", "0")];
+    let mut job = String::new();
+    for n in 0..3 {
+        let mut server = office.server(&quick);
+        if n == 0 {
+            job = office.submit(&mut server, "k");
+        }
+        office.begun();
+        kill(&server, Signal::KILL);
+        server.child.wait().unwrap();
+    }
+    let mut last = office.server(&quick);
+    let uri = format!("mcp://jobs/{job}/status");
+    last.request("resources/subscribe", json!({ "uri": uri }));
+    let seen = loop {
+        let seen = last.call("jobs_get", json!({ "jobId": job })).unwrap();
+        if seen["state"] == "FAILED" {
+            break seen;
+        }
+        last.receive().expect("the server lives");
+    };
+    assert_eq!(seen["reasonCode"], "INTERNAL_ERROR", "{seen}");
+    assert_eq!((&seen["summary"], &seen["attempt"]), (&json!("Worker lost 3 times"), &json!(3)));
+    assert_eq!(office.attempts(&job), ["1", "2", "3"]);
+}
+
+fn a_sleeper_changes_nothing(schema: Option<Schema>) {
+    let office = Office::open(schema);
     office.hold();
     let short = [
         ("CALLBOARD_RELAY_LEASE_S", "1"),
@@ -239,6 +350,110 @@ fn a_worker_that_slept_past_its_lease_changes_nothing() {
 }
 
 #[test]
+fn a_worker_that_slept_past_its_lease_changes_nothing() {
+    a_sleeper_changes_nothing(None);
+}
+
+#[test]
+fn a_worker_that_slept_past_its_lease_changes_nothing_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        a_sleeper_changes_nothing(Some(schema));
+    }
+}
+
+/// The reference document's example: a file that the scope names, though no glob matches it.
+#[test]
+fn a_patch_comes_back() {
+    let office = Office::open(None);
+    let patch = "diff --git a/tsconfig.json b/tsconfig.json\nnew file mode 100644\n\
+                 --- /dev/null\n+++ b/tsconfig.json\n@@ -0,0 +1 @@\n+{\"strict\": true}\n";
+    fs::write(
+        office.at("answer"),
+        format!("## DIFF\n{patch}\n## TEST_PLAN\ntsc\n## NOTES\nnone\n"),
+    )
+    .unwrap();
+    office.configure(&format!("cat > /dev/null; cat '{}'", office.at("answer").display()), "");
+    let mut server = office.server(&[]);
+    let mut spec = office.spec("react-strict-mode-v1");
+    spec["scope"] = json!({
+        "readPaths": ["src/", "tsconfig.json"],
+        "fileGlobs": ["**/*.ts", "**/*.tsx"],
+        "disallowReformatting": false,
+    });
+    let job = office.submit_spec(&mut server, &spec);
+    let end = next_end(&mut server);
+    assert_eq!(end["method"], "notifications/job/finished", "{end}");
+    let mut read = |name: &str| {
+        let uri = format!("mcp://jobs/{job}/artifacts/{name}");
+        let read = server.request("resources/read", json!({ "uri": uri }));
+        let content = read["result"]["contents"][0].clone();
+        let text = |key: &str| content[key].as_str().unwrap_or_else(|| panic!("{read}")).to_owned();
+        (text("mimeType"), text("text"))
+    };
+    assert_eq!(read("patch.diff"), ("text/plain".into(), patch.into()));
+    let out = "# Test Plan\n\ntsc\n\n# Notes\n\nnone\n";
+    assert_eq!(read("out.md"), ("text/markdown".into(), out.into()));
+    assert_eq!(read("logs.txt").0, "text/plain");
+}
+
+#[test]
+fn without_any_executor_a_job_is_taken_and_fails() {
+    let office = Office::open(None);
+    let tools = office.at("tools");
+    fs::create_dir(&tools).unwrap();
+    for program in ["git", "sh"] {
+        let which = format!("command -v {program}");
+        let found = Command::new("sh").args(["-c", &which]).output().unwrap().stdout;
+        let found = String::from_utf8(found).unwrap();
+        std::os::unix::fs::symlink(found.trim(), tools.join(program)).unwrap();
+    }
+    let mut server = office.server(&[("PATH", tools.to_str().unwrap())]);
+    let job = office.submit(&mut server, "k");
+    let end = next_end(&mut server);
+    assert_eq!(end["method"], "notifications/job/failed", "{end}");
+    assert_eq!(end["params"]["jobId"], job);
+    assert_eq!(end["params"]["reasonCode"], "EXECUTOR_ERROR");
+    assert_eq!(end["params"]["summary"], "No executor for model fake/model");
+}
+
+/// What an agent was given is in nothing that anybody reads, whatever it does with it.
+#[test]
+fn no_secret_is_told() {
+    const SECRET: &str = "hunter2-hunter2";
+    let office = Office::open(None);
+    office.configure(
+        "cat > /dev/null; echo \"failed with $MY_KEY\" >&2; [ \"$0\" = fake/fails ] && exit 3; \
+         printf '## DIFF\\n\\n## TEST_PLAN\\n%s\\n\\n## NOTES\\nkey %s\\n' \"$MY_KEY\" \"$MY_KEY\"",
+        "env = [\"MY_KEY\"]\n",
+    );
+    let mut server = office.server(&[("MY_KEY", SECRET)]);
+    let mut heard = Vec::new();
+    for (model, state) in [("fake/works", "SUCCEEDED"), ("fake/fails", "FAILED")] {
+        let mut spec = office.spec(model);
+        spec["execution"]["preferredModel"] = model.into();
+        let job = office.submit_spec(&mut server, &spec);
+        heard.append(&mut server.notes);
+        while heard.last().is_none_or(|last| last["params"]["jobId"] != job) {
+            heard.push(server.receive().unwrap());
+        }
+        assert_eq!(heard.last().unwrap()["params"]["state"], state, "{heard:?}");
+        heard.push(server.call("jobs_get", json!({ "jobId": job })).unwrap());
+        for name in ["out.md", "logs.txt"] {
+            let uri = format!("mcp://jobs/{job}/artifacts/{name}");
+            heard.push(server.request("resources/read", json!({ "uri": uri })));
+        }
+    }
+    let log = command(office.board.path()).args(["log", "--json"]).output().unwrap();
+    let told = json!(heard).to_string() + &String::from_utf8(log.stdout).unwrap();
+    assert!(told.contains("failed with [MY_KEY]") && told.contains("key [MY_KEY]"), "{told}");
+    assert!(!told.contains(SECRET), "{told}");
+    drop(server);
+    let kept =
+        Command::new("grep").args(["-rlF", SECRET]).arg(office.at(".callboard")).output().unwrap();
+    assert_eq!(String::from_utf8(kept.stdout).unwrap(), "", "nor kept");
+}
+
+#[test]
 fn a_viewer_only_looks() {
     let office = Office::open(None);
     let mut viewer = office.server_with(&["--profile", "viewer"], &[]);
@@ -259,10 +474,7 @@ fn a_viewer_only_looks() {
 fn a_configured_executor_runs_the_jobs_of_its_models() {
     let office = Office::open(None);
     let script = "cat > /dev/null; printf '## DIFF\\n\\n## TEST_PLAN\\n\\n## NOTES\\nmine\\n'";
-    let settings = format!(
-        "[executors.mine]\ncommand = [\"sh\", \"-c\", {script:?}]\nmodels = [\"fake/*\"]\n"
-    );
-    fs::write(office.at(".callboard/config.local.toml"), settings).unwrap();
+    office.configure(script, "");
     let mut server = office.server(&[]);
     let job = office.submit(&mut server, "k");
     let end = next_end(&mut server);

@@ -1,100 +1,15 @@
 //! Jobs by the means of the tasks extension: the id that `jobs_submit` gave is a task's.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use callboard_domain::relay::spec::Repo;
-use callboard_domain::relay::{FailReason, Problem, RunVerdict};
 use callboard_domain::rights::{Profile, Scope};
 use callboard_engine::context::{Principal, Rights};
-use callboard_engine::ports::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
 use callboard_surface::http::HttpOptions;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::jobs;
 use crate::lines::{Client, MODERN, modern};
+use crate::office::{Office, spec};
 use crate::tasks::knowing;
 use crate::web::Site;
-use crate::world::{World, principal};
-
-/// Does as the title of its job says, when it is let go.
-struct Actor(Semaphore);
-
-#[async_trait]
-impl AgentRunner for Actor {
-    async fn repo_problems(&self, _: &Repo) -> Vec<Problem> {
-        Vec::new()
-    }
-
-    async fn run(
-        &self,
-        order: RunOrder,
-        asks: Arc<dyn Asks>,
-        stop: CancellationToken,
-    ) -> RunReport {
-        let succeeded = (RunVerdict::Succeeded, "Completed successfully with 1 line diff");
-        let play = async {
-            match order.spec.task.title.as_str() {
-                "asks twice" => {
-                    let question = |text: &str, command: Option<&str>| Question {
-                        text: text.into(),
-                        command: command.map(str::to_owned),
-                    };
-                    let first = asks.ask(question("Run make?", Some("make"))).await;
-                    let second = asks.ask(question("Look at the weather?", None)).await;
-                    match (first, second) {
-                        (Answer::Granted, Answer::Refused) => succeeded,
-                        _ => (RunVerdict::Failed(FailReason::InternalError), "wrongly answered"),
-                    }
-                }
-                "conflicts" => {
-                    (RunVerdict::Failed(FailReason::Conflict), "Patch does not apply cleanly")
-                }
-                "hangs" => std::future::pending().await,
-                _ => {
-                    self.0.acquire().await.expect("never closed").forget();
-                    succeeded
-                }
-            }
-        };
-        let (verdict, summary) = tokio::select! {
-            played = play => played,
-            () = stop.cancelled() => (RunVerdict::Stopped, ""),
-        };
-        let (patch, out) = (Some("diff\n".into()), Some("# Test Plan\n".into()));
-        RunReport { verdict, summary: summary.into(), patch, out, logs: "worked\n".into() }
-    }
-
-    async fn clean_up(&self) {}
-}
-
-struct Office {
-    world: World,
-    agent: Arc<Actor>,
-    _stop: DropGuard,
-}
-
-impl Office {
-    async fn open() -> Self {
-        let agent = Arc::new(Actor(Semaphore::new(0)));
-        let world = World::with_agents(agent.clone()).await;
-        let stop = CancellationToken::new();
-        tokio::spawn(world.front.engine().clone().run_agents_until(stop.clone()));
-        Self { world, agent, _stop: stop.drop_guard() }
-    }
-
-    async fn client(&self) -> Client {
-        Client::in_world(&self.world).await
-    }
-}
-
-fn spec(title: &str) -> Value {
-    let mut spec = jobs::spec(title);
-    spec["spec"]["task"]["title"] = title.into();
-    spec
-}
+use crate::world::principal;
 
 /// The job's id, which the answer also names as a task's.
 async fn submit(client: &mut Client, arguments: Value) -> String {
@@ -153,7 +68,7 @@ async fn a_job_walks_from_working_to_completed() {
     assert_eq!(seen["ttlMs"], 600_000 + 86_400_000);
     assert_eq!(seen["pollIntervalMs"], 2000);
     assert!(seen.get("result").is_none(), "{seen}");
-    office.agent.0.add_permits(1);
+    office.let_go();
     let done = end_of(&mut client, &job).await;
     assert_eq!(done["status"], "completed");
     let result = &done["result"];

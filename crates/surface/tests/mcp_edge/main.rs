@@ -8,6 +8,7 @@ mod http;
 mod job_tasks;
 mod jobs;
 mod lines;
+mod office;
 mod probe;
 mod stdio;
 mod tasks;
