@@ -23,6 +23,9 @@ use crate::{Engine, EngineError};
 /// Where artifacts lie among the store's files.
 pub(crate) const ARTIFACTS: &str = "artifacts";
 
+/// Behind what tells a worker at once.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// What a server does with jobs for agents.
 #[derive(Clone, Debug)]
 pub struct RunRule {
@@ -41,6 +44,8 @@ pub struct RunRule {
     pub window_s: u32,
     /// How long a question waits.
     pub ask_timeout: Duration,
+    /// How often a worker looks at the queue when nothing told it to.
+    pub look_every: Duration,
     /// How long runs go on when their process is asked to end.
     pub drain: Duration,
     /// How long jobs are kept after their end.
@@ -60,6 +65,7 @@ impl Default for RunRule {
             timeout_s: 300,
             window_s: 86_400,
             ask_timeout: Duration::from_secs(120),
+            look_every: LOOK_EVERY,
             drain: Duration::from_secs(10),
             kept: Duration::from_secs(30 * 86_400),
             spec: SpecRules::default(),

@@ -8,6 +8,7 @@ use callboard_domain::ids::Id;
 use callboard_domain::job::JobId;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
+use callboard_engine::Alert;
 use callboard_engine::ports::{AgentRunner, Answer, Asks, IdSource, Question, RunOrder, RunReport};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -80,7 +81,7 @@ impl Office {
         let ids = Arc::new(Counted(AtomicU64::new(1)));
         let world = World::with_agents(agent.clone(), ids.clone()).await;
         let stop = CancellationToken::new();
-        tokio::spawn(world.front.engine().clone().run_agents_until(stop.clone()));
+        tokio::spawn(world.front.engine().clone().run_agents_until(stop.clone(), Alert::Own));
         Self { world, agent, ids, _stop: stop.drop_guard() }
     }
 
