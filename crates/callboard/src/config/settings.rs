@@ -192,6 +192,7 @@ impl Reader<'_> {
                 git_schemes: schemes.collect(),
                 webhook_allow_private: self.boolean("relay.webhook_allow_private"),
             },
+            has_roots: !self.list("relay.local_roots").is_empty(),
         }
     }
 

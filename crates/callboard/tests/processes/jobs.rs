@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, board, clean, command, is_running};
+use crate::peer::{Peer, board_as, clean, command, is_running};
 use crate::schema::Schema;
 
 /// A board in a git repository, with an agent that does as its folder says.
@@ -21,26 +21,31 @@ struct Office {
 
 impl Office {
     fn open(schema: Option<Schema>) -> Self {
-        let board = board();
-        let git = |arguments: &[&str]| {
-            let mut git = Command::new("git");
-            clean(&mut git, board.path());
-            for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
-                git.env(name, "ana");
-            }
-            for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
-                git.env(name, "ana@example.org");
-            }
-            let done = git.args(arguments).output().unwrap();
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-            String::from_utf8(done.stdout).unwrap().trim().to_owned()
-        };
-        git(&["init", "-q", "-b", "main"]);
-        git(&["commit", "-q", "--allow-empty", "-m", "first"]);
-        let commit = git(&["rev-parse", "HEAD"]);
-        let office = Self { commit, schema, board };
+        Self { schema, ..Self::open_as("P") }
+    }
+
+    fn open_as(prefix: &str) -> Self {
+        let board = board_as(prefix);
+        let mut office = Self { commit: String::new(), schema: None, board };
+        office.git(&["init", "-q", "-b", "main"]);
+        office.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        office.commit = office.git(&["rev-parse", "HEAD"]);
         office.hire();
         office
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        clean(&mut git, self.board.path());
+        for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
+            git.env(name, "ana");
+        }
+        for name in ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
+            git.env(name, "ana@example.org");
+        }
+        let done = git.args(arguments).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -104,6 +109,17 @@ impl Office {
     }
 
     fn server_with(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Peer {
+        let mut peer = self.process(arguments, settings);
+        peer.hello();
+        peer
+    }
+
+    /// One for a client that says with each request who it is.
+    fn modern(&self) -> Peer {
+        self.process(&[], &[])
+    }
+
+    fn process(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Peer {
         let mut mcp = command(self.board.path());
         mcp.args(["mcp", "--toolsets", "relay", "--actor", "agent:w"]).args(arguments);
         if let Some(schema) = &self.schema {
@@ -115,9 +131,7 @@ impl Office {
         for (name, value) in settings {
             mcp.env(name, value);
         }
-        let mut peer = Peer::over(mcp);
-        peer.hello();
-        peer
+        Peer::over(mcp)
     }
 
     fn submit(&self, peer: &mut Peer, key: &str) -> String {
@@ -396,6 +410,58 @@ fn a_patch_comes_back() {
     assert_eq!(read("logs.txt").0, "text/plain");
 }
 
+/// Two folders share a store; the server stands in the first.
+#[test]
+fn a_job_belongs_to_the_project_of_its_repository() {
+    let (here, there) = (Office::open(None), Office::open_as("Q"));
+    let store = here.at(".callboard/callboard.db");
+    let store = ["--store", store.to_str().unwrap()];
+    let mut add = command(there.board.path());
+    assert!(add.args(store).args(["task", "add", "x"]).output().unwrap().status.success());
+    there.git(&["remote", "add", "origin", "https://git.example.org/shop/site.git"]);
+    let mut server = here.server_with(&["--no-runner"], &[]);
+    let git = |url: &str| {
+        let commit = &here.commit;
+        json!({"type": "git", "url": url, "baseBranch": "main", "baselineCommit": commit})
+    };
+    let (inner, mut local) = (there.at("bin"), there.spec("local"));
+    let mut nested = local.clone();
+    nested["repo"]["path"] = inner.to_str().unwrap().into();
+    let known = local["repo"].take();
+    for (repo, prefix) in [
+        (known, "Q-"),
+        (nested["repo"].take(), "Q-"),
+        (git("git@git.example.org:shop/site"), "Q-"),
+        (git("https://git.example.org/shop/other.git"), "P-"),
+        (here.spec("")["repo"].take(), "P-"),
+    ] {
+        let mut spec = here.spec(&repo.to_string());
+        spec["repo"] = repo.clone();
+        let job = here.submit_spec(&mut server, &spec);
+        let seen = server.call("jobs_get", json!({ "jobId": job })).unwrap();
+        assert!(seen["taskId"].as_str().unwrap().starts_with(prefix), "{repo}: {seen}");
+    }
+}
+
+#[test]
+fn from_the_first_token_on_local_repositories_need_roots() {
+    let office = Office::open(None);
+    let mut server = office.server_with(&["--no-runner"], &[]);
+    office.submit(&mut server, "before");
+    let mut add = command(office.board.path());
+    add.args(["token", "add", "--actor", "agent:w1"]);
+    assert!(add.output().unwrap().status.success());
+    let spec = office.spec("after");
+    let refused = server.call("jobs_submit", json!({ "spec": spec })).unwrap_err();
+    assert_eq!(refused["code"], "INVALID_SPEC");
+    let problem = &refused["details"]["problems"][0];
+    assert_eq!(problem["path"], "repo.path", "{refused}");
+    assert_eq!(problem["problem"], "must be a folder that relay.local_roots allows");
+    let roots = office.board.path().to_str().unwrap();
+    let rooted = [("CALLBOARD_RELAY_LOCAL_ROOTS", roots)];
+    office.submit(&mut office.server_with(&["--no-runner"], &rooted), "after");
+}
+
 #[test]
 fn without_any_executor_a_job_is_taken_and_fails() {
     let office = Office::open(None);
@@ -414,6 +480,90 @@ fn without_any_executor_a_job_is_taken_and_fails() {
     assert_eq!(end["params"]["jobId"], job);
     assert_eq!(end["params"]["reasonCode"], "EXECUTOR_ERROR");
     assert_eq!(end["params"]["summary"], "No executor for model fake/model");
+}
+
+/// An agent that asks before it runs something, and a client that follows the job as a task.
+#[test]
+fn what_an_agent_asks_is_answered_through_the_task() {
+    let office = Office::open(None);
+    let say = |message: Value| format!("echo '{message}'\n");
+    let answer =
+        |id: u32, result: Value| say(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    let tool = json!({
+        "toolCallId": "t1", "title": "make", "kind": "execute", "rawInput": {"command": "make"},
+    });
+    let options = json!([
+        {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "no", "name": "No", "kind": "reject_once"},
+    ]);
+    let asks = json!({"sessionId": "s1", "toolCall": tool, "options": options});
+    let text = "## DIFF\n\n## TEST_PLAN\nnone\n\n## NOTES\nnone\n";
+    let chunk = json!({
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text},
+    });
+    let update = json!({"sessionId": "s1", "update": chunk});
+    let script = ["read -r hello\n".into(),
+        answer(1, json!({"protocolVersion": 1, "agentCapabilities": {}})),
+        "read -r new\n".into(),
+        answer(2, json!({"sessionId": "s1"})),
+        "read -r prompt\n".into(),
+        say(json!({"jsonrpc": "2.0", "id": "p1", "method": "session/request_permission", "params": asks})),
+        format!("read -r leave\nprintf '%s\\n' \"$leave\" > '{}'\n", office.at("leave").display()),
+        "cat \"$0\"\n".into(),
+        answer(3, json!({"stopReason": "end_turn"})),
+        "read -r nothing\n".into(),
+    ]
+    .concat();
+    let spoken = json!({"jsonrpc": "2.0", "method": "session/update", "params": update});
+    fs::write(office.at("update"), format!("{spoken}\n")).unwrap();
+    let command = json!(["sh", "-c", script, office.at("update")]);
+    let settings =
+        format!("[executors.mine]\nkind = \"acp\"\ncommand = {command}\nmodels = [\"fake/*\"]\n");
+    fs::write(office.at(".callboard/config.local.toml"), settings).unwrap();
+
+    let mut server = office.modern();
+    let ask = |server: &mut Peer, method: &str, mut params: Value| {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {
+                "extensions": {"io.modelcontextprotocol/tasks": {}},
+            },
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        });
+        server.request(method, params)["result"].clone()
+    };
+    for (key, is_canceled) in [("answered", false), ("canceled", true)] {
+        let call = json!({"name": "jobs_submit", "arguments": {"spec": office.spec(key)}});
+        let submitted = ask(&mut server, "tools/call", call);
+        let job = submitted["structuredContent"]["jobId"].as_str().unwrap().to_owned();
+        let until = |server: &mut Peer, status: &str| loop {
+            let seen = ask(server, "tasks/get", json!({ "taskId": job }));
+            if seen["status"] == status {
+                break seen;
+            }
+            assert_eq!(seen["status"], "working", "{seen}");
+        };
+        let seen = until(&mut server, "input_required");
+        assert!(
+            seen["statusMessage"].as_str().unwrap().starts_with("RUNNING: Waiting for an answer")
+        );
+        if is_canceled {
+            ask(&mut server, "tasks/cancel", json!({ "taskId": job }));
+        }
+        let yes = json!({"ask_1": {"action": "accept", "content": {"allow": true}}});
+        ask(&mut server, "tasks/update", json!({"taskId": job, "inputResponses": yes}));
+        if is_canceled {
+            assert_eq!(
+                ask(&mut server, "tasks/get", json!({ "taskId": job }))["status"],
+                "cancelled"
+            );
+        } else {
+            let over = until(&mut server, "completed");
+            assert_eq!(over["result"]["structuredContent"]["state"], "SUCCEEDED", "{over}");
+            let leave = fs::read_to_string(office.at("leave")).unwrap();
+            assert!(leave.contains("\"optionId\":\"yes\""), "{leave}");
+        }
+    }
 }
 
 /// What an agent was given is in nothing that anybody reads, whatever it does with it.
