@@ -65,20 +65,21 @@ impl Engine {
         let mut tick = tokio::time::interval(self.parts.runs.look_every);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let is_tick = tokio::select! {
                 () = stop.cancelled() => break,
-                _ = tick.tick() => {}
-                () = self.runs.nudge.notified() => {}
-                () = queue_moved(&mut feed) => {}
-                Some(_) = running.join_next() => {}
-            }
+                _ = tick.tick() => true,
+                () = self.runs.nudge.notified() => false,
+                () = queue_moved(&mut feed) => false,
+                Some(_) = running.join_next() => false,
+            };
             match &mut feed {
                 // What it says of until now is seen by this look.
                 Some(feed) => feed.skip(),
                 None if alert == Alert::Everybody => feed = self.run_feed(None).await.ok(),
                 None => {}
             }
-            if let Err(error) = self.runs_settle().await {
+            // It looks at every open job; not for each one that ends.
+            if is_tick && let Err(error) = self.runs_settle().await {
                 tracing::warn!(%error, "cannot write down what time did to jobs");
             }
             if let Err(error) = self.runs_start(&agents, &mut running, &give_up).await {
