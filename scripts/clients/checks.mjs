@@ -2,7 +2,7 @@
 // tasks extension's own client over HTTP.
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Knows the tools of the
-// graph toolset and nothing of the server's inside. Runs in the folder where the SDKs are
+// graph toolset, `jobs_submit`, and nothing of the server's inside. Runs in the folder where the SDKs are
 // installed.
 
 import * as current from '@modelcontextprotocol/client';
@@ -13,6 +13,7 @@ import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/cli
 import { StreamableHTTPClientTransport as OldHttp } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const { CALLBOARD_BINARY: binary, CALLBOARD_REPO: repo, CALLBOARD_URL: url } = process.env;
+const { CALLBOARD_COMMIT: commit } = process.env;
 
 const info = { name: 'callboard-clients', version: '1.0.0' };
 const clients = {
@@ -46,6 +47,7 @@ for (const [name, sdk] of Object.entries(clients)) {
 }
 
 await longCalls('typescript tasks http', 'agent:typescript-tasks');
+await jobs('typescript jobs http', 'agent:typescript-jobs');
 
 function open(sdk, transport, actor) {
   if (transport === 'stdio') {
@@ -118,15 +120,8 @@ async function refusedByProtocol(lane, what, codes, ask) {
 // A check that outlasts the server's patience: its answer comes by way of a task.
 async function longCalls(lane, actor) {
   const client = new current.Client(info, { versionNegotiation: { mode: 'auto' } });
-  const address = `${url}/mcp?actor=${actor}`;
   try {
-    await client.connect(new current.StreamableHTTPClientTransport(new URL(address)));
-    const protocolVersion = '2026-07-28';
-    const session = createTaskSessionFromClient(client, {
-      endpointId: address,
-      rawDispatch: (request) => post(address, protocolVersion, request),
-      v2RequestFraming: { protocolVersion, clientInfo: info, clientCapabilities: {} },
-    });
+    const session = await taskSession(client, `${url}/mcp?actor=${actor}`);
     const checks = [{ desc: 'takes its time', cmd: 'sleep 3' }];
     const made = await client.callTool({ name: 'create', arguments: { title: lane, checks } });
     const task = made.structuredContent.id;
@@ -147,6 +142,62 @@ async function longCalls(lane, actor) {
   } finally {
     await client.close().catch(() => {});
   }
+}
+
+// A job is a task too: its id is followed to the end without ever asking the job's own tools.
+async function jobs(lane, actor) {
+  const client = new current.Client(info, { versionNegotiation: { mode: 'auto' } });
+  try {
+    const session = await taskSession(client, `${url}/mcp/relay?actor=${actor}`);
+    const submit = async (model) => {
+      const spec = {
+        repo: { type: 'local', path: repo, baseBranch: 'main', baselineCommit: commit },
+        task: { title: lane, description: 'Change nothing.', acceptance: [] },
+        scope: { readPaths: [], disallowReformatting: true },
+        outputContract: ['DIFF', 'TEST_PLAN', 'NOTES'],
+        execution: {
+          preferredModel: model,
+          sandbox: 'read-only',
+          askPolicy: 'untrusted',
+          priority: 'P1',
+          ttlS: 600,
+        },
+        idempotencyKey: `${lane} ${model}`,
+      };
+      const call = await session.callTool('jobs_submit', { spec });
+      const { outcome } = await call.settle();
+      const answer = outcome.result;
+      const named = answer?._meta?.['io.modelcontextprotocol/related-task']?.taskId;
+      const { jobId } = answer?.structuredContent ?? {};
+      check(lane, 'a submit answers with its job and names the task', jobId && named === jobId, answer);
+      return session.task(jobId);
+    };
+    const job = await submit('clients/quick');
+    const { status, result } = await job.result();
+    const succeeded = status === 'completed' && result.structuredContent.state === 'SUCCEEDED';
+    check(lane, 'a job is followed to its result', succeeded, result);
+    const hanging = await submit('clients/hangs');
+    const working = await hanging.snapshot();
+    check(lane, 'a job at work is working', working.status === 'working', working);
+    await hanging.cancel();
+    const ended = await hanging.result();
+    check(lane, 'a cancelled job ends', ended.status === 'cancelled', ended);
+    await session.close();
+  } catch (error) {
+    check(lane, 'runs to its end', false, error);
+  } finally {
+    await client.close().catch(() => {});
+  }
+}
+
+async function taskSession(client, address) {
+  await client.connect(new current.StreamableHTTPClientTransport(new URL(address)));
+  const protocolVersion = '2026-07-28';
+  return createTaskSessionFromClient(client, {
+    endpointId: address,
+    rawDispatch: (request) => post(address, protocolVersion, request),
+    v2RequestFraming: { protocolVersion, clientInfo: info, clientCapabilities: {} },
+  });
 }
 
 async function post(address, version, request) {

@@ -54,7 +54,7 @@ impl App {
                 store_is_inside: settings.store == StoreUrl::Default,
             })
             .await?;
-        let agents = agents(settings, place, &*store).await?;
+        let agents = agents(settings, place);
         let engine = Engine::new(Parts {
             store,
             ids: Arc::new(TimeOrderedIds),
@@ -109,13 +109,9 @@ pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Move
     transfer::transfer(from, to, Arc::new(SystemClock), tell).await
 }
 
-/// Who runs agents here. Without roots any local repository may be named while nobody needs a
-/// token, and none from then on.
-async fn agents(
-    settings: &Settings,
-    place: Option<&Place>,
-    store: &dyn Store,
-) -> Result<Arc<LocalAgents>, Failure> {
+/// Who runs agents here. Whether anybody may name a local repository where no roots are set is
+/// judged with each job.
+fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
     let home = match place {
         Some(place) => place.folder(),
         None => place::data_folder().unwrap_or_else(std::env::temp_dir),
@@ -123,11 +119,10 @@ async fn agents(
     let folder = place.map_or_else(|| home.clone(), |place| place.root.clone());
     let choice = &settings.agents;
     let local_roots = match choice.local_roots.as_slice() {
-        [] if store.has_tokens().await? => LocalRoots::Under(Vec::new()),
         [] => LocalRoots::Any,
         roots => LocalRoots::Under(roots.to_vec()),
     };
-    Ok(Arc::new(LocalAgents::new(AgentSettings {
+    Arc::new(LocalAgents::new(AgentSettings {
         executors: choice.executors.clone(),
         default_executor: choice.default_executor.clone(),
         sandbox: choice.sandbox,
@@ -137,7 +132,7 @@ async fn agents(
         git_schemes: settings.runs.spec.git_schemes.clone(),
         local_roots,
         ..AgentSettings::new(home, folder)
-    })))
+    }))
 }
 
 /// The tokens are nobody's settings: they come from the environment alone.

@@ -51,6 +51,7 @@ pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
 pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
+pub use run_work::Alert;
 pub use sweep::{SWEEP_EVERY, Working};
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};

@@ -15,7 +15,7 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use forge::{Forge, ForgeFault, Wanted};
-pub use run::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
+pub use run::{AgentRunner, Answer, Asks, NOT_ALLOWED, Question, RunOrder, RunReport};
 
 /// Where a repository keeps the logs of its checks.
 pub const RUNS: &str = ".callboard/runs";

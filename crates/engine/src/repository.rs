@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use callboard_domain::refusal::Refusal;
-use callboard_store::Project;
+use callboard_domain::relay::spec;
+use callboard_store::{OwnedRepo, Project};
 
 use crate::context::OpContext;
 use crate::ports::Origin;
@@ -70,6 +71,34 @@ impl Engine {
         origin
     }
 
+    /// The project of an org whose repository a job is about: one that lies here, or that came
+    /// from the same address.
+    pub(crate) async fn owner_of(
+        &self,
+        org: &str,
+        wanted: &spec::Repo,
+    ) -> Result<Option<Project>, EngineError> {
+        let mut owner: Option<OwnedRepo> = None;
+        for owned in self.parts.store.repos_on(org, &self.parts.machine).await? {
+            let is_it = match (wanted, &self.parts.agents) {
+                (spec::Repo::Git { url, .. }, _) => {
+                    let origin = self.origin(owned.repo.id, &owned.repo.path).await;
+                    origin.url.is_some_and(|origin| address(&origin) == address(url))
+                }
+                (spec::Repo::Local { path, .. }, Some(agents)) => {
+                    agents.lies_in(path, &owned.repo.path).await
+                }
+                (spec::Repo::Local { .. }, None) => false,
+            };
+            // Of folders in each other the innermost is meant.
+            let depth = |owned: &OwnedRepo| owned.repo.path.components().count();
+            if is_it && owner.as_ref().is_none_or(|known| depth(known) < depth(&owned)) {
+                owner = Some(owned);
+            }
+        }
+        Ok(owner.map(|owner| owner.project))
+    }
+
     /// The project of the caller's org that has the repository somebody named.
     pub(crate) async fn project_of_repository(
         &self,
@@ -82,5 +111,37 @@ impl Engine {
             None => None,
         };
         found.ok_or_else(|| Refusal::invalid(format!("repository not found: {named}")).into())
+    }
+}
+
+/// What `https://host/path.git` and `git@host:path` have in common.
+fn address(url: &str) -> String {
+    let plain = match url.split_once("://") {
+        Some((_, rest)) => rest.to_owned(),
+        None => url.replacen(':', "/", 1),
+    };
+    let (host, path) = plain.split_once('/').unwrap_or((&plain, ""));
+    let host = host.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let path = path.trim_end_matches('/');
+    format!("{host}/{}", path.strip_suffix(".git").unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn the_same_place_has_several_addresses() {
+        let same = [
+            "https://Git.example.org/shop/site.git",
+            "https://token@git.example.org/shop/site/",
+            "ssh://git@git.example.org/shop/site.git",
+            "git@git.example.org:shop/site",
+        ];
+        for url in same {
+            assert_eq!(address(url), "git.example.org/shop/site", "{url}");
+        }
+        assert_ne!(address(same[0]), address("https://git.example.org/shop/sites"));
+        assert_ne!(address(same[0]), address("https://git.example.org/Shop/site"));
     }
 }

@@ -18,10 +18,14 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 use crate::context::{OpContext, Scope};
+use crate::ports::NOT_ALLOWED;
 use crate::{Engine, EngineError};
 
 /// Where artifacts lie among the store's files.
 pub(crate) const ARTIFACTS: &str = "artifacts";
+
+/// Behind what tells a worker at once.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a server does with jobs for agents.
 #[derive(Clone, Debug)]
@@ -41,11 +45,16 @@ pub struct RunRule {
     pub window_s: u32,
     /// How long a question waits.
     pub ask_timeout: Duration,
+    /// How often a worker looks at the queue when nothing told it to.
+    pub look_every: Duration,
     /// How long runs go on when their process is asked to end.
     pub drain: Duration,
     /// How long jobs are kept after their end.
     pub kept: Duration,
     pub spec: SpecRules,
+    /// Somebody said where local repositories may be. Else they may be anywhere while nobody needs
+    /// a token, and nowhere from then on.
+    pub has_roots: bool,
 }
 
 impl Default for RunRule {
@@ -60,9 +69,11 @@ impl Default for RunRule {
             timeout_s: 300,
             window_s: 86_400,
             ask_timeout: Duration::from_secs(120),
+            look_every: LOOK_EVERY,
             drain: Duration::from_secs(10),
             kept: Duration::from_secs(30 * 86_400),
             spec: SpecRules::default(),
+            has_roots: false,
         }
     }
 }
@@ -102,7 +113,7 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let invalid = |problems| Refusal::InvalidSpec { problems };
         let spec = JobSpec::read(given, &self.parts.runs.spec).map_err(invalid)?;
-        let problems = self.repo_problems(&spec.repo).await;
+        let problems = self.repo_problems(&spec.repo).await?;
         if !problems.is_empty() {
             return Err(invalid(problems).into());
         }
@@ -110,9 +121,12 @@ impl Engine {
             Repo::Git { .. } => None,
             Repo::Local { .. } => Some(self.parts.machine.clone()),
         };
-        let project = match self.project_of(&op.principal).await? {
-            Some(project) => project,
-            None => self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project,
+        let owner = self.owner_of(&op.principal.org, &spec.repo).await?;
+        let project = match (owner, self.project_of(&op.principal).await?) {
+            (Some(project), _) | (None, Some(project)) => project,
+            (None, None) => {
+                self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project
+            }
         };
         let submit = RunSubmit {
             job: JobId(self.parts.ids.next_id()),
@@ -134,14 +148,19 @@ impl Engine {
     }
 
     /// What only whoever runs agents here can say.
-    async fn repo_problems(&self, repo: &Repo) -> Vec<Problem> {
+    async fn repo_problems(&self, repo: &Repo) -> Result<Vec<Problem>, EngineError> {
+        let path =
+            |problem: &str| Ok(vec![Problem { path: "repo.path".into(), problem: problem.into() }]);
         match (&self.parts.agents, repo) {
-            (Some(agents), repo) => agents.repo_problems(repo).await,
-            (None, Repo::Git { .. }) => Vec::new(),
-            (None, Repo::Local { .. }) => vec![Problem {
-                path: "repo.path".into(),
-                problem: "cannot be used: this server runs no agents".into(),
-            }],
+            (None, Repo::Git { .. }) => Ok(Vec::new()),
+            (None, Repo::Local { .. }) => path("cannot be used: this server runs no agents"),
+            // Tokens may have come since this process began.
+            (Some(_), Repo::Local { .. })
+                if !self.parts.runs.has_roots && self.parts.store.has_tokens().await? =>
+            {
+                path(NOT_ALLOWED)
+            }
+            (Some(agents), repo) => Ok(agents.repo_problems(repo).await),
         }
     }
 

@@ -22,9 +22,16 @@ use crate::run::run_of;
 use crate::wait::RunFeed;
 use crate::{Engine, EngineError};
 
-/// How often the queue is looked at when nothing rang.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 const BATCH: usize = 32;
+
+/// What makes a worker look at the queue, besides its clock and what its own process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alert {
+    /// Nothing: what others write costs it nothing. For the many processes that serve one agent each.
+    Own,
+    /// What happens to jobs in any process. It reads what everybody commits.
+    Everybody,
+}
 
 #[derive(Default)]
 pub(crate) struct RunQueue {
@@ -46,7 +53,7 @@ impl Engine {
     }
 
     /// Runs jobs until canceled; then those under way get a while, and are stopped and given back.
-    pub async fn run_agents_until(self: Arc<Self>, stop: CancellationToken) {
+    pub async fn run_agents_until(self: Arc<Self>, stop: CancellationToken, alert: Alert) {
         let Some(agents) = self.parts.agents.clone() else { return };
         agents.clean_up().await;
         if let Err(error) = self.runs_recover().await {
@@ -54,16 +61,25 @@ impl Engine {
         }
         let mut running = JoinSet::new();
         let give_up = CancellationToken::new();
-        let mut tick = tokio::time::interval(LOOK_EVERY);
+        let mut feed = None;
+        let mut tick = tokio::time::interval(self.parts.runs.look_every);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let is_tick = tokio::select! {
                 () = stop.cancelled() => break,
-                _ = tick.tick() => {}
-                () = self.runs.nudge.notified() => {}
-                Some(_) = running.join_next() => {}
+                _ = tick.tick() => true,
+                () = self.runs.nudge.notified() => false,
+                () = queue_moved(&mut feed) => false,
+                Some(_) = running.join_next() => false,
+            };
+            match &mut feed {
+                // What it says of until now is seen by this look.
+                Some(feed) => feed.skip(),
+                None if alert == Alert::Everybody => feed = self.run_feed(None).await.ok(),
+                None => {}
             }
-            if let Err(error) = self.runs_settle().await {
+            // It looks at every open job; not for each one that ends.
+            if is_tick && let Err(error) = self.runs_settle().await {
                 tracing::warn!(%error, "cannot write down what time did to jobs");
             }
             if let Err(error) = self.runs_start(&agents, &mut running, &give_up).await {
@@ -283,6 +299,22 @@ impl Engine {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns when a job may start that could not before.
+async fn queue_moved(feed: &mut Option<RunFeed>) {
+    while let Some(event) = async { feed.as_mut()?.next().await }.await {
+        match event.name {
+            EventName::JobSubmitted
+            | EventName::JobRequeued
+            | EventName::JobSucceeded
+            | EventName::JobFailed
+            | EventName::JobCanceled
+            | EventName::JobExpired => return,
+            _ => {}
+        }
+    }
+    std::future::pending().await
 }
 
 /// Carries an agent's questions to whoever looks at the job.

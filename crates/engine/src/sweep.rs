@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::RUNS;
 use crate::run::ARTIFACTS;
-use crate::{Engine, EngineError};
+use crate::{Alert, Engine, EngineError};
 
 /// How often leases are looked at unless somebody says otherwise.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -48,8 +48,8 @@ fn every(period: Duration) -> Interval {
 impl Engine {
     /// Does this process's share of background work until canceled: sweeps, due jobs, vectors,
     /// agents.
-    pub fn work_until(self: Arc<Self>, stop: &CancellationToken) -> Working {
-        let agents = tokio::spawn(self.clone().run_agents_until(stop.clone()));
+    pub fn work_until(self: Arc<Self>, stop: &CancellationToken, alert: Alert) -> Working {
+        let agents = tokio::spawn(self.clone().run_agents_until(stop.clone(), alert));
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.sweep_until(token).await });
         let (engine, token) = (self.clone(), stop.clone());

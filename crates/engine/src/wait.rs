@@ -112,6 +112,11 @@ impl RunFeed {
     pub async fn next(&mut self) -> Option<RunEvent> {
         self.events.recv().await
     }
+
+    /// Leaves out what is there already.
+    pub(crate) fn skip(&mut self) {
+        while self.events.try_recv().is_ok() {}
+    }
 }
 
 impl Drop for RunFeed {

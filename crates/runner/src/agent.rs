@@ -60,6 +60,10 @@ impl AgentRunner for LocalAgents {
         local::problems(&self.settings, repo).await
     }
 
+    async fn lies_in(&self, path: &str, folder: &Path) -> bool {
+        local::lies_in(&self.settings, path, folder)
+    }
+
     async fn run(
         &self,
         order: RunOrder,

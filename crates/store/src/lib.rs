@@ -82,6 +82,8 @@ pub trait Store: RunStore + Send + Sync {
     async fn tick(&self) -> Result<usize, StoreError>;
     /// Where a project's files are, on any machine.
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError>;
+    /// The repositories of an org on a machine, with their projects; the oldest first.
+    async fn repos_on(&self, org: &str, machine: &str) -> Result<Vec<OwnedRepo>, StoreError>;
     /// The project of an org that has this repository.
     async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError>;
     /// How many tasks of every org are in which state. Reads every task's row.
@@ -326,6 +328,12 @@ pub struct Repo {
     pub id: i64,
     pub machine: String,
     pub path: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRepo {
+    pub repo: Repo,
+    pub project: Project,
 }
 
 /// Leases that nobody watched over for this long get more time.

@@ -85,9 +85,10 @@ pub(crate) const RUN_STEPS: [&str; 11] = [
     "expires_at",
 ];
 
-/// A queued job's place among those of its org.
+/// A queued job's place among those of its org. The `+` keeps SQLite from the index of an org's jobs,
+/// which has those that are over too.
 pub(crate) const POSITION: &str = "CASE WHEN j.state = 'queued' THEN (SELECT count(*) FROM jobs q \
-     WHERE q.kind = 'run' AND q.due_at IS NOT NULL AND q.state = 'queued' AND q.org = j.org \
+     WHERE q.kind = 'run' AND q.due_at IS NOT NULL AND q.state = 'queued' AND +q.org = j.org \
          AND (q.priority, q.created_at, q.id) <= (j.priority, j.created_at, j.id)) END";
 
 /// Open jobs that time has done something to, by `now`.

@@ -208,7 +208,7 @@ impl Front {
         principal: &Principal,
         id: &str,
     ) -> Result<Result<Ticket, Unknown>, EngineError> {
-        ticket::find(&self.engine, principal, id).await
+        ticket::find(self, principal, id).await
     }
 
     pub async fn ticket_answer(
@@ -217,7 +217,7 @@ impl Front {
         id: &str,
         answers: Map<String, Value>,
     ) -> Result<Result<(), Unknown>, EngineError> {
-        ticket::answer(&self.engine, principal, id, answers).await
+        ticket::answer(self, principal, id, answers).await
     }
 
     pub async fn ticket_cancel(
@@ -225,7 +225,7 @@ impl Front {
         principal: &Principal,
         id: &str,
     ) -> Result<Result<(), Unknown>, EngineError> {
-        ticket::cancel(&self.engine, principal, id).await
+        ticket::cancel(self, principal, id).await
     }
 
     pub fn resource_templates(&self) -> Vec<ResourceTemplate> {

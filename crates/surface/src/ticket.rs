@@ -1,16 +1,19 @@
 //! What a caller holds of work that goes on without it. The id says who does the work: `call_…` is
-//! a tool call that outlived its request; other sources get an arm each.
+//! a tool call that outlived its request, `job_…` a job of relay; other sources get an arm each.
 
 use callboard_domain::handle::{Handle, HandleId, Seen};
+use callboard_domain::job::JobId;
+use callboard_domain::refusal::Refusal;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
-use callboard_engine::{At, Engine, EngineError, LongCall};
+use callboard_engine::{At, EngineError, LongCall};
 use serde_json::{Map, Value};
 
-use crate::front::Unknown;
+use crate::front::{Front, ToolReply, Unknown};
+use crate::toolsets::relay;
 
 /// How often a caller should ask.
-const POLL_MS: u64 = 2000;
+pub(crate) const POLL_MS: u64 = 2000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ticket {
@@ -32,6 +35,8 @@ pub enum TicketState {
     Asking(Map<String, Value>),
     /// The call's result as its caller would have got it.
     Completed(Value),
+    /// What came of work that no call waits for, as a tool would answer.
+    Answered(ToolReply),
     /// `None`: nobody is left who could say why.
     Failed(Option<Value>),
     Cancelled,
@@ -39,11 +44,13 @@ pub enum TicketState {
 
 enum Source {
     Handle(HandleId),
+    Job(JobId),
 }
 
 impl Source {
-    fn of(id: &str) -> Result<Self, Unknown> {
-        id.parse().map(Self::Handle).map_err(|_| Unknown(id.to_owned()))
+    fn of(front: &Front, id: &str) -> Option<Self> {
+        let handle = id.parse().map(Self::Handle).ok();
+        handle.or_else(|| id.parse().map(Self::Job).ok().filter(|_| front.has_jobs()))
     }
 }
 
@@ -79,42 +86,60 @@ impl From<At<Handle>> for Ticket {
     }
 }
 
-pub async fn find(engine: &Engine, principal: &Principal, id: &str) -> Answer<Ticket> {
-    let op = OpContext::new(principal.clone(), "tasks/get");
-    match Source::of(id) {
-        Ok(Source::Handle(handle)) => {
+pub async fn find(front: &Front, principal: &Principal, id: &str) -> Answer<Ticket> {
+    let engine = front.engine();
+    match Source::of(front, id) {
+        Some(Source::Handle(handle)) => {
+            let op = OpContext::new(principal.clone(), "tasks/get");
             let found = engine.handle_get(&op, handle).await?;
             Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned())))
         }
-        Err(unknown) => Ok(Err(unknown)),
+        Some(Source::Job(job)) => known(relay::ticket::find(engine, principal, job).await, id),
+        None => Ok(Err(Unknown(id.to_owned()))),
     }
 }
 
 /// Answers what the work asked; the rest is ignored.
 pub async fn answer(
-    engine: &Engine,
+    front: &Front,
     principal: &Principal,
     id: &str,
     answers: Map<String, Value>,
 ) -> Answer<()> {
-    let op = OpContext::new(principal.clone(), "tasks/update");
-    match Source::of(id) {
-        Ok(Source::Handle(handle)) => {
-            Ok(known(engine.handle_answer(&op, handle, answers).await?, id))
+    let engine = front.engine();
+    match Source::of(front, id) {
+        Some(Source::Handle(handle)) => {
+            let op = OpContext::new(principal.clone(), "tasks/update");
+            Ok(there(engine.handle_answer(&op, handle, answers).await?, id))
         }
-        Err(unknown) => Ok(Err(unknown)),
+        Some(Source::Job(job)) => {
+            known(relay::ticket::answer(engine, principal, job, answers).await, id)
+        }
+        None => Ok(Err(Unknown(id.to_owned()))),
     }
 }
 
 /// Asks the work to stop; it may finish all the same.
-pub async fn cancel(engine: &Engine, principal: &Principal, id: &str) -> Answer<()> {
-    let op = OpContext::new(principal.clone(), "tasks/cancel");
-    match Source::of(id) {
-        Ok(Source::Handle(handle)) => Ok(known(engine.handle_cancel(&op, handle).await?, id)),
-        Err(unknown) => Ok(Err(unknown)),
+pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Answer<()> {
+    let engine = front.engine();
+    match Source::of(front, id) {
+        Some(Source::Handle(handle)) => {
+            let op = OpContext::new(principal.clone(), "tasks/cancel");
+            Ok(there(engine.handle_cancel(&op, handle).await?, id))
+        }
+        Some(Source::Job(job)) => known(relay::ticket::cancel(engine, principal, job).await, id),
+        None => Ok(Err(Unknown(id.to_owned()))),
     }
 }
 
-fn known(there: bool, id: &str) -> Result<(), Unknown> {
+fn there(there: bool, id: &str) -> Result<(), Unknown> {
     if there { Ok(()) } else { Err(Unknown(id.to_owned())) }
+}
+
+/// A job that is not there is an unknown id.
+fn known<T>(answer: Result<T, EngineError>, id: &str) -> Answer<T> {
+    match answer {
+        Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(Unknown(id.to_owned()))),
+        answer => answer.map(Ok),
+    }
 }

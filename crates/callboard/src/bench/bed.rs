@@ -10,8 +10,8 @@ use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::ports::Embedder;
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY, TaskDraft};
+use callboard_engine::ports::{AgentRunner, Embedder};
+use callboard_engine::{DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY, TaskDraft};
 use callboard_store::clock::SystemClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
@@ -62,11 +62,29 @@ pub struct Bed {
 impl Bed {
     /// A new `.callboard/` in `parent/name`.
     pub async fn new(parent: &Path, name: &str) -> anyhow::Result<Self> {
+        let folder = Self::folder(parent, name)?;
+        let engine = Self::join(&Site::Folder(folder.clone())).await?;
+        Ok(Self { folder, engine })
+    }
+
+    /// The same where agents run.
+    pub async fn with_agents(
+        parent: &Path,
+        name: &str,
+        agents: Arc<dyn AgentRunner>,
+        rule: RunRule,
+    ) -> anyhow::Result<Self> {
+        let folder = Self::folder(parent, name)?;
+        let site = Site::Folder(folder.clone());
+        let engine = Self::engine(&site, None, Some(agents), rule).await?;
+        Ok(Self { folder, engine })
+    }
+
+    fn folder(parent: &Path, name: &str) -> anyhow::Result<PathBuf> {
         let folder = parent.join(name);
         std::fs::create_dir_all(folder.join(".callboard"))?;
         std::fs::write(folder.join(".callboard/config.toml"), "[graph]\nprefix = \"BENCH\"\n")?;
-        let engine = Self::join(&Site::Folder(folder.clone())).await?;
-        Ok(Self { folder, engine })
+        Ok(folder)
     }
 
     /// The engine of one more process.
@@ -77,6 +95,15 @@ impl Bed {
     pub async fn join_with(
         site: &Site,
         embedder: Option<Arc<dyn Embedder>>,
+    ) -> anyhow::Result<Arc<Engine>> {
+        Self::engine(site, embedder, None, RunRule::default()).await
+    }
+
+    async fn engine(
+        site: &Site,
+        embedder: Option<Arc<dyn Embedder>>,
+        agents: Option<Arc<dyn AgentRunner>>,
+        runs: RunRule,
     ) -> anyhow::Result<Arc<Engine>> {
         let store = site.store().await?;
         let place = Place {
@@ -101,8 +128,8 @@ impl Bed {
             check_log_tail_bytes: 0,
             digest: DigestRule::default(),
             embedder,
-            runs: Default::default(),
-            agents: None,
+            runs,
+            agents,
             is_gone: |_| false,
         }))
     }

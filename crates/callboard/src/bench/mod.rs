@@ -5,6 +5,7 @@
 
 mod bed;
 mod claims;
+mod jobs;
 mod knowledge;
 mod next;
 mod peer;
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 pub use shared::cmd_server;
 pub use wake::cmd_waiter;
 
-/// Measure durable claims, wake-ups, races, start-up and sizes on this machine
+/// Measure durable claims, jobs, wake-ups, races, start-up and sizes on this machine
 ///
 /// With --store postgres://… it measures several server processes on that database instead, in a
 /// schema of its own that is dropped afterwards.
@@ -117,6 +118,8 @@ pub struct Scale {
     pub raw_for: Duration,
     pub claims: usize,
     pub single_claims: usize,
+    /// As many as an org may have open, unless settings say otherwise.
+    pub jobs: usize,
     pub waiters: usize,
     pub wakes: usize,
     pub many_tasks: usize,
@@ -131,6 +134,7 @@ impl Scale {
             raw_for: Duration::from_secs(2),
             claims: 20_000,
             single_claims: 2_000,
+            jobs: 1_000,
             waiters: 10_000,
             wakes: 500,
             many_tasks: 1_000_000,
@@ -145,6 +149,7 @@ impl Scale {
             raw_for: Duration::from_millis(500),
             claims: 3_000,
             single_claims: 300,
+            jobs: 300,
             waiters: 1_000,
             wakes: 100,
             many_tasks: 50_000,
@@ -180,6 +185,8 @@ pub fn run(
     let mut figures = Vec::new();
     say("raw 4 KiB overwrite + fdatasync, and claims in process and over stdio");
     figures.extend(claims::measure(&runtime, folder.path(), scale)?);
+    say("jobs submitted and run by an agent that does nothing");
+    figures.extend(jobs::measure(folder.path(), scale)?);
     say("wake-ups of waits, in this process and in another");
     figures.extend(wake::measure(&runtime, folder.path(), scale)?);
     say("the next task among many blocked ones");

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use callboard_domain::rights::Profile;
+use callboard_engine::Alert;
 use callboard_surface::stdio::{StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +54,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let app = App::open(&settings, place.as_ref(), context.org()).await?;
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
-    let working = (!args.no_runner).then(|| app.engine.clone().work_until(&stop));
+    let working = (!args.no_runner).then(|| app.engine.clone().work_until(&stop, Alert::Own));
     if std::io::stdin().is_terminal() {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callboard_engine::Alert;
 use callboard_surface::front::Front;
 use callboard_surface::http::{
     FrontFor, Gate, GateOptions, HttpDoors, HttpOptions, ReadyProbe, router, serve_http,
@@ -90,7 +91,8 @@ impl Server {
         }
         let stop = CancellationToken::new();
         signal::cancel_on_signal(&stop)?;
-        let working = (!self.no_runner).then(|| app.engine.clone().work_until(&stop));
+        let working =
+            (!self.no_runner).then(|| app.engine.clone().work_until(&stop, Alert::Everybody));
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),

@@ -1,5 +1,6 @@
 //! `callboard worker`: background work without a listener.
 
+use callboard_engine::Alert;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
@@ -15,7 +16,7 @@ pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Fail
     let open = context.open().await?;
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
-    let working = open.engine().clone().work_until(&stop);
+    let working = open.engine().clone().work_until(&stop, Alert::Everybody);
     context.out.note("working; Ctrl-C ends it");
     stop.cancelled().await;
     working.ended().await;

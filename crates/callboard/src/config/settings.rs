@@ -185,12 +185,14 @@ impl Reader<'_> {
             timeout_s: self.number("relay.default_timeout_s"),
             window_s: self.number("relay.idempotency_window_s"),
             ask_timeout: seconds("relay.ask_timeout_s"),
+            look_every: RunRule::default().look_every,
             drain: seconds("runner.drain_s"),
             kept: Duration::from_secs(u64::from(self.number("relay.retention_days")) * 86_400),
             spec: SpecRules {
                 git_schemes: schemes.collect(),
                 webhook_allow_private: self.boolean("relay.webhook_allow_private"),
             },
+            has_roots: !self.list("relay.local_roots").is_empty(),
         }
     }
 

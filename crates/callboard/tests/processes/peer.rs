@@ -10,8 +10,12 @@ pub const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
 /// A new folder with a board in it.
 pub fn board() -> tempfile::TempDir {
+    board_as("P")
+}
+
+pub fn board_as(prefix: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let made = command(folder.path()).args(["init", "--prefix", "P"]).output().unwrap();
+    let made = command(folder.path()).args(["init", "--prefix", prefix]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     folder
 }

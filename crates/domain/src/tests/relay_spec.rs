@@ -171,6 +171,104 @@ fn limits_themselves_pass_and_other_forms_are_put_up_with() {
     assert_eq!(problems(&edge), "");
 }
 
+/// The last value that passes, and the first that does not.
+#[test]
+fn every_limit_has_two_sides() {
+    let text = |chars: usize| json!("x".repeat(chars));
+    let list = |items: usize, item: Value| Value::Array(vec![item; items]);
+    let context = |name: &str, value: Value| json!({ name: value });
+    let snippet = |from: i64, to: i64| json!([{"path": "a", "from": from, "to": to}]);
+    let table: [(&str, Value, Value, &str); 22] = [
+        ("repo.baseBranch", text(255), text(256), "at most 255 characters"),
+        ("task.title", text(200), text(201), "at most 200 characters"),
+        ("task.title", text(1), text(0), "empty"),
+        ("task.description", text(10_000), text(10_001), "at most 10000 characters"),
+        ("task.description", text(1), text(0), "empty"),
+        ("task.acceptance", list(100, text(2000)), list(101, text(1)), "at most 100 entries"),
+        ("task.acceptance", json!([]), list(1, text(2001)), "[0] must have at most 2000"),
+        ("scope.readPaths", list(500, json!("a")), list(501, json!("a")), "at most 500 entries"),
+        ("scope.readPaths", json!(["."]), json!(["a/../b"]), "'..'"),
+        ("scope.fileGlobs", list(100, json!("**/*.rs")), list(101, json!("*")), "at most 100"),
+        ("execution.preferredModel", text(200), text(201), "at most 200 characters"),
+        ("execution.preferredModel", text(1), text(0), "empty"),
+        ("execution.timeoutS", json!(1), json!(0), "1..86400"),
+        ("execution.timeoutS", json!(86_400), json!(86_401), "1..86400"),
+        ("execution.ttlS", json!(1), json!(0), "1..86400"),
+        ("execution.ttlS", json!(86_400), json!(86_401), "1..86400"),
+        ("idempotencyKey", text(500), text(501), "at most 500 characters"),
+        ("idempotencyKey", text(1), text(0), "empty"),
+        (
+            "context",
+            context("dirTreeDigest", text(100_000)),
+            context("dirTreeDigest", text(100_001)),
+            "dirTreeDigest must have at most 100000",
+        ),
+        (
+            "context",
+            context("keySignatures", list(1000, text(1))),
+            context("keySignatures", list(1001, text(1))),
+            "keySignatures must have at most 1000 entries",
+        ),
+        (
+            "context",
+            context("codeSnippets", list(200, snippet(1, 1)[0].clone())),
+            context("codeSnippets", list(201, snippet(1, 1)[0].clone())),
+            "codeSnippets must have at most 200 entries",
+        ),
+        (
+            "context",
+            context("codeSnippets", snippet(1, 1)),
+            context("codeSnippets", snippet(0, 1)),
+            "codeSnippets[0].from must be a whole number of at least 1",
+        ),
+    ];
+    for (path, last, first, expected) in table {
+        assert_eq!(problems(&with(&[(path, last)])), "", "{path} {expected}");
+        let found = problems(&with(&[(path, first)]));
+        assert!(found.starts_with(path) && found.contains(expected), "{path}: {found}");
+    }
+}
+
+#[test]
+fn what_is_required_is_missed_by_name() {
+    let required = "
+        repo repo.type repo.baseBranch repo.baselineCommit
+        task task.title task.description task.acceptance
+        scope scope.readPaths scope.disallowReformatting
+        outputContract
+        execution execution.preferredModel execution.sandbox execution.askPolicy
+        execution.priority execution.ttlS
+        idempotencyKey
+    ";
+    for path in required.split_whitespace() {
+        let found = problems(&with(&[(path, Value::Null)]));
+        assert_eq!(found, format!("{path} is required"));
+    }
+    let unknown = [
+        ("repo.branch", "repo.branch is not known"),
+        ("task.tittle", "did you mean 'title'?"),
+        ("scope.read_paths", "did you mean 'readPaths'?"),
+        ("execution.ttl", "did you mean 'ttlS'?"),
+    ];
+    for (path, expected) in unknown {
+        let found = problems(&with(&[(path, json!("x"))]));
+        assert!(found.contains(expected), "{path}: {found}");
+    }
+    let paths = ["a", "a/b", "./a", "", "a..b"];
+    assert_eq!(problems(&with(&[("scope.readPaths", json!(paths))])), "");
+    for path in ["../x", "a/..", "/etc", "C:\\x", "\\\\host", "a\\..\\b"] {
+        let snippets = json!({"codeSnippets": [{"path": path, "from": 1, "to": 1}]});
+        for (place, value) in [("scope.readPaths", json!([path])), ("context", snippets)] {
+            let found = problems(&with(&[(place, value)]));
+            assert!(found.starts_with(place), "{path} in {place}: {found}");
+        }
+    }
+    for url in ["ftp://host/x", "https://", "//host/x", "https://10.0.0.1/x", "http://[::1]/"] {
+        let found = problems(&with(&[("notify", json!({ "webhook": url }))]));
+        assert!(found.starts_with("notify.webhook must"), "{url}: {found}");
+    }
+}
+
 #[test]
 fn content_is_what_makes_two_jobs_the_same_work() {
     let hash = |given: &Value| read(given).expect("a good spec").content_hash();

@@ -1,5 +1,6 @@
 //! What the engine asks of whoever runs agents: one job, once, in a place of its own.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,20 @@ use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
 use tokio_util::sync::CancellationToken;
 
+/// What is wrong with a local repository that may not be used, or is not there.
+pub const NOT_ALLOWED: &str = "must be a folder that relay.local_roots allows";
+
 /// Runs agents on jobs. They see a copy of the repository and change nobody's checkout.
 #[async_trait]
 pub trait AgentRunner: Send + Sync {
     /// What only this machine can say of a repository before a job on it is accepted: a local one
     /// is there, is allowed, and has the commit. Empty when all is well.
     async fn repo_problems(&self, repo: &Repo) -> Vec<Problem>;
+
+    /// Whether a local repository that `repo_problems` let pass is this folder, or lies in it.
+    async fn lies_in(&self, _path: &str, _folder: &Path) -> bool {
+        false
+    }
 
     /// Runs to the end, the time limit or `stop`. Nothing of it is left running when this returns
     /// or is dropped.

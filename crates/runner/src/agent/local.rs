@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use callboard_domain::relay::Problem;
 use callboard_domain::relay::spec::Repo;
+use callboard_engine::ports::NOT_ALLOWED;
 
 use super::AgentSettings;
 use crate::workspace;
@@ -31,6 +32,11 @@ pub(super) async fn problems(settings: &AgentSettings, repo: &Repo) -> Vec<Probl
     }
 }
 
+pub(super) fn lies_in(settings: &AgentSettings, path: &str, folder: &Path) -> bool {
+    let inner = allowed(settings, path).ok();
+    inner.zip(folder.canonicalize().ok()).is_some_and(|(inner, outer)| inner.starts_with(outer))
+}
+
 /// The real path, when it may be used. What lies elsewhere is not told apart from what is not
 /// there.
 pub(super) fn allowed(settings: &AgentSettings, path: &str) -> Result<PathBuf, String> {
@@ -42,5 +48,5 @@ pub(super) fn allowed(settings: &AgentSettings, path: &str) -> Result<PathBuf, S
         }
     };
     let place = real.filter(|real| is_allowed(real));
-    place.ok_or_else(|| "must be a folder that relay.local_roots allows".to_owned())
+    place.ok_or_else(|| NOT_ALLOWED.to_owned())
 }

@@ -64,8 +64,8 @@ use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
-    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
-    Store, StoreError, TaskQuery, TasksByState, TokenGrant,
+    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, OwnedRepo, Place, Project,
+    Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use connections::{ANSWER, Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
 use db::Db;
@@ -272,6 +272,10 @@ impl Store for PostgresStore {
 
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError> {
         self.shared.read(|db| async move { read::repo(&db, project).await }).await
+    }
+
+    async fn repos_on(&self, org: &str, machine: &str) -> Result<Vec<OwnedRepo>, StoreError> {
+        self.shared.read(|db| async move { read::repos_on(&db, org, machine).await }).await
     }
 
     async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError> {

@@ -17,7 +17,7 @@ use super::errors::Trouble;
 use super::rows::{self, uuid};
 use crate::filter::{Filter, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names};
-use crate::{AttemptQuery, EventQuery, Overdue, Project, Repo, TaskQuery, TasksByState};
+use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQuery, TasksByState};
 
 type Result<T> = std::result::Result<T, Trouble>;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
@@ -203,6 +203,19 @@ pub(super) async fn project_of_repo(db: &Db, org: &str, repo: i64) -> Result<Opt
              JOIN orgs o ON o.id = p.org WHERE r.id = $1 AND o.name = $2";
     let found = one(db, sql, &[&repo, &org]).await?;
     found.as_ref().map(project_row).transpose()
+}
+
+pub(super) async fn repos_on(db: &Db, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
+    let sql = "SELECT p.id, p.name, p.prefix, r.id, r.machine, r.path \
+             FROM repos r JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
+             WHERE o.name = $1 AND r.machine = $2 ORDER BY r.id";
+    let read = |row: &Row| {
+        let path: String = row.try_get(5)?;
+        let repo = Repo { id: row.try_get(3)?, machine: row.try_get(4)?, path: path.into() };
+        Ok(OwnedRepo { repo, project: project_row(row)? })
+    };
+    let rows = db.query(&db.prepare_cached(sql).await?, &[&org, &machine]).await?;
+    rows.iter().map(read).collect()
 }
 
 pub(super) fn project_row(row: &Row) -> Result<Project> {

@@ -56,8 +56,8 @@ use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
-    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, Place, Project, Repo,
-    Store, StoreError, TaskQuery, TasksByState, TokenGrant,
+    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, OwnedRepo, Place, Project,
+    Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
 use writer::Writer;
@@ -308,6 +308,10 @@ impl Store for SqliteStore {
 
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError> {
         self.shared.look_up(|db| read::repo(db, project))
+    }
+
+    async fn repos_on(&self, org: &str, machine: &str) -> Result<Vec<OwnedRepo>, StoreError> {
+        self.shared.look_up(|db| read::repos_on(db, org, machine))
     }
 
     async fn project_of_repo(&self, org: &str, repo: i64) -> Result<Option<Project>, StoreError> {

@@ -16,7 +16,8 @@ use crate::filter::{Filter, Value};
 use crate::queue::{COUNTED, COUNTS, freed_names};
 use crate::typed_id::id_range;
 use crate::{
-    AttemptQuery, EventQuery, Overdue, Project, Repo, StoreError, TaskQuery, TasksByState,
+    AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery,
+    TasksByState,
 };
 
 pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
@@ -243,6 +244,21 @@ pub(super) fn project_of_repo(db: &Connection, org: &str, repo: i64) -> Result<O
     )?
     .query_row(params![repo, org], project_row)
     .optional()
+}
+
+pub(super) fn repos_on(db: &Connection, org: &str, machine: &str) -> Result<Vec<OwnedRepo>> {
+    let read = |row: &Row<'_>| {
+        let path: String = row.get(5)?;
+        let repo = Repo { id: row.get(3)?, machine: row.get(4)?, path: path.into() };
+        Ok(OwnedRepo { repo, project: project_row(row)? })
+    };
+    db.prepare_cached(
+        "SELECT p.id, p.name, p.prefix, r.id, r.machine, r.path \
+             FROM repos r JOIN projects p ON p.id = r.project JOIN orgs o ON o.id = p.org \
+             WHERE o.name = ?1 AND r.machine = ?2 ORDER BY r.id",
+    )?
+    .query_map(params![org, machine], read)?
+    .collect()
 }
 
 pub(super) fn project_row(row: &Row<'_>) -> Result<Project> {

@@ -68,12 +68,14 @@ pub(super) fn of_key(db: &Connection, org: i64, key: &str) -> Result<Option<RunR
     db.prepare_cached(&sql)?.query_row(params![org, key], record).optional()
 }
 
+/// As in `POSITION`, the `+` keeps it from jobs that are over.
+const OPEN: &str = "SELECT count(*) FILTER (WHERE state = 'queued'), \
+     count(*) FILTER (WHERE state <> 'queued') \
+     FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND +org = ?1";
+
 pub(super) fn open(db: &Connection, org: i64) -> Result<OpenRuns> {
-    db.prepare_cached(
-        "SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state <> 'queued') \
-         FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND org = ?1",
-    )?
-    .query_row([org], |row| Ok(OpenRuns { queued: row.get(0)?, running: row.get(1)? }))
+    db.prepare_cached(OPEN)?
+        .query_row([org], |row| Ok(OpenRuns { queued: row.get(0)?, running: row.get(1)? }))
 }
 
 pub(super) fn count_on(db: &Connection, machine: &str) -> Result<u32> {
@@ -84,12 +86,15 @@ pub(super) fn count_on(db: &Connection, machine: &str) -> Result<u32> {
     .query_row([machine], |row| row.get(0))
 }
 
-pub(super) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSeen>> {
-    let sql = format!(
+fn find_sql() -> String {
+    format!(
         "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
          WHERE r.job = ?1 AND r.org = ?2"
-    );
-    db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], seen).optional()
+    )
+}
+
+pub(super) fn find(db: &Connection, org: i64, id: JobId) -> Result<Option<RunSeen>> {
+    db.prepare_cached(&find_sql())?.query_row(params![id.0.to_bytes(), org], seen).optional()
 }
 
 pub(super) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPage> {
@@ -126,18 +131,22 @@ fn due_sql(rest: &str) -> String {
     )
 }
 
-/// In the order of the queue.
+/// In the order of the queue, by whose index the first ones are found; the `+` keeps it from others.
+fn waiting_sql() -> String {
+    due_sql(
+        "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'queued' AND +j.due_at <= ?2 \
+         AND r.expires_at > ?2 AND (r.bound_to IS NULL OR r.bound_to = ?1) \
+         ORDER BY j.priority, j.created_at, j.id LIMIT ?3",
+    )
+}
+
 pub(super) fn waiting(
     db: &Connection,
     machine: &str,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueJob>> {
-    let sql = due_sql(
-        "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'queued' AND j.due_at <= ?2 \
-         AND r.expires_at > ?2 AND (r.bound_to IS NULL OR r.bound_to = ?1) \
-         ORDER BY j.priority, j.created_at, j.id LIMIT ?3",
-    );
+    let sql = waiting_sql();
     db.prepare_cached(&sql)?.query_map(params![machine, now.0, limit as i64], due)?.collect()
 }
 
@@ -248,5 +257,36 @@ impl RunStore for SqliteStore {
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError> {
         let forget = move |db: &mut Connection| forget(db, before, FORGOTTEN_MAX);
         self.on_writer(move |db| forget(db).map_err(from_sqlite)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+    use crate::sqlite::turnstile::Turnstile;
+
+    #[test]
+    fn jobs_that_are_over_cost_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        schema::migrate(&mut db, &path, &turnstile).expect("migrates");
+        for (sql, index) in [
+            (OPEN.to_owned(), "jobs_by_due"),
+            (find_sql(), "q USING INDEX jobs_open_runs"),
+            (waiting_sql(), "j USING INDEX jobs_open_runs"),
+        ] {
+            let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
+            let values = vec![1; plan.parameter_count()];
+            let steps: Vec<String> = plan
+                .query_map(params_from_iter(values), |row| row.get(3))
+                .and_then(Iterator::collect)
+                .expect("steps");
+            let steps = steps.join("\n");
+            assert!(steps.contains(index), "{sql}\n{steps}");
+            assert!(!steps.contains("jobs_runs") && !steps.contains("TEMP B-TREE"), "{steps}");
+        }
     }
 }

@@ -501,8 +501,15 @@ async fn folders_find_their_project(f: Fixture) {
     assert_ne!(other.id, shop.id, "the same folder in another org");
     assert_eq!(settle(at("team", "laptop", "/src/shop", false)).await, shop);
     let repo = f.store.repo(site.id).await.unwrap().unwrap();
-    assert_eq!(f.store.project_of_repo("team", repo.id).await.unwrap(), Some(site));
+    assert_eq!(f.store.project_of_repo("team", repo.id).await.unwrap(), Some(site.clone()));
     assert_eq!(f.store.project_of_repo("rivals", repo.id).await.unwrap(), None);
+    let owned = f.store.repos_on("team", "laptop").await.unwrap();
+    assert!(owned.iter().any(|owned| owned.repo == repo && owned.project.id == site.id));
+    assert!(owned.iter().any(|owned| owned.project == shop), "{owned:?}");
+    assert!(owned.is_sorted_by_key(|owned| owned.repo.id), "{owned:?}");
+    for (org, machine) in [("team", "elsewhere"), ("strangers", "laptop")] {
+        assert_eq!(f.store.repos_on(org, machine).await.unwrap(), []);
+    }
     let org = f.store.project_of_org("team").await.unwrap();
     assert_eq!(org, Some(shop.clone()), "the oldest");
     let path = f.store.repo_path(shop.id, "laptop").await.unwrap();

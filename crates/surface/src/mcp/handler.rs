@@ -4,16 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use callboard_domain::job::JobId;
 use callboard_engine::context::Principal;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
-    CompleteResult, CompletionInfo, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    TASKS_EXTENSION_ID, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+    CompleteRequestParams, CompleteResult, CompletionInfo, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, Role, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, TASKS_EXTENSION_ID, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -73,25 +75,33 @@ impl Handler {
             .unwrap_or_else(|| self.identity.settle(|| ctx.client_info().map(|info| info.name)))
     }
 
-    async fn call(&self, name: &str, arguments: Value, ctx: &Context) -> CallResult {
+    async fn call(
+        &self,
+        name: &str,
+        arguments: Value,
+        ctx: &Context,
+    ) -> Result<CallToolResult, ErrorData> {
         let _running = self.running.clone();
-        let result = call::call(self.asked(name, arguments, ctx)).await;
-        self.follow_submitted(name, &result, ctx);
-        result
+        let mut result = call::call(self.asked(name, arguments, ctx)).await?;
+        self.submitted(name, &mut result, ctx);
+        Ok(result)
     }
 
-    /// Whoever submits a job hears of it without asking, in the era that has sessions.
-    fn follow_submitted(&self, name: &str, result: &CallResult, ctx: &Context) {
-        if name != relay::SUBMIT || !self.front.has_jobs() || is_modern(ctx) {
+    /// Whoever submits a job hears of it without asking, in the era that has sessions; a client that
+    /// knows tasks is told that the job is one.
+    fn submitted(&self, name: &str, result: &mut CallToolResult, ctx: &Context) {
+        if name != relay::SUBMIT || !self.front.has_jobs() {
             return;
         }
-        let Ok(Some(answer)) = result.as_ref().map(|result| &result.structured_content) else {
+        let Some(answer) = &result.structured_content else { return };
+        let Some(job) = answer["jobId"].as_str().and_then(|job| job.parse::<JobId>().ok()) else {
             return;
         };
-        let job = answer["jobId"].as_str().and_then(|job| job.parse().ok());
-        if let Some(job) = job {
+        if !is_modern(ctx) {
             let (principal, is_new) = (self.principal(ctx), answer["deduplicated"] == false);
             self.subscriptions.follow_job(&self.front, &principal, job, is_new, ctx);
+        } else if self.knows_tasks() && tasks::are_declared(ctx) {
+            tasks::name_in(result, &job.to_string());
         }
     }
 
@@ -121,8 +131,6 @@ impl Handler {
         tools
     }
 }
-
-type CallResult = Result<rmcp::model::CallToolResult, ErrorData>;
 
 pub(super) fn is_modern(ctx: &Context) -> bool {
     ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
@@ -206,7 +214,12 @@ impl ServerHandler for Handler {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         if self.gives_tasks(&ctx) {
             let _running = self.running.clone();
-            return call::call_or_task(self.asked(&request.name, arguments, &ctx)).await;
+            let asked = self.asked(&request.name, arguments, &ctx);
+            let mut response = call::call_or_task(asked).await?;
+            if let CallToolResponse::Complete(result) = &mut response {
+                self.submitted(&request.name, result, &ctx);
+            }
+            return Ok(response);
         }
         Ok(self.call(&request.name, arguments, &ctx).await?.into())
     }

@@ -16,9 +16,12 @@ use serde_json::{Value, json};
 
 use super::handler::is_modern;
 use super::render;
-use crate::front::{Front, Unknown};
+use crate::front::{Front, ToolReply, Unknown};
 use crate::ticket::{Ticket, TicketState};
 use crate::time::rfc3339_ms;
+
+/// Where an answer's `_meta` names a task.
+const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Whether this client knows what to do with a ticket.
 pub(super) fn are_declared(ctx: &RequestContext<RoleServer>) -> bool {
@@ -73,6 +76,12 @@ fn end_of(ended: Ended) -> HandleEnd {
     }
 }
 
+/// Says in an answer under which id its work can be followed.
+pub(super) fn name_in(result: &mut CallToolResult, id: &str) {
+    let meta = result.meta.get_or_insert_default();
+    meta.insert(RELATED.to_owned(), json!({ "taskId": id }));
+}
+
 pub(super) fn detailed(ticket: Ticket) -> Result<GetTaskResult, ErrorData> {
     let task = task(&ticket);
     let payload = match ticket.state {
@@ -82,6 +91,15 @@ pub(super) fn detailed(ticket: Ticket) -> Result<GetTaskResult, ErrorData> {
                 .map_err(|error| ErrorData::internal_error(error.to_string(), None))?,
         },
         TicketState::Completed(result) => TaskPayload::Completed { result: object(result) },
+        TicketState::Answered(reply) => {
+            let result = match reply {
+                ToolReply::Done(value) => CallToolResult::structured(value),
+                ToolReply::Refused(value) => CallToolResult::structured_error(value),
+            };
+            let result = serde_json::to_value(result)
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            TaskPayload::Completed { result: object(result) }
+        }
         TicketState::Failed(error) => {
             TaskPayload::Failed { error: object(error.unwrap_or_else(gone)) }
         }

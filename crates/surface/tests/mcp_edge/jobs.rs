@@ -1,97 +1,14 @@
 //! What clients hear of jobs, in both eras: who, in which order, how often.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use callboard_domain::event::EventName;
-use callboard_domain::relay::spec::Repo;
-use callboard_domain::relay::{Problem, RunVerdict};
-use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
+use callboard_engine::context::Principal;
 use callboard_surface::http::HttpOptions;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use crate::lines::{Client, modern};
-use crate::web::Site;
-use crate::world::World;
-
-/// Answers when it is let go.
-struct Gated(Semaphore);
-
-#[async_trait]
-impl AgentRunner for Gated {
-    async fn repo_problems(&self, _: &Repo) -> Vec<Problem> {
-        Vec::new()
-    }
-
-    async fn run(&self, _: RunOrder, _: Arc<dyn Asks>, stop: CancellationToken) -> RunReport {
-        let stopped = tokio::select! {
-            permit = self.0.acquire() => {
-                permit.expect("never closed").forget();
-                false
-            }
-            () = stop.cancelled() => true,
-        };
-        RunReport {
-            verdict: if stopped { RunVerdict::Stopped } else { RunVerdict::Succeeded },
-            summary: "Completed successfully with 1 line diff".into(),
-            patch: Some("diff\n".into()),
-            out: Some("# Test Plan\n".into()),
-            logs: "worked\n".into(),
-        }
-    }
-
-    async fn clean_up(&self) {}
-}
-
-struct Office {
-    world: World,
-    agent: Arc<Gated>,
-    _stop: tokio_util::sync::DropGuard,
-}
-
-impl Office {
-    async fn open() -> Self {
-        let agent = Arc::new(Gated(Semaphore::new(0)));
-        let world = World::with_agents(agent.clone()).await;
-        let stop = CancellationToken::new();
-        tokio::spawn(world.front.engine().clone().run_agents_until(stop.clone()));
-        Self { world, agent, _stop: stop.drop_guard() }
-    }
-
-    fn let_go(&self) {
-        self.agent.0.add_permits(1);
-    }
-
-    async fn legacy(&self) -> Client {
-        let mut client = Client::in_world(&self.world).await;
-        client.initialize().await;
-        client
-    }
-}
-
-fn spec(key: &str) -> Value {
-    json!({"spec": {
-        "repo": {
-            "type": "git",
-            "url": "https://example.org/x.git",
-            "baseBranch": "main",
-            "baselineCommit": "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d",
-        },
-        "task": {"title": "t", "description": "d", "acceptance": []},
-        "scope": {"readPaths": [], "disallowReformatting": false},
-        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
-        "execution": {
-            "preferredModel": "m",
-            "sandbox": "read-only",
-            "askPolicy": "untrusted",
-            "priority": "P1",
-            "ttlS": 1800,
-        },
-        "idempotencyKey": key,
-    }})
-}
+use crate::office::{Office, spec};
+use crate::web::{Reply, Site};
+use crate::world::principal;
 
 async fn submit(client: &mut Client, id: i64, key: &str) -> String {
     let answer = client.call(id, "jobs_submit", spec(key)).await;
@@ -282,4 +199,243 @@ async fn a_session_without_a_stream_hears_later_what_happened() {
         assert_eq!(said.iter().filter(|said| *said == last).count(), 1, "{said:?}");
     }
     assert_eq!(said.last().map(String::as_str), Some("job/finished 6"));
+}
+
+fn uri_of(job: &str) -> String {
+    format!("mcp://jobs/{job}/status")
+}
+
+async fn said_on(stream: &mut Reply, last: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    while said.last().is_none_or(|said: &String| said != last) {
+        said.push(short(&stream.message().await.unwrap()));
+    }
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_session_hears_on_its_stream() {
+    let office = Office::open().await;
+    let site = Site::of(&office.world, HttpOptions::default()).await;
+    let mut ana = office.legacy().await;
+    let job = submit(&mut ana, 1, "a").await;
+    assert_eq!(heard(&mut ana, 2).await, ["status 1", "status 2"]);
+    let session = site.open("/mcp").await.ok().unwrap();
+    let ours = ("Mcp-Session-Id", session.as_str());
+    let mut stream = site.ask("GET", "/mcp", &[ours, ("Accept", "text/event-stream")], "").await;
+    let ask = async |id: i64, method: &str, params: Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        site.post("/mcp", &[ours], &message).await.message().await.unwrap()
+    };
+    ask(1, "resources/subscribe", json!({ "uri": uri_of(&job) })).await;
+    assert_eq!(said_on(&mut stream, "status 2").await, ["status 2"]);
+    office.let_go();
+    let rest = said_on(&mut stream, "job/finished 6").await;
+    assert_eq!(rest, ["status 3", "status 4", "status 5", "status 6", "job/finished 6"]);
+
+    // Of one it left it hears nothing; the next thing is about another.
+    let left = submit(&mut ana, 2, "hangs").await;
+    let next = submit(&mut ana, 3, "hangs too").await;
+    for (id, job) in [(2, &left), (3, &next)] {
+        ask(id, "resources/subscribe", json!({ "uri": uri_of(job) })).await;
+        assert!(short(&stream.message().await.unwrap()).starts_with("status"));
+    }
+    ask(4, "resources/unsubscribe", json!({ "uri": uri_of(&left) })).await;
+    for (id, job) in [(4, &left), (5, &next)] {
+        ana.call(id, "jobs_cancel", json!({ "jobId": job })).await;
+    }
+    loop {
+        let message = stream.message().await.unwrap();
+        assert!(!message.to_string().contains(&left), "{message}");
+        if message["params"]["jobId"] == next {
+            break;
+        }
+    }
+    ana.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_modern_stream_over_http_carries_updates_alone() {
+    let office = Office::open().await;
+    let site = Site::of(&office.world, HttpOptions::default()).await;
+    let call = async |tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        site.modern("/mcp", 1, "tools/call", params).await.json().await["result"]
+            ["structuredContent"]
+            .clone()
+    };
+    let job = call("jobs_submit", spec("a")).await["jobId"].as_str().unwrap().to_owned();
+    let other = call("jobs_submit", spec("hangs")).await["jobId"].as_str().unwrap().to_owned();
+    let uris = [uri_of(&job), uri_of(&other), "mcp://jobs/x/y/z".to_owned()];
+    let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
+    let mut stream = site.modern("/mcp", 7, "subscriptions/listen", filter).await;
+    let first = stream.message().await.unwrap();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    let accepted = &first["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*accepted, json!(uris[..2]), "{first}");
+    office.let_go();
+    let mut said: Vec<String> = Vec::new();
+    let mut canceled = false;
+    loop {
+        let message = stream.message().await.unwrap();
+        let id = &message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert_eq!(*id, 7, "{message}");
+        assert_eq!(message["method"], "notifications/resources/updated", "{message}");
+        let version = message["params"]["stateVersion"].as_u64().unwrap();
+        if message["params"]["uri"] == uris[0] {
+            said.push(version.to_string());
+        } else if canceled && version >= 3 {
+            // Behind it, so the end of the first one was told by nothing but its status.
+            break;
+        }
+        if said.last().is_some_and(|last| last == "6") && !canceled {
+            call("jobs_cancel", json!({ "jobId": other })).await;
+            canceled = true;
+        }
+    }
+    assert!(said.ends_with(&["3", "4", "5", "6"].map(str::to_owned)), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_job_to_be_made_hears_of_it() {
+    let office = Office::open().await;
+    let (mut ana, mut bob) = (office.legacy().await, office.legacy().await);
+    let uri = uri_of(&office.next_job());
+    let answer = bob.request(1, "resources/subscribe", json!({ "uri": uri })).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    let job = submit(&mut ana, 2, "a").await;
+    assert_eq!(uri_of(&job), uri, "as foretold");
+    office.let_go();
+    let steps: Vec<String> = (1..=6).map(|version| format!("status {version}")).collect();
+    assert_eq!(heard(&mut bob, 6).await, steps);
+    assert_eq!(heard(&mut bob, 1).await, ["job/finished 6"]);
+    bob.end().await;
+    ana.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_can_be_read() {
+    let office = Office::open().await;
+    let (mut ana, mut reader) = (office.legacy().await, office.legacy().await);
+    let mut short_lived = spec("hangs");
+    short_lived["spec"]["execution"]["ttlS"] = 1.into();
+    office.let_go();
+    for (arguments, state, reason) in [
+        (spec("a"), "SUCCEEDED", Value::Null),
+        (spec("conflicts"), "FAILED", json!("CONFLICT")),
+        (short_lived, "EXPIRED", Value::Null),
+    ] {
+        let call = json!({ "name": "jobs_submit", "arguments": arguments });
+        ana.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }))
+            .await;
+        let job = ana.receive().await["result"]["structuredContent"]["jobId"].clone();
+        let uri = uri_of(job.as_str().unwrap());
+        let mut last = 0;
+        let end = loop {
+            let message = ana.receive().await;
+            let told = message["params"]["stateVersion"].as_u64().unwrap();
+            assert!(told >= last, "{message} after {last}");
+            last = told;
+            let read = reader.request(2, "resources/read", json!({ "uri": uri })).await;
+            let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+            let status: Value = serde_json::from_str(text).unwrap();
+            assert!(status["stateVersion"].as_u64().unwrap() >= told, "{message}: {status}");
+            if message["method"].as_str().unwrap().contains("/job/") {
+                assert_eq!(status["state"], state);
+                break message;
+            }
+        };
+        assert_eq!(end["params"]["state"], state, "{end}");
+        assert_eq!(end["params"]["reasonCode"], reason, "{end}");
+        let is_there = end["params"].as_object().unwrap().contains_key("reasonCode");
+        assert_eq!(is_there, !reason.is_null(), "{end}");
+    }
+    ana.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_has_the_number_of_the_era() {
+    let office = Office::open().await;
+    let mut ana = office.legacy().await;
+    let job = submit(&mut ana, 1, "a").await;
+    let stranger = Principal { org: "other".into(), ..principal("agent:test") };
+    let mut stranger = Client::of(&office.world, stranger);
+    let uri = uri_of(&job);
+    let there = ana.request(2, "resources/read", json!({ "uri": uri })).await;
+    assert!(there["result"].is_object(), "{there}");
+    let modern_read = stranger.request(3, "resources/read", modern(json!({ "uri": uri }))).await;
+    assert_eq!(modern_read["error"]["code"], -32602);
+    assert_eq!(modern_read["error"]["data"]["code"], "RESOURCE_NOT_FOUND");
+    let nothing = stranger.request(
+        4,
+        "tools/call",
+        modern(json!({
+            "name": "jobs_get", "arguments": { "jobId": job },
+        })),
+    );
+    let nothing = nothing.await["result"].clone();
+    assert_eq!(nothing["isError"], true);
+    assert_eq!(nothing["structuredContent"]["code"], "JOB_NOT_FOUND");
+    for what in ["artifacts/x.txt", "artifacts/..%2f..%2fkey", "artifacts/../status", "nothing"] {
+        let uri = format!("mcp://jobs/{job}/{what}");
+        let read = ana.request(5, "resources/read", json!({ "uri": uri })).await;
+        assert_eq!(read["error"]["code"], -32002, "{what}: {read}");
+        assert_eq!(read["error"]["data"]["code"], "RESOURCE_NOT_FOUND");
+    }
+    let uri = format!("mcp://jobs/{job}/artifacts/patch.diff");
+    let read = ana.request(6, "resources/read", json!({ "uri": uri })).await;
+    assert_eq!(read["error"]["code"], -32002, "{read}");
+    assert_eq!(read["error"]["data"]["code"], "ARTIFACT_MISSING");
+    assert_eq!(read["error"]["data"]["retryable"], true);
+    ana.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_problem_of_a_spec_is_data() {
+    let office = Office::open().await;
+    let mut client = office.legacy().await;
+    let mut bad = spec("a");
+    bad["spec"]["task"]["title"] = "x".repeat(201).into();
+    bad["spec"]["execution"]["ttlS"] = 0.into();
+    bad["spec"]["tasks"] = json!({});
+    let answer = client.call(1, "jobs_submit", bad).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let body = &answer["result"]["structuredContent"];
+    assert_eq!((&body["code"], &body["retryable"]), (&json!("INVALID_SPEC"), &json!(false)));
+    let problems = body["details"]["problems"].as_array().unwrap();
+    let mut paths: Vec<_> = problems.iter().map(|one| one["path"].as_str().unwrap()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["execution.ttlS", "task.title", "tasks"]);
+    assert!(problems.iter().all(|one| one["problem"].is_string()), "{body}");
+    let mut edge = spec("a");
+    edge["spec"]["task"]["title"] = "x".repeat(200).into();
+    edge["spec"]["task"]["description"] = "x".repeat(10_000).into();
+    let answer = client.call(2, "jobs_submit", edge).await;
+    assert_eq!(answer["result"]["structuredContent"]["deduplicated"], false, "{answer}");
+    client.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_has_twenty_jobs_unless_asked() {
+    let office = Office::open().await;
+    let mut client = Client::in_world(&office.world).await;
+    let mut call = async |tool: &str, arguments: Value| {
+        let params = modern(json!({ "name": tool, "arguments": arguments }));
+        client.request(1, "tools/call", params).await["result"]["structuredContent"].clone()
+    };
+    for n in 0..21 {
+        call("jobs_submit", spec(&format!("hangs {n}"))).await;
+    }
+    for (arguments, items, has_more) in [
+        (json!({}), 20, true),
+        (json!({ "limit": 100 }), 21, false),
+        (json!({ "offset": 20 }), 1, false),
+        (json!({ "limit": 7, "offset": 14 }), 7, false),
+        (json!({ "offset": 21 }), 0, false),
+    ] {
+        let page = call("jobs_list", arguments.clone()).await;
+        assert_eq!(page["items"].as_array().unwrap().len(), items, "{arguments}");
+        assert_eq!((&page["total"], &page["hasMore"]), (&json!(21), &json!(has_more)));
+    }
+    client.end().await;
 }

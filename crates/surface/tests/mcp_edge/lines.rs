@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callboard_engine::context::Principal;
 use callboard_surface::stdio::{StdioError, StdioIdentity, serve_streams};
 use serde_json::{Value, json};
 use tokio::io::{
@@ -28,10 +29,7 @@ impl Client {
     }
 
     pub async fn anonymous() -> Self {
-        Self::known_as(StdioIdentity::FromClient(Arc::new(
-            callboard_engine::context::Principal::local,
-        )))
-        .await
+        Self::known_as(StdioIdentity::FromClient(Arc::new(Principal::local))).await
     }
 
     async fn known_as(identity: StdioIdentity) -> Self {
@@ -42,7 +40,11 @@ impl Client {
 
     /// One of several in a world that is kept elsewhere.
     pub async fn in_world(world: &World) -> Self {
-        Self::connected(world, StdioIdentity::Fixed(principal("agent:test")))
+        Self::of(world, principal("agent:test"))
+    }
+
+    pub fn of(world: &World, principal: Principal) -> Self {
+        Self::connected(world, StdioIdentity::Fixed(principal))
     }
 
     fn connected(world: &World, identity: StdioIdentity) -> Self {

@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod http;
+mod job_tasks;
 mod jobs;
 mod lines;
+mod office;
 mod probe;
 mod stdio;
 mod tasks;

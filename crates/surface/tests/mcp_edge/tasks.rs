@@ -9,7 +9,7 @@ use crate::web::Site;
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Parameters of a request by a client that knows tasks.
-fn knowing(params: Value) -> Value {
+pub fn knowing(params: Value) -> Value {
     let mut params = modern(params);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "extensions": { EXTENSION: {} } });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use callboard_domain::policy::Policy;
 use callboard_engine::context::Principal;
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::ports::AgentRunner;
+use callboard_engine::ports::{AgentRunner, IdSource};
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
@@ -25,23 +25,29 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
-        Self::of(None, &[&graph::TOOLSET, &probe::TOOLSET]).await
+        let ids = Arc::new(TimeOrderedIds);
+        Self::of(None, ids, &[&graph::TOOLSET, &probe::TOOLSET]).await
     }
 
     /// One where agents run, and jobs can be asked for.
-    pub async fn with_agents(agents: Arc<dyn AgentRunner>) -> Self {
-        Self::of(Some(agents), &[&graph::TOOLSET, &relay::TOOLSET]).await
+    pub async fn with_agents(agents: Arc<dyn AgentRunner>, ids: Arc<dyn IdSource>) -> Self {
+        Self::of(Some(agents), ids, &[&graph::TOOLSET, &relay::TOOLSET]).await
     }
 
-    async fn of(agents: Option<Arc<dyn AgentRunner>>, toolsets: &[&'static Toolset]) -> Self {
+    async fn of(
+        agents: Option<Arc<dyn AgentRunner>>,
+        ids: Arc<dyn IdSource>,
+        toolsets: &[&'static Toolset],
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&dir.path().join("callboard.db"), Arc::new(SystemClock));
         let store = store.unwrap();
         let place = Place { project_name: "test".into(), ..Place::of_org("default") };
         let home = store.settle(place).await.unwrap();
+        store.settle(Place::of_org("other")).await.unwrap();
         let engine = Engine::new(Parts {
             store: Arc::new(store),
-            ids: Arc::new(TimeOrderedIds),
+            ids,
             policy: Arc::new(Policy::default()),
             home,
             quotas: Quotas::default(),

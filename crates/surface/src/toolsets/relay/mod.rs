@@ -3,11 +3,14 @@
 
 pub(crate) mod resource;
 mod spec;
+pub(crate) mod ticket;
 mod tools;
 pub(crate) mod view;
 pub(crate) mod words;
 
+use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
+use callboard_engine::context::Principal;
 
 use crate::args::schema_of;
 use crate::error::Voice;
@@ -27,6 +30,8 @@ pub static TOOLSET: Toolset = Toolset {
 
 pub(crate) const NAME: &str = "relay";
 pub(crate) const SUBMIT: &str = "jobs_submit";
+const GET: &str = "jobs_get";
+const CANCEL: &str = "jobs_cancel";
 
 const SUBMITS: Hints = Hints { idempotent: true, ..Hints::WRITE_OUTSIDE };
 const CANCELS: Hints = Hints { destructive: true, ..Hints::WRITE_AGAIN };
@@ -37,7 +42,7 @@ static TOOLS: &[Tool] = &[
         "Queues a job: an agent works read-only on a commit and answers with a patch, a test plan and notes. Returns at once; the same idempotencyKey finds the same job.",
         SUBMITS, schema_of::<spec::Submit>, &["jobId", "state", "deduplicated", "statusUri"],
         tools::JOBS_SUBMIT).for_profile(Profile::PairWorker),
-    Tool::new("jobs_get", "Get job",
+    Tool::new(GET, "Get job",
         "How far a job is: state, summary, artifacts, place in the queue.",
         Hints::READ, schema_of::<tools::JobArgument>,
         &["id", "state", "summary", "lastUpdate", "attempt", "artifacts", "taskId", "stateVersion"],
@@ -46,8 +51,14 @@ static TOOLS: &[Tool] = &[
         "Jobs in the order of the queue: by priority, then the oldest.",
         Hints::READ, schema_of::<tools::List>, &["items", "total", "hasMore"],
         handler!(tools::jobs_list)),
-    Tool::new("jobs_cancel", "Cancel job",
+    Tool::new(CANCEL, "Cancel job",
         "Ends a job that is not over; its agent is stopped and its work dropped.",
         CANCELS, schema_of::<tools::JobArgument>, &["ok", "state"],
         handler!(tools::jobs_cancel)).for_profile(Profile::PairWorker),
 ];
+
+/// Whether somebody may do what a tool does, when they come another way.
+fn judge(tool: &str, principal: &Principal) -> Result<(), Refusal> {
+    let tool = TOOLS.iter().find(|known| known.name == tool);
+    tool.expect("this folder names only tools of its table").judge(principal)
+}

@@ -56,15 +56,40 @@ pub(super) fn job(seen: &RunSeen) -> Value {
     if let JobState::Failed { reason, .. } = &job.state {
         view["reasonCode"] = reason.as_str().into();
     }
-    let mut names: Vec<&str> = run.artifacts.iter().map(|a| a.name.as_str()).collect();
-    names.extend(run.pr.as_ref().map(|_| ArtifactName::Pr.as_str()));
-    view["artifacts"] = artifacts(job.id, names.into_iter());
+    view["artifacts"] = what_exists(&seen.record);
     if let Some(position) = seen.position {
         view["queuePosition"] = position.into();
     }
     view["taskId"] = job.task.map(|task| task.to_string()).into();
     view["stateVersion"] = run.version.into();
     view
+}
+
+/// What came of a job that is over, as its submit would have answered had it waited.
+pub(super) fn result(seen: &RunSeen) -> Value {
+    let RunRecord { job, run } = &seen.record;
+    let state = State::of(&job.state).word();
+    let mut view = json!({"jobId": job.id.to_string(), "state": state, "summary": run.summary});
+    match &job.state {
+        JobState::Failed { reason, .. } => {
+            view["code"] = reason.as_str().into();
+            view["reasonCode"] = reason.as_str().into();
+        }
+        JobState::Expired { .. } => view["code"] = state.into(),
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Stale { .. }
+        | JobState::Done { .. }
+        | JobState::Canceled { .. } => {}
+    }
+    view["artifacts"] = what_exists(&seen.record);
+    view
+}
+
+fn what_exists(RunRecord { job, run }: &RunRecord) -> Value {
+    let pr = run.pr.as_ref().map(|_| ArtifactName::Pr);
+    let names = run.artifacts.iter().map(|artifact| artifact.name).chain(pr);
+    artifacts(job.id, names.map(ArtifactName::as_str))
 }
 
 fn pull_request(pr: &PullRequest) -> Value {

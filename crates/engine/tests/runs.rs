@@ -1,0 +1,160 @@
+//! Jobs for agents and the loop that runs them: what makes it look at the queue.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::policy::Policy;
+use callboard_domain::relay::spec::Repo;
+use callboard_domain::relay::{Problem, RunVerdict};
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
+use callboard_engine::store::clock::SystemClock;
+use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::{Place, Store};
+use callboard_engine::{Alert, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Says which job it begins, and ends when it may.
+struct Agent {
+    begun: mpsc::UnboundedSender<String>,
+    may_end: Semaphore,
+}
+
+#[async_trait]
+impl AgentRunner for Agent {
+    async fn repo_problems(&self, _: &Repo) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    async fn run(&self, order: RunOrder, _: Arc<dyn Asks>, stop: CancellationToken) -> RunReport {
+        let _ = self.begun.send(order.spec.idempotency_key);
+        let verdict = tokio::select! {
+            _ = self.may_end.acquire() => RunVerdict::Succeeded,
+            () = stop.cancelled() => RunVerdict::Stopped,
+        };
+        let (patch, out) = (None, None);
+        RunReport { verdict, summary: "done".into(), patch, out, logs: "worked\n".into() }
+    }
+
+    async fn clean_up(&self) {}
+}
+
+/// One process of several on a store, which by itself looks at the queue once an hour.
+struct Process {
+    engine: Arc<Engine>,
+    agent: Arc<Agent>,
+    begun: mpsc::UnboundedReceiver<String>,
+    working: Option<DropGuard>,
+}
+
+impl Process {
+    async fn start(folder: &Path, alert: Option<Alert>) -> Self {
+        let store = SqliteStore::open(&folder.join("test.db"), Arc::new(SystemClock));
+        let store: Arc<dyn Store> = Arc::new(store.expect("opens"));
+        let (sender, begun) = mpsc::unbounded_channel();
+        let agent = Arc::new(Agent { begun: sender, may_end: Semaphore::new(0) });
+        let engine = Engine::new(Parts {
+            home: store.settle(Place::of_org("default")).await.expect("settles"),
+            store,
+            ids: Arc::new(TimeOrderedIds),
+            policy: Arc::new(Policy::default()),
+            quotas: Quotas::default(),
+            sweep_every: SWEEP_EVERY,
+            machine: "here".into(),
+            checks: None,
+            runner: "runner:test".parse().expect("an actor"),
+            forge: None,
+            check_shell: "sh".into(),
+            check_log_tail_bytes: 0,
+            digest: DigestRule::default(),
+            embedder: None,
+            runs: RunRule {
+                look_every: Duration::from_secs(3600),
+                running_max: 1,
+                ..RunRule::default()
+            },
+            agents: Some(agent.clone()),
+            is_gone: |_| false,
+        });
+        let stop = CancellationToken::new();
+        if let Some(alert) = alert {
+            tokio::spawn(engine.clone().run_agents_until(stop.clone(), alert));
+        }
+        Self { engine, agent, begun, working: Some(stop.drop_guard()) }
+    }
+
+    async fn submit(&self, key: &str) {
+        let op = OpContext::new(Principal::local("agent:a".parse().expect("an actor")), "test");
+        self.engine.run_submit(&op, &spec(key)).await.expect("a good spec");
+    }
+
+    async fn begins(&mut self) -> String {
+        self.begun.recv().await.expect("the agent lives")
+    }
+}
+
+fn spec(key: &str) -> Value {
+    json!({
+        "repo": {
+            "type": "git",
+            "url": "https://example.org/x.git",
+            "baseBranch": "main",
+            "baselineCommit": "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d",
+        },
+        "task": {"title": "t", "description": "d", "acceptance": []},
+        "scope": {"readPaths": [], "disallowReformatting": false},
+        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
+        "execution": {
+            "preferredModel": "m",
+            "sandbox": "read-only",
+            "askPolicy": "untrusted",
+            "priority": "P1",
+            "ttlS": 600,
+        },
+        "idempotencyKey": key,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submit_wakes_the_worker_of_its_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut process = Process::start(folder.path(), Some(Alert::Own)).await;
+    for key in ["a", "b"] {
+        process.submit(key).await;
+        assert_eq!(process.begins().await, key);
+        process.agent.may_end.add_permits(1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submit_elsewhere_wakes_a_worker_that_hears_everybody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let submitter = Process::start(folder.path(), None).await;
+    let mut worker = Process::start(folder.path(), Some(Alert::Everybody)).await;
+    // It hears from its first look on.
+    worker.submit("first").await;
+    assert_eq!(worker.begins().await, "first");
+    worker.agent.may_end.add_permits(2);
+    submitter.submit("second").await;
+    assert_eq!(worker.begins().await, "second");
+}
+
+/// One job runs on a machine at a time here, whichever process runs it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_gets_free_elsewhere_is_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut one = Process::start(folder.path(), Some(Alert::Own)).await;
+    one.submit("first").await;
+    assert_eq!(one.begins().await, "first");
+    let mut two = Process::start(folder.path(), Some(Alert::Everybody)).await;
+    two.submit("second").await;
+    // It takes no more; what it runs may end.
+    drop(one.working.take());
+    one.agent.may_end.add_permits(1);
+    assert_eq!(two.begins().await, "second");
+}
