@@ -24,12 +24,6 @@ use crate::place::{self, Place};
 
 const DATABASE: &str = "callboard.db";
 
-/// What agents are told when they connect.
-const INSTRUCTIONS: &str = "Callboard hands out tasks. Find work with list {\"ready\": true, \
-    \"status\": \"backlog\", \"assignee\": \"\"}, begin a session on one task before you edit, send a \
-    heartbeat while you work, run its checks, and finish with a summary for the reviewer. A task \
-    closes only when its dependencies are closed and its checks pass.";
-
 /// An open project.
 pub struct App {
     pub engine: Arc<Engine>,
@@ -153,10 +147,11 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     Ok(Arc::new(client))
 }
 
-pub fn mcp_options(settings: &Settings, fixtures: bool) -> McpOptions {
+/// `note` is what agents should know about this server.
+pub fn mcp_options(settings: &Settings, note: Option<String>, fixtures: bool) -> McpOptions {
     McpOptions {
         version: env!("CARGO_PKG_VERSION").into(),
-        instructions: INSTRUCTIONS.into(),
+        instructions: note.unwrap_or_default(),
         task_handles: settings.task_handles,
         fixtures,
     }

@@ -164,6 +164,12 @@ pub enum Command {
         job: JobId,
         pr: PullRequest,
     },
+    /// Writes down that somebody was told no.
+    CallRefuse {
+        tool: &'static str,
+        code: String,
+        task: Option<TaskId>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -467,6 +473,7 @@ impl Command {
             | Command::RunPr { job, .. } => {
                 Needs { job: Some(*job), dependents: true, ..Needs::default() }
             }
+            Command::CallRefuse { .. } => Needs::default(),
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,

@@ -68,6 +68,7 @@ event_names! {
     JobPr => "job.pr",
     JobAsked => "job.asked",
     JobAnswered => "job.answered",
+    CallRefused => "call.refused",
     KnowledgeStored => "knowledge.stored",
     KnowledgeSuperseded => "knowledge.superseded",
 }

@@ -70,6 +70,13 @@ pub struct LastEntry {
     pub attempt: Option<AttemptId>,
 }
 
+impl Change {
+    /// Whether there is anything to write down.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.events.is_empty()
+    }
+}
+
 impl World<'_> {
     /// Where the subject stands before the command.
     pub fn standing(&self, now: Timestamp) -> Option<Standing> {
@@ -96,6 +103,8 @@ pub enum Reply {
     Job(JobId),
     Knowledge(KnowledgeId),
     Run(JobId),
+    /// Nothing but history.
+    Noted,
 }
 
 #[derive(Clone, Debug, PartialEq)]

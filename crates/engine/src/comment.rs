@@ -66,7 +66,8 @@ impl Engine {
             | Outcome::Job(_)
             | Outcome::Run(_)
             | Outcome::Knowledge(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no comment", op.tool)))
             }
         }

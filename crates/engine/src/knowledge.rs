@@ -127,7 +127,8 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))
             }
         }

@@ -157,7 +157,8 @@ impl Engine {
             | Outcome::Job(_)
             | Outcome::Run(_)
             | Outcome::Knowledge(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
         }

@@ -5,6 +5,7 @@
 
 mod act;
 mod attempt;
+mod call;
 mod check;
 mod check_log;
 mod comment;

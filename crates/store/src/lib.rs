@@ -250,6 +250,8 @@ pub enum Outcome {
     Run(Box<RunSeen>),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
+    /// Nothing but history.
+    Noted,
 }
 
 #[derive(Debug, thiserror::Error)]

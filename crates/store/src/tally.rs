@@ -62,6 +62,7 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::CommentResolved
             | EventName::KnowledgeStored
             | EventName::KnowledgeSuperseded
+            | EventName::CallRefused
             | EventName::JobQueued
             | EventName::JobTaken
             | EventName::JobKept

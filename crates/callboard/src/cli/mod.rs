@@ -29,6 +29,7 @@ mod signal;
 mod task;
 mod task_ref;
 mod token;
+mod trust;
 mod up;
 mod view;
 mod wait;

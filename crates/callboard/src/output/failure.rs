@@ -199,8 +199,12 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
         | Refusal::InvalidSpec { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::MixedArguments { .. }
         | Refusal::AlreadyOver { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
+        | Refusal::ParentNotFound { .. }
+        | Refusal::ProjectNotFound { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::DanglingDependency { .. }
@@ -208,6 +212,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::OutsideTask { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }
@@ -228,6 +233,8 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::HasDependents { .. }
+        | Refusal::ReviewNotReady { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -237,7 +244,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
 /// The way out in the CLI's verbs, where the tools' own hints speak of tools.
 fn hint_for(refusal: &Refusal) -> Option<String> {
     let hint = match refusal {
-        Refusal::TaskNotFound { .. } => "callboard task list",
+        Refusal::TaskNotFound { .. } | Refusal::ParentNotFound { .. } => "callboard task list",
         Refusal::SessionNotFound { .. } => "callboard call list_sessions '{}'",
         Refusal::DanglingDependency { .. } => {
             "callboard task list shows what a task can depend on; nothing was created"
@@ -281,6 +288,12 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::ProjectNotFound { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::HasDependents { .. }
+        | Refusal::ReviewNotReady { .. }
+        | Refusal::OutsideTask { .. }
+        | Refusal::MixedArguments { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())

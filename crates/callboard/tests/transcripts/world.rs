@@ -11,6 +11,7 @@ use callboard_domain::contract::VerificationKind;
 use callboard_domain::event::EventName;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_domain::rights::{self, Profile, Rights};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
@@ -144,6 +145,7 @@ impl World {
             "sh" => return self.shell("sh", &["-c", rest]),
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
+            "rights" => self.grant(rest).await,
             "sql" => self.sql(rest).await,
             who => return self.call(who, rest).await,
         }
@@ -200,6 +202,21 @@ impl World {
                 lines
             }
         }
+    }
+
+    /// `ana maintainer`, or `w1 pair_worker T1` for whoever works on one task alone.
+    async fn grant(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let who = actor(words.next().expect("an actor"));
+        let profile = words.next().and_then(Profile::parse).expect("a profile");
+        let task = words.next().map(|task| self.names.task(task).parse().expect("a task"));
+        let rights = Rights {
+            lane: rights::Lane::KaganAdmin,
+            profile_wanted: Some(profile),
+            task,
+            ..Rights::default()
+        };
+        self.server().await.lane.grant(who, rights).await;
     }
 
     /// Something happens to the database that no server did.

@@ -2,6 +2,7 @@
 //! knows the time only as an argument. The order of refusals is part of the contract.
 
 mod attempt;
+mod call;
 mod check;
 mod comment;
 mod dependency;
@@ -95,6 +96,7 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             run::run_answer(world, *job, *number, *granted, now)
         }
         Command::RunPr { job, pr } => run::run_pr(world, *job, pr, now),
+        Command::CallRefuse { tool, code, task } => Ok(call::call_refuse(world, tool, code, *task)),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
     }
 }

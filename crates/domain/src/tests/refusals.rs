@@ -94,6 +94,17 @@ fn examples() -> Vec<Refusal> {
             why: text("check 0 (tests) has not run yet"),
         },
         Refusal::AuthorizationDenied { verb: text("create"), scope: "tasks:write" },
+        Refusal::ProjectNotFound { project: text("prj_9") },
+        Refusal::ParentNotFound { task: a.to_string() },
+        Refusal::ParentCycle { task: a, parent: b },
+        Refusal::HasDependents { task: a, open: vec![b] },
+        Refusal::ReviewNotReady { task: a, label: text("backlog") },
+        Refusal::OutsideTask { task: b.to_string(), bound: a },
+        Refusal::MixedArguments {
+            verb: text("jobs_submit"),
+            one: text("task_id"),
+            other: text("spec"),
+        },
     ]
 }
 

@@ -304,6 +304,7 @@ impl Desk {
                 Some(entry) => Ok(Outcome::Knowledge(Box::new(entry.clone()))),
                 None => Err(StoreError::Internal(format!("{id} is not in the store"))),
             },
+            Reply::Noted => Ok(Outcome::Noted),
         }
     }
 

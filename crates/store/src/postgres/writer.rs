@@ -279,7 +279,7 @@ fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
         }
     };
     let before = world.standing(desk.now);
-    if change.writes.is_empty() {
+    if change.is_empty() {
         return Ok(unchanged(desk, org, change.reply, before));
     }
     let applied = desk.carry_out(org, op, change)?;

@@ -167,7 +167,7 @@ impl Writer {
         let world = world.map_err(from_sqlite)?;
         let change = decide(&world, &op.command, batch.now).map_err(ApplyError::Refused)?;
         let before = world.standing(batch.now);
-        if change.writes.is_empty() {
+        if change.is_empty() {
             return self.unchanged(org, change.reply, before, batch.now).map_err(Into::into);
         }
         let subject = world.subject;
@@ -243,6 +243,7 @@ impl Writer {
                 Some(entry) => Ok(Outcome::Knowledge(Box::new(entry))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
+            Reply::Noted => Ok(Outcome::Noted),
         }
     }
 
@@ -301,6 +302,7 @@ impl Writer {
             Reply::Job(job) => ("job", job.0),
             Reply::Run(job) => ("run", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
+            Reply::Noted => return Ok(()),
         };
         self.db
             .prepare_cached(
