@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::postgres::PostgresStore;
@@ -65,6 +66,7 @@ impl App {
             digest: settings.digest,
             embedder: embedder::of(settings).ok().flatten(),
             runs: settings.runs.clone(),
+            board: settings.board.clone(),
             agents: Some(agents),
             is_gone: identity::is_gone,
         });
@@ -88,6 +90,25 @@ async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dy
         (StoreUrl::File(path), None) => path.clone(),
     };
     Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
+}
+
+/// What somebody changed while servers run; nothing where no store was made yet.
+pub async fn settings_kept(
+    settings: &Settings,
+    place: Option<&Place>,
+    org: &str,
+) -> Result<SettingsKept, Failure> {
+    let is_made = match (&settings.store, place) {
+        (StoreUrl::Postgres(_), _) => true,
+        (StoreUrl::Default, None) => false,
+        (StoreUrl::Default, Some(place)) => place.folder().join(DATABASE).exists(),
+        (StoreUrl::File(path), Some(place)) => place.root.join(path).exists(),
+        (StoreUrl::File(path), None) => path.exists(),
+    };
+    match is_made {
+        true => Ok(open_store(settings, place).await?.settings(org).await?),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Where a store that was named by itself is: without a project there is no default.

@@ -71,6 +71,13 @@ event_names! {
     CallRefused => "call.refused",
     KnowledgeStored => "knowledge.stored",
     KnowledgeSuperseded => "knowledge.superseded",
+    SettingsUpdated => "settings.updated",
+    ProjectCreated => "project.created",
+    ProjectOpened => "project.opened",
+    PlanProposed => "plan.proposed",
+    PlanApproved => "plan.approved",
+    PlanRejected => "plan.rejected",
+    CallAnswered => "call.answered",
 }
 
 impl EventName {

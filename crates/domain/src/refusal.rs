@@ -10,6 +10,7 @@ use crate::attempt::{AttemptKind, Health};
 use crate::comment::CommentId;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::JobId;
+use crate::plan::PlanId;
 use crate::relay::Problem;
 use crate::rights::Profile;
 use crate::run::OpenRuns;
@@ -197,6 +198,22 @@ pub enum Refusal {
         one: String,
         other: String,
     },
+    /// A folder that cannot be a project's repository.
+    InvalidRepoPath {
+        path: String,
+        why: String,
+    },
+    InvalidSetting {
+        message: String,
+    },
+    PlanNotFound {
+        plan: String,
+    },
+    /// Somebody said yes or no already.
+    PlanDecided {
+        plan: PlanId,
+        state: &'static str,
+    },
 }
 
 /// How somebody holds a task: an assignee alone has neither.
@@ -254,6 +271,10 @@ impl Refusal {
             }
             Self::TaskNotFound { .. } | Self::ParentNotFound { .. } => "TASK_NOT_FOUND",
             Self::ProjectNotFound { .. } => "PROJECT_NOT_FOUND",
+            Self::InvalidRepoPath { .. } => "INVALID_REPO_PATH",
+            Self::InvalidSetting { .. } => "INVALID_SETTING",
+            Self::PlanNotFound { .. } => "PLAN_NOT_FOUND",
+            Self::PlanDecided { .. } => "PLAN_DECIDED",
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
@@ -339,6 +360,10 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::InvalidRepoPath { .. }
+            | Self::InvalidSetting { .. }
+            | Self::PlanNotFound { .. }
+            | Self::PlanDecided { .. }
             | Self::JobLost { .. } => false,
         }
     }

@@ -95,6 +95,9 @@ impl Engine {
             | Outcome::Job(_)
             | Outcome::Knowledge(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
@@ -115,6 +118,9 @@ impl Engine {
             | Outcome::Job(_)
             | Outcome::Knowledge(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))

@@ -65,6 +65,9 @@ impl Engine {
             | Outcome::Attempt(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {

@@ -127,6 +127,9 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))

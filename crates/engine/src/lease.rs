@@ -156,6 +156,9 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {

@@ -11,7 +11,7 @@ use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName};
 use callboard_store::{
-    FileError, FileSpan, NewFile, Outcome, Place, RunOrder, RunPage, RunQuery, RunSeen,
+    FileError, FileSpan, NewFile, Outcome, RunOrder, RunPage, RunQuery, RunSeen,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -110,10 +110,7 @@ impl Engine {
             Repo::Git { .. } => None,
             Repo::Local { .. } => Some(self.parts.machine.clone()),
         };
-        let project = match self.project_of(&op.principal).await? {
-            Some(project) => project,
-            None => self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project,
-        };
+        let project = self.project_of_new(op, None, None).await?;
         let submit = RunSubmit {
             job: JobId(self.parts.ids.next_id()),
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },

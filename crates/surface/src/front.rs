@@ -211,8 +211,12 @@ impl Front {
                     EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled,
                 ) => None,
             };
-            if let Some(code) = code {
-                self.engine.call_refuse(&op, code.to_owned(), task).await;
+            match code {
+                Some(code) => self.engine.call_refuse(&op, code.to_owned(), task).await,
+                None if found.tool.hints.read_only && answer.is_ok() => {
+                    self.engine.call_answer(&op, task).await;
+                }
+                None => {}
             }
         }
         measured.end(answer.as_ref().map_or_else(|error| error::code(error, speaker), |_| "ok"));

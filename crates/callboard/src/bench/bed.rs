@@ -102,6 +102,7 @@ impl Bed {
             digest: DigestRule::default(),
             embedder,
             runs: Default::default(),
+            board: Default::default(),
             agents: None,
             is_gone: |_| false,
         }))

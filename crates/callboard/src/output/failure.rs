@@ -201,6 +201,8 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::InvalidSpec { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::MixedArguments { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
         | Refusal::AlreadyOver { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
         | Refusal::ParentNotFound { .. }
@@ -209,6 +211,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::CheckLogNotFound { .. }
         | Refusal::DanglingDependency { .. }
         | Refusal::JobNotFound { .. }
+        | Refusal::PlanNotFound { .. }
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
@@ -235,6 +238,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NoQuestion { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::PlanDecided { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -264,6 +268,8 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::IllegalMove { .. } => "callboard task show ID",
         Refusal::JobNotFound { .. } => "callboard job list",
         Refusal::NoQuestion { .. } => "callboard job show JOB",
+        Refusal::PlanNotFound { .. } => "callboard plan list",
+        Refusal::PlanDecided { .. } => "callboard plan show PLAN",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
         Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
@@ -294,6 +300,8 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::ReviewNotReady { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::MixedArguments { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())

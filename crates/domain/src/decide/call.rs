@@ -1,4 +1,4 @@
-//! Calls that were refused, where a toolset keeps them in the log: no row changes, history does.
+//! Calls as such, where a toolset keeps them in the log: no row changes, history does.
 
 use serde_json::json;
 
@@ -19,5 +19,14 @@ pub(super) fn call_refuse(
         about: None,
         data: json!({"tool": tool, "code": code, "task": task}),
     };
+    noted(event)
+}
+
+pub(super) fn call_answer(world: &World<'_>, tool: &str, task: Option<TaskId>) -> Change {
+    let (actor, name) = (world.actor.clone(), EventName::CallAnswered);
+    noted(Event { actor, name, about: None, data: json!({"tool": tool, "task": task}) })
+}
+
+fn noted(event: Event) -> Change {
     Change { writes: Vec::new(), events: vec![event], reply: Reply::Noted, but: None }
 }

@@ -10,13 +10,16 @@ use crate::limits::BLOCKERS_MAX;
 impl Refusal {
     pub fn message(&self) -> String {
         match self {
-            Self::InvalidInput { message } | Self::CheckInfrastructure { message } => {
-                message.clone()
-            }
+            Self::InvalidInput { message }
+            | Self::CheckInfrastructure { message }
+            | Self::InvalidSetting { message } => message.clone(),
             Self::TaskNotFound { task } | Self::ParentNotFound { task } => {
                 format!("task not found: {task}")
             }
             Self::ProjectNotFound { project } => format!("project not found: {project}"),
+            Self::InvalidRepoPath { path, why } => format!("{path} {why}"),
+            Self::PlanNotFound { plan } => format!("plan not found: {plan}"),
+            Self::PlanDecided { plan, state } => format!("{plan} is {state} already"),
             Self::ParentCycle { task, parent } => {
                 format!("{parent} is {task} or stands below it, so it cannot be its parent")
             }
@@ -145,6 +148,12 @@ impl Refusal {
                 "list shows the tasks there are"
             }
             Self::ProjectNotFound { .. } => "projects_list shows the projects there are",
+            Self::InvalidRepoPath { .. } => {
+                "name the top folder of a git repository on the server; nothing was made"
+            }
+            Self::InvalidSetting { .. } => "correct what the message names; nothing was changed",
+            Self::PlanNotFound { .. } => "callboard plan list shows the plans there are",
+            Self::PlanDecided { .. } => "propose a new plan",
             Self::ParentCycle { .. } => "choose a task that is not below it",
             Self::HasDependents { .. } => "remove the dependency, or what waits, first",
             Self::ReviewNotReady { .. } => "request_review puts it there",
@@ -265,6 +274,10 @@ impl Refusal {
             | Self::OutsideTask { .. }
             | Self::MixedArguments { .. }
             | Self::ProjectNotFound { .. }
+            | Self::InvalidRepoPath { .. }
+            | Self::InvalidSetting { .. }
+            | Self::PlanNotFound { .. }
+            | Self::PlanDecided { .. }
             | Self::ParentNotFound { .. }
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }

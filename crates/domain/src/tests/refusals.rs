@@ -8,6 +8,7 @@ use crate::attempt::Health;
 use crate::comment::CommentId;
 use crate::ids::{AttemptId, Id};
 use crate::job::JobId;
+use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
 use crate::relay::Problem;
@@ -105,6 +106,12 @@ fn examples() -> Vec<Refusal> {
             one: text("task_id"),
             other: text("spec"),
         },
+        Refusal::InvalidRepoPath { path: text("/srv/shop"), why: text("is no git repository") },
+        Refusal::InvalidSetting {
+            message: text("general.max_concurrent_agents must be 1..10, got 11"),
+        },
+        Refusal::PlanNotFound { plan: text("plan_x") },
+        Refusal::PlanDecided { plan: PlanId(Id(7)), state: "approved" },
     ]
 }
 

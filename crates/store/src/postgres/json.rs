@@ -180,6 +180,9 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
             Reply::Run(job) => ("run", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
             Reply::Noted => return None,
+            Reply::Settings => ("settings", Id(0)),
+            Reply::Project(id) => ("project", Id(*id as u128)),
+            Reply::Plan(plan) => ("plan", plan.0),
         };
         let mut row = key_row(key);
         row["at"] = json!(desk.now);

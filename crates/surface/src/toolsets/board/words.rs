@@ -168,6 +168,10 @@ pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. } => as_code("ALREADY_CLAIMED"),
         Refusal::ProjectNotFound { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
+        | Refusal::PlanNotFound { .. }
+        | Refusal::PlanDecided { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::OutsideTask { .. }

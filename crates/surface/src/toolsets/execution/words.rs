@@ -70,6 +70,9 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ProjectNotFound { .. }
         | Refusal::UnknownState { .. }
         | Refusal::CommentNotFound { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
+        | Refusal::PlanNotFound { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
         Refusal::TaskNotFound { task }
         | Refusal::ParentNotFound { task }
@@ -185,6 +188,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::PlanDecided { .. }
         | Refusal::BlockersMax { .. } => {
             Said { code: "task.invariant_violated", retryable: false, ..plain }
         }
