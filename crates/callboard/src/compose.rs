@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::postgres::PostgresStore;
@@ -23,12 +24,6 @@ use crate::output::Failure;
 use crate::place::{self, Place};
 
 const DATABASE: &str = "callboard.db";
-
-/// What agents are told when they connect.
-const INSTRUCTIONS: &str = "Callboard hands out tasks. Find work with list {\"ready\": true, \
-    \"status\": \"backlog\", \"assignee\": \"\"}, begin a session on one task before you edit, send a \
-    heartbeat while you work, run its checks, and finish with a summary for the reviewer. A task \
-    closes only when its dependencies are closed and its checks pass.";
 
 /// An open project.
 pub struct App {
@@ -71,6 +66,7 @@ impl App {
             digest: settings.digest,
             embedder: embedder::of(settings).ok().flatten(),
             runs: settings.runs.clone(),
+            board: settings.board.clone(),
             agents: Some(agents),
             is_gone: identity::is_gone,
         });
@@ -94,6 +90,25 @@ async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dy
         (StoreUrl::File(path), None) => path.clone(),
     };
     Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
+}
+
+/// What somebody changed while servers run; nothing where no store was made yet.
+pub async fn settings_kept(
+    settings: &Settings,
+    place: Option<&Place>,
+    org: &str,
+) -> Result<SettingsKept, Failure> {
+    let is_made = match (&settings.store, place) {
+        (StoreUrl::Postgres(_), _) => true,
+        (StoreUrl::Default, None) => false,
+        (StoreUrl::Default, Some(place)) => place.folder().join(DATABASE).exists(),
+        (StoreUrl::File(path), Some(place)) => place.root.join(path).exists(),
+        (StoreUrl::File(path), None) => path.exists(),
+    };
+    match is_made {
+        true => Ok(open_store(settings, place).await?.settings(org).await?),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Where a store that was named by itself is: without a project there is no default.
@@ -148,10 +163,11 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     Ok(Arc::new(client))
 }
 
-pub fn mcp_options(settings: &Settings, fixtures: bool) -> McpOptions {
+/// `note` is what agents should know about this server.
+pub fn mcp_options(settings: &Settings, note: Option<String>, fixtures: bool) -> McpOptions {
     McpOptions {
         version: env!("CARGO_PKG_VERSION").into(),
-        instructions: INSTRUCTIONS.into(),
+        instructions: note.unwrap_or_default(),
         task_handles: settings.task_handles,
         fixtures,
     }

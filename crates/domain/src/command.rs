@@ -1,6 +1,10 @@
 //! Everything that can be asked of the core, as data. Ids and outcomes of outside work come in
 //! with the command, so that `decide` stays pure.
 
+use std::path::PathBuf;
+
+use serde_json::Value;
+
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
 use crate::comment::{CommentId, CommentKind};
@@ -8,9 +12,11 @@ use crate::contract::VerificationContract;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
+use crate::plan::{PlanId, PlannedTask, Todo};
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
 use crate::run::{Artifact, PullRequest};
+use crate::settings::{BoardSettings, SettingKey};
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
 
@@ -164,6 +170,69 @@ pub enum Command {
         job: JobId,
         pr: PullRequest,
     },
+    /// Writes down that somebody was told no.
+    CallRefuse {
+        tool: &'static str,
+        code: String,
+        task: Option<TaskId>,
+    },
+    /// Writes down that somebody read something.
+    CallAnswer {
+        tool: &'static str,
+        task: Option<TaskId>,
+    },
+    SettingsUpdate(Box<SettingsUpdate>),
+    ProjectCreate(ProjectCreate),
+    /// Makes it the one the actor works in.
+    ProjectOpen {
+        project: i64,
+    },
+    PlanPropose(PlanPropose),
+    PlanApprove(PlanApprove),
+    PlanReject {
+        plan: PlanId,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingsUpdate {
+    /// What holds where nobody changed anything.
+    pub base: BoardSettings,
+    /// The executors there are.
+    pub agents: Vec<String>,
+    pub set: Vec<(SettingKey, Value)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectCreate {
+    pub name: String,
+    pub description: String,
+    /// Where its repositories are.
+    pub machine: String,
+    /// The first is the primary one.
+    pub repos: Vec<NewRepo>,
+}
+
+/// A repository that somebody looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRepo {
+    pub path: PathBuf,
+    pub default_branch: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanPropose {
+    pub plan: PlanId,
+    pub tasks: Vec<PlannedTask>,
+    pub todos: Vec<Todo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanApprove {
+    pub plan: PlanId,
+    pub project: i64,
+    /// An id for each task of the plan.
+    pub tasks: Vec<TaskId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -382,6 +451,24 @@ pub struct Needs {
     pub open_runs: bool,
     /// How many runs there are on this machine.
     pub runs_on: Option<String>,
+    pub org: OrgNeeds,
+}
+
+/// Rows that belong to the org and to no task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrgNeeds {
+    pub settings: bool,
+    /// A project, and which one the actor has open.
+    pub project: Option<i64>,
+    /// Numbers for a new project with this many repositories.
+    pub room: Option<usize>,
+    pub plan: Option<PlanId>,
+}
+
+impl OrgNeeds {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Command {
@@ -392,6 +479,8 @@ impl Command {
             last_entry: true,
             ..Needs::default()
         };
+        let of_org = |org| Needs { org, ..Needs::default() };
+        let none = OrgNeeds::default();
         match self {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
@@ -466,6 +555,16 @@ impl Command {
             | Command::RunAnswer { job, .. }
             | Command::RunPr { job, .. } => {
                 Needs { job: Some(*job), dependents: true, ..Needs::default() }
+            }
+            Command::CallRefuse { .. } | Command::CallAnswer { .. } => Needs::default(),
+            Command::SettingsUpdate(_) => of_org(OrgNeeds { settings: true, ..none }),
+            Command::ProjectCreate(c) => of_org(OrgNeeds { room: Some(c.repos.len()), ..none }),
+            Command::ProjectOpen { project } => {
+                of_org(OrgNeeds { project: Some(*project), ..none })
+            }
+            Command::PlanPropose(_) => Needs::default(),
+            Command::PlanApprove(PlanApprove { plan, .. }) | Command::PlanReject { plan } => {
+                of_org(OrgNeeds { plan: Some(*plan), ..none })
             }
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),

@@ -68,8 +68,16 @@ event_names! {
     JobPr => "job.pr",
     JobAsked => "job.asked",
     JobAnswered => "job.answered",
+    CallRefused => "call.refused",
     KnowledgeStored => "knowledge.stored",
     KnowledgeSuperseded => "knowledge.superseded",
+    SettingsUpdated => "settings.updated",
+    ProjectCreated => "project.created",
+    ProjectOpened => "project.opened",
+    PlanProposed => "plan.proposed",
+    PlanApproved => "plan.approved",
+    PlanRejected => "plan.rejected",
+    CallAnswered => "call.answered",
 }
 
 impl EventName {

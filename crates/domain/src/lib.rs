@@ -12,6 +12,7 @@
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
 //! - **actor**: who acts, `human:ana` or `agent:claude-1`.
 //! - **knowledge**: what was learned, as entries that a search finds.
+//! - **project**: where tasks belong; an actor may have one **open**. A **plan** proposes tasks.
 //! - **rights**: what a caller may do; a **token** grants them over HTTP.
 //! - **forge**: GitHub or GitLab; a **pull** is a pull request or a merge request there.
 //! - **refusal**: an expected "no" with a code and a way out.
@@ -21,6 +22,7 @@
 
 pub mod actor;
 pub mod attempt;
+pub mod audit;
 pub mod command;
 pub mod comment;
 pub mod contract;
@@ -32,11 +34,14 @@ pub mod ids;
 pub mod job;
 pub mod knowledge;
 pub mod limits;
+pub mod plan;
 pub mod policy;
+pub mod project;
 pub mod refusal;
 pub mod relay;
 pub mod rights;
 pub mod run;
+pub mod settings;
 pub mod standing;
 pub mod task;
 pub mod time;

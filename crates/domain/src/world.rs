@@ -7,9 +7,12 @@ use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{Job, JobId};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
+use crate::plan::{Plan, PlanId};
 use crate::policy::Policy;
+use crate::project::{Project, ProjectRepo, ProjectRoom};
 use crate::refusal::Refusal;
 use crate::run::{OpenRuns, Run};
+use crate::settings::{SettingKey, SettingsKept};
 use crate::standing::Standing;
 use crate::task::{Dep, Dependent, Entry, Task};
 use crate::time::Timestamp;
@@ -38,6 +41,18 @@ pub struct World<'a> {
     pub open_runs: OpenRuns,
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
+    pub org: OrgWorld,
+}
+
+/// What belongs to the org and to no task, as far as the command needs it.
+#[derive(Clone, Debug, Default)]
+pub struct OrgWorld {
+    pub settings: SettingsKept,
+    pub project: Option<Project>,
+    /// The project the actor has open.
+    pub opened: Option<i64>,
+    pub room: Option<ProjectRoom>,
+    pub plan: Option<Plan>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +85,13 @@ pub struct LastEntry {
     pub attempt: Option<AttemptId>,
 }
 
+impl Change {
+    /// Whether there is anything to write down.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.events.is_empty()
+    }
+}
+
 impl World<'_> {
     /// Where the subject stands before the command.
     pub fn standing(&self, now: Timestamp) -> Option<Standing> {
@@ -96,6 +118,11 @@ pub enum Reply {
     Job(JobId),
     Knowledge(KnowledgeId),
     Run(JobId),
+    /// Nothing but history.
+    Noted,
+    Settings,
+    Project(i64),
+    Plan(PlanId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -182,5 +209,33 @@ pub enum Write {
     KnowledgeSupersede {
         entry: KnowledgeId,
         by: KnowledgeId,
+    },
+    Org(OrgWrite),
+}
+
+/// What is written of an org besides its tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OrgWrite {
+    SettingPut {
+        key: SettingKey,
+        value: serde_json::Value,
+    },
+    ProjectInsert {
+        project: Project,
+    },
+    RepoInsert {
+        repo: ProjectRepo,
+    },
+    /// Also marks when the project was last chosen.
+    ProjectOpen {
+        project: i64,
+        actor: Actor,
+    },
+    PlanInsert {
+        plan: Plan,
+    },
+    /// Only its state ever changes.
+    PlanUpdate {
+        plan: Plan,
     },
 }

@@ -5,7 +5,7 @@ use callboard_domain::command::Command;
 use callboard_domain::task::TaskRecord;
 use callboard_store::{Applied, ApplyError, Op, Outcome, StoreError};
 
-use crate::context::{OpContext, Principal, Scope};
+use crate::context::{self, OpContext, Principal, Scope};
 use crate::{At, Engine, EngineError, counts};
 
 impl From<StoreError> for EngineError {
@@ -43,6 +43,9 @@ impl Engine {
         command: Command,
     ) -> Result<Applied, EngineError> {
         op.principal.judge(op.tool, scope)?;
+        if op.principal.rights.task.is_some() {
+            context::judge_task(&op.principal, command.needs(&op.principal.actor).task)?;
+        }
         let claims = matches!(command, Command::TaskClaim { .. } | Command::AttemptBegin(_));
         let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await;
         let applied = applied.inspect_err(|error| {
@@ -92,7 +95,11 @@ impl Engine {
             | Outcome::Job(_)
             | Outcome::Knowledge(_)
             | Outcome::Run(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
         }
@@ -111,7 +118,11 @@ impl Engine {
             | Outcome::Job(_)
             | Outcome::Knowledge(_)
             | Outcome::Run(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))
             }
         }

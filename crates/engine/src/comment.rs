@@ -65,8 +65,12 @@ impl Engine {
             | Outcome::Attempt(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Knowledge(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no comment", op.tool)))
             }
         }

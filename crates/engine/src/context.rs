@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
+use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 pub use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::token::TokenId;
@@ -42,6 +43,16 @@ impl Principal {
         } else {
             Err(Refusal::AuthorizationDenied { verb: verb.into(), scope: scope.as_str() })
         }
+    }
+}
+
+/// Whoever works on one task alone changes no other.
+pub(crate) fn judge_task(principal: &Principal, task: Option<TaskId>) -> Result<(), Refusal> {
+    match (principal.rights.task, task) {
+        (Some(bound), Some(task)) if bound != task => {
+            Err(Refusal::OutsideTask { task: task.to_string(), bound })
+        }
+        _ => Ok(()),
     }
 }
 

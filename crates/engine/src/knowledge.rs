@@ -127,7 +127,11 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))
             }
         }

@@ -156,8 +156,12 @@ impl Engine {
             | Outcome::Comment(_)
             | Outcome::Job(_)
             | Outcome::Run(_)
+            | Outcome::Settings(_)
+            | Outcome::Project(_)
+            | Outcome::Plan(_)
             | Outcome::Knowledge(_)
-            | Outcome::Removed(_) => {
+            | Outcome::Removed(_)
+            | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
             }
         }

@@ -5,6 +5,8 @@
 
 mod act;
 mod attempt;
+mod audit;
+mod call;
 mod check;
 mod check_log;
 mod comment;
@@ -18,12 +20,15 @@ pub mod ids;
 mod job;
 mod knowledge;
 mod lease;
+mod plan;
 pub mod ports;
+mod project;
 mod query;
 mod quota;
 mod repository;
 mod run;
 mod run_work;
+mod settings;
 mod sweep;
 mod task;
 mod token;
@@ -39,6 +44,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::{Home, Store};
 
 pub use attempt::AttemptDraft;
+pub use audit::{AuditFilter, AuditPage};
 pub use callboard_store as store;
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
@@ -47,11 +53,13 @@ pub use error::EngineError;
 pub use handle::{LongCall, Words};
 pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
 pub use lease::{Completion, FreeFilter, Learning, Leased};
+pub use project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
 pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
 pub use run_work::Alert;
+pub use settings::{BoardRule, SettingsUpdated};
 pub use sweep::{SWEEP_EVERY, Working};
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
@@ -83,6 +91,7 @@ pub struct Parts {
     /// `None`: knowledge is searched by its words alone.
     pub embedder: Option<Arc<dyn Embedder>>,
     pub runs: RunRule,
+    pub board: BoardRule,
     /// `None` on a server that runs no agents.
     pub agents: Option<Arc<dyn AgentRunner>>,
     /// Whether a process of this machine that ran jobs has ended.

@@ -41,6 +41,9 @@ pub trait CheckRunner: Send + Sync {
     /// Where others find the repository, and its main branch; never fails.
     async fn origin(&self, repo: &Path) -> Origin;
 
+    /// The repository whose top folder this is, links resolved; or why it is none.
+    async fn repository(&self, path: &Path) -> Result<RepositoryFound, String>;
+
     /// Waits until no other run of this task is under way on this machine.
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault>;
 
@@ -71,6 +74,13 @@ pub struct Head {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     pub url: Option<String>,
+    pub default_branch: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryFound {
+    pub path: PathBuf,
+    /// What the remote calls its main one, else the branch that is checked out.
     pub default_branch: Option<String>,
 }
 

@@ -69,9 +69,13 @@ impl Engine {
         Ok(At { it, now: self.parts.store.now() })
     }
 
-    /// Where this caller's tasks are: the project this process stands in, or another org's own;
-    /// `None` while that has no task yet.
+    /// Where this caller's tasks are: the project it has open, else the one this process stands in,
+    /// else its org's oldest; `None` while that has no task yet.
     pub async fn project_of(&self, principal: &Principal) -> Result<Option<Project>, EngineError> {
+        let Principal { org, actor, .. } = principal;
+        if let Some(open) = self.parts.store.project_opened(org, actor).await? {
+            return Ok(Some(open));
+        }
         let home = &self.parts.home;
         if principal.org == home.org {
             return Ok(Some(home.project.clone()));

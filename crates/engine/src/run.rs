@@ -11,7 +11,7 @@ use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName};
 use callboard_store::{
-    FileError, FileSpan, NewFile, Outcome, Place, RunOrder, RunPage, RunQuery, RunSeen,
+    FileError, FileSpan, NewFile, Outcome, RunOrder, RunPage, RunQuery, RunSeen,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -121,12 +121,9 @@ impl Engine {
             Repo::Git { .. } => None,
             Repo::Local { .. } => Some(self.parts.machine.clone()),
         };
-        let owner = self.owner_of(&op.principal.org, &spec.repo).await?;
-        let project = match (owner, self.project_of(&op.principal).await?) {
-            (Some(project), _) | (None, Some(project)) => project,
-            (None, None) => {
-                self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project
-            }
+        let project = match self.owner_of(&op.principal.org, &spec.repo).await? {
+            Some(project) => project,
+            None => self.project_of_new(op, None, None).await?,
         };
         let submit = RunSubmit {
             job: JobId(self.parts.ids.next_id()),

@@ -4,7 +4,6 @@ use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::TaskRecord;
-use callboard_store::Place;
 
 use crate::context::{OpContext, Scope};
 use crate::quota::Metric;
@@ -17,8 +16,10 @@ pub struct TaskDraft {
     pub body: String,
     pub priority: Option<u16>,
     pub parent: Option<TaskId>,
-    /// `repo_7`; left out, it is the one this process stands in.
+    /// `repo_7`; left out, the project says it.
     pub repository: Option<String>,
+    /// Left out, it is where a new task of this caller goes.
+    pub project: Option<i64>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
     pub verification: Option<VerificationContract>,
@@ -43,12 +44,9 @@ impl Engine {
     ) -> Result<TaskCreate, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let named = draft.repository.as_deref();
-        let project = match (named, self.project_of(&op.principal).await?) {
-            (Some(named), _) => self.project_of_repository(op, named).await?,
-            (None, Some(project)) => project,
-            (None, None) => {
-                self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project
-            }
+        let project = match named {
+            Some(named) => self.project_of_repository(op, named).await?,
+            None => self.project_of_new(op, draft.project, draft.parent).await?,
         };
         Ok(TaskCreate {
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },

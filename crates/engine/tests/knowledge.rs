@@ -102,6 +102,7 @@ async fn world_with(embeds: bool) -> World {
         digest: DigestRule::default(),
         embedder: embeds.then(|| embedder.clone() as Arc<dyn Embedder>),
         runs: Default::default(),
+        board: Default::default(),
         agents: None,
         is_gone: |_| false,
     });

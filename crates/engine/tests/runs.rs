@@ -78,6 +78,7 @@ impl Process {
                 running_max: 1,
                 ..RunRule::default()
             },
+            board: Default::default(),
             agents: Some(agent.clone()),
             is_gone: |_| false,
         });

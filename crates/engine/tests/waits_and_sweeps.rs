@@ -61,6 +61,7 @@ async fn world() -> World {
         digest: DigestRule::default(),
         embedder: None,
         runs: Default::default(),
+        board: Default::default(),
         agents: None,
         is_gone: |_| false,
     });

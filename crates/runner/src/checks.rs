@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
-    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, Origin, RUNS, Turn,
+    CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, Origin, RUNS,
+    RepositoryFound, Turn,
 };
 use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
@@ -49,6 +50,10 @@ impl CheckRunner for LocalChecks {
 
     async fn origin(&self, repo: &Path) -> Origin {
         git::origin(repo).await
+    }
+
+    async fn repository(&self, path: &Path) -> Result<RepositoryFound, String> {
+        git::repository(path).await
     }
 
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault> {

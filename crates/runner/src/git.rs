@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_engine::ports::{Head, Origin};
+use callboard_engine::ports::{Head, Origin, RepositoryFound};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment;
@@ -149,6 +149,32 @@ pub(crate) async fn origin(repo: &Path) -> Origin {
     let local = local.ok().map(one_line);
     let local = local.and_then(|names| names.lines().next().map(str::to_owned));
     Origin { url, default_branch: remote.or(local) }
+}
+
+/// The repository whose top folder this is.
+pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, String> {
+    let path = path.canonicalize().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "does not exist".to_owned(),
+        _ => format!("cannot be opened: {error}"),
+    })?;
+    if !path.is_dir() {
+        return Err("is no folder".into());
+    }
+    let git = Git::at(&path);
+    let (top, remote, head) = tokio::join!(
+        git.ask(&["rev-parse", "--show-toplevel"]),
+        git.ask(&["symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"]),
+        head(&path),
+    );
+    match top.map(one_line) {
+        Ok(top) if Path::new(&top).canonicalize().is_ok_and(|top| top == path) => {}
+        Ok(top) => return Err(format!("is inside the git repository {top}, not its top folder")),
+        Err(GitFault::Outside) => return Err("is no git repository".into()),
+        Err(GitFault::Failed(words)) => return Err(format!("cannot be read: {words}")),
+    }
+    let remote = remote.ok().map(one_line);
+    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
+    Ok(RepositoryFound { path, default_branch: remote.or(head.branch) })
 }
 
 /// A remote's address as others may read it: no password, no token, and none that is a path of

@@ -12,6 +12,7 @@ mod filter;
 mod handles;
 mod jobs;
 pub mod knowledge;
+mod org;
 pub mod postgres;
 mod queue;
 mod runs;
@@ -34,9 +35,11 @@ use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
+use callboard_domain::plan::Plan;
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Rights;
+use callboard_domain::settings::SettingsKept;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -45,6 +48,7 @@ use callboard_domain::token::{Token, TokenId};
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
+pub use org::{BackQuery, OrgStore};
 pub use queue::{Taken, TasksByState};
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 
@@ -52,7 +56,7 @@ pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
-pub trait Store: RunStore + Send + Sync {
+pub trait Store: RunStore + OrgStore + Send + Sync {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
 
@@ -250,8 +254,13 @@ pub enum Outcome {
     Job(Box<Job>),
     Knowledge(Box<KnowledgeEntry>),
     Run(Box<RunSeen>),
+    Settings(SettingsKept),
+    Project(Box<callboard_domain::project::Project>),
+    Plan(Box<Plan>),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
+    /// Nothing but history.
+    Noted,
 }
 
 #[derive(Debug, thiserror::Error)]

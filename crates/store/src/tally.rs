@@ -62,6 +62,7 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::CommentResolved
             | EventName::KnowledgeStored
             | EventName::KnowledgeSuperseded
+            | EventName::CallRefused
             | EventName::JobQueued
             | EventName::JobTaken
             | EventName::JobKept
@@ -77,7 +78,14 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::JobArtifact
             | EventName::JobPr
             | EventName::JobAsked
-            | EventName::JobAnswered => {}
+            | EventName::JobAnswered
+            | EventName::SettingsUpdated
+            | EventName::ProjectCreated
+            | EventName::ProjectOpened
+            | EventName::PlanProposed
+            | EventName::PlanApproved
+            | EventName::PlanRejected
+            | EventName::CallAnswered => {}
         }
     }
 }

@@ -184,7 +184,8 @@ fn wrong(label: &str, wanted: &str, got: &Value) -> Refusal {
 fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {
     let Value::String(text) = &given else { return Err(wrong(label, "a string", &given)) };
     let Some(words) = schema.get("enum").and_then(Value::as_array) else { return Ok(given) };
-    let found = words.iter().filter_map(Value::as_str).find(|word| fold(word) == fold(text));
+    let bare = |word: &str| fold(word).replace('_', "");
+    let found = words.iter().filter_map(Value::as_str).find(|word| bare(word) == bare(text));
     match found {
         Some(word) => Ok(word.into()),
         None => {

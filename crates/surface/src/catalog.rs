@@ -1,15 +1,17 @@
 //! The tools of one or several toolsets as one list. Where toolsets share a name, the listed tool
 //! carries both sets of properties and a call goes to the one whose keys are present.
 
+use callboard_domain::refusal::Refusal;
 use callboard_engine::context::Principal;
 use serde_json::{Map, Value, json};
 
 use crate::args;
-use crate::front::ToolInfo;
+use crate::front::{Hints, ToolInfo};
 use crate::tool::{Tool, Toolset};
 
 pub struct Catalog {
     listed: Vec<Listed>,
+    toolsets: Vec<&'static Toolset>,
     pub names: Vec<&'static str>,
 }
 
@@ -36,7 +38,13 @@ impl Catalog {
                 }
             }
         }
-        Self { listed, names: toolsets.iter().map(|toolset| toolset.name).collect() }
+        let names = toolsets.iter().map(|toolset| toolset.name).collect();
+        Self { listed, toolsets: toolsets.to_vec(), names }
+    }
+
+    /// What each toolset tells agents when they connect.
+    pub fn instructions(&self) -> impl Iterator<Item = &'static str> {
+        self.toolsets.iter().map(|toolset| toolset.instructions)
     }
 
     /// What this principal may call; nothing else about the connection matters.
@@ -48,6 +56,14 @@ impl Catalog {
     pub fn find(&self, name: &str, arguments: &Value) -> Option<&Variant> {
         let entry = self.listed.iter().find(|entry| entry.name == name)?;
         Some(entry.pick(arguments))
+    }
+
+    /// Whether arguments mix what several tools of one name take.
+    pub fn judge(&self, name: &str, arguments: &Value) -> Result<(), Refusal> {
+        match self.listed.iter().find(|entry| entry.name == name) {
+            Some(entry) => entry.judge(arguments),
+            None => Ok(()),
+        }
     }
 }
 
@@ -62,8 +78,30 @@ impl Listed {
             description: join(allowed.iter().map(|variant| variant.tool.description)),
             input_schema: args::published(merged_schema(&allowed)),
             output_schema: output_schema(&allowed),
-            hints: first.tool.hints,
+            hints: allowed
+                .iter()
+                .map(|variant| variant.tool.hints)
+                .fold(first.tool.hints, cautious),
         })
+    }
+
+    /// A key that only one variant knows says which is meant; two such keys may not disagree.
+    fn judge(&self, arguments: &Value) -> Result<(), Refusal> {
+        let given = arguments.as_object().into_iter().flat_map(Map::keys);
+        let mut meant: Option<(&str, &Variant)> = None;
+        for key in given {
+            let mut knowing = self.variants.iter().filter(|variant| variant.knows(key));
+            let (Some(variant), None) = (knowing.next(), knowing.next()) else { continue };
+            match meant {
+                None => meant = Some((key, variant)),
+                Some((_, other)) if other.toolset.name == variant.toolset.name => {}
+                Some((one, _)) => {
+                    let (one, other) = (one.to_owned(), key.clone());
+                    return Err(Refusal::MixedArguments { verb: self.name.into(), one, other });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The variant that understands most of the keys given, and among those the one that misses
@@ -90,6 +128,16 @@ impl Variant {
     fn required(&self) -> impl Iterator<Item = &str> {
         let required = self.schema.get("required").and_then(Value::as_array);
         required.into_iter().flatten().filter_map(Value::as_str)
+    }
+}
+
+/// What holds for whichever of two is called.
+fn cautious(one: Hints, other: Hints) -> Hints {
+    Hints {
+        read_only: one.read_only && other.read_only,
+        destructive: one.destructive || other.destructive,
+        idempotent: one.idempotent && other.idempotent,
+        open_world: one.open_world || other.open_world,
     }
 }
 

@@ -13,6 +13,7 @@ pub struct Voice {
     /// A refusal of one of its tools.
     pub say: fn(tool: &str, &Refusal) -> Said,
     pub unavailable: &'static str,
+    pub unavailable_hint: Option<&'static str>,
     pub canceled: &'static str,
     pub internal: &'static str,
 }
@@ -79,9 +80,12 @@ pub fn render(error: &EngineError, speaker: Speaker) -> Value {
             }
             body.into()
         }
-        EngineError::Unavailable(words) => {
-            json!({"code": voice.unavailable, "message": words, "retryable": true})
-        }
+        EngineError::Unavailable(words) => match voice.unavailable_hint {
+            Some(hint) => {
+                json!({"code": voice.unavailable, "message": words, "hint": hint, "retryable": true})
+            }
+            None => json!({"code": voice.unavailable, "message": words, "retryable": true}),
+        },
         EngineError::Canceled => {
             json!({"code": voice.canceled, "message": "the call was canceled", "retryable": true})
         }

@@ -14,8 +14,8 @@ use crate::catalog::Catalog;
 use crate::error::Speaker;
 use crate::metrics::Measured;
 use crate::ticket::{self, Ticket};
-use crate::tool::{About, Call, Toolset};
-use crate::toolsets::relay;
+use crate::tool::{self, About, Call, Toolset};
+use crate::toolsets::{self, relay};
 use crate::{error, prompt, resource};
 
 const COMPLETIONS_MAX: usize = 100;
@@ -138,6 +138,13 @@ impl Front {
         &self.engine
     }
 
+    /// What agents are told when they connect.
+    pub fn instructions(&self) -> String {
+        let texts: Vec<&str> =
+            self.catalog.instructions().filter(|text| !text.is_empty()).collect();
+        texts.join("\n\n")
+    }
+
     pub fn version(&self) -> &'static str {
         self.about.version
     }
@@ -168,10 +175,12 @@ impl Front {
         arguments: Value,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<(Result<Value, EngineError>, Speaker), Unknown> {
-        let found = self.catalog.find(name, &arguments).ok_or_else(|| Unknown(name.into()))?;
+        let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
+        let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
         let measured = Measured::start(found.tool.name);
         let op = context(found.tool.name);
-        let answer = match found.tool.judge(&op.principal) {
+        let judged = found.tool.judge(&op.principal);
+        let answer = match judged.and_then(|()| self.catalog.judge(name, &arguments)) {
             Err(refusal) => Err(refusal.into()),
             Ok(()) => {
                 let call = Call {
@@ -191,6 +200,24 @@ impl Front {
             let token = token.map(|token| token.to_string()).unwrap_or_default();
             let (tool, said) = (speaker.tool, (speaker.voice.say)(speaker.tool, refusal));
             tracing::info!(tool, code = said.code, %actor, %org, token, "call refused");
+        }
+        if let Some(said_no) = found.toolset.audit {
+            let code = match &answer {
+                Ok(value) => said_no(value),
+                Err(EngineError::Refused(_)) => {
+                    answer.as_ref().err().map(|e| error::code(e, speaker))
+                }
+                Err(
+                    EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled,
+                ) => None,
+            };
+            match code {
+                Some(code) => self.engine.call_refuse(&op, code.to_owned(), task).await,
+                None if found.tool.hints.read_only && answer.is_ok() => {
+                    self.engine.call_answer(&op, task).await;
+                }
+                None => {}
+            }
         }
         measured.end(answer.as_ref().map_or_else(|error| error::code(error, speaker), |_| "ok"));
         Ok((answer, speaker))
@@ -316,4 +343,16 @@ impl Front {
         let more = ids.len() > COMPLETIONS_MAX;
         Ok((ids.iter().take(COMPLETIONS_MAX).map(ToString::to_string).collect(), more))
     }
+}
+
+/// A tool of a toolset that is not on is named with what turns it on.
+fn unknown_tool(name: &str) -> Unknown {
+    let off = toolsets::ALL.iter().find(|toolset| toolset.tools.iter().any(|t| t.name == name));
+    Unknown(match off {
+        Some(Toolset { name: toolset, .. }) => format!(
+            "{name}; it is in the toolset {toolset}, which is off here: start with --toolsets \
+             {toolset}, or connect to /mcp/{toolset}"
+        ),
+        None => name.into(),
+    })
 }

@@ -10,6 +10,14 @@ pub fn rfc3339_ms(at: Timestamp) -> String {
     }
 }
 
+/// RFC 3339 in UTC with microseconds.
+pub fn rfc3339_us(at: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(at.0) {
+        Ok(at) => format!("{at:.6}"),
+        Err(_) => at.0.to_string(),
+    }
+}
+
 /// A time somebody wrote; `None` when it is none.
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let at: jiff::Timestamp = text.trim().parse().ok()?;

@@ -21,6 +21,10 @@ pub struct Toolset {
     /// In the order of the document it implements.
     pub tools: &'static [Tool],
     pub voice: Voice,
+    /// What agents are told when they connect.
+    pub instructions: &'static str,
+    /// The code of an answer that says no, where every refusal is kept in the log.
+    pub audit: Option<fn(&Value) -> Option<&str>>,
 }
 
 pub struct Tool {
@@ -39,6 +43,8 @@ pub struct Tool {
     pub run: Run,
     /// It may take longer than a client should wait for an answer.
     pub may_be_long: bool,
+    /// Closed to whoever works on another task than the one that `task_id` names.
+    pub on_task: bool,
 }
 
 impl Tool {
@@ -53,7 +59,7 @@ impl Tool {
         run: Run,
     ) -> Self {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
-        let (profile, aliases, may_be_long) = (None, &[] as &[_], false);
+        let (profile, aliases, may_be_long, on_task) = (None, &[] as &[_], false, false);
         Self {
             name,
             title,
@@ -66,6 +72,7 @@ impl Tool {
             output,
             run,
             may_be_long,
+            on_task,
         }
     }
 
@@ -77,6 +84,16 @@ impl Tool {
     /// The same for callers with at least this profile.
     pub const fn for_profile(self, profile: Profile) -> Self {
         Self { profile: Some(profile), ..self }
+    }
+
+    /// The same, closed to whoever works on another task.
+    pub const fn on_task(self) -> Self {
+        Self { on_task: true, ..self }
+    }
+
+    /// The same for what may take longer than a client should wait.
+    pub const fn long(self) -> Self {
+        Self { may_be_long: true, ..self }
     }
 
     pub fn judge(&self, principal: &Principal) -> Result<(), Refusal> {
@@ -113,8 +130,30 @@ pub struct About {
 
 impl Call<'_> {
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, Refusal> {
-        args::read(self.schema, self.tool.aliases, self.arguments.take())
+        let named = self.task_named().map(str::to_owned);
+        let read = args::read(self.schema, self.tool.aliases, self.arguments.take())?;
+        self.keep_to_task(named)?;
+        Ok(read)
     }
+
+    /// The task that the arguments name, as long as nobody has taken them.
+    pub fn task_named(&self) -> Option<&str> {
+        task_named(&self.arguments)
+    }
+
+    fn keep_to_task(&self, named: Option<String>) -> Result<(), Refusal> {
+        let bound = self.op.principal.rights.task.filter(|_| self.tool.on_task);
+        match (bound, named) {
+            (Some(bound), Some(task)) if task != bound.to_string() => {
+                Err(Refusal::OutsideTask { task, bound })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn task_named(arguments: &Value) -> Option<&str> {
+    arguments.get("task_id").and_then(Value::as_str).map(str::trim)
 }
 
 /// For tools that take nothing; an argument is refused like any unknown one.

@@ -14,7 +14,13 @@ use callboard_surface::toolsets;
 use serde_json::{Value, json};
 
 const fn voice(say: fn(&str, &Refusal) -> Said) -> Voice {
-    Voice { say, unavailable: "AWAY", canceled: "CANCELED", internal: "BROKEN" }
+    Voice {
+        say,
+        unavailable: "AWAY",
+        unavailable_hint: None,
+        canceled: "CANCELED",
+        internal: "BROKEN",
+    }
 }
 
 fn reading() -> Rights {
@@ -158,11 +164,14 @@ static FIRST: Toolset = Toolset {
         hints: READ,
         aliases: &[("task", "id")],
         may_be_long: false,
+        on_task: false,
         input: schema_of::<ById>,
         output: &["id", "state"],
         run: nothing,
     }],
     voice: voice(|_, refusal| Said::plain(refusal)),
+    instructions: "",
+    audit: None,
 };
 
 static SECOND: Toolset = Toolset {
@@ -176,11 +185,14 @@ static SECOND: Toolset = Toolset {
         hints: READ,
         aliases: &[],
         may_be_long: false,
+        on_task: false,
         input: schema_of::<ByJob>,
         output: &["job", "state"],
         run: nothing,
     }],
     voice: voice(|_, refusal| Said { code: "SECOND", ..Said::plain(refusal) }),
+    instructions: "",
+    audit: None,
 };
 
 #[test]

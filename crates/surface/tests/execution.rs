@@ -57,6 +57,7 @@ impl World {
             digest: DigestRule::default(),
             embedder: None,
             runs: Default::default(),
+            board: Default::default(),
             agents: None,
             is_gone: |_| false,
         });

@@ -129,6 +129,7 @@ impl Bed {
             digest: DigestRule::default(),
             embedder,
             runs,
+            board: Default::default(),
             agents,
             is_gone: |_| false,
         }))

@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use super::context::Context;
+use crate::compose::settings_kept;
 use crate::config::{KEYS, Key, Resolved, Settings, schema, unknown};
 use crate::output::{Exit, Failure, Style, Table};
 use crate::place::Place;
 
 /// Show settings and where they come from
 ///
-/// In order: flag, CALLBOARD_* variable, .callboard/config.local.toml, .callboard/config.toml,
-/// ~/.config/callboard/config.toml, default.
+/// In order: flag, CALLBOARD_* variable, what settings_update put into the store,
+/// .callboard/config.local.toml, .callboard/config.toml, ~/.config/callboard/config.toml, default.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard config get http.listen --show-origin")]
 pub struct ConfigArgs {
@@ -33,13 +34,19 @@ enum ConfigCommand {
     Schema,
 }
 
-pub fn cmd_config(context: &Context, args: ConfigArgs) -> Result<(), Failure> {
+pub async fn cmd_config(context: &Context, args: ConfigArgs) -> Result<(), Failure> {
     if let Some(ConfigCommand::Schema) = args.command {
         return context.out.line(&format!("{:#}", schema()));
     }
     let place = Place::find()?;
-    let values = context.values(place.as_ref(), None)?;
-    Settings::of(&values)?;
+    let mut values = context.values(place.as_ref(), None)?;
+    let settings = Settings::of(&values)?;
+    match settings_kept(&settings, place.as_ref(), context.org()).await {
+        Ok(kept) => values.keep(&kept),
+        Err(failure) => {
+            context.out.warning(&format!("what the store keeps is not shown: {failure}"));
+        }
+    }
     match args.command {
         Some(ConfigCommand::Get { key, show_origin }) => get(context, &values, &key, show_origin),
         Some(ConfigCommand::Schema) | None => list(context, &values),

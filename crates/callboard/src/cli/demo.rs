@@ -95,6 +95,7 @@ pub async fn cmd_demo(context: &Context, args: DemoArgs) -> Result<(), Failure> 
         settings,
         place: Some(place),
         scopes: Vec::new(),
+        trust: Default::default(),
         no_runner: true,
         fixtures: false,
     };

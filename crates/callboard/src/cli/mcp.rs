@@ -3,13 +3,14 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use callboard_domain::rights::Profile;
+use callboard_domain::ids::TaskId;
 use callboard_engine::Alert;
 use callboard_surface::stdio::{StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::signal;
+use super::trust::TrustArgs;
 use crate::compose::{self, App};
 use crate::config::FlagValue;
 use crate::output::{Exit, Failure};
@@ -30,9 +31,11 @@ pub struct McpArgs {
     /// What the agent may do: tasks:read, tasks:write, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
-    /// How far the agent is trusted: viewer, planner, pair_worker, operator, maintainer [default: what its lane allows]
-    #[arg(long, value_parser = profile)]
-    profile: Option<Profile>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    /// The one task the agent works on; it may change no other
+    #[arg(long, value_name = "ID", value_parser = task)]
+    task: Option<TaskId>,
     /// Do no background work in this process
     #[arg(long)]
     no_runner: bool,
@@ -42,7 +45,11 @@ pub struct McpArgs {
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let mut connection = context.connection(&args.scopes, args.client)?;
-    connection.rights.profile_wanted = args.profile;
+    connection.rights.task = args.task;
+    let capped = args.trust.apply(&mut connection.rights);
+    if let Some(words) = &capped {
+        context.out.note(words);
+    }
     let identity = match context.actor_named()? {
         Some(actor) => StdioIdentity::Fixed(connection.principal(actor)),
         None => StdioIdentity::FromClient(Arc::new(move |actor| connection.principal(actor))),
@@ -59,7 +66,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
     }
     let front = app.front(&settings.toolsets);
-    let options = compose::mcp_options(&settings, args.conformance_fixtures);
+    let options = compose::mcp_options(&settings, capped, args.conformance_fixtures);
     let served = serve_stdio(front, options, identity, stop.clone()).await;
     stop.cancel();
     app.engine.handles_stop().await;
@@ -69,7 +76,8 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     served.map_err(|error| Failure::new(Exit::Failure, "IO_ERROR", error.to_string()))
 }
 
-fn profile(text: &str) -> Result<Profile, String> {
-    let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect::<Vec<_>>();
-    Profile::parse(text).ok_or_else(|| format!("profiles are {}", known().join(", ")))
+fn task(text: &str) -> Result<TaskId, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| "write the whole id, like PROJ-01j9x2k7m3n4p5q6r7s8t9v0wx".into())
 }

@@ -22,6 +22,7 @@ mod migrate;
 mod model;
 mod next;
 mod note;
+mod plan;
 mod release;
 mod search;
 mod serve;
@@ -29,6 +30,7 @@ mod signal;
 mod task;
 mod task_ref;
 mod token;
+mod trust;
 mod up;
 mod view;
 mod wait;
@@ -103,6 +105,8 @@ enum Command {
     #[command(subcommand)]
     Check(check::CheckCommand),
     Log(log::LogArgs),
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     #[command(subcommand)]
     Job(job::JobCommand),
     Logs(job::LogsArgs),
@@ -206,6 +210,7 @@ impl Command {
             Command::Wait(args) => wait::cmd_wait(context, args).await,
             Command::Check(command) => command.run(context).await,
             Command::Log(args) => log::cmd_log(context, args).await,
+            Command::Plan(command) => command.run(context).await,
             Command::Job(command) => command.run(context).await,
             Command::Logs(args) => job::cmd_logs(context, args).await,
             Command::Diff(args) => job::cmd_diff(context, args).await,
@@ -213,7 +218,7 @@ impl Command {
             Command::Learn(args) => learn::cmd_learn(context, args).await,
             Command::Search(args) => search::cmd_search(context, args).await,
             Command::Call(args) => call::cmd_call(context, args).await,
-            Command::Config(args) => config::cmd_config(context, args),
+            Command::Config(args) => config::cmd_config(context, args).await,
             Command::Token(command) => command.run(context).await,
             Command::Model(command) => command.run(context),
             Command::Backup(args) => backup::cmd_backup(context, args).await,

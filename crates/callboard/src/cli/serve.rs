@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::signal;
+use super::trust::TrustArgs;
 use crate::compose::{self, App};
 use crate::config::{FlagValue, Settings};
 use crate::output::{Exit, Failure};
@@ -32,6 +33,8 @@ pub struct ServeArgs {
     /// What callers may do: tasks:read, tasks:write, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Do no background work in this process
     #[arg(long)]
     no_runner: bool,
@@ -49,6 +52,7 @@ pub async fn cmd_serve(context: &Context, args: ServeArgs) -> Result<(), Failure
         place,
         listener,
         scopes: args.scopes,
+        trust: args.trust,
         no_runner: args.no_runner,
         fixtures: args.conformance_fixtures,
     };
@@ -61,6 +65,7 @@ pub(super) struct Server {
     pub place: Option<Place>,
     pub listener: TcpListener,
     pub scopes: Vec<String>,
+    pub trust: TrustArgs,
     pub no_runner: bool,
     pub fixtures: bool,
 }
@@ -83,7 +88,12 @@ impl Server {
         announce: impl FnOnce(&str) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
-        let local = context.connection(&self.scopes, None)?.principal(context.actor()?);
+        let mut connection = context.connection(&self.scopes, None)?;
+        let capped = self.trust.apply(&mut connection.rights);
+        if let Some(words) = &capped {
+            context.out.note(words);
+        }
+        let local = connection.principal(context.actor()?);
         let address =
             self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
         if !address.ip().is_loopback() && !app.engine.store().has_tokens().await? {
@@ -111,8 +121,12 @@ impl Server {
             gate: Arc::new(Gate::new(&app.engine, local, gate)),
             front_for: fronts(app, &self.settings),
         };
-        let routes =
-            router(options, compose::mcp_options(&self.settings, self.fixtures), doors, pages);
+        let routes = router(
+            options,
+            compose::mcp_options(&self.settings, capped, self.fixtures),
+            doors,
+            pages,
+        );
         announce(&format!("http://{address}"))?;
         let served = serve_http(self.listener, routes, stop.clone()).await;
         stop.cancel();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::duration::duration;
+use super::trust;
 use crate::identity;
 use crate::output::{Exit, Failure, Style, Table};
 
@@ -99,6 +100,9 @@ async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
         document["token"] = text.reveal().into();
         return context.out.document(&document);
     }
+    if let Some(words) = trust::capped(&token.rights) {
+        context.out.note(&words);
+    }
     context.out.line(text.reveal())?;
     context.out.note(&format!("{} is for {}; it is not shown again", token.id, token.actor));
     context.out.note("send it as the header  Authorization: Bearer TOKEN");
@@ -156,10 +160,8 @@ async fn rights(open: &Open, args: &AddArgs) -> Result<Rights, Failure> {
         Failure::usage(format!("{flag} '{text}' is unknown; write {}", known.join(", ")))
     };
     let lane = args.lane.as_deref().map(|text| {
-        // The short word that people of the board use.
-        let word = if text == "admin" { "kagan_admin" } else { text };
         let known = || Lane::ALL.iter().map(|lane| lane.as_str()).collect();
-        Lane::parse(word).ok_or_else(|| unknown("--lane", text, known()))
+        trust::lane(text).map_err(|_| unknown("--lane", text, known()))
     });
     let profile = args.profile.as_deref().map(|text| {
         let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect();

@@ -41,6 +41,7 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
         place: Some(place),
         listener,
         scopes: Vec::new(),
+        trust: Default::default(),
         no_runner: args.no_runner,
         fixtures: false,
     };

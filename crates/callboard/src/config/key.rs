@@ -86,10 +86,63 @@ pub static KEYS: &[Key] = &[
         "Knowledge entries an org may store in a month (UTC)."),
     key("execution.quota.tasks_created", Kind::Limit, "unlimited",
         "Tasks an org may add with add_task in a month (UTC)."),
+    key("board.repo_roots", Kind::List, "",
+        "Folders that hold the repositories projects may have; empty = any, for a local user without tokens."),
+    key("board.push_after_merge", Kind::Boolean, "true",
+        "Whether a merged branch is pushed to origin."),
+    key("board.run_ttl_seconds", SECONDS, "14400",
+        "Seconds that a task's agent runs may take together."),
+    key("board.attempts_max", Kind::Integer { min: 1, max: 100 }, "3",
+        "Runs that may be lost with their server before a task goes back to the backlog."),
+    key("board.lease_seconds", SECONDS, "60",
+        "Seconds that an agent's run may be silent."),
+    key("board.heartbeat_seconds", SECONDS, "15",
+        "Seconds between the heartbeats of a run."),
+    key("board.start_timeout_seconds", SECONDS, "60",
+        "Seconds that an agent may take to start."),
+    key("board.audit_reads", Kind::Boolean, "false",
+        "Whether the board's reads are in the event log as well."),
     key("forge.github_url", Kind::Text, "https://api.github.com",
         "Root of GitHub's API; its token is in GITHUB_TOKEN."),
     key("forge.gitlab_url", Kind::Text, "https://gitlab.com/api/v4",
         "Root of GitLab's API; its token is in GITLAB_TOKEN."),
+    key("general.auto_review", Kind::Boolean, "true",
+        "Whether a reviewer agent looks at work that asks for review."),
+    key("general.auto_approve", Kind::Boolean, "false",
+        "Whether permission prompts of planning agents are granted; workers are limited to their worktree anyway."),
+    key("general.require_review_approval", Kind::Boolean, "false",
+        "Whether merging needs an approval first."),
+    key("general.serialize_merges", Kind::Boolean, "true",
+        "Whether a repository has one merge at a time."),
+    key("general.default_base_branch", Kind::Text, "main",
+        "Base branch of tasks where neither task nor repository names one."),
+    key("general.auto_sync_base_branch", Kind::Boolean, "true",
+        "Whether the base branch is fetched before work begins."),
+    key("general.worktree_base_ref_strategy", Kind::Word(&["remote", "local_if_ahead", "local"]), "remote",
+        "Where a task's branch begins: at origin's branch, at the local one if it is ahead, at the local one."),
+    key("general.max_concurrent_agents", Kind::Integer { min: 1, max: 10 }, "3",
+        "Agents that work on tasks at a time, on this machine and store."),
+    key("general.default_worker_agent", Kind::Text, "claude",
+        "Executor of tasks that name none."),
+    key("general.default_pair_terminal_backend", Kind::Word(&["tmux", "vscode", "cursor"]),
+        if cfg!(windows) { "vscode" } else { "tmux" },
+        "Where pair sessions open that name no place."),
+    key("general.default_model_claude", Kind::Text, "",
+        "Model of claude; empty = its own choice."),
+    key("general.default_model_opencode", Kind::Text, "",
+        "Model of opencode; empty = its own choice."),
+    key("general.default_model_codex", Kind::Text, "",
+        "Model of codex; empty = its own choice."),
+    key("general.default_model_gemini", Kind::Text, "",
+        "Model of gemini; empty = its own choice."),
+    key("general.default_model_kimi", Kind::Text, "",
+        "Model of kimi; empty = its own choice."),
+    key("general.default_model_copilot", Kind::Text, "",
+        "Model of copilot; empty = its own choice."),
+    key("general.tasks_wait_default_timeout_seconds", Kind::Integer { min: 1, max: 3600 }, "900",
+        "Seconds that tasks_wait waits unless told otherwise."),
+    key("general.tasks_wait_max_timeout_seconds", Kind::Integer { min: 1, max: 3600 }, "900",
+        "The longest that a wait of the board may be."),
     key("mcp.toolsets", Kind::List, "graph",
         "Toolsets of callboard mcp and of /mcp when none are named."),
     key("mcp.task_handles", Kind::Boolean, "true",
@@ -153,8 +206,12 @@ pub static KEYS: &[Key] = &[
         "Seconds that an agent which is asked to end gets before it is killed."),
     key("runner.drain_s", Kind::Integer { min: 0, max: 3600 }, "10",
         "Seconds that runs go on when their process is asked to end."),
+    key("runner.worktree_dir", Kind::Text, ".callboard/worktrees",
+        "Folder of the worktrees of tasks, from the top of their repository."),
     key("store.url", Kind::Text, "",
         "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db."),
+    key("ui.skip_pair_instructions", Kind::Boolean, "false",
+        "Whether pair sessions come without instructions."),
 ];
 
 impl Key {
@@ -190,6 +247,8 @@ impl Key {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::settings::{BoardSettings, SettingKey};
+
     use super::*;
 
     #[test]
@@ -201,6 +260,17 @@ mod tests {
             assert!(key.help.ends_with('.'), "{}", key.name);
             assert!(KEYS[..n].iter().all(|other| other.name != key.name), "{}", key.name);
         }
+    }
+
+    #[test]
+    fn what_can_be_changed_while_servers_run_stands_in_the_table() {
+        let mut settings = BoardSettings::default();
+        for setting in SettingKey::ALL {
+            let key = Key::find(setting.as_str()).expect("a row for every setting");
+            let value = key.default_value().to_json();
+            settings.set(*setting, &value, &["claude".into()]).expect("its default fits");
+        }
+        assert_eq!(settings, BoardSettings::default());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where values come from: flag, variable, local file, project file, user file, default.
+//! Where values come from: flag, variable, store, local file, project file, user file, default.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,6 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use callboard_domain::settings::SettingsKept;
 use callboard_runner::RawExecutor;
 use toml_edit::{Document, DocumentMut, Item, TableLike};
 
@@ -18,6 +19,8 @@ use crate::place::Place;
 pub enum Origin {
     Flag(&'static str),
     Variable(String),
+    /// Changed while servers run.
+    Store,
     File(PathBuf),
     Default,
 }
@@ -27,6 +30,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Variable(name) => f.write_str(name),
+            Origin::Store => f.write_str("store"),
             Origin::File(path) => path.display().fmt(f),
             Origin::Default => f.write_str("default"),
         }
@@ -74,6 +78,25 @@ impl Resolved {
             values.insert(key.name, (value, Origin::Flag(given.flag)));
         }
         Ok(Self(values, executors))
+    }
+
+    /// Puts what the store keeps in its place: below flags and variables, above the files.
+    pub fn keep(&mut self, kept: &SettingsKept) {
+        for (setting, value) in kept {
+            let Some(key) = Key::find(setting.as_str()) else { continue };
+            let text = match value {
+                serde_json::Value::Null => String::new(),
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let is_weaker = match self.origin(key.name) {
+                Origin::Flag(_) | Origin::Variable(_) => false,
+                Origin::Store | Origin::File(_) | Origin::Default => true,
+            };
+            if let Some(value) = Value::from_text(key, &text).ok().filter(|_| is_weaker) {
+                self.0.insert(key.name, (value, Origin::Store));
+            }
+        }
     }
 
     pub fn executors(&self) -> &[(String, RawExecutor)] {

@@ -9,7 +9,8 @@ use callboard_domain::contract::VerificationKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
 use callboard_domain::relay::SpecRules;
-use callboard_engine::{DigestRule, Quotas, RunRule};
+use callboard_domain::settings::{BoardSettings, SettingKey};
+use callboard_engine::{BoardRule, DigestRule, Quotas, RunRule};
 use callboard_runner::{Executors, SandboxMode};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
@@ -41,6 +42,7 @@ pub struct Settings {
     pub embedder: EmbedderChoice,
     pub runs: RunRule,
     pub agents: AgentsChoice,
+    pub board: BoardRule,
     pub store: StoreUrl,
 }
 
@@ -168,6 +170,7 @@ impl Reader<'_> {
             embedder: self.embedder()?,
             runs: self.runs(),
             agents: self.agents()?,
+            board: self.board()?,
             store: self.store()?,
         })
     }
@@ -206,6 +209,47 @@ impl Reader<'_> {
             kill_grace: Duration::from_secs(self.number("runner.kill_grace_s").into()),
             local_roots: self.list("relay.local_roots").iter().map(PathBuf::from).collect(),
         })
+    }
+
+    /// What flags and variables say is kept apart: it is stronger than what the store will say.
+    fn board(&self) -> Result<BoardRule, String> {
+        let seconds = |name| Duration::from_secs(self.number(name).into());
+        let executors = Executors::new(self.0.executors().to_vec())?;
+        let agents: Vec<String> = executors.names().map(str::to_owned).collect();
+        let (mut base, mut pinned) = (BoardSettings::default(), Vec::new());
+        for key in SettingKey::ALL {
+            let (name, value) = (key.as_str(), self.0.value(key.as_str()).to_json());
+            let mut judged = base.clone();
+            judged.set(*key, &value, &agents).map_err(|words| self.at(name, &words))?;
+            match self.0.origin(name) {
+                Origin::Flag(_) | Origin::Variable(_) => pinned.push((*key, judged.get(*key))),
+                Origin::Store | Origin::File(_) | Origin::Default => base = judged,
+            }
+        }
+        Ok(BoardRule {
+            base,
+            pinned,
+            agents,
+            worktree_dir: self.inside("runner.worktree_dir")?,
+            repo_roots: self.list("board.repo_roots").iter().map(PathBuf::from).collect(),
+            push_after_merge: self.boolean("board.push_after_merge"),
+            run_ttl: seconds("board.run_ttl_seconds"),
+            attempts_max: self.number("board.attempts_max"),
+            lease_s: self.number("board.lease_seconds"),
+            heartbeat: seconds("board.heartbeat_seconds"),
+            start_timeout: seconds("board.start_timeout_seconds"),
+            audit_reads: self.boolean("board.audit_reads"),
+        })
+    }
+
+    /// A folder below another: relative, and without a way out.
+    fn inside(&self, name: &str) -> Result<PathBuf, String> {
+        let path = PathBuf::from(self.required(name)?);
+        let plain = |part| matches!(part, std::path::Component::Normal(_));
+        match path.components().all(plain) {
+            true => Ok(path),
+            false => Err(self.at(name, "must be a relative path without '..'")),
+        }
     }
 
     fn policy(&self) -> Result<Policy, String> {
@@ -327,7 +371,7 @@ impl Reader<'_> {
         let name = "store.url";
         let read = match self.0.origin(name) {
             Origin::Flag(_) | Origin::Variable(_) => StoreUrl::typed(self.text(name)),
-            Origin::File(_) | Origin::Default => {
+            Origin::Store | Origin::File(_) | Origin::Default => {
                 StoreUrl::parse(self.text(name)).map_err(str::to_owned)
             }
         };

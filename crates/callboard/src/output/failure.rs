@@ -199,15 +199,23 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
         | Refusal::InvalidSpec { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::MixedArguments { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
         | Refusal::AlreadyOver { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
+        | Refusal::ParentNotFound { .. }
+        | Refusal::ProjectNotFound { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::DanglingDependency { .. }
         | Refusal::JobNotFound { .. }
+        | Refusal::PlanNotFound { .. }
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::OutsideTask { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }
@@ -228,6 +236,9 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::HasDependents { .. }
+        | Refusal::ReviewNotReady { .. }
+        | Refusal::PlanDecided { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -237,7 +248,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
 /// The way out in the CLI's verbs, where the tools' own hints speak of tools.
 fn hint_for(refusal: &Refusal) -> Option<String> {
     let hint = match refusal {
-        Refusal::TaskNotFound { .. } => "callboard task list",
+        Refusal::TaskNotFound { .. } | Refusal::ParentNotFound { .. } => "callboard task list",
         Refusal::SessionNotFound { .. } => "callboard call list_sessions '{}'",
         Refusal::DanglingDependency { .. } => {
             "callboard task list shows what a task can depend on; nothing was created"
@@ -257,6 +268,8 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::IllegalMove { .. } => "callboard task show ID",
         Refusal::JobNotFound { .. } => "callboard job list",
         Refusal::NoQuestion { .. } => "callboard job show JOB",
+        Refusal::PlanNotFound { .. } => "callboard plan list",
+        Refusal::PlanDecided { .. } => "callboard plan show PLAN",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
         Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
@@ -281,6 +294,14 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::ProjectNotFound { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::HasDependents { .. }
+        | Refusal::ReviewNotReady { .. }
+        | Refusal::OutsideTask { .. }
+        | Refusal::MixedArguments { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())

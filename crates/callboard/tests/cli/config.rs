@@ -73,6 +73,11 @@ fn values_that_make_no_sense_stop_the_start() {
         ("execution.quota.tasks_created = \"lots\"", "must be unlimited or 0..1000000000"),
         ("execution.quota.tasks_created = true", "must be unlimited or a number"),
         ("execution.quota.taks_created = 1", "did you mean 'execution.quota.tasks_created'?"),
+        ("general.max_concurrent_agents = 11", "must be a number 1..10"),
+        ("general.default_base_branch = \"a..b\"", "must be the name of a branch"),
+        ("general.default_worker_agent = \"nobody\"", "must be one of claude, codex"),
+        ("general.worktree_base_ref_strategy = \"new\"", "must be one of remote, local_if_ahead"),
+        ("runner.worktree_dir = \"../out\"", "must be a relative path without '..'"),
         ("graph = 1", "graph must be a table"),
         ("graph.prefix = ", "config.toml:1"),
     ];
@@ -138,4 +143,30 @@ fn a_quota_is_unlimited_or_a_number_and_its_table_may_be_written_both_ways() {
     let claim = format!(r#"{{"taskId": "{id}", "leaseSec": 7200}}"#);
     let claimed = world.ok(&["call", "claim_task", &claim, "--toolsets", "execution"]).json();
     assert_eq!(claimed["leaseSec"], 7200);
+}
+
+#[test]
+fn what_the_store_keeps_is_below_variables_and_above_files() {
+    let world = World::project();
+    let key = "general.max_concurrent_agents";
+    let update = |world: &World, number: u32| {
+        let arguments = format!(r#"{{"max_concurrent_agents": {number}}}"#);
+        let board = ["--toolsets", "board"];
+        world.ok(&[&["call", "settings_update", &arguments][..], &board].concat()).json()
+    };
+    world.write(&world.callboard("config.toml"), "[general]\nmax_concurrent_agents = 5\n");
+    let (value, origin) = origin_of(&world, key, &[]);
+    assert!(value == "5" && origin.ends_with("config.toml"), "{value} {origin}");
+    assert_eq!(update(&world, 4)["updated"][key], 4);
+    assert_eq!(origin_of(&world, key, &[]), ("4".into(), "store".into()));
+    let variable = "CALLBOARD_GENERAL_MAX_CONCURRENT_AGENTS";
+    let world = world.with(variable, "2");
+    assert_eq!(origin_of(&world, key, &[]), ("2".into(), variable.into()));
+    let kept = update(&world, 7);
+    assert_eq!((&kept["updated"][key], &kept["settings"][key]), (&7.into(), &2.into()));
+    let hint = kept["hint"].as_str().expect("a hint");
+    assert!(hint.contains(key), "{hint}");
+    let refused = world.run(&["config", "get", key, "--org", "nobody"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (0, "2\n"));
+    assert!(refused.stderr.contains("what the store keeps is not shown"), "{}", refused.stderr);
 }

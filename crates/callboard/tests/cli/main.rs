@@ -8,6 +8,7 @@ mod goldens;
 mod knowledge;
 mod migrate;
 mod places;
+mod plan;
 mod review;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests ask more of it")]

@@ -136,6 +136,7 @@ async fn machine(
         digest: DigestRule::default(),
         embedder: None,
         runs: Default::default(),
+        board: Default::default(),
         agents: None,
         is_gone: |_| false,
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_domain::actor::Actor;
+use callboard_domain::rights::Rights;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::http::{self, Gate, GateOptions, HttpDoors, HttpOptions};
@@ -41,12 +42,15 @@ pub struct Lane {
     front: Arc<Front>,
     kind: Kind,
     stop: CancellationToken,
+    /// Of those who were given others than everybody has.
+    rights: std::sync::Mutex<HashMap<Actor, Rights>>,
 }
 
 enum Kind {
     Direct,
     Stdio(Mutex<HashMap<Actor, Arc<StdioClient>>>),
-    Http(String),
+    /// Without tokens all callers of a server have the same rights, so there is one for each.
+    Http(Mutex<Vec<(Rights, String)>>),
 }
 
 fn options() -> McpOptions {
@@ -64,9 +68,32 @@ impl Lane {
         let kind = match transport {
             Transport::Direct => Kind::Direct,
             Transport::Stdio => Kind::Stdio(Mutex::default()),
-            Transport::Http => Kind::Http(listen(&front, &stop).await),
+            Transport::Http => Kind::Http(Mutex::default()),
         };
-        Self { front, kind, stop }
+        Self { front, kind, stop, rights: std::sync::Mutex::default() }
+    }
+
+    pub async fn grant(&self, who: Actor, rights: Rights) {
+        if let Kind::Stdio(clients) = &self.kind {
+            clients.lock().await.remove(&who);
+        }
+        self.rights.lock().expect("not poisoned").insert(who, rights);
+    }
+
+    fn principal(&self, who: &Actor) -> Principal {
+        let rights = self.rights.lock().expect("not poisoned").get(who).cloned();
+        Principal { rights: rights.unwrap_or_default(), ..Principal::local(who.clone()) }
+    }
+
+    async fn url_for(&self, servers: &Mutex<Vec<(Rights, String)>>, who: &Actor) -> String {
+        let rights = self.principal(who).rights;
+        let mut servers = servers.lock().await;
+        if let Some((_, url)) = servers.iter().find(|(known, _)| *known == rights) {
+            return url.clone();
+        }
+        let url = listen(&self.front, rights.clone(), &self.stop).await;
+        servers.push((rights, url.clone()));
+        url
     }
 
     pub async fn call(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
@@ -87,7 +114,8 @@ impl Lane {
                 let params = json!({"name": tool, "arguments": arguments});
                 tool_reply(client.request("tools/call", params).await)
             }
-            Kind::Http(url) => {
+            Kind::Http(servers) => {
+                let url = self.url_for(servers, who).await;
                 let (url, tool) = (format!("{url}/mcp?actor={who}"), tool.to_owned());
                 let post = move || post(&url, &tool, &arguments);
                 tool_reply(tokio::task::spawn_blocking(post).await.expect("the client lives"))
@@ -96,7 +124,7 @@ impl Lane {
     }
 
     async fn call_directly(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
-        let context = |tool| OpContext::new(Principal::local(who.clone()), tool);
+        let context = |tool| OpContext::new(self.principal(who), tool);
         match self.front.call(tool, arguments, context).await {
             Ok(ToolReply::Done(value)) => Ok(value),
             Ok(ToolReply::Refused(value)) => Err(value),
@@ -109,7 +137,7 @@ impl Lane {
     async fn connect(&self, who: &Actor) -> Arc<StdioClient> {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
-        let identity = StdioIdentity::Fixed(Principal::local(who.clone()));
+        let identity = StdioIdentity::Fixed(self.principal(who));
         let front = self.front.clone();
         tokio::spawn(serve_streams(front, options(), identity, input, output, self.stop.clone()));
         StdioClient::start(ours).await
@@ -122,10 +150,11 @@ impl Drop for Lane {
     }
 }
 
-async fn listen(front: &Arc<Front>, stop: &CancellationToken) -> String {
+async fn listen(front: &Arc<Front>, rights: Rights, stop: &CancellationToken) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback listens");
     let url = format!("http://{}", listener.local_addr().expect("it has an address"));
-    let nobody = Principal::local("human:nobody".parse().expect("an actor"));
+    let nobody = "human:nobody".parse().expect("an actor");
+    let nobody = Principal { rights, ..Principal::local(nobody) };
     let gate = Gate::new(front.engine(), nobody, GateOptions::default());
     let front = front.clone();
     let doors = HttpDoors {

@@ -15,6 +15,7 @@ pub struct Names {
     comments: Vec<String>,
     jobs: Vec<String>,
     knowledge: Vec<String>,
+    plans: Vec<String>,
 }
 
 impl Names {
@@ -91,6 +92,7 @@ impl Names {
             "cmt" => Some(format!("C{}", number_of(&mut self.comments, id))),
             "job" => Some(format!("J{}", number_of(&mut self.jobs, id))),
             "kn" => Some(format!("K{}", number_of(&mut self.knowledge, id))),
+            "plan" => Some(format!("P{}", number_of(&mut self.plans, id))),
             _ => Some(format!("T{}", number_of(&mut self.tasks, word))),
         }
     }
@@ -109,6 +111,7 @@ impl Names {
             "C" => self.comments.get(index).map(|id| format!("cmt_{id}")),
             "J" => self.jobs.get(index).map(|id| format!("job_{id}")),
             "K" => self.knowledge.get(index).map(|id| format!("kn_{id}")),
+            "P" => self.plans.get(index).map(|id| format!("plan_{id}")),
             _ => None,
         }
     }

@@ -10,11 +10,14 @@ use callboard_domain::actor::Actor;
 use callboard_domain::contract::VerificationKind;
 use callboard_domain::event::EventName;
 use callboard_domain::ids::{Id, Prefix, TaskId};
+use callboard_domain::plan::PlanState;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_domain::rights::{self, Profile, Rights};
+use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
-use callboard_engine::{DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
+use callboard_engine::{BoardRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
 use callboard_runner::LocalChecks;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
@@ -55,6 +58,9 @@ impl StoreKind {
     }
 }
 
+/// Stands for the folder of a scene, which is another in every run.
+const FOLDER: &str = "FOLDER";
+
 struct World {
     transport: Transport,
     folder: tempfile::TempDir,
@@ -70,6 +76,7 @@ struct World {
     /// `None`: the store is a file in the folder. Dropped last, after the server that uses it.
     schema: Option<Schema>,
     runs: RunRule,
+    board: BoardRule,
     script: Arc<ScriptedAgent>,
     agents: Option<JoinHandle<usize>>,
 }
@@ -106,6 +113,7 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
         names: Names::default(),
         under_way: HashMap::new(),
         runs: RunRule::default(),
+        board: BoardRule::default(),
         script: Arc::default(),
         agents: None,
         schema: match kind {
@@ -140,10 +148,12 @@ impl World {
             "jobs&" => self.start_agents().await,
             "agent" => self.script.next(rest),
             "answer" => return self.answer(rest).await,
+            "plan" => return self.decide_plan(rest).await,
             "read" => return self.read(rest).await,
             "sh" => return self.shell("sh", &["-c", rest]),
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
+            "rights" => self.grant(rest).await,
             "sql" => self.sql(rest).await,
             who => return self.call(who, rest).await,
         }
@@ -182,6 +192,29 @@ impl World {
         }
     }
 
+    /// `approve P1` or `reject P1`, as a person at a terminal would: what was made of it.
+    async fn decide_plan(&mut self, line: &str) -> Vec<String> {
+        let (word, plan) = line.trim().split_once(' ').expect("approve P1");
+        let plan = self.names.task(plan).parse().expect("a plan");
+        let engine = self.server().await.engine.clone();
+        let op = OpContext::new(Principal::local(actor("ana")), "plan");
+        let decided = match word {
+            "approve" => engine.plan_approve(&op, plan).await,
+            _ => engine.plan_reject(&op, plan).await,
+        };
+        let said = match decided {
+            Err(error) => format!("error {error}"),
+            Ok(plan) => match &plan.state {
+                PlanState::Approved { tasks, .. } => {
+                    let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+                    format!("made {}", tasks.join(", "))
+                }
+                state => state.as_str().to_owned(),
+            },
+        };
+        vec![self.names.shorten(&said)]
+    }
+
     async fn read(&mut self, uri: &str) -> Vec<String> {
         let uri = self.names.expand(&uri.trim().into());
         let front = self.server().await.front.clone();
@@ -200,6 +233,21 @@ impl World {
                 lines
             }
         }
+    }
+
+    /// `ana maintainer`, or `w1 pair_worker T1` for whoever works on one task alone.
+    async fn grant(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let who = actor(words.next().expect("an actor"));
+        let profile = words.next().and_then(Profile::parse).expect("a profile");
+        let task = words.next().map(|task| self.names.task(task).parse().expect("a task"));
+        let rights = Rights {
+            lane: rights::Lane::KaganAdmin,
+            profile_wanted: Some(profile),
+            task,
+            ..Rights::default()
+        };
+        self.server().await.lane.grant(who, rights).await;
     }
 
     /// Something happens to the database that no server did.
@@ -264,6 +312,7 @@ impl World {
             digest: DigestRule::default(),
             embedder: None,
             runs: self.runs.clone(),
+            board: self.board.clone(),
             agents: Some(self.script.clone()),
             is_gone: |_| false,
         });
@@ -278,7 +327,8 @@ impl World {
         let arguments = values.next().expect("arguments").expect("arguments are JSON");
         let keys = rest[values.byte_offset()..].trim().trim_start_matches('|');
         let keys: Vec<String> = keys.split_whitespace().map(str::to_owned).collect();
-        let mut arguments = self.names.expand(&arguments);
+        let arguments = self.names.expand(&arguments);
+        let mut arguments = self.in_folder(arguments);
         if tool == "jobs_submit" && arguments["spec"].is_object() {
             arguments["spec"] = agents::example_with(arguments["spec"].take());
         }
@@ -292,6 +342,22 @@ impl World {
         }
         let reply = running.await.expect("the call ends");
         self.show(reply, &keys)
+    }
+
+    /// `FOLDER/x` is a path in this scene's own folder.
+    fn in_folder(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => text.replace(FOLDER, &self.folder_path()).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.in_folder(item)).collect(),
+            Value::Object(map) => {
+                Value::Object(map.into_iter().map(|(k, v)| (k, self.in_folder(v))).collect())
+            }
+            other => other,
+        }
+    }
+
+    fn folder_path(&self) -> String {
+        self.folder.path().canonicalize().expect("it is there").display().to_string()
     }
 
     fn show(&mut self, reply: Reply, keys: &[String]) -> Vec<String> {
@@ -311,7 +377,10 @@ impl World {
 
     fn shorten(&mut self, value: &Value) -> Value {
         match value {
-            Value::String(text) => self.names.shorten(text).into(),
+            Value::String(text) => {
+                let folder = self.folder_path();
+                self.names.shorten(&text.replace(&folder, FOLDER)).into()
+            }
             Value::Array(items) => items.iter().map(|item| self.shorten(item)).collect(),
             Value::Object(map) => {
                 Value::Object(map.iter().map(|(k, v)| (k.clone(), self.shorten(v))).collect())
@@ -378,6 +447,16 @@ impl World {
             }
             "execution.quota.knowledge_stored" => {
                 self.quotas.knowledge_stored = Some(value.parse().expect("a number"));
+            }
+            "board.audit_reads" => self.board.audit_reads = value == "true",
+            "board.repo_roots" => {
+                self.board.repo_roots = vec![self.folder.path().join(value)];
+            }
+            setting if SettingKey::parse(setting).is_some() => {
+                let key = SettingKey::parse(setting).expect("just read");
+                let value = serde_json::from_str(value).expect("JSON");
+                let agents = self.board.agents.clone();
+                self.board.base.set(key, &value, &agents).expect("fits");
             }
             "graph.attest_by" => {
                 self.policy.attest_by = match value {

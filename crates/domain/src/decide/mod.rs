@@ -2,6 +2,7 @@
 //! knows the time only as an argument. The order of refusals is part of the contract.
 
 mod attempt;
+mod call;
 mod check;
 mod comment;
 mod dependency;
@@ -10,7 +11,10 @@ mod input;
 mod job;
 mod knowledge;
 mod lease;
+mod plan;
+mod project;
 mod run;
+mod settings;
 mod task;
 pub mod verification;
 
@@ -95,6 +99,14 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             run::run_answer(world, *job, *number, *granted, now)
         }
         Command::RunPr { job, pr } => run::run_pr(world, *job, pr, now),
+        Command::CallRefuse { tool, code, task } => Ok(call::call_refuse(world, tool, code, *task)),
+        Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
+        Command::SettingsUpdate(c) => settings::settings_update(world, c),
+        Command::ProjectCreate(c) => project::project_create(world, c, now),
+        Command::ProjectOpen { project } => project::project_open(world, *project),
+        Command::PlanPropose(c) => plan::plan_propose(world, c, now),
+        Command::PlanApprove(c) => plan::plan_approve(world, c, now),
+        Command::PlanReject { plan } => plan::plan_reject(world, *plan, now),
     }
 }

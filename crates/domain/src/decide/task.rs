@@ -43,7 +43,7 @@ pub(super) fn task_create(
     if let Some(parent) = new.parent {
         let known = world.named.iter().any(|named| named.id == parent && !named.removed);
         if !known {
-            return Err(Refusal::TaskNotFound { task: parent.to_string() });
+            return Err(Refusal::ParentNotFound { task: parent.to_string() });
         }
     }
     let contract = input::contract(new.verification.as_ref(), &checks)?;

@@ -4,6 +4,7 @@ mod forge;
 mod invariants;
 mod knowledge;
 mod model;
+mod org;
 mod refusals;
 mod relay_patch;
 mod relay_reply;

@@ -21,6 +21,8 @@ use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
 use crate::time::Timestamp;
 use crate::world::{Change, LastEntry, Subject, World, Write};
 
+use super::org::OrgModel;
+
 #[derive(Clone)]
 pub struct Model {
     pub policy: Policy,
@@ -36,6 +38,7 @@ pub struct Model {
     pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     pub events: Vec<&'static str>,
+    pub org: OrgModel,
     next: u128,
 }
 
@@ -86,6 +89,7 @@ impl Model {
             knowledge: BTreeMap::new(),
             edges: Vec::new(),
             events: Vec::new(),
+            org: OrgModel::default(),
             next: 0,
         }
     }
@@ -157,6 +161,7 @@ impl Model {
             run,
             open_runs,
             runs_here,
+            org: self.org.world(actor, &needs.org),
         }
     }
 
@@ -240,6 +245,7 @@ impl Model {
                 let old = self.knowledge.get_mut(entry).expect("only what exists is superseded");
                 old.superseded_by = Some(*by);
             }
+            Write::Org(write) => self.org.apply(write),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::attempt::Health;
 use crate::comment::CommentId;
 use crate::ids::{AttemptId, Id};
 use crate::job::JobId;
+use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
 use crate::relay::Problem;
@@ -94,6 +95,23 @@ fn examples() -> Vec<Refusal> {
             why: text("check 0 (tests) has not run yet"),
         },
         Refusal::AuthorizationDenied { verb: text("create"), scope: "tasks:write" },
+        Refusal::ProjectNotFound { project: text("prj_9") },
+        Refusal::ParentNotFound { task: a.to_string() },
+        Refusal::ParentCycle { task: a, parent: b },
+        Refusal::HasDependents { task: a, open: vec![b] },
+        Refusal::ReviewNotReady { task: a, label: text("backlog") },
+        Refusal::OutsideTask { task: b.to_string(), bound: a },
+        Refusal::MixedArguments {
+            verb: text("jobs_submit"),
+            one: text("task_id"),
+            other: text("spec"),
+        },
+        Refusal::InvalidRepoPath { path: text("/srv/shop"), why: text("is no git repository") },
+        Refusal::InvalidSetting {
+            message: text("general.max_concurrent_agents must be 1..10, got 11"),
+        },
+        Refusal::PlanNotFound { plan: text("plan_x") },
+        Refusal::PlanDecided { plan: PlanId(Id(7)), state: "approved" },
     ]
 }
 

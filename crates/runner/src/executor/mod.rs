@@ -35,6 +35,10 @@ impl Executors {
         Ok(Self { all })
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|executor| executor.name.as_str())
+    }
+
     /// These and no built-in ones.
     pub fn only(all: Vec<ExecutorSettings>) -> Self {
         Self { all }

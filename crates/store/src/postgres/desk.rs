@@ -14,7 +14,9 @@ use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{Change, LastEntry, Reply, Subject, World, Write};
+use callboard_domain::world::{
+    Change, LastEntry, OrgWorld, OrgWrite, Reply, Subject, World, Write,
+};
 
 use crate::{Applied, Op, Outcome, RunSeen, StoreError, Taken};
 
@@ -35,6 +37,7 @@ pub(super) struct Desk {
     pub runs_here: u32,
     /// With their org; those named by commands, and what earlier replies were about.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
+    pub org: OrgWorld,
     /// With the time of the first answer.
     pub retries: HashMap<RetryKey, (Reply, Timestamp)>,
     /// Edges reachable from the one dep that a batch may add.
@@ -100,6 +103,8 @@ pub(super) struct Changes {
     pub knowledge_new: Vec<(i64, KnowledgeEntry)>,
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     pub superseded: Vec<(i64, KnowledgeId, KnowledgeId)>,
+    /// With their org, in the order they came.
+    pub org: Vec<(i64, OrgWrite)>,
     pub retries: Vec<(RetryKey, Reply)>,
     /// Those whose first answer is too old to be given again.
     pub retries_old: Vec<RetryKey>,
@@ -110,6 +115,11 @@ pub(super) struct Changes {
 impl Changes {
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.tasks.is_empty() && self.tasks_new.is_empty()
+    }
+
+    /// Whether something is written that needs a statement of its own.
+    pub fn is_rare(&self) -> bool {
+        self.learned() || !self.org.is_empty()
     }
 
     pub fn learned(&self) -> bool {
@@ -237,6 +247,7 @@ impl Desk {
             run: job.and_then(|job| self.runs.get(&job.id.0)).map(|(_, run, _)| run.clone()),
             open_runs: self.open_runs,
             runs_here: self.runs_here,
+            org: self.org.clone(),
         }
     }
 
@@ -304,6 +315,40 @@ impl Desk {
                 Some(entry) => Ok(Outcome::Knowledge(Box::new(entry.clone()))),
                 None => Err(StoreError::Internal(format!("{id} is not in the store"))),
             },
+            Reply::Noted => Ok(Outcome::Noted),
+            Reply::Settings => Ok(Outcome::Settings(self.org.settings.clone())),
+            Reply::Project(id) => match &self.org.project {
+                Some(project) if project.id == id => {
+                    Ok(Outcome::Project(Box::new(project.clone())))
+                }
+                _ => Err(missing(format!("project {id}"))),
+            },
+            Reply::Plan(id) => match &self.org.plan {
+                Some(plan) if plan.id == id => Ok(Outcome::Plan(Box::new(plan.clone()))),
+                _ => Err(missing(format!("{id}"))),
+            },
+        }
+    }
+
+    /// Such a command goes alone, so what it writes is all that the desk has of it.
+    fn write_org(&mut self, write: &OrgWrite) {
+        match write {
+            OrgWrite::SettingPut { key, value } => {
+                self.org.settings.retain(|(known, _)| known != key);
+                self.org.settings.push((*key, value.clone()));
+            }
+            OrgWrite::ProjectInsert { project } => self.org.project = Some(project.clone()),
+            OrgWrite::ProjectOpen { project, .. } => {
+                self.org.opened = Some(*project);
+                let now = self.now;
+                if let Some(project) = &mut self.org.project {
+                    project.opened_at = Some(now);
+                }
+            }
+            OrgWrite::RepoInsert { .. } => {}
+            OrgWrite::PlanInsert { plan } | OrgWrite::PlanUpdate { plan } => {
+                self.org.plan = Some(plan.clone());
+            }
         }
     }
 
@@ -455,6 +500,10 @@ impl Desk {
                     old.superseded_by = Some(by);
                 }
                 self.changes.superseded.push((org, entry, by));
+            }
+            Write::Org(write) => {
+                self.write_org(&write);
+                self.changes.org.push((org, write));
             }
         }
         Ok(())

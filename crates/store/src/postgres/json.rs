@@ -179,12 +179,16 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
             Reply::Job(job) => ("job", job.0),
             Reply::Run(job) => ("run", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
+            Reply::Noted => return None,
+            Reply::Settings => ("settings", Id(0)),
+            Reply::Project(id) => ("project", Id(*id as u128)),
+            Reply::Plan(plan) => ("plan", plan.0),
         };
         let mut row = key_row(key);
         row["at"] = json!(desk.now);
         row["kind"] = kind.into();
         row["id"] = text(id).into();
-        row
+        Some(row)
     };
-    desk.changes.retries.iter().map(row).collect()
+    desk.changes.retries.iter().filter_map(row).collect()
 }

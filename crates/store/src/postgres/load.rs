@@ -4,11 +4,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use callboard_domain::command::verify_key;
+use callboard_domain::actor::Actor;
+use callboard_domain::command::{OrgNeeds, verify_key};
 use callboard_domain::comment::CommentId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::knowledge::KnowledgeId;
+use callboard_domain::plan::PlanId;
 use callboard_domain::run::{OpenRuns, RunRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
@@ -24,7 +26,7 @@ use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::{comments, jobs, knowledge, runs, schema};
+use super::{comments, jobs, knowledge, org, runs, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
@@ -57,6 +59,8 @@ struct Wanted {
     open_runs: Option<i64>,
     /// A machine whose runs are counted; such a command goes alone.
     runs_on: Option<String>,
+    /// What belongs to an org, and who asks; such a command goes alone.
+    org: Option<(i64, Actor, OrgNeeds)>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -87,9 +91,19 @@ impl Wanted {
             wanted.run_keys.extend(needs.run_key.map(|key| (*org, key)));
             wanted.open_runs = wanted.open_runs.or(needs.open_runs.then_some(*org));
             wanted.runs_on = wanted.runs_on.or(needs.runs_on);
+            if !needs.org.is_empty() {
+                wanted.org = Some((*org, op.actor.clone(), needs.org));
+            }
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
         }
         wanted
+    }
+
+    /// Wants what an earlier reply was about.
+    fn org_again(&mut self, key: &RetryKey, more: impl FnOnce(&mut OrgNeeds)) {
+        let mut needs = self.org.take().map(|(_, _, needs)| needs).unwrap_or_default();
+        more(&mut needs);
+        self.org = key.actor.parse().ok().map(|actor| (key.org, actor, needs));
     }
 }
 
@@ -141,6 +155,9 @@ async fn fill(
     }
     counted(db, statements, &wanted, &mut desk).await?;
     earlier(db, statements, &mut wanted, &mut desk).await?;
+    if let Some((org, actor, needs)) = &wanted.org {
+        desk.org = org::world(db, *org, actor, needs).await?;
+    }
     if !wanted.knowledge.is_empty() {
         let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
         desk.knowledge.extend(found.into_iter().map(|(org, entry)| (entry.id, (org, entry))));
@@ -242,6 +259,19 @@ async fn earlier(
             "knowledge" => {
                 wanted.knowledge.insert(id);
                 Reply::Knowledge(KnowledgeId(id))
+            }
+            "settings" => {
+                wanted.org_again(&key, |needs| needs.settings = true);
+                Reply::Settings
+            }
+            "project" => {
+                let id = id.0 as i64;
+                wanted.org_again(&key, |needs| needs.project = Some(id));
+                Reply::Project(id)
+            }
+            "plan" => {
+                wanted.org_again(&key, |needs| needs.plan = Some(PlanId(id)));
+                Reply::Plan(PlanId(id))
             }
             _ => {
                 wanted.whole.insert(id);

@@ -23,6 +23,7 @@ mod json;
 mod knowledge;
 mod load;
 mod lookups;
+mod org;
 mod orgs;
 mod quotas;
 mod read;

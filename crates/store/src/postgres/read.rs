@@ -227,7 +227,7 @@ pub(super) fn project_row(row: &Row) -> Result<Project> {
 }
 
 pub(super) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Option<PathBuf>> {
-    let sql = "SELECT path FROM repos WHERE project = $1 AND machine = $2 ORDER BY id DESC LIMIT 1";
+    let sql = "SELECT path FROM repos WHERE project = $1 AND machine = $2 ORDER BY position, id DESC LIMIT 1";
     let found = one(db, sql, &[&project, &machine]).await?;
     Ok(found.map(|row| row.try_get::<_, String>(0)).transpose()?.map(PathBuf::from))
 }
@@ -240,7 +240,8 @@ pub(super) async fn output(db: &Db, attempt: AttemptId) -> Result<Option<String>
 }
 
 pub(super) async fn repo(db: &Db, project: i64) -> Result<Option<Repo>> {
-    let sql = "SELECT id, machine, path FROM repos WHERE project = $1 ORDER BY id DESC LIMIT 1";
+    let sql =
+        "SELECT id, machine, path FROM repos WHERE project = $1 ORDER BY position, id DESC LIMIT 1";
     let Some(row) = one(db, sql, &[&project]).await? else { return Ok(None) };
     let path: String = row.try_get(2)?;
     Ok(Some(Repo { id: row.try_get(0)?, machine: row.try_get(1)?, path: path.into() }))

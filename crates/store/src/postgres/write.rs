@@ -17,7 +17,7 @@ use super::json::{
     attempt_row, body_row, comment_row, dep_row, job_row, key_row, output_row, retry_rows, run_row,
     task_row,
 };
-use super::knowledge;
+use super::{knowledge, org};
 use crate::runs::{RUN_ALL, RUN_STEPS};
 
 /// Prepared once per connection, so that they reach the server in the order they are sent.
@@ -219,10 +219,15 @@ pub(super) async fn desk(
 ) -> Result<Vec<LoggedEvent>, Trouble> {
     let rows = rows(db, statements, &desk);
     let log = log_and_commit(db, statements, &desk, channel);
-    let last = if desk.changes.learned() {
+    let last = if desk.changes.is_rare() {
         // What was learned is numbered by the database, and its index made of these numbers.
+        for (of, write) in &desk.changes.org {
+            org::write(db, *of, write, desk.now).await?;
+        }
         rows.await?;
-        knowledge::write(db, &desk.changes).await?;
+        if desk.changes.learned() {
+            knowledge::write(db, &desk.changes).await?;
+        }
         log.await?
     } else {
         // `try_join` sends its first half first, and of two errors returns the first one's.

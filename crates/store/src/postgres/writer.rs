@@ -229,11 +229,19 @@ impl Writer {
 }
 
 /// Adding an edge asks about edges that other commands of its batch might change; so does whatever
-/// counts jobs before it adds to them.
+/// counts jobs before it adds to them, or decides on what an org has besides tasks.
 fn goes_alone(job: &Job) -> bool {
     matches!(
         job.op.command,
-        Command::DependencyAdd { .. } | Command::RunSubmit(_) | Command::RunLease(_)
+        Command::DependencyAdd { .. }
+            | Command::RunSubmit(_)
+            | Command::RunLease(_)
+            | Command::SettingsUpdate(_)
+            | Command::ProjectCreate(_)
+            | Command::ProjectOpen { .. }
+            | Command::PlanPropose(_)
+            | Command::PlanApprove(_)
+            | Command::PlanReject { .. }
     )
 }
 
@@ -279,7 +287,7 @@ fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
         }
     };
     let before = world.standing(desk.now);
-    if change.writes.is_empty() {
+    if change.is_empty() {
         return Ok(unchanged(desk, org, change.reply, before));
     }
     let applied = desk.carry_out(org, op, change)?;

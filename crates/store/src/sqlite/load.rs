@@ -14,7 +14,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{comments, jobs, knowledge, rows, runs};
+use super::{comments, jobs, knowledge, org, rows, runs};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -83,6 +83,7 @@ pub(super) fn world<'a>(
         Some(id) => knowledge::find(db, org, id)?,
         None => None,
     };
+    let org_rows = org::world(db, org, actor, &needs.org)?;
     Ok(World {
         policy,
         actor,
@@ -96,6 +97,7 @@ pub(super) fn world<'a>(
         run,
         open_runs,
         runs_here,
+        org: org_rows,
     })
 }
 

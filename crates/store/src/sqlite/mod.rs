@@ -12,6 +12,7 @@ mod handles;
 mod jobs;
 mod knowledge;
 mod load;
+mod org;
 mod read;
 mod rows;
 mod runs;

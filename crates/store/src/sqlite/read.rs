@@ -272,7 +272,7 @@ pub(super) fn project_row(row: &Row<'_>) -> Result<Project> {
 
 pub(super) fn repo_path(db: &Connection, project: i64, machine: &str) -> Result<Option<PathBuf>> {
     db.prepare_cached(
-        "SELECT path FROM repos WHERE project = ?1 AND machine = ?2 ORDER BY id DESC",
+        "SELECT path FROM repos WHERE project = ?1 AND machine = ?2 ORDER BY position, id DESC",
     )?
     .query_row(params![project, machine], |row| row.get::<_, String>(0))
     .optional()
@@ -291,7 +291,7 @@ pub(super) fn repo(db: &Connection, project: i64) -> Result<Option<Repo>> {
         Ok(Repo { id: row.get(0)?, machine: row.get(1)?, path: path.into() })
     };
     db.prepare_cached(
-        "SELECT id, machine, path FROM repos WHERE project = ?1 ORDER BY id DESC LIMIT 1",
+        "SELECT id, machine, path FROM repos WHERE project = ?1 ORDER BY position, id DESC LIMIT 1",
     )?
     .query_row([project], read)
     .optional()

@@ -9,7 +9,7 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
-use super::{comments, jobs, knowledge, runs};
+use super::{comments, jobs, knowledge, org, runs};
 
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
@@ -70,6 +70,7 @@ pub(super) fn write(
         Write::KnowledgeInsert { entry } => knowledge::insert(db, org, entry),
         Write::KnowledgeLink { task, entry, kind } => knowledge::link(db, *task, *entry, *kind),
         Write::KnowledgeSupersede { entry, by } => knowledge::supersede(db, org, *entry, *by),
+        Write::Org(write) => org::write(db, org, write, now),
     }
 }
 

@@ -13,6 +13,7 @@ use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::knowledge::KnowledgeId;
+use callboard_domain::plan::PlanId;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
@@ -21,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{Shared, comments, jobs, knowledge, load, read, runs, schema, write};
+use super::{Shared, comments, jobs, knowledge, load, org, read, runs, schema, write};
 use crate::{Applied, ApplyError, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, tally};
 
 const BATCH_MAX: usize = 64;
@@ -167,7 +168,7 @@ impl Writer {
         let world = world.map_err(from_sqlite)?;
         let change = decide(&world, &op.command, batch.now).map_err(ApplyError::Refused)?;
         let before = world.standing(batch.now);
-        if change.writes.is_empty() {
+        if change.is_empty() {
             return self.unchanged(org, change.reply, before, batch.now).map_err(Into::into);
         }
         let subject = world.subject;
@@ -243,6 +244,16 @@ impl Writer {
                 Some(entry) => Ok(Outcome::Knowledge(Box::new(entry))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
+            Reply::Noted => Ok(Outcome::Noted),
+            Reply::Settings => Ok(Outcome::Settings(org::settings(&self.db, org)?)),
+            Reply::Project(id) => match org::project(&self.db, org, id)? {
+                Some(project) => Ok(Outcome::Project(Box::new(project))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
+            Reply::Plan(id) => match org::plan(&self.db, org, id)? {
+                Some(plan) => Ok(Outcome::Plan(Box::new(plan))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
         }
     }
 
@@ -265,6 +276,9 @@ impl Writer {
                 "job" => Reply::Job(JobId(id)),
                 "run" => Reply::Run(JobId(id)),
                 "knowledge" => Reply::Knowledge(KnowledgeId(id)),
+                "settings" => Reply::Settings,
+                "project" => Reply::Project(id.0 as i64),
+                "plan" => Reply::Plan(PlanId(id)),
                 _ => {
                     let prefix = row.get_ref(2)?.as_str()?;
                     let prefix = Prefix::parse(prefix).unwrap_or_else(Prefix::fallback);
@@ -301,6 +315,10 @@ impl Writer {
             Reply::Job(job) => ("job", job.0),
             Reply::Run(job) => ("run", job.0),
             Reply::Knowledge(entry) => ("knowledge", entry.0),
+            Reply::Noted => return Ok(()),
+            Reply::Settings => ("settings", Id(0)),
+            Reply::Project(id) => ("project", Id(*id as u128)),
+            Reply::Plan(plan) => ("plan", plan.0),
         };
         self.db
             .prepare_cached(
@@ -347,7 +365,8 @@ fn as_written(
             | Write::EntryPut { .. }
             | Write::KnowledgeInsert { .. }
             | Write::KnowledgeLink { .. }
-            | Write::KnowledgeSupersede { .. } => {}
+            | Write::KnowledgeSupersede { .. }
+            | Write::Org(_) => {}
             Write::TaskInsert { .. }
             | Write::TaskTombstone { .. }
             | Write::PlanMark { .. }

@@ -19,8 +19,11 @@ const fn table(name: &'static str, key: &'static str, rest: &'static str) -> Tab
 #[rustfmt::skip]
 pub static TABLES: &[Table] = &[
     table("orgs", "id", "name").seeded_with("name = 'default'"),
-    table("projects", "id", "org, name, prefix, created_at"),
-    table("repos", "id", "project, machine, path"),
+    table("projects", "id", "org, name, prefix, created_at, description, opened_at"),
+    table("repos", "id", "project, machine, path, position, default_branch"),
+    table("open_projects", "org, actor", "project, at"),
+    table("settings", "org, key", "value"),
+    table("plans", "id", "org, actor, at, tasks, todos, state, decided_at, decided_by, made"),
     table("tasks", "id", "prefix, org, project, title, label, phase, priority, assignee, parent, \
         is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
         entries, created_at, updated_at, removed_at"),

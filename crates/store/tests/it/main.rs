@@ -8,6 +8,7 @@ mod handles;
 mod knowledge;
 mod leases;
 mod limits;
+mod org;
 mod pooler;
 mod postgres;
 mod proxy;

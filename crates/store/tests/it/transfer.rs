@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
 use crate::schema::Schema;
-use crate::{handles, leases, runs};
+use crate::{handles, leases, org, runs};
 
 /// A place for a store to move to.
 enum Target {
@@ -176,6 +176,7 @@ async fn rich(f: &Fixture) {
         }
     }
     runs::told(f).await;
+    org::filled(f).await;
     let asking = handles::opened(f).await.id;
     let questions = handles::map(json!({"ask_1": odd, "ask_2": odd}));
     f.store.handle_change(asking, HandleChange::Ask { questions }).await.unwrap();
@@ -352,7 +353,7 @@ async fn a_store_that_moved_goes_on() {
         let repo = RepoPlace { machine: "host-2".into(), path: "/new".into() };
         let here = Place { repo: Some(repo), ..place("new") };
         assert_eq!(moved.store.settle(here).await.unwrap(), new);
-        assert_eq!(new.project.id, f.home.project.id + 2, "behind those that came along");
+        assert_eq!(new.project.id, f.home.project.id + 3, "behind those that came along");
         let read = async |name| moved.store.file_get(&f.home.org, name, FileSpan::WHOLE).await;
         assert!(read("runs/worked").await.unwrap().unwrap().bytes == log());
         moved.store.file_put(file(&moved, "runs/new", log())).await.unwrap();

@@ -110,6 +110,16 @@ impl Handler {
         Asked { front, principal, name, arguments, ctx, closing }
     }
 
+    /// The toolsets' own words, then what is to be said about this server.
+    fn instructions(&self) -> String {
+        let (tools, server) = (self.front.instructions(), self.options.instructions.as_str());
+        match (tools.is_empty(), server.is_empty()) {
+            (_, true) => tools,
+            (true, false) => server.to_owned(),
+            (false, false) => format!("{tools}\n\n{server}"),
+        }
+    }
+
     fn host(&self, ctx: &Context) -> Host<'_> {
         Host { front: &self.front, principal: self.principal(ctx) }
     }
@@ -173,7 +183,7 @@ impl ServerHandler for Handler {
                 Implementation::new("callboard", self.options.version.clone())
                     .with_title("Callboard"),
             )
-            .with_instructions(self.options.instructions.clone())
+            .with_instructions(self.instructions())
     }
 
     async fn initialize(

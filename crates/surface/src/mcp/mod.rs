@@ -46,6 +46,7 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct McpOptions {
     pub version: String,
+    /// What agents are told when they connect, behind the toolsets' own words.
     pub instructions: String,
     /// Answer long calls with a task where the client knows the extension.
     pub task_handles: bool,

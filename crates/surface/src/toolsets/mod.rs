@@ -1,5 +1,6 @@
 //! The vocabularies. A toolset is words at the edge; every rule it speaks of lives in the domain.
 
+pub mod board;
 pub mod execution;
 pub mod graph;
 pub mod relay;
@@ -7,7 +8,8 @@ pub mod relay;
 use crate::tool::Toolset;
 
 /// Every toolset there is, in the order `all` merges them.
-pub const ALL: &[&Toolset] = &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET];
+pub const ALL: &[&Toolset] =
+    &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET, &board::TOOLSET];
 
 /// Reads `graph`, `graph,board` or `all`; the error names the unknown word.
 pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {

@@ -10,7 +10,13 @@ use callboard_surface::toolsets::graph;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-pub static TOOLSET: Toolset = Toolset { name: "probe", tools: TOOLS, voice: graph::TOOLSET.voice };
+pub static TOOLSET: Toolset = Toolset {
+    name: "probe",
+    tools: TOOLS,
+    voice: graph::TOOLSET.voice,
+    instructions: "",
+    audit: None,
+};
 
 static TOOLS: &[Tool] = &[tool("boom", boom), tool("steps", steps), tool("hold", hold)];
 
@@ -26,6 +32,7 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         hints,
         aliases: &[],
         may_be_long: true,
+        on_task: false,
         input: any,
         output: &[],
         run,

@@ -11,7 +11,11 @@ async fn a_legacy_client_gets_tools_results_refusals_and_protocol_errors() {
     let answer = client.request(0, "initialize", hello("x")).await;
     assert_eq!(answer["result"]["serverInfo"]["name"], "callboard");
     assert_eq!(answer["result"]["serverInfo"]["version"], "1.2.3");
-    assert_eq!(answer["result"]["instructions"], "Be kind.");
+    let told = answer["result"]["instructions"].as_str().unwrap();
+    assert!(
+        told.starts_with("Callboard hands out tasks.") && told.ends_with("\n\nBe kind."),
+        "{told}"
+    );
     assert!(answer["result"]["capabilities"]["logging"].is_null());
 
     let list = client.request(1, "tools/list", json!({})).await;

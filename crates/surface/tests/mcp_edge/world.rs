@@ -61,6 +61,7 @@ impl World {
             digest: DigestRule::default(),
             embedder: None,
             runs: Default::default(),
+            board: Default::default(),
             agents,
             is_gone: |_| false,
         });

@@ -36,7 +36,7 @@ async fn tools_over_mcp(app: &App, settings: &Settings) -> Result<usize, String>
     let (input, output) = tokio::io::split(theirs);
     let stop = CancellationToken::new();
     let front = app.front(&settings.toolsets);
-    let options = compose::mcp_options(settings, false);
+    let options = compose::mcp_options(settings, None, false);
     let server = tokio::spawn(serve_streams(front, options, identity, input, output, stop.clone()));
     let (answers, mut questions) = tokio::io::split(ours);
     let mut answers = BufReader::new(answers).lines();

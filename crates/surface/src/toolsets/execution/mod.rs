@@ -14,15 +14,22 @@ use crate::error::Voice;
 use crate::front::Hints;
 use crate::tool::{Tool, Toolset, handler};
 
+const INSTRUCTIONS: &str = "Callboard leases tasks. get_next_actionable shows what can start and \
+    what is known about it; claim_task takes one under a lease, update_task_status keeps it, \
+    complete_task hands over the output, which is verified before the task is done.";
+
 pub static TOOLSET: Toolset = Toolset {
     name: "execution",
     tools: TOOLS,
     voice: Voice {
         say: words::say,
         unavailable: "system.unavailable",
+        unavailable_hint: None,
         canceled: "system.unavailable",
         internal: "system.internal",
     },
+    instructions: INSTRUCTIONS,
+    audit: None,
 };
 
 #[rustfmt::skip]

@@ -215,6 +215,7 @@ pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
     let deps = args.depends_on.unwrap_or_default();
     let contract = args.execution_contract.map(|contract| Value::Object(contract).to_string());
     let draft = TaskDraft {
+        project: None,
         title: args.title,
         body: description(args.description)?,
         priority: args.priority,

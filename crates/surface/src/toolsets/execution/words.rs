@@ -66,10 +66,17 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let plain = Said::plain(refusal);
     match refusal {
         Refusal::InvalidInput { .. }
+        | Refusal::MixedArguments { .. }
+        | Refusal::ProjectNotFound { .. }
         | Refusal::UnknownState { .. }
         | Refusal::CommentNotFound { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
+        | Refusal::PlanNotFound { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
-        Refusal::TaskNotFound { task } | Refusal::DanglingDependency { task } => Said {
+        Refusal::TaskNotFound { task }
+        | Refusal::ParentNotFound { task }
+        | Refusal::DanglingDependency { task } => Said {
             code: "task.not_found",
             message: format!("task not found: {task}"),
             hint: Some("get_next_actionable shows what can be started".into()),
@@ -167,6 +174,9 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             Said { code: "task.invariant_violated", message, hint, ..plain }
         }
         Refusal::DependencyCycle { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::HasDependents { .. }
+        | Refusal::ReviewNotReady { .. }
         | Refusal::TaskClosed { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::SessionNotFound { .. }
@@ -178,6 +188,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::PlanDecided { .. }
         | Refusal::BlockersMax { .. } => {
             Said { code: "task.invariant_violated", retryable: false, ..plain }
         }
@@ -185,6 +196,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             Said { code: "quota.exceeded", details: Some(quota_details(quota)), ..plain }
         }
         Refusal::AuthorizationDenied { .. }
+        | Refusal::OutsideTask { .. }
         | Refusal::ProfileDenied { .. }
         | Refusal::NotCommentAuthor { .. } => Said { code: "auth.insufficient_scope", ..plain },
     }

@@ -10,15 +10,23 @@ use crate::error::Voice;
 use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 
+const INSTRUCTIONS: &str = "Callboard hands out tasks. Find work with list {\"ready\": true, \
+    \"status\": \"backlog\", \"assignee\": \"\"}, begin a session on one task before you edit, send a \
+    heartbeat while you work, run its checks, and finish with a summary for the reviewer. A task \
+    closes only when its dependencies are closed and its checks pass.";
+
 pub static TOOLSET: Toolset = Toolset {
     name: "graph",
     tools: TOOLS,
     voice: Voice {
         say: words::say,
         unavailable: "UNAVAILABLE",
+        unavailable_hint: None,
         canceled: "CANCELED",
         internal: "INTERNAL_ERROR",
     },
+    instructions: INSTRUCTIONS,
+    audit: None,
 };
 
 // The keys a client may rely on; replies hold more than fits in a small tool list.

@@ -17,15 +17,21 @@ use crate::error::Voice;
 use crate::front::Hints;
 use crate::tool::{Tool, Toolset, handler};
 
+const INSTRUCTIONS: &str = "Callboard runs coding agents. jobs_submit queues a job on a commit and \
+    returns at once; jobs_get says how far it is and where its patch and notes are.";
+
 pub static TOOLSET: Toolset = Toolset {
     name: NAME,
     tools: TOOLS,
     voice: Voice {
         say: words::say,
         unavailable: "INTERNAL_ERROR",
+        unavailable_hint: None,
         canceled: "INTERNAL_ERROR",
         internal: "INTERNAL_ERROR",
     },
+    instructions: INSTRUCTIONS,
+    audit: None,
 };
 
 pub(crate) const NAME: &str = "relay";

@@ -83,6 +83,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::AuthorizationDenied { .. } | Refusal::ProfileDenied { .. } => {
             "AUTHORIZATION_DENIED"
         }
+        Refusal::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
         _ => "INVALID_PARAMS",
     };
     Said { code, ..Said::plain(refusal) }

@@ -1,0 +1,156 @@
+//! `callboard plan …`: what agents propose, and a person's yes or no.
+
+use callboard_domain::plan::{Plan, PlanId, PlanState};
+use callboard_surface::time::rfc3339_ms;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use crate::output::{Exit, Failure, Style, Table};
+
+/// Look at plans that agents propose, and make their tasks or not
+#[derive(clap::Subcommand, Debug)]
+pub enum PlanCommand {
+    List(ListArgs),
+    Show(ShowArgs),
+    Approve(ApproveArgs),
+    Reject(RejectArgs),
+}
+
+impl PlanCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            PlanCommand::List(args) => cmd_plan_list(context, args).await,
+            PlanCommand::Show(args) => cmd_plan_show(context, args).await,
+            PlanCommand::Approve(args) => cmd_plan_approve(context, args).await,
+            PlanCommand::Reject(args) => cmd_plan_reject(context, args).await,
+        }
+    }
+}
+
+/// List plans, the newest first
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard plan list")]
+pub struct ListArgs {
+    #[arg(long, default_value_t = 20)]
+    limit: usize,
+}
+
+/// Show what a plan proposes
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard plan show plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
+pub struct ShowArgs {
+    plan: String,
+}
+
+/// Make the tasks of a plan, in its order
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard plan approve plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
+pub struct ApproveArgs {
+    plan: String,
+}
+
+/// Put a plan away; nothing is made of it
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard plan reject plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
+pub struct RejectArgs {
+    plan: String,
+}
+
+async fn cmd_plan_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let plans = open.engine().plan_list(&open.op("plan_list"), args.limit).await?;
+    if context.out.json {
+        let items: Vec<Value> = plans.iter().map(document).collect();
+        return context.out.document(&json!({ "items": items }));
+    }
+    let mut table = Table::new(&["PLAN", "STATE", "TASKS", "BY", "FIRST TASK"]);
+    for plan in &plans {
+        let first = plan.tasks.first().map(|task| task.title.clone());
+        table.row([
+            (plan.id.to_string(), Style::Plain),
+            (plan.state.as_str().into(), Style::Plain),
+            (plan.tasks.len().to_string(), Style::Plain),
+            (plan.by.to_string(), Style::Plain),
+            (first.unwrap_or_default(), Style::Plain),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line("no plans");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+async fn cmd_plan_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let plan = open.engine().plan_get(&open.op("plan_get"), plan_id(&args.plan)?).await?;
+    if context.out.json {
+        return context.out.document(&document(&plan));
+    }
+    let Plan { id, by, at, state, .. } = &plan;
+    let out = &context.out;
+    out.line(&format!("{id}  {}  by {by}, {}", state.as_str(), rfc3339_ms(*at)))?;
+    for (place, task) in document(&plan)["tasks"].as_array().into_iter().flatten().enumerate() {
+        let text = |key: &str| task[key].as_str().unwrap_or_default();
+        let (mode, priority, title) = (text("type"), text("priority"), text("title"));
+        out.line(&format!("{}. {title}  [{mode}, {priority}]", place + 1))?;
+        for line in text("description").lines() {
+            out.line(&format!("   {line}"))?;
+        }
+        for criterion in task["acceptance_criteria"].as_array().into_iter().flatten() {
+            out.line(&format!("   - {}", criterion.as_str().unwrap_or_default()))?;
+        }
+    }
+    made(&plan).iter().try_for_each(|task| out.line(&format!("made {task}")))
+}
+
+async fn cmd_plan_approve(context: &Context, args: ApproveArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let plan = open.engine().plan_approve(&open.op("plan_approve"), plan_id(&args.plan)?).await?;
+    if context.out.json {
+        return context.out.document(&document(&plan));
+    }
+    made(&plan).iter().try_for_each(|task| context.out.line(task))
+}
+
+async fn cmd_plan_reject(context: &Context, args: RejectArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let plan = open.engine().plan_reject(&open.op("plan_reject"), plan_id(&args.plan)?).await?;
+    if context.out.json {
+        return context.out.document(&document(&plan));
+    }
+    context.out.line(&format!("{} is rejected", plan.id))
+}
+
+fn plan_id(text: &str) -> Result<PlanId, Failure> {
+    text.trim().parse().map_err(|_| {
+        let words = format!("'{text}' is no plan; plan ids begin with plan_");
+        Failure::new(Exit::NotFound, "PLAN_NOT_FOUND", words).hint("callboard plan list")
+    })
+}
+
+fn made(plan: &Plan) -> Vec<String> {
+    match &plan.state {
+        PlanState::Approved { tasks, .. } => tasks.iter().map(ToString::to_string).collect(),
+        PlanState::Draft | PlanState::Rejected { .. } => Vec::new(),
+    }
+}
+
+fn document(plan: &Plan) -> Value {
+    let (decided_at, decided_by) = match &plan.state {
+        PlanState::Draft => (None, None),
+        PlanState::Approved { at, by, .. } | PlanState::Rejected { at, by } => {
+            (Some(rfc3339_ms(*at)), Some(by))
+        }
+    };
+    json!({
+        "plan_id": plan.id,
+        "state": plan.state.as_str(),
+        "by": plan.by,
+        "at": rfc3339_ms(plan.at),
+        "tasks": plan.tasks,
+        "todos": plan.todos,
+        "decided_at": decided_at,
+        "decided_by": decided_by,
+        "made": made(plan),
+    })
+}

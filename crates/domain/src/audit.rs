@@ -1,0 +1,228 @@
+//! Who did what, as somebody who looks after a board asks: which part of it, which command, and
+//! whether it went through. All of it is said by the event log.
+
+use crate::actor::Actor;
+use crate::event::{EventName, LoggedEvent};
+use crate::ids::TaskId;
+use crate::time::Timestamp;
+
+/// A part of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    Tasks,
+    Projects,
+    Audit,
+    Plan,
+    Jobs,
+    Review,
+    Sessions,
+    Settings,
+}
+
+impl Capability {
+    pub const ALL: [Capability; 8] = [
+        Capability::Tasks,
+        Capability::Projects,
+        Capability::Audit,
+        Capability::Plan,
+        Capability::Jobs,
+        Capability::Review,
+        Capability::Sessions,
+        Capability::Settings,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Capability::Tasks => "tasks",
+            Capability::Projects => "projects",
+            Capability::Audit => "audit",
+            Capability::Plan => "plan",
+            Capability::Jobs => "jobs",
+            Capability::Review => "review",
+            Capability::Sessions => "sessions",
+            Capability::Settings => "settings",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|capability| capability.as_str() == text)
+    }
+
+    /// The events that may belong to it; of calls only each one itself can say.
+    pub fn events(self) -> Vec<EventName> {
+        let may = |name: &&EventName| command(**name).is_none_or(|(of, _)| of == self);
+        EventName::ALL.iter().filter(may).copied().collect()
+    }
+}
+
+/// One line of an audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub capability: Capability,
+    pub command: String,
+    pub success: bool,
+    pub code: Option<String>,
+    pub task: Option<TaskId>,
+}
+
+impl AuditRow {
+    /// Takes names and codes from an event, and nothing that somebody wrote.
+    pub fn of(event: &LoggedEvent) -> Self {
+        let word = |key: &str| event.data[key].as_str();
+        let (capability, command) = match command(event.name) {
+            Some((capability, command)) => (capability, command.to_owned()),
+            None => of_tool(word("tool").unwrap_or_default()),
+        };
+        let named = word("task").and_then(|text| text.parse().ok());
+        Self {
+            seq: event.seq,
+            at: event.at,
+            actor: event.actor.clone(),
+            capability,
+            command,
+            success: event.name != EventName::CallRefused,
+            code: match command_is_called(event.name) {
+                true => word("code").map(str::to_owned),
+                false => code(event.name).map(str::to_owned),
+            },
+            task: event.task().or(named),
+        }
+    }
+}
+
+fn command_is_called(name: EventName) -> bool {
+    command(name).is_none()
+}
+
+/// What part of the board an event is of, and the command behind it; `None` for calls as such.
+fn command(name: EventName) -> Option<(Capability, &'static str)> {
+    use Capability::{Jobs, Plan, Projects, Review, Sessions, Settings, Tasks};
+    Some(match name {
+        EventName::CallRefused | EventName::CallAnswered => return None,
+        EventName::TaskCreated => (Tasks, "create"),
+        EventName::TaskEdited => (Tasks, "update"),
+        EventName::TaskRemoved => (Tasks, "delete"),
+        EventName::TaskCompleted => (Tasks, "complete"),
+        EventName::TaskCanceled => (Tasks, "cancel"),
+        EventName::TaskReopened => (Tasks, "reopen"),
+        EventName::TaskClaimed => (Tasks, "claim"),
+        EventName::TaskReleased => (Tasks, "release"),
+        EventName::TaskStatusChanged => (Tasks, "move"),
+        EventName::TaskReady => (Tasks, "ready"),
+        EventName::TaskNoted => (Tasks, "note"),
+        EventName::TaskDependencyAdded => (Tasks, "add_dependency"),
+        EventName::TaskDependencyRemoved => (Tasks, "remove_dependency"),
+        EventName::CheckRan => (Review, "run_check"),
+        EventName::CheckAttested => (Review, "attest_check"),
+        EventName::AttemptStarted => (Sessions, "start"),
+        EventName::AttemptHeartbeat => (Sessions, "heartbeat"),
+        EventName::AttemptEnded => (Sessions, "end"),
+        EventName::AttemptExpired => (Sessions, "expire"),
+        EventName::VerificationQueued => (Review, "queue_verification"),
+        EventName::VerificationSkipped => (Review, "skip_verification"),
+        EventName::VerificationPending => (Review, "verify_later"),
+        EventName::VerificationPassed => (Review, "verify"),
+        EventName::VerificationFailed => (Review, "fail_verification"),
+        EventName::CommentAdded => (Tasks, "comment"),
+        EventName::CommentResolved => (Tasks, "resolve_comment"),
+        EventName::JobQueued => (Jobs, "queue"),
+        EventName::JobTaken => (Jobs, "take"),
+        EventName::JobKept => (Jobs, "keep"),
+        EventName::JobEnded => (Jobs, "end"),
+        EventName::JobSubmitted => (Jobs, "submit"),
+        EventName::JobStarted => (Jobs, "start"),
+        EventName::JobStale => (Jobs, "lose"),
+        EventName::JobRequeued => (Jobs, "requeue"),
+        EventName::JobSucceeded => (Jobs, "succeed"),
+        EventName::JobFailed => (Jobs, "fail"),
+        EventName::JobCanceled => (Jobs, "cancel"),
+        EventName::JobExpired => (Jobs, "expire"),
+        EventName::JobArtifact => (Jobs, "keep_artifact"),
+        EventName::JobPr => (Jobs, "open_pr"),
+        EventName::JobAsked => (Jobs, "ask"),
+        EventName::JobAnswered => (Jobs, "answer"),
+        EventName::KnowledgeStored => (Tasks, "learn"),
+        EventName::KnowledgeSuperseded => (Tasks, "supersede_knowledge"),
+        EventName::SettingsUpdated => (Settings, "update"),
+        EventName::ProjectCreated => (Projects, "create"),
+        EventName::ProjectOpened => (Projects, "open"),
+        EventName::PlanProposed => (Plan, "propose"),
+        EventName::PlanApproved => (Plan, "approve"),
+        EventName::PlanRejected => (Plan, "reject"),
+    })
+}
+
+/// What the board's tools answer with when they did this.
+fn code(name: EventName) -> Option<&'static str> {
+    match name {
+        EventName::TaskStatusChanged => Some("MOVED"),
+        EventName::TaskEdited => Some("UPDATED"),
+        EventName::TaskRemoved => Some("DELETED"),
+        EventName::JobSubmitted => Some("JOB_SUBMITTED"),
+        EventName::JobCanceled => Some("JOB_CANCELLED"),
+        _ => None,
+    }
+}
+
+/// The same for a call by its tool: `tasks_move` is tasks, move.
+fn of_tool(tool: &str) -> (Capability, String) {
+    let named = |capability, command: &str| (capability, command.to_owned());
+    match tool {
+        "propose_plan" => named(Capability::Plan, "propose"),
+        "request_review" => named(Capability::Review, "request"),
+        "review" => named(Capability::Review, "review"),
+        "get_task" => named(Capability::Tasks, "get"),
+        "repos_list" => named(Capability::Projects, "list_repos"),
+        tool => match tool.split_once('_') {
+            Some((part, command)) => match Capability::parse(part) {
+                Some(capability) => named(capability, command),
+                None => named(Capability::Tasks, tool),
+            },
+            None => named(Capability::Tasks, tool),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(name: EventName, data: serde_json::Value) -> AuditRow {
+        let actor = "agent:w1".parse().expect("an actor");
+        AuditRow::of(&LoggedEvent { seq: 1, at: Timestamp(0), actor, name, about: None, data })
+    }
+
+    #[test]
+    fn calls_are_named_by_their_tool() {
+        for (tool, said) in [
+            ("tasks_move", "tasks move"),
+            ("update_scratchpad", "tasks update_scratchpad"),
+            ("propose_plan", "plan propose"),
+            ("request_review", "review request"),
+            ("settings_update", "settings update"),
+            ("audit_tail", "audit tail"),
+            ("repos_list", "projects list_repos"),
+            ("get_context", "tasks get_context"),
+            ("jobs_submit", "jobs submit"),
+            ("", "tasks "),
+        ] {
+            let row = row(EventName::CallRefused, json!({"tool": tool, "code": "TASK_NOT_FOUND"}));
+            assert_eq!(format!("{} {}", row.capability.as_str(), row.command), said);
+            assert_eq!((row.success, row.code.as_deref()), (false, Some("TASK_NOT_FOUND")));
+        }
+    }
+
+    #[test]
+    fn nothing_that_somebody_wrote_is_in_a_row() {
+        for name in EventName::ALL {
+            let row = row(*name, json!({"title": "s3cret", "text": "s3cret", "changes": "s3cret"}));
+            assert!(!format!("{row:?}").contains("s3cret"), "{name:?}");
+            assert!(row.capability.events().contains(name), "{name:?}");
+        }
+    }
+}

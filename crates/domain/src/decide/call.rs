@@ -1,0 +1,32 @@
+//! Calls as such, where a toolset keeps them in the log: no row changes, history does.
+
+use serde_json::json;
+
+use crate::event::{Event, EventName};
+use crate::ids::TaskId;
+use crate::world::{Change, Reply, World};
+
+/// The task is only named: whoever follows it has nothing to look at.
+pub(super) fn call_refuse(
+    world: &World<'_>,
+    tool: &str,
+    code: &str,
+    task: Option<TaskId>,
+) -> Change {
+    let event = Event {
+        actor: world.actor.clone(),
+        name: EventName::CallRefused,
+        about: None,
+        data: json!({"tool": tool, "code": code, "task": task}),
+    };
+    noted(event)
+}
+
+pub(super) fn call_answer(world: &World<'_>, tool: &str, task: Option<TaskId>) -> Change {
+    let (actor, name) = (world.actor.clone(), EventName::CallAnswered);
+    noted(Event { actor, name, about: None, data: json!({"tool": tool, "task": task}) })
+}
+
+fn noted(event: Event) -> Change {
+    Change { writes: Vec::new(), events: vec![event], reply: Reply::Noted, but: None }
+}

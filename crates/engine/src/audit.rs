@@ -1,0 +1,58 @@
+//! The event log as an audit, from its end. A page goes on where the one before ended: numbers only
+//! rise, so writes in between repeat nothing and hide nothing.
+
+use callboard_domain::audit::{AuditRow, Capability};
+use callboard_store::BackQuery;
+
+use crate::context::{OpContext, Scope};
+use crate::{Engine, EngineError};
+
+/// How many rows are read at once to find those that somebody asked for.
+const READ_MAX: usize = 1000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditFilter {
+    pub capability: Option<Capability>,
+    /// The last number of the page before.
+    pub before: Option<u64>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditPage {
+    /// The newest first.
+    pub rows: Vec<AuditRow>,
+    /// Where the next page begins, if there is more.
+    pub next: Option<u64>,
+}
+
+impl Engine {
+    pub async fn audit_tail(
+        &self,
+        op: &OpContext,
+        filter: AuditFilter,
+    ) -> Result<AuditPage, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let mut rows: Vec<AuditRow> = Vec::new();
+        let mut query = BackQuery {
+            org: op.principal.org.clone(),
+            before: filter.before,
+            names: filter.capability.map(Capability::events),
+            limit: (filter.limit + 1).min(READ_MAX),
+        };
+        // One more than asked for tells whether there is more.
+        while rows.len() <= filter.limit {
+            let events = self.parts.store.events_back(query.clone()).await?;
+            let fits = |row: &AuditRow| filter.capability.is_none_or(|of| of == row.capability);
+            rows.extend(events.iter().map(AuditRow::of).filter(fits));
+            match events.last() {
+                Some(last) if events.len() == query.limit => query.before = Some(last.seq),
+                _ => break,
+            }
+        }
+        let more = rows.len() > filter.limit;
+        rows.truncate(filter.limit);
+        let next = rows.last().map(|row| row.seq).filter(|_| more);
+        Ok(AuditPage { rows, next })
+    }
+}

@@ -1,0 +1,57 @@
+//! Plans: kept as drafts until a person decides on them.
+
+use callboard_domain::command::{Command, PlanApprove, PlanPropose};
+use callboard_domain::ids::TaskId;
+use callboard_domain::plan::{Plan, PlanId, PlannedTask, Todo};
+use callboard_domain::refusal::Refusal;
+use callboard_store::Outcome;
+
+use crate::context::{OpContext, Scope};
+use crate::{Engine, EngineError};
+
+impl Engine {
+    pub async fn plan_propose(
+        &self,
+        op: &OpContext,
+        tasks: Vec<PlannedTask>,
+        todos: Vec<Todo>,
+    ) -> Result<Plan, EngineError> {
+        let plan = PlanId(self.parts.ids.next_id());
+        let propose = Command::PlanPropose(PlanPropose { plan, tasks, todos });
+        plan_of(self.act(op, propose).await?.outcome)
+    }
+
+    /// The newest first.
+    pub async fn plan_list(&self, op: &OpContext, limit: usize) -> Result<Vec<Plan>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.plans(&op.principal.org, limit).await?)
+    }
+
+    pub async fn plan_get(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let found = self.parts.store.plan(&op.principal.org, id).await?;
+        found.ok_or_else(|| Refusal::PlanNotFound { plan: id.to_string() }.into())
+    }
+
+    /// Makes its tasks, where a new task of whoever says yes goes.
+    pub async fn plan_approve(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let plan = self.plan_get(op, id).await?;
+        let project = self.project_of_new(op, None, None).await?;
+        let task = |_| TaskId { id: self.parts.ids.next_id(), prefix: project.prefix };
+        let tasks = plan.tasks.iter().map(task).collect();
+        let approve = PlanApprove { plan: id, project: project.id, tasks };
+        plan_of(self.act(op, Command::PlanApprove(approve)).await?.outcome)
+    }
+
+    pub async fn plan_reject(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
+        plan_of(self.act(op, Command::PlanReject { plan: id }).await?.outcome)
+    }
+}
+
+fn plan_of(outcome: Outcome) -> Result<Plan, EngineError> {
+    match outcome {
+        Outcome::Plan(plan) => Ok(*plan),
+        other => Err(EngineError::Internal(format!("not a plan: {other:?}"))),
+    }
+}

@@ -1,0 +1,174 @@
+//! Projects and their repositories: which there are, which one an actor works in, and where a new
+//! task goes.
+
+use std::path::{Path, PathBuf};
+
+use callboard_domain::command::{Command, NewRepo, ProjectCreate};
+use callboard_domain::ids::TaskId;
+use callboard_domain::project::{Project, ProjectRepo, shown_id};
+use callboard_domain::refusal::Refusal;
+use callboard_store::{Outcome, Place};
+
+use crate::context::{OpContext, Principal, Scope};
+use crate::{Engine, EngineError};
+
+/// Where a repository's work goes that says nothing itself.
+const BRANCH: &str = "main";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProjectDraft {
+    pub name: String,
+    pub description: String,
+    pub repo_paths: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectSeen {
+    pub project: Project,
+    /// New tasks of whoever asks go there.
+    pub is_open: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepoSeen {
+    pub repo: ProjectRepo,
+    pub name: String,
+    pub default_branch: String,
+    pub is_primary: bool,
+}
+
+impl Engine {
+    pub async fn project_list(
+        &self,
+        op: &OpContext,
+        limit: usize,
+    ) -> Result<Vec<ProjectSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let open = self.project_of(&op.principal).await?.map(|project| project.id);
+        let projects = self.parts.store.projects(&op.principal.org, limit).await?;
+        let seen = |project: Project| ProjectSeen { is_open: open == Some(project.id), project };
+        Ok(projects.into_iter().map(seen).collect())
+    }
+
+    /// The project, and how many repositories it has.
+    pub async fn project_create(
+        &self,
+        op: &OpContext,
+        draft: ProjectDraft,
+    ) -> Result<(Project, usize), EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let mut repos = Vec::with_capacity(draft.repo_paths.len());
+        for path in &draft.repo_paths {
+            repos.push(self.repo_found(&op.principal, path).await?);
+        }
+        let create = ProjectCreate {
+            name: draft.name,
+            description: draft.description,
+            machine: self.parts.machine.clone(),
+            repos,
+        };
+        let applied = self.act(op, Command::ProjectCreate(create)).await?;
+        let project = project_of_outcome(applied.outcome)?;
+        let repos = self.parts.store.repos(&op.principal.org, project.id).await?;
+        Ok((project, repos.len()))
+    }
+
+    pub async fn project_open(&self, op: &OpContext, id: i64) -> Result<Project, EngineError> {
+        let applied = self.act(op, Command::ProjectOpen { project: id }).await?;
+        project_of_outcome(applied.outcome)
+    }
+
+    /// Of a project of the caller's org, the primary one first; none when there is no such project.
+    pub async fn repo_list(
+        &self,
+        op: &OpContext,
+        project: i64,
+    ) -> Result<Vec<RepoSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let mut repos = self.parts.store.repos(&op.principal.org, project).await?;
+        // A project may be on several machines; what is here can be worked on from here.
+        repos.sort_by_key(|repo| repo.machine != self.parts.machine);
+        let mut seen = Vec::with_capacity(repos.len());
+        for repo in repos {
+            let name = repo.path.file_name().unwrap_or(repo.path.as_os_str());
+            seen.push(RepoSeen {
+                name: name.to_string_lossy().into_owned(),
+                default_branch: self.default_branch(&repo).await,
+                is_primary: seen.is_empty(),
+                repo,
+            });
+        }
+        Ok(seen)
+    }
+
+    /// What the repository itself says where it can be asked, else what it said when it was added.
+    pub async fn default_branch(&self, repo: &ProjectRepo) -> String {
+        let here = repo.machine == self.parts.machine;
+        let said = match self.parts.checks.as_ref().filter(|_| here) {
+            Some(runner) => runner.repository(&repo.path).await.ok(),
+            None => None,
+        };
+        let said = said.and_then(|found| found.default_branch).or(repo.default_branch.clone());
+        said.unwrap_or_else(|| BRANCH.into())
+    }
+
+    async fn repo_found(&self, by: &Principal, path: &str) -> Result<NewRepo, EngineError> {
+        let refuse = |why: &str| Refusal::InvalidRepoPath { path: path.into(), why: why.into() };
+        let Some(runner) = &self.parts.checks else {
+            return Err(refuse("cannot be looked at: this server runs no commands").into());
+        };
+        if !Path::new(path.trim()).is_absolute() {
+            return Err(refuse("is no absolute path").into());
+        }
+        let found = runner.repository(Path::new(path.trim())).await.map_err(|why| refuse(&why))?;
+        if !self.may_be_repo(by, &found.path).await? {
+            return Err(refuse("is outside board.repo_roots").into());
+        }
+        let default_branch = found.default_branch.or_else(|| Some(BRANCH.into()));
+        Ok(NewRepo { path: found.path, default_branch })
+    }
+
+    async fn may_be_repo(&self, by: &Principal, path: &Path) -> Result<bool, EngineError> {
+        let roots = &self.parts.board.repo_roots;
+        if roots.is_empty() {
+            return Ok(by.token.is_none() && !self.parts.store.has_tokens().await?);
+        }
+        let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
+        Ok(roots.iter().map(real).any(|root| path.starts_with(root)))
+    }
+
+    /// Where a new task goes: the project named, else its parent's, else the one its actor has open,
+    /// else that of the repository this server runs in, else the org's oldest, which is made if
+    /// there is none.
+    pub async fn project_of_new(
+        &self,
+        op: &OpContext,
+        named: Option<i64>,
+        parent: Option<TaskId>,
+    ) -> Result<callboard_store::Project, EngineError> {
+        let org = &op.principal.org;
+        if let Some(id) = named {
+            let found = self.parts.store.project_in(org, id).await?;
+            let found = found.ok_or_else(|| Refusal::ProjectNotFound { project: shown_id(id) })?;
+            let Project { id, name, prefix, .. } = found;
+            return Ok(callboard_store::Project { id, name, prefix });
+        }
+        if let Some(parent) = parent
+            && let Some(record) = self.parts.store.task(org, parent).await?
+            && let Some(project) = self.parts.store.project(record.task.project).await?
+        {
+            return Ok(project);
+        }
+        match self.project_of(&op.principal).await? {
+            Some(project) => Ok(project),
+            None => Ok(self.parts.store.settle(Place::of_org(org)).await?.project),
+        }
+    }
+}
+
+fn project_of_outcome(outcome: Outcome) -> Result<Project, EngineError> {
+    match outcome {
+        Outcome::Project(project) => Ok(*project),
+        other => Err(EngineError::Internal(format!("not a project: {other:?}"))),
+    }
+}

@@ -1,0 +1,137 @@
+//! The board's settings as they hold now: what flags and variables say, else what somebody changed
+//! and the store keeps, else what files say, else the default.
+//!
+//! They are read from the store at each use. That is one look-up by key, and no use is more frequent
+//! than the start of a wait, an admission or a merge; a cache would save less than the moment in
+//! which it is wrong would cost.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callboard_domain::command::{Command, SettingsUpdate};
+use callboard_domain::settings::{BoardSettings, SettingKey, SettingsKept};
+use callboard_store::EventQuery;
+use serde_json::Value;
+
+use crate::context::{OpContext, Scope};
+use crate::{Engine, EngineError};
+
+/// What a server was started with for the board.
+#[derive(Clone, Debug)]
+pub struct BoardRule {
+    /// What files say, and defaults.
+    pub base: BoardSettings,
+    /// What flags and variables say; nothing in the store is stronger.
+    pub pinned: SettingsKept,
+    /// The executors there are.
+    pub agents: Vec<String>,
+    /// Where worktrees of tasks are, from a repository's top.
+    pub worktree_dir: PathBuf,
+    /// Folders that hold the repositories projects may have; empty: any, for a local user without
+    /// tokens.
+    pub repo_roots: Vec<PathBuf>,
+    pub push_after_merge: bool,
+    /// How long a task's runs may take, lost ones and all.
+    pub run_ttl: Duration,
+    pub attempts_max: u32,
+    pub lease_s: u32,
+    pub heartbeat: Duration,
+    /// How long an agent may take to start.
+    pub start_timeout: Duration,
+    /// Whether reads are in the log as well.
+    pub audit_reads: bool,
+}
+
+impl Default for BoardRule {
+    fn default() -> Self {
+        let agents = ["claude", "codex", "copilot", "gemini", "kimi", "opencode"];
+        Self {
+            base: BoardSettings::default(),
+            pinned: Vec::new(),
+            agents: agents.map(str::to_owned).to_vec(),
+            worktree_dir: ".callboard/worktrees".into(),
+            repo_roots: Vec::new(),
+            push_after_merge: true,
+            run_ttl: Duration::from_secs(14_400),
+            attempts_max: 3,
+            lease_s: 60,
+            heartbeat: Duration::from_secs(15),
+            start_timeout: Duration::from_secs(60),
+            audit_reads: false,
+        }
+    }
+}
+
+impl BoardRule {
+    /// The whole, with what the store keeps. A kept value that fits no more is passed over.
+    fn settings(&self, kept: &SettingsKept) -> BoardSettings {
+        let mut settings = self.base.clone();
+        for (key, value) in kept.iter().chain(&self.pinned) {
+            if let Err(words) = settings.set(*key, value, &self.agents) {
+                tracing::warn!(words, "a setting is passed over");
+            }
+        }
+        settings
+    }
+}
+
+/// What became of an update.
+#[derive(Clone, Debug)]
+pub struct SettingsUpdated {
+    /// Those that are not what they were.
+    pub updated: SettingsKept,
+    /// All of them as they hold here.
+    pub settings: BoardSettings,
+    /// Those of `updated` that flags or variables of this server keep as they are.
+    pub pinned: Vec<SettingKey>,
+}
+
+impl Engine {
+    pub fn board_rule(&self) -> &BoardRule {
+        &self.parts.board
+    }
+
+    /// How the board is set for an org at this moment.
+    pub async fn board_settings(&self, org: &str) -> Result<BoardSettings, EngineError> {
+        let kept = self.parts.store.settings(org).await?;
+        Ok(self.parts.board.settings(&kept))
+    }
+
+    pub async fn settings_get(&self, op: &OpContext) -> Result<BoardSettings, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        self.board_settings(&op.principal.org).await
+    }
+
+    pub async fn settings_update(
+        &self,
+        op: &OpContext,
+        set: Vec<(SettingKey, Value)>,
+    ) -> Result<SettingsUpdated, EngineError> {
+        let rule = &self.parts.board;
+        let (base, agents) = (rule.base.clone(), rule.agents.clone());
+        let update = SettingsUpdate { base, agents, set };
+        let applied = self.act(op, Command::SettingsUpdate(Box::new(update))).await?;
+        let updated = match applied.last_seq {
+            Some(seq) => self.settings_changed_by(&op.principal.org, seq).await?,
+            None => Vec::new(),
+        };
+        let is_pinned = |key: &SettingKey| rule.pinned.iter().any(|(pinned, _)| pinned == key);
+        Ok(SettingsUpdated {
+            pinned: updated.iter().map(|(key, _)| *key).filter(is_pinned).collect(),
+            updated,
+            settings: self.board_settings(&op.principal.org).await?,
+        })
+    }
+
+    /// What an event says of settings: the words of the change itself, whatever came after it.
+    async fn settings_changed_by(&self, org: &str, seq: u64) -> Result<SettingsKept, EngineError> {
+        let query = EventQuery { org: Some(org.into()), after: seq - 1, task: None, limit: 1 };
+        let events = self.parts.store.events(query).await?;
+        let changes = events.first().and_then(|event| event.data["changes"].as_object());
+        let changes = changes.into_iter().flatten();
+        let new = |(key, change): (&String, &Value)| {
+            Some((SettingKey::parse(key)?, change["new"].clone()))
+        };
+        Ok(changes.filter_map(new).collect())
+    }
+}

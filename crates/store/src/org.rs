@@ -1,0 +1,95 @@
+//! What an org has besides tasks: settings, projects with their repositories, plans, and its log
+//! read from the end.
+
+use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::plan::{Plan, PlanId, PlanState};
+use callboard_domain::project::{Project, ProjectRepo};
+use callboard_domain::settings::SettingsKept;
+use std::sync::Arc;
+
+use crate::StoreError;
+
+#[async_trait]
+pub trait OrgStore: Send + Sync {
+    /// Settings that somebody changed in this org.
+    async fn settings(&self, org: &str) -> Result<SettingsKept, StoreError>;
+    /// Those chosen last first, then the newest.
+    async fn projects(&self, org: &str, limit: usize) -> Result<Vec<Project>, StoreError>;
+    async fn project_in(&self, org: &str, id: i64) -> Result<Option<Project>, StoreError>;
+    /// The project this actor chose to work in.
+    async fn project_opened(
+        &self,
+        org: &str,
+        actor: &Actor,
+    ) -> Result<Option<crate::Project>, StoreError>;
+    /// Of a project of this org, the primary one first, on every machine.
+    async fn repos(&self, org: &str, project: i64) -> Result<Vec<ProjectRepo>, StoreError>;
+    async fn plan(&self, org: &str, id: PlanId) -> Result<Option<Plan>, StoreError>;
+    /// The newest first.
+    async fn plans(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError>;
+    async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError>;
+}
+
+/// Events of an org, the newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackQuery {
+    pub org: Arc<str>,
+    /// Only those below this number.
+    pub before: Option<u64>,
+    /// `None`: of every name.
+    pub names: Option<Vec<EventName>>,
+    pub limit: usize,
+}
+
+impl BackQuery {
+    /// Takes the org's name and the number as the first two values.
+    pub(crate) fn sql(&self, sign: char, columns: &str) -> String {
+        let names = match &self.names {
+            None => String::new(),
+            Some(names) => {
+                let names: Vec<_> = names.iter().map(|n| format!("'{}'", n.as_str())).collect();
+                // No name at all is no row, which an empty list cannot say.
+                format!(
+                    "AND e.name IN ({})",
+                    if names.is_empty() { "''".into() } else { names.join(", ") }
+                )
+            }
+        };
+        format!(
+            "SELECT {columns} FROM events e LEFT JOIN tasks t ON t.id = e.task \
+             WHERE e.org = (SELECT id FROM orgs WHERE name = {sign}1) AND e.seq < {sign}2 {names} \
+             ORDER BY e.seq DESC LIMIT {}",
+            self.limit
+        )
+    }
+
+    pub(crate) fn below(&self) -> i64 {
+        self.before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX)
+    }
+}
+
+pub(crate) const PROJECT: &str =
+    "p.id, p.name, p.description, p.prefix, p.created_at, p.opened_at FROM projects p";
+pub(crate) const PROJECT_ORDER: &str =
+    "ORDER BY p.opened_at IS NULL, p.opened_at DESC, p.created_at DESC, p.id DESC";
+pub(crate) const REPO: &str =
+    "r.id, r.project, r.machine, r.path, r.default_branch, r.position FROM repos r";
+/// Which of a project's repositories stands for it.
+pub(crate) const REPO_ORDER: &str = "ORDER BY r.position, r.id DESC";
+pub(crate) const PLAN: &str = "l.id, l.actor, l.at, l.tasks, l.todos, l.state, l.decided_at, \
+     l.decided_by, l.made FROM plans l";
+
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("plans are plain data")
+}
+
+/// `decided_at`, `decided_by` and `made` of a plan.
+pub(crate) fn decided(state: &PlanState) -> (Option<i64>, Option<&str>, Option<String>) {
+    match state {
+        PlanState::Draft => (None, None, None),
+        PlanState::Approved { at, by, tasks } => (Some(at.0), Some(by.as_str()), Some(json(tasks))),
+        PlanState::Rejected { at, by } => (Some(at.0), Some(by.as_str()), None),
+    }
+}

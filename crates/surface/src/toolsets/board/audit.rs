@@ -1,0 +1,87 @@
+//! The event log, for whoever looks after the board.
+
+use callboard_domain::audit::{AuditRow, Capability};
+use callboard_domain::refusal::Refusal;
+use callboard_engine::AuditFilter;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::envelope::Reply;
+use crate::time::rfc3339_us;
+use crate::tool::Call;
+
+const TAIL_DEFAULT: u32 = 50;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Tail {
+    capability: Option<Part>,
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+    /// next_cursor of an earlier answer
+    cursor: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Part {
+    Tasks,
+    Projects,
+    Audit,
+    Plan,
+    Jobs,
+    Review,
+    Sessions,
+    Settings,
+}
+
+impl Part {
+    fn capability(self) -> Capability {
+        match self {
+            Part::Tasks => Capability::Tasks,
+            Part::Projects => Capability::Projects,
+            Part::Audit => Capability::Audit,
+            Part::Plan => Capability::Plan,
+            Part::Jobs => Capability::Jobs,
+            Part::Review => Capability::Review,
+            Part::Sessions => Capability::Sessions,
+            Part::Settings => Capability::Settings,
+        }
+    }
+}
+
+pub(super) async fn audit_tail(call: &Call<'_>, args: Tail) -> Reply {
+    let filter = AuditFilter {
+        capability: args.capability.map(Part::capability),
+        before: args.cursor.as_deref().map(number).transpose()?,
+        limit: args.limit.unwrap_or(TAIL_DEFAULT) as usize,
+    };
+    let page = call.engine.audit_tail(call.op, filter).await?;
+    let events: Vec<Value> = page.rows.iter().map(event).collect();
+    let count = events.len();
+    Ok(json!({"events": events, "count": count, "next_cursor": page.next.map(event_id)}))
+}
+
+fn event_id(seq: u64) -> String {
+    format!("evt_{seq}")
+}
+
+fn number(cursor: &str) -> Result<u64, Refusal> {
+    let number = cursor.trim().strip_prefix("evt_").and_then(|seq| seq.parse().ok());
+    let words = "cursor must be the next_cursor of an earlier answer, like evt_7";
+    number.ok_or_else(|| Refusal::invalid(words))
+}
+
+fn event(row: &AuditRow) -> Value {
+    json!({
+        "event_id": event_id(row.seq),
+        "occurred_at": rfc3339_us(row.at),
+        "actor_type": row.actor.as_str().split(':').next(),
+        "actor_id": row.actor,
+        "capability": row.capability.as_str(),
+        "command_name": row.command,
+        "success": row.success,
+        "code": row.code,
+        "task_id": row.task,
+    })
+}

@@ -1,0 +1,162 @@
+//! The part that answers of this toolset share: whether it worked, what it is called, what to do.
+//! A refusal becomes such an answer here and nowhere else.
+
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::Profile;
+use callboard_engine::EngineError;
+use serde_json::{Map, Value, json};
+
+use super::words;
+use crate::tool::Call;
+
+pub(super) type Reply = Result<Value, EngineError>;
+
+/// Makes a table's function pointer out of `async fn handler(call: &Call<'_>, args: T)` whose
+/// refusals are answers.
+macro_rules! answered {
+    ($function:path) => {
+        |mut call| {
+            Box::pin(async move {
+                let task = call.task_named().map(str::to_owned);
+                let arguments = call.read()?;
+                let answer = $function(&call, arguments).await;
+                $crate::toolsets::board::envelope::or_refused(&call, task, answer)
+            })
+        }
+    };
+}
+pub(super) use answered;
+
+/// How an answer ends.
+#[derive(Clone, Debug)]
+pub(super) struct Envelope {
+    success: bool,
+    message: String,
+    code: Option<&'static str>,
+    hint: Option<String>,
+    next: Option<Next>,
+}
+
+/// A call that leads on from an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Next {
+    pub tool: &'static str,
+    pub arguments: Value,
+}
+
+impl Next {
+    pub fn new(tool: &'static str, arguments: Value) -> Self {
+        Self { tool, arguments }
+    }
+
+    /// Who may make this call, when the caller may not.
+    fn out_of_reach(&self, call: &Call<'_>) -> Option<String> {
+        let tool = super::TOOLS.iter().find(|tool| tool.name == self.tool)?;
+        let held = call.op.principal.rights.profile();
+        let needed = tool.profile.unwrap_or(Profile::Viewer);
+        if held < needed {
+            return Some(format!("{} needs profile {}", self.tool, needed.as_str()));
+        }
+        tool.judge(&call.op.principal).err().map(|refusal| refusal.message())
+    }
+}
+
+impl Envelope {
+    pub fn yes(message: impl Into<String>) -> Self {
+        let (code, hint, next) = (None, None, None);
+        Self { success: true, message: message.into(), code, hint, next }
+    }
+
+    pub fn no(code: &'static str, message: impl Into<String>) -> Self {
+        Self { success: false, ..Self::yes(message) }.code(code)
+    }
+
+    pub fn code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    pub fn next(self, next: Next) -> Self {
+        Self { next: Some(next), ..self }
+    }
+
+    /// Behind the tool's own fields. What the caller cannot call is no next step; then the hint says
+    /// who can.
+    pub fn answer(mut self, call: &Call<'_>, fields: Value) -> Value {
+        if let Some(who) = self.next.as_ref().and_then(|next| next.out_of_reach(call)) {
+            self.next = None;
+            self.hint = Some(match self.hint {
+                Some(hint) => format!("{hint}; {who}"),
+                None => who,
+            });
+        }
+        let known = |next: &Next| super::TOOLS.iter().any(|tool| tool.name == next.tool);
+        let next = self.next.filter(known);
+        let (tool, arguments) = next.map(|next| (next.tool, next.arguments)).unzip();
+        let mut answer = match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        answer.insert("success".into(), self.success.into());
+        answer.insert("message".into(), self.message.into());
+        answer.insert("code".into(), self.code.into());
+        answer.insert("hint".into(), self.hint.into());
+        answer.insert("next_tool".into(), tool.into());
+        answer.insert("next_arguments".into(), json!(arguments));
+        answer.into()
+    }
+}
+
+/// `task` is what the arguments named.
+pub(super) fn or_refused(call: &Call<'_>, task: Option<String>, answer: Reply) -> Reply {
+    match answer {
+        Err(EngineError::Refused(refusal)) if !words::is_call_error(&refusal) => {
+            Ok(refused(call, task.as_deref(), &refusal))
+        }
+        answer => answer,
+    }
+}
+
+fn refused(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
+    let tool = call.tool.name;
+    let said = words::say(tool, refusal);
+    let mut envelope = Envelope::no(said.code, said.message);
+    envelope.hint = said.hint;
+    envelope.next = words::next_after(tool, refusal, task);
+    envelope.answer(call, blank(call, task, refusal))
+}
+
+/// The tool's own fields, with nothing in them but what is known without its work.
+fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
+    let mut fields = Map::new();
+    for key in call.tool.output {
+        let value = match *key {
+            "task_id" => task.into(),
+            "status" => "error".into(),
+            "checks" | "conflict_files" => json!([]),
+            _ => Value::Null,
+        };
+        fields.insert((*key).into(), value);
+    }
+    if let Refusal::ChecksNotPassed { checks, .. } = refusal {
+        let checks = checks
+            .iter()
+            .map(|check| json!({"index": check.index, "desc": check.desc, "result": check.result}));
+        fields.insert("checks".into(), checks.collect());
+    }
+    fields.into()
+}
+
+/// The code of an answer that says no.
+pub(super) fn said_no(answer: &Value) -> Option<&str> {
+    let code = answer["code"].as_str();
+    match (answer["success"].as_bool(), answer["changed"].as_bool()) {
+        (Some(false), _) => code,
+        // The one tool without an envelope that refuses in its answer.
+        (None, Some(false)) => code.filter(|code| *code != words::WAIT_TIMEOUT),
+        _ => None,
+    }
+}

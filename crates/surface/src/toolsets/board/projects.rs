@@ -1,0 +1,101 @@
+//! Projects and their repositories.
+
+use callboard_domain::project::read_id;
+use callboard_domain::refusal::Refusal;
+use callboard_engine::{ProjectDraft, ProjectSeen, RepoSeen};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::envelope::{Envelope, Next, Reply};
+use super::words::project_id;
+use crate::tool::Call;
+
+const LIST_DEFAULT: u32 = 10;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct List {
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+}
+
+pub(super) async fn projects_list(call: &Call<'_>, args: List) -> Reply {
+    let limit = args.limit.unwrap_or(LIST_DEFAULT) as usize;
+    let projects = call.engine.project_list(call.op, limit).await?;
+    let projects: Vec<Value> = projects.iter().map(project).collect();
+    let count = projects.len();
+    Ok(json!({"projects": projects, "count": count}))
+}
+
+fn project(seen: &ProjectSeen) -> Value {
+    json!({
+        "project_id": project_id(seen.project.id),
+        "name": seen.project.name,
+        "description": seen.project.description,
+        "is_open": seen.is_open,
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ProjectArgument {
+    project_id: String,
+}
+
+/// Of a project that is not there nothing is listed.
+pub(super) async fn repos_list(call: &Call<'_>, args: ProjectArgument) -> Reply {
+    let repos = match read_id(&args.project_id) {
+        Some(id) => call.engine.repo_list(call.op, id).await?,
+        None => Vec::new(),
+    };
+    let repos: Vec<Value> = repos.iter().map(repo).collect();
+    let count = repos.len();
+    Ok(json!({"repos": repos, "count": count}))
+}
+
+fn repo(seen: &RepoSeen) -> Value {
+    json!({
+        "repo_id": format!("repo_{}", seen.repo.id),
+        "name": seen.name,
+        "display_name": seen.name,
+        "path": seen.repo.path,
+        "default_branch": seen.default_branch,
+        "is_primary": seen.is_primary,
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Create {
+    name: String,
+    description: Option<String>,
+    /// Top folders of git repositories on the server; the first is the primary one
+    repo_paths: Option<Vec<String>>,
+}
+
+pub(super) async fn projects_create(call: &Call<'_>, args: Create) -> Reply {
+    let draft = ProjectDraft {
+        name: args.name,
+        description: args.description.unwrap_or_default(),
+        repo_paths: args.repo_paths.unwrap_or_default(),
+    };
+    let (made, repo_count) = call.engine.project_create(call.op, draft).await?;
+    let id = project_id(made.id);
+    let mut done = Envelope::yes("Project created");
+    if made.opened_at.is_none() {
+        done = done.next(Next::new("projects_open", json!({ "project_id": id })));
+    }
+    let fields = json!({
+        "project_id": id,
+        "name": made.name,
+        "description": made.description,
+        "repo_count": repo_count,
+    });
+    Ok(done.answer(call, fields))
+}
+
+pub(super) async fn projects_open(call: &Call<'_>, args: ProjectArgument) -> Reply {
+    let unknown = || Refusal::ProjectNotFound { project: args.project_id.clone() };
+    let id = read_id(&args.project_id).ok_or_else(unknown)?;
+    let opened = call.engine.project_open(call.op, id).await?;
+    let fields = json!({"project_id": project_id(opened.id), "name": opened.name});
+    Ok(Envelope::yes("Project opened").answer(call, fields))
+}

@@ -1,0 +1,237 @@
+//! The toolset's words for statuses, modes, priorities and refusals.
+
+use callboard_domain::policy::{Phase, fold};
+use callboard_domain::refusal::Refusal;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::envelope::Next;
+use crate::error::Said;
+
+pub(super) const WAIT_TIMEOUT: &str = "WAIT_TIMEOUT";
+
+/// A column of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum Status {
+    Backlog,
+    InProgress,
+    Review,
+    Done,
+}
+
+impl Status {
+    pub const ALL: [Status; 4] =
+        [Status::Backlog, Status::InProgress, Status::Review, Status::Done];
+
+    pub fn of(phase: Phase) -> Self {
+        match phase {
+            Phase::Initial => Status::Backlog,
+            Phase::Working => Status::InProgress,
+            Phase::Review => Status::Review,
+            Phase::ClosedDone | Phase::ClosedCanceled => Status::Done,
+        }
+    }
+
+    /// The phase that writing it means.
+    pub fn phase(self) -> Phase {
+        match self {
+            Status::Backlog => Phase::Initial,
+            Status::InProgress => Phase::Working,
+            Status::Review => Phase::Review,
+            Status::Done => Phase::ClosedDone,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Backlog => "BACKLOG",
+            Status::InProgress => "IN_PROGRESS",
+            Status::Review => "REVIEW",
+            Status::Done => "DONE",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| bare(status.word()) == bare(text))
+    }
+}
+
+/// Whether an agent runs a task by itself or together with a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum TaskType {
+    Auto,
+    Pair,
+}
+
+impl TaskType {
+    pub fn word(self) -> &'static str {
+        match self {
+            TaskType::Auto => "AUTO",
+            TaskType::Pair => "PAIR",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [TaskType::Auto, TaskType::Pair].into_iter().find(|mode| bare(mode.word()) == bare(text))
+    }
+}
+
+/// A status as somebody wrote it, who may have meant the mode.
+pub(super) enum Written {
+    Status(Status),
+    TaskType(TaskType),
+}
+
+pub(super) fn written(text: &str) -> Result<Written, Refusal> {
+    let status = Status::parse(text).map(Written::Status);
+    status.or_else(|| TaskType::parse(text).map(Written::TaskType)).ok_or_else(|| {
+        let given: String = text.chars().take(60).collect();
+        let known = Status::ALL.map(Status::word).join(", ");
+        Refusal::invalid(format!("status must be one of {known}, got '{given}'"))
+    })
+}
+
+/// `In-Progress`, `in progress` and `inprogress` are one word.
+fn bare(word: &str) -> String {
+    fold(word).replace('_', "")
+}
+
+/// From 0..1000, where smaller goes first.
+pub(super) fn priority(rank: u16) -> &'static str {
+    match rank {
+        0..=333 => "HIGH",
+        334..=666 => "MEDIUM",
+        _ => "LOW",
+    }
+}
+
+pub(super) fn project_id(project: i64) -> String {
+    format!("prj_{project}")
+}
+
+/// Whether a refusal is the call's error also where refusals are answers.
+pub(super) fn is_call_error(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::InvalidInput { .. }
+            | Refusal::UnknownState { .. }
+            | Refusal::MixedArguments { .. }
+            | Refusal::AuthorizationDenied { .. }
+            | Refusal::ProfileDenied { .. }
+            | Refusal::OutsideTask { .. }
+    )
+}
+
+pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
+    let plain = Said::plain(refusal);
+    let as_code = |code| Said { code, ..plain.clone() };
+    match refusal {
+        Refusal::InvalidInput { .. }
+        | Refusal::UnknownState { .. }
+        | Refusal::MixedArguments { .. }
+        | Refusal::InvalidSpec { .. } => Said { code: "INVALID_PARAMS", ..plain },
+        Refusal::TaskNotFound { task } | Refusal::DanglingDependency { task } => Said {
+            code: "TASK_NOT_FOUND",
+            message: format!("Task {task} not found"),
+            hint: Some("tasks_list shows the tasks there are".into()),
+            ..plain
+        },
+        Refusal::ParentNotFound { task } => Said {
+            code: "PARENT_NOT_FOUND",
+            message: format!("Parent {task} not found"),
+            hint: Some("tasks_list shows the tasks there are".into()),
+            ..plain
+        },
+        Refusal::DepsNotClosed { open, .. } => {
+            let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
+            let hint = Some(format!("Finish what it waits for first: {}", open.join(", ")));
+            Said { hint, ..plain }
+        }
+        Refusal::HasDependents { open, .. } => {
+            let open: Vec<String> = open.iter().map(ToString::to_string).collect();
+            let hint =
+                Some(format!("Finish or delete what waits for it first: {}", open.join(", ")));
+            Said { hint, ..plain }
+        }
+        Refusal::AlreadyClaimed { task, holder, .. } => Said {
+            message: format!("Task {task} is held by {holder}"),
+            hint: Some("tasks_list shows other tasks".into()),
+            ..plain
+        },
+        Refusal::NotHolder { .. }
+        | Refusal::StaleFence { .. }
+        | Refusal::SessionActive { .. }
+        | Refusal::ActorMismatch { .. }
+        | Refusal::ClientMismatch { .. }
+        | Refusal::NotSessionOwner { .. } => as_code("ALREADY_CLAIMED"),
+        Refusal::ProjectNotFound { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
+        | Refusal::PlanNotFound { .. }
+        | Refusal::PlanDecided { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::ReviewNotReady { .. }
+        | Refusal::OutsideTask { .. }
+        | Refusal::SessionNotFound { .. }
+        | Refusal::DependencyCycle { .. }
+        | Refusal::ChecksNotPassed { .. }
+        | Refusal::NotActionable { .. }
+        | Refusal::AlreadyStarted { .. }
+        | Refusal::AlreadyOver { .. }
+        | Refusal::IllegalMove { .. }
+        | Refusal::BlockersMax { .. }
+        | Refusal::CommentNotFound { .. }
+        | Refusal::NotCommentAuthor { .. }
+        | Refusal::QuotaExceeded(_)
+        | Refusal::JobLost { .. }
+        | Refusal::JobNotFound { .. }
+        | Refusal::TooManyJobs { .. }
+        | Refusal::NoPlace { .. }
+        | Refusal::NoQuestion { .. }
+        | Refusal::TaskClosed { .. }
+        | Refusal::SessionTerminal { .. }
+        | Refusal::Conflict { .. }
+        | Refusal::CheckInfrastructure { .. }
+        | Refusal::CheckLogNotFound { .. }
+        | Refusal::AuthorizationDenied { .. }
+        | Refusal::ProfileDenied { .. } => plain,
+    }
+}
+
+/// What leads on from a refusal.
+pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> Option<Next> {
+    let look = || json!({"task_id": task, "include_logs": true, "mode": "summary"});
+    match (tool, refusal) {
+        ("request_review", Refusal::TaskNotFound { .. } | Refusal::DepsNotClosed { .. }) => {
+            Some(Next::new("get_task", look()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_read_in_any_spelling() {
+        for status in Status::ALL {
+            assert_eq!(Status::parse(status.word()), Some(status));
+            assert_eq!(Status::of(status.phase()), status);
+        }
+        for text in ["in-progress", "In Progress", "inprogress", " IN_PROGRESS "] {
+            assert_eq!(Status::parse(text), Some(Status::InProgress), "{text}");
+        }
+        assert_eq!(Status::parse("AUTO"), None);
+    }
+
+    #[test]
+    fn priorities_read_back_by_thirds() {
+        let words = [0, 100, 333, 334, 500, 666, 667, 900, 1000].map(priority);
+        let (high, medium, low) = ("HIGH", "MEDIUM", "LOW");
+        assert_eq!(words, [high, high, high, medium, medium, medium, low, low, low]);
+    }
+}
