@@ -23,8 +23,8 @@ pub use merge::{
 };
 pub use run::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
 pub use worktree::{
-    Base, BaseFrom, DiffStats, Rebased, Removal, Worktree, WorktreeFault, WorktreeMade,
-    WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+    Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileFault, Rebased, Removal, Worktree,
+    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 /// Where a repository keeps the logs of its checks.

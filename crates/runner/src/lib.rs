@@ -25,6 +25,7 @@ mod turn;
 mod wire;
 mod workspace;
 mod worktree;
+mod worktree_file;
 
 pub use agent::{AgentSettings, LocalAgents, LocalRoots};
 pub use checks::LocalChecks;

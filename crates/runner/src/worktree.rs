@@ -5,6 +5,7 @@
 //! what `origin` has, and lines of `info/exclude`. A checkout of the user is never touched, nor is
 //! a branch that we did not make. Hooks do not run.
 
+mod branch;
 mod exclude;
 mod hold;
 mod leftovers;
@@ -22,11 +23,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    Rebased, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState,
-    Worktrees,
+    BranchMade, BranchOrder, FileFault, Rebased, Worktree, WorktreeFault, WorktreeMade,
+    WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 use crate::git::{Git, GitFault};
+use crate::worktree_file;
 pub(crate) use hold::{common_dir, git_dir, repo_lock, stands_on};
 pub(crate) use leftovers::{commit as commit_leftovers, uncommitted};
 pub(crate) use list::{Listed, listed};
@@ -107,6 +109,31 @@ impl Worktrees for LocalWorktrees {
             self::fetch(&worktree.repo, target).await;
         }
         rebase::rebase(worktree, target).await
+    }
+
+    async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault> {
+        branch::make(&order).await
+    }
+
+    async fn branch_contains(
+        &self,
+        repo: &Path,
+        whole: &str,
+        part: &str,
+    ) -> Result<bool, WorktreeFault> {
+        branch::contains(repo, whole, part).await
+    }
+
+    async fn file_read(
+        &self,
+        root: &Path,
+        path: &str,
+        bytes_max: u64,
+    ) -> Result<String, FileFault> {
+        let (root, path) = (root.to_owned(), path.to_owned());
+        let read = move || worktree_file::read(&root, &path, bytes_max);
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|error| Err(FileFault::Failed(error.to_string())))
     }
 }
 

@@ -49,6 +49,22 @@ pub trait Worktrees: Send + Sync {
         target: &str,
         fetch: bool,
     ) -> Result<Rebased, WorktreeFault>;
+
+    /// A branch without a worktree, made unless it is there.
+    async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault>;
+
+    /// Whether the branch `whole` has everything that the branch `part` has.
+    async fn branch_contains(
+        &self,
+        repo: &Path,
+        whole: &str,
+        part: &str,
+    ) -> Result<bool, WorktreeFault>;
+
+    /// A text file at a path relative to `root`, and nothing outside of it or of git's own,
+    /// whatever links say and whoever moves them meanwhile.
+    async fn file_read(&self, root: &Path, path: &str, bytes_max: u64)
+    -> Result<String, FileFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +105,22 @@ pub enum BaseFrom {
 pub struct WorktreeMade {
     pub worktree: Worktree,
     /// `None` when the worktree was there.
+    pub base: Option<Base>,
+}
+
+#[derive(Clone, Debug)]
+pub struct BranchOrder {
+    pub repo: PathBuf,
+    pub branch: String,
+    pub base: String,
+    pub base_from: BaseFrom,
+    pub fetch: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchMade {
+    pub commit: String,
+    /// `None` when the branch was there.
     pub base: Option<Base>,
 }
 
@@ -172,5 +204,22 @@ pub enum WorktreeFault {
     #[error("the worktree does not stand on its branch {branch} but on {stands_on}")]
     Elsewhere { branch: String, stands_on: String },
     #[error("{0}")]
+    Failed(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileFault {
+    /// By its path, or where a link on the way leads. Judged before whether it is there.
+    #[error("the path leaves the worktree")]
+    Outside,
+    #[error("there is no such file")]
+    NotFound,
+    #[error("it is no regular file")]
+    NotPlain,
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("it is not UTF-8 text")]
+    NotText,
+    #[error("it cannot be read: {0}")]
     Failed(String),
 }

@@ -1,13 +1,14 @@
 //! A checkout of a target: it moves along with the branch, or keeps it from moving.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard_engine::ports::{MergeFault, WorktreeFault};
 
 use super::REASON;
 use crate::git::{Git, GitFault};
-use crate::worktree::{listed, names, paths};
+use crate::worktree::{listed, names, paths, text};
 
 /// So many names go into one question.
 const NAMES_AT_ONCE: usize = 200;
@@ -24,7 +25,15 @@ impl Checkout {
         from: &str,
         to: &str,
     ) -> Result<Option<Self>, MergeFault> {
-        let known = listed(repo).await.map_err(WorktreeFault::from)?.into_iter();
+        let known = listed(repo).await.map_err(WorktreeFault::from)?;
+        let nameless = known.iter().filter(|listed| listed.branch.is_none());
+        for place in nameless.map(|listed| &listed.path) {
+            if is_rebasing(place, target).await {
+                let words = format!("{target} is being rebased in {}", place.display());
+                return Err(WorktreeFault::Failed(words).into());
+            }
+        }
+        let known = known.into_iter();
         let mut places = known.filter(|listed| listed.branch.as_deref() == Some(target));
         let Some(place) = places.next().map(|listed| listed.path) else { return Ok(None) };
         if let Some(other) = places.next() {
@@ -51,12 +60,25 @@ impl Checkout {
 
     pub(super) async fn back(&self, from: &str, to: &str) -> Result<(), GitFault> {
         let head = Git::at(&self.place).ask(&["rev-parse", "HEAD"]).await?;
-        if crate::worktree::text(&head) != to {
+        if text(&head) != to {
             return Err(GitFault::Failed("it moved on meanwhile".into()));
         }
         let git = Git::writing(&self.place).with("GIT_REFLOG_ACTION", REASON);
         git.patiently().ask(&["reset", "-q", "--keep", from]).await.map(drop)
     }
+}
+
+/// Nothing is checked out by name while a rebase is under way; at its end the branch is moved.
+async fn is_rebasing(place: &Path, target: &str) -> bool {
+    let Ok(git_dir) = Git::at(place).ask(&["rev-parse", "--absolute-git-dir"]).await else {
+        return false;
+    };
+    let git_dir = PathBuf::from(text(&git_dir));
+    let name = format!("refs/heads/{target}");
+    ["rebase-merge", "rebase-apply"].iter().any(|state| {
+        let head = fs::read_to_string(git_dir.join(state).join("head-name"));
+        head.is_ok_and(|head| head.trim_end() == name)
+    })
 }
 
 /// Changes of tracked files, any of them; and files that git does not know where new ones would

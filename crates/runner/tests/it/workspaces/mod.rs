@@ -1,6 +1,8 @@
 //! Worktrees of tasks in real repositories, most with a bare `origin`, and what becomes of the
 //! work in them.
 
+mod branch;
+mod file;
 mod leftovers;
 mod make;
 mod merge;

@@ -89,6 +89,24 @@ async fn a_checked_out_target_moves_only_when_nothing_is_in_the_way() {
     }
 }
 
+#[tokio::test]
+async fn a_target_that_is_being_rebased_stays() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    commit(&worktree, "login.txt", "form\n");
+    repo.write("a.txt", "ours\n");
+    repo.commit("ours");
+    repo.pushed_by_another("a.txt", "theirs\n");
+    let main = repo.commit_of("main");
+    let mut git = std::process::Command::new("git");
+    git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "pull", "-q", "--rebase"]);
+    let ended = git.args(["origin", "main"]).current_dir(&repo.path).output();
+    assert!(!ended.expect("git runs").status.success(), "it stops at the conflict");
+    let fault = merge(&worktree).await.expect_err("in the middle of a rebase");
+    assert_eq!(fault.to_string(), format!("main is being rebased in {}", repo.path.display()));
+    assert_eq!(repo.commit_of("main"), main);
+}
+
 /// A folder that becomes a file is nobody's obstacle.
 #[tokio::test]
 async fn tracked_files_that_give_way_are_not_in_the_way() {
