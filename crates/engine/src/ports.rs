@@ -1,10 +1,11 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
 //! call itself must run, forges (`forge.rs`), agents (`run.rs`), the places where tasks are worked
-//! on (`worktree.rs`) and how work gets from there into a branch (`merge.rs`), and whoever turns
-//! texts into vectors. The engine never names the runner.
+//! on (`worktree.rs`), alone or in pairs (`pair.rs`), and how work gets from there into a branch
+//! (`merge.rs`), and whoever turns texts into vectors. The engine never names the runner.
 
 mod forge;
 mod merge;
+mod pair;
 mod run;
 mod worktree;
 
@@ -21,6 +22,7 @@ pub use forge::{Forge, ForgeFault, Wanted};
 pub use merge::{
     MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart,
 };
+pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions};
 pub use run::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileFault, Rebased, Removal, Worktree,

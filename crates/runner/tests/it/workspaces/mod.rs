@@ -6,6 +6,7 @@ mod file;
 mod leftovers;
 mod make;
 mod merge;
+mod pair;
 mod publish;
 mod rebase;
 mod remove;
