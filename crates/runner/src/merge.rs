@@ -19,6 +19,7 @@ use crate::git::{Git, GitFault};
 use crate::worktree::{
     Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, common_dir,
     fetch, fork, is_ancestor, is_branch_name, names, rebase_onto, repo_lock, signing, text,
+    to_the_end,
 };
 
 #[async_trait]
@@ -33,12 +34,16 @@ impl Merges for LocalWorktrees {
             }
         }
         let turn = take_turns(&orders).await?;
-        let mut parts = Vec::new();
-        for order in orders {
-            look::close(self.folder(), &order.worktree.repo, &order.task).await;
-            parts.push(prepare(order).await?);
-        }
-        Ok(PreparedMerge { parts, turn })
+        let folder = self.folder().to_owned();
+        let prepared = to_the_end(async move {
+            let mut parts = Vec::new();
+            for order in orders {
+                look::close(&folder, &order.worktree.repo, &order.task).await;
+                parts.push(prepare(order).await?);
+            }
+            Ok(PreparedMerge { parts, turn })
+        });
+        prepared.await
     }
 
     async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
@@ -50,17 +55,26 @@ impl Merges for LocalWorktrees {
         prepared: PreparedMerge,
         push: bool,
     ) -> Result<Vec<MergedPart>, MergeFault> {
-        let published = publish::publish(&prepared.parts, push).await;
-        self.merge_abandon(prepared).await;
-        published
+        let folder = self.folder().to_owned();
+        let published = to_the_end(async move {
+            let published = publish::publish(&prepared.parts, push).await;
+            abandon(&folder, prepared).await;
+            published
+        });
+        published.await
     }
 
     async fn merge_abandon(&self, prepared: PreparedMerge) {
-        for part in &prepared.parts {
-            look::close(self.folder(), &part.worktree.repo, &part.task).await;
-        }
-        drop(prepared.turn);
+        let folder = self.folder().to_owned();
+        to_the_end(async move { abandon(&folder, prepared).await }).await;
     }
+}
+
+async fn abandon(folder: &Path, prepared: PreparedMerge) {
+    for part in &prepared.parts {
+        look::close(folder, &part.worktree.repo, &part.task).await;
+    }
+    drop(prepared.turn);
 }
 
 /// In one order everywhere, so that two merges over several repositories never wait for each other.

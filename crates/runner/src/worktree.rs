@@ -89,7 +89,8 @@ impl Worktrees for LocalWorktrees {
         worktree: &Worktree,
         target: &str,
     ) -> Result<WorktreeRemoved, WorktreeFault> {
-        remove::remove(worktree, target).await
+        let (worktree, target) = (worktree.clone(), target.to_owned());
+        to_the_end(async move { remove::remove(&worktree, &target).await }).await
     }
 
     async fn leftovers_commit(
@@ -97,7 +98,8 @@ impl Worktrees for LocalWorktrees {
         worktree: &Worktree,
         message: &str,
     ) -> Result<Option<String>, WorktreeFault> {
-        leftovers::commit(worktree, message).await
+        let (worktree, message) = (worktree.clone(), message.to_owned());
+        to_the_end(async move { leftovers::commit(&worktree, &message).await }).await
     }
 
     async fn worktree_rebase(
@@ -109,7 +111,8 @@ impl Worktrees for LocalWorktrees {
         if fetch {
             self::fetch(&worktree.repo, target).await;
         }
-        rebase::rebase(worktree, target).await
+        let (worktree, target) = (worktree.clone(), target.to_owned());
+        to_the_end(async move { rebase::rebase(&worktree, &target).await }).await
     }
 
     async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault> {
@@ -149,6 +152,19 @@ impl From<GitFault> for WorktreeFault {
 
 pub(crate) fn failed(what: &str) -> impl FnOnce(std::io::Error) -> WorktreeFault {
     move |error| WorktreeFault::Failed(format!("{what}: {error}"))
+}
+
+/// Goes on when the caller stops waiting. Git that is killed in the middle leaves its locks behind,
+/// and files half written.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(fault) if fault.is_panic() => std::panic::resume_unwind(fault.into_panic()),
+        // The runtime shuts down, and nobody waits any more.
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// Commits in the name of the user; in ours when git does not know his.

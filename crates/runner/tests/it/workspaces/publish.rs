@@ -1,12 +1,14 @@
 //! How a target moves, and what keeps it from moving.
 
 use std::fs;
+use std::future::Future;
+use std::task::{Context, Waker};
 
 use callboard_engine::ports::{MergeFault, Merges};
 use callboard_runner::LocalWorktrees;
 
 use super::{commit, make, merge, merge_order, prepare, publish, status};
-use crate::fixture::{Repo, git_in, snapshot};
+use crate::fixture::{Repo, git_in, snapshot, until};
 
 #[tokio::test]
 async fn a_dirty_checkout_of_another_branch_stays_byte_for_byte() {
@@ -141,6 +143,23 @@ async fn a_target_that_moved_since_is_not_moved() {
         let again = merge(&worktree).await.expect("merges when it starts again");
         assert_eq!(repo.commit_of(&format!("{}^", again.commit.expect("a commit"))), main);
     }
+}
+
+/// Git that is killed in the middle would leave a checkout of the user half done.
+#[tokio::test]
+async fn a_merge_goes_on_when_nobody_waits_for_it() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    commit(&worktree, "a.txt", "ours\n");
+    let prepared = prepare(merge_order(&worktree, "main")).await.expect("prepares");
+    let mut publishing = Box::pin(publish(prepared, true));
+    let polled = publishing.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending());
+    drop(publishing);
+    until("main moved", || repo.read("a.txt") == "ours\n").await;
+    let again = merge(&worktree).await.expect("waits for it, and finds it");
+    assert_eq!(again.commit, Some(repo.commit_of("main")));
+    assert_eq!(status(&repo.path), "");
 }
 
 #[tokio::test]
