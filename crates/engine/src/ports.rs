@@ -1,9 +1,13 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
-//! call itself must run, forges (`forge.rs`), agents (`run.rs`), and whoever turns texts into
-//! vectors. The engine never names the runner.
+//! call itself must run, forges (`forge.rs`), agents (`run.rs`), the places where tasks are worked
+//! on (`worktree.rs`), alone or in pairs (`pair.rs`), and how work gets from there into a branch
+//! (`merge.rs`), and whoever turns texts into vectors. The engine never names the runner.
 
 mod forge;
+mod merge;
+mod pair;
 mod run;
+mod worktree;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +19,15 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use forge::{Forge, ForgeFault, Wanted};
+pub use merge::{
+    MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart,
+};
+pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions};
 pub use run::{AgentRunner, Answer, Asks, NOT_ALLOWED, Question, RunOrder, RunReport};
+pub use worktree::{
+    Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileFault, Rebased, Removal, Worktree,
+    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+};
 
 /// Where a repository keeps the logs of its checks.
 pub const RUNS: &str = ".callboard/runs";
@@ -91,7 +103,7 @@ pub struct FilesState {
     pub tree: Option<String>,
 }
 
-/// Held while one task's checks run; dropping it lets the next run begin.
+/// Held while one task's checks run, or one merge; dropping it lets the next one begin.
 pub struct Turn(#[allow(dead_code, reason = "held for its Drop")] Box<dyn Send + Sync>);
 
 impl Turn {

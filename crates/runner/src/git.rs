@@ -1,5 +1,6 @@
 //! The `git` program: how it is called, and the small questions. Arguments are vectors, never a
-//! shell string, and no caller's `GIT_*` reaches it. The questions here only read.
+//! shell string, and no caller's `GIT_*` reaches it. The questions here only read; who writes
+//! starts from `Git::writing`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -28,11 +29,50 @@ const SETTINGS: [&str; 6] = [
     "add.ignoreErrors=false",
 ];
 
+/// Settings of a user that would ask a person, sign, reach into submodules, keep house in the
+/// background or touch more than was asked. What is written is on disk before a ref names it.
+const SETTINGS_TO_WRITE: [&str; 17] = [
+    "core.fsync=committed,reference",
+    "credential.interactive=never",
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "push.recurseSubmodules=no",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "rebase.autoStash=false",
+    "rebase.autoSquash=false",
+    "rebase.updateRefs=false",
+    "rebase.rebaseMerges=false",
+    "rerere.enabled=false",
+    "merge.autoStash=false",
+    "merge.verifySignatures=false",
+    "advice.detachedHead=false",
+];
+
+/// What a writer answers to whoever asks: nothing.
+const ANSWERS: [(&str, &str); 4] = [
+    ("GIT_ASKPASS", "true"),
+    ("SSH_ASKPASS", "true"),
+    ("SSH_ASKPASS_REQUIRE", "force"),
+    ("GIT_EDITOR", "true"),
+];
+
 pub(crate) struct Git<'a> {
     directory: &'a Path,
     settings: Vec<&'static str>,
     extra: environment::Variables,
+    input: Vec<u8>,
     time_max: Duration,
+}
+
+/// How git ended, when its exit code is an answer.
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    /// Why, when it did not end with 0.
+    pub(crate) complaint: String,
 }
 
 #[derive(Debug)]
@@ -45,7 +85,26 @@ pub(crate) enum GitFault {
 
 impl<'a> Git<'a> {
     pub(crate) fn at(directory: &'a Path) -> Self {
-        Self { directory, settings: SETTINGS.into(), extra: Vec::new(), time_max: TIME_MAX }
+        let (settings, input) = (SETTINGS.into(), Vec::new());
+        Self { directory, settings, extra: Vec::new(), input, time_max: TIME_MAX }
+    }
+
+    /// For what is done to a user's repository: his filters and merge drivers work, nobody is
+    /// asked anything.
+    pub(crate) fn writing(directory: &'a Path) -> Self {
+        let git = SETTINGS_TO_WRITE.iter().fold(Self::at(directory), |git, one| git.set(one));
+        ANSWERS.iter().fold(git, |git, (name, value)| git.with(name, value))
+    }
+
+    pub(crate) fn within(mut self, time_max: Duration) -> Self {
+        self.time_max = time_max;
+        self
+    }
+
+    /// Written to its stdin.
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
     }
 
     /// For what may take long with a large repository, and is stopped by dropping it.
@@ -67,6 +126,15 @@ impl<'a> Git<'a> {
 
     /// Runs `git <args>` and answers its stdout.
     pub(crate) async fn ask<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitFault> {
+        let answer = self.answer(args).await?;
+        match answer.code {
+            0 => Ok(answer.stdout),
+            _ => Err(GitFault::Failed(answer.complaint)),
+        }
+    }
+
+    /// Runs `git <args>`; for questions that are answered by the exit code.
+    pub(crate) async fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Answer, GitFault> {
         let name = args.first().map(|arg| arg.as_ref().to_string_lossy()).unwrap_or_default();
         let failed = |words: &str| GitFault::Failed(format!("git {name}: {words}"));
         let ended = match process::run(self.program(args), &CancellationToken::new()).await {
@@ -74,14 +142,18 @@ impl<'a> Git<'a> {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(GitFault::Outside),
             Err(error) => return Err(failed(&error.to_string())),
         };
-        let (answer, missing) = ended.stdout.finish();
+        let (stdout, missing) = ended.stdout.finish();
         let (words, _) = ended.stderr.finish();
         let words = String::from_utf8_lossy(&words);
         match ended.ending {
-            Ending::Exited(Some(0)) if missing == 0 => Ok(answer),
-            Ending::Exited(Some(0)) => Err(failed("its answer is too long")),
+            Ending::Exited(_) if missing > 0 => Err(failed("its answer is too long")),
+            Ending::Exited(Some(0)) => Ok(Answer { code: 0, stdout, complaint: String::new() }),
             Ending::Exited(_) if is_outside(&words) => Err(GitFault::Outside),
-            Ending::Exited(_) => Err(failed(&complaint(&words))),
+            Ending::Exited(Some(code)) => {
+                let complaint = format!("git {name}: {}", complaint(&words));
+                Ok(Answer { code, stdout, complaint })
+            }
+            Ending::Exited(None) => Err(failed("a signal ended it")),
             Ending::TimedOut | Ending::Canceled => Err(failed("it took too long")),
         }
     }
@@ -98,7 +170,7 @@ impl<'a> Git<'a> {
             args: settings.chain(args.iter().map(|arg| arg.as_ref().to_owned())).collect(),
             cwd: self.directory.to_owned(),
             env,
-            input: Vec::new(),
+            input: self.input.clone(),
             timeout: self.time_max,
             output: Output::Apart { bytes_max: ANSWER_BYTES_MAX },
             dies_with_us: false,

@@ -29,7 +29,7 @@ use crate::sandbox::Confinement;
 use crate::tail::Tail;
 
 pub(crate) use converse::{Pipes, converse};
-pub(crate) use family::{MARK, kill_leftovers};
+pub(crate) use family::{MARK, end_marked, kill_leftovers};
 use group::Group;
 use streams::{Stdin, Stream, Streams};
 

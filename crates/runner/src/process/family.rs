@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -34,6 +35,31 @@ pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
 /// Kills whoever carries the mark, and answers how many did. One that is dying may be counted;
 /// one that was just born may be missed, so ask until there is none.
 pub(super) fn kill_marked(mark: &OsStr) -> usize {
+    let marked = marked(mark);
+    for pid in &marked {
+        let _ = rustix::process::kill_process(*pid, Signal::KILL);
+    }
+    marked.len()
+}
+
+/// Gives those that carry the mark time to end by themselves.
+pub(crate) async fn end_marked(mark: &OsStr, grace: Duration) {
+    let deadline = Instant::now() + grace;
+    while Instant::now() < deadline && !marked(mark).is_empty() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    for _ in 0..PASSES_MAX {
+        if kill_marked(mark) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Without ourselves.
+fn marked(mark: &OsStr) -> Vec<Pid> {
     let mut wanted = format!("{MARK}=").into_bytes();
     wanted.extend_from_slice(mark.as_bytes());
     let carries = |pid: &Pid| {
@@ -42,11 +68,7 @@ pub(super) fn kill_marked(mark: &OsStr) -> usize {
         environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
     };
     let ourselves = rustix::process::getpid();
-    let marked: Vec<Pid> = all().filter(|pid| *pid != ourselves && carries(pid)).collect();
-    for pid in &marked {
-        let _ = rustix::process::kill_process(*pid, Signal::KILL);
-    }
-    marked.len()
+    all().filter(|pid| *pid != ourselves && carries(pid)).collect()
 }
 
 fn all() -> impl Iterator<Item = Pid> {

@@ -44,6 +44,39 @@ impl Repo {
         repo
     }
 
+    /// As `committed`, with a bare `origin` that has it too.
+    pub fn with_origin() -> Self {
+        let repo = Self::committed();
+        repo.git(&["clone", "-q", "--bare", ".", "../origin.git"]);
+        repo.git(&["remote", "add", "origin", "../origin.git"]);
+        repo.git(&["fetch", "-q", "origin"]);
+        repo
+    }
+
+    /// Somebody else pushes a file; the commit.
+    pub fn pushed_by_another(&self, name: &str, text: &str) -> String {
+        let other = self.path.with_file_name("other");
+        if !other.exists() {
+            self.git(&["clone", "-q", "../origin.git", "../other"]);
+        }
+        git_in(&other, &["pull", "-q", "--ff-only"]);
+        fs::write(other.join(name), text).expect("writes a file");
+        git_in(&other, &["add", "-A"]);
+        git_in(&other, &["commit", "-q", "-m", &format!("other: {name}")]);
+        git_in(&other, &["push", "-q"]);
+        git_in(&other, &["rev-parse", "HEAD"]).trim().to_owned()
+    }
+
+    /// The commit that a name stands for.
+    pub fn commit_of(&self, name: &str) -> String {
+        self.git(&["rev-parse", "--verify", &format!("{name}^{{commit}}")]).trim().to_owned()
+    }
+
+    /// A file in a commit.
+    pub fn file_in(&self, commit: &str, name: &str) -> String {
+        self.git(&["cat-file", "blob", &format!("{commit}:{name}")])
+    }
+
     pub fn write(&self, name: &str, text: &str) {
         let path = self.path.join(name);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("makes folders");

@@ -10,4 +10,5 @@ mod fixture;
 mod forge;
 mod processes;
 mod tree;
+mod workspaces;
 mod worktrees;

@@ -1,0 +1,115 @@
+//! What the engine asks to bring a task's work into a target branch, as one commit: prepare all
+//! repositories, look at the result, publish or abandon. Nothing is checked out in a folder of the
+//! user; only where the target itself is checked out, unchanged, its files move along with it.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use super::{Turn, Worktree, WorktreeFault};
+
+#[async_trait]
+pub trait Merges: Send + Sync {
+    /// Commits leftovers, looks at the newest target and builds the commit that would go on top
+    /// of it, in every repository. Moves no target. Waits for other merges in these repositories.
+    async fn merge_prepare(&self, orders: Vec<MergeOrder>) -> Result<PreparedMerge, MergeFault>;
+
+    /// A folder with the files of one part as they would be: the task's own worktree when it is
+    /// the same, else one made for this, which `merge_publish` and `merge_abandon` remove.
+    async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault>;
+
+    /// Moves every target, or none. A fault `Moved` means: prepare again.
+    async fn merge_publish(
+        &self,
+        prepared: PreparedMerge,
+        push: bool,
+    ) -> Result<Vec<MergedPart>, MergeFault>;
+
+    async fn merge_abandon(&self, prepared: PreparedMerge);
+}
+
+#[derive(Clone, Debug)]
+pub struct MergeOrder {
+    pub worktree: Worktree,
+    /// Whose work it is; stands in the commit.
+    pub task: String,
+    /// A local branch.
+    pub target: String,
+    /// Subject, empty line, body.
+    pub message: String,
+    /// For changes that nobody committed.
+    pub leftovers_message: String,
+    /// Asks `origin` for the target first.
+    pub fetch: bool,
+    /// Waits until no other merge in this repository is under way, by any process.
+    pub one_at_a_time: bool,
+}
+
+/// Keeps other merges out until it is published, abandoned or dropped.
+pub struct PreparedMerge {
+    pub parts: Vec<PreparedPart>,
+    pub turn: Turn,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedPart {
+    pub worktree: Worktree,
+    pub task: String,
+    pub target: String,
+    /// The target's local branch as it was read.
+    pub target_was: Option<String>,
+    /// What the branch had; leftovers included.
+    pub head: String,
+    pub plan: MergePlan,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergePlan {
+    /// `files` are those that it changes in the target.
+    Commit { commit: String, files: Vec<String> },
+    /// An earlier call got as far as this commit.
+    AlreadyThere { commit: String },
+    /// The target has all of it.
+    Nothing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedPart {
+    pub repo: PathBuf,
+    pub target: String,
+    /// `None` when there was nothing to merge.
+    pub commit: Option<String>,
+    /// `None` when nobody wanted it or there is no `origin`; else git's words if it failed.
+    pub pushed: Option<Result<(), String>>,
+}
+
+/// Nothing was published. Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeFault {
+    #[error("conflicts with {target} in {}", files.join(", "))]
+    Conflict { target: String, files: Vec<String> },
+    #[error("{target} moved meanwhile")]
+    Moved { target: String },
+    #[error("{target} is checked out in {}, where these are in the way: {}", place.display(), files.join(", "))]
+    InTheWay { target: String, place: PathBuf, files: Vec<String> },
+    #[error("{0} names a remote's branch: merge into a local one")]
+    RemoteTarget(String),
+    #[error(
+        "{0} and origin/{0} have diverged, and this work is based on the latter: bring them together first"
+    )]
+    Diverged(String),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeFault),
+}
+
+impl MergeFault {
+    /// The files that somebody must look at.
+    pub fn files(&self) -> &[String] {
+        match self {
+            Self::Conflict { files, .. } | Self::InTheWay { files, .. } => files,
+            Self::Moved { .. } | Self::RemoteTarget(_) | Self::Diverged(_) | Self::Worktree(_) => {
+                &[]
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the engine asks to let a person and an agent work on a task together: a place that is ready
+//! for both, with a terminal that waits there or a command that opens an editor.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use super::{Worktree, WorktreeFault};
+
+#[async_trait]
+pub trait PairSessions: Send + Sync {
+    /// Writes what the agent finds there and, for a terminal, starts it. One that is open is
+    /// answered as it is.
+    async fn pair_open(&self, order: PairOrder) -> Result<PairSession, PairFault>;
+
+    /// The backend of the task's session that is open in this worktree, if its terminal still
+    /// lives.
+    async fn pair_find(&self, worktree: &Worktree, task: &str) -> Option<PairBackend>;
+
+    /// Ends the terminal with every process in it, which may be whoever asks; whether there was
+    /// anything to end. The worktree stays.
+    async fn pair_end(&self, worktree: &Worktree, task: &str) -> Result<bool, PairFault>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairBackend {
+    Tmux,
+    Vscode,
+    Cursor,
+}
+
+impl PairBackend {
+    pub const ALL: [Self; 3] = [Self::Tmux, Self::Vscode, Self::Cursor];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tmux => "tmux",
+            Self::Vscode => "vscode",
+            Self::Cursor => "cursor",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct PairOrder {
+    pub task: String,
+    pub title: String,
+    pub backend: PairBackend,
+    pub worktree: Worktree,
+    /// Where Callboard's own folder is.
+    pub project_root: PathBuf,
+    /// What the agent reads first.
+    pub prompt: String,
+    /// An executor's name: says how the agent is started and told about the server.
+    pub agent: String,
+    /// The program of an executor that is not built in.
+    pub program: Option<String>,
+    /// How the agent reaches this board: a program and its arguments.
+    pub server: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairSession {
+    /// `callboard-<task>`.
+    pub name: String,
+    pub backend: PairBackend,
+    pub already_exists: bool,
+    pub prompt_path: PathBuf,
+    /// What a person types to get there.
+    pub primary_command: String,
+    /// What else helps.
+    pub commands: Vec<String>,
+    /// Names and addresses.
+    pub links: Vec<(&'static str, String)>,
+    /// A tracked file that should name our server and was left as it is.
+    pub left_alone: Option<String>,
+}
+
+/// Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PairFault {
+    #[error("tmux is not installed: install it, or take the backend vscode or cursor")]
+    NoTmux,
+    #[error("{0}")]
+    Failed(String),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeFault),
+}

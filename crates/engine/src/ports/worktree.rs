@@ -1,0 +1,225 @@
+//! What the engine asks about the place where a task's work stands: a folder and a branch of its
+//! own beside the user's checkout. That checkout, its index and its branches stay as they are.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+
+#[async_trait]
+pub trait Worktrees: Send + Sync {
+    /// The worktree of that name, made unless it is there.
+    async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault>;
+
+    /// The worktree of that name on `branch`, or on the `-2`, `-3` of it that it was made with.
+    async fn worktree_find(
+        &self,
+        repo: &Path,
+        name: &str,
+        branch: &str,
+    ) -> Result<Option<Worktree>, WorktreeFault>;
+
+    /// What stands there, compared with `target`.
+    async fn worktree_state(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<WorktreeState, WorktreeFault>;
+
+    /// Removes the folder unless something in it is not committed, then the branch unless
+    /// `target` lacks something of it. One that is not there is removed already.
+    async fn worktree_remove(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<WorktreeRemoved, WorktreeFault>;
+
+    /// Commits what is not committed, without ignored files and without what Callboard wrote;
+    /// `None` when that is nothing.
+    async fn leftovers_commit(
+        &self,
+        worktree: &Worktree,
+        message: &str,
+    ) -> Result<Option<String>, WorktreeFault>;
+
+    /// Puts the commits of the branch on top of the newest `target`. After a conflict everything
+    /// is as it was.
+    async fn worktree_rebase(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        fetch: bool,
+    ) -> Result<Rebased, WorktreeFault>;
+
+    /// A branch without a worktree, made unless it is there.
+    async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault>;
+
+    /// Whether the branch `whole` has everything that the branch `part` has.
+    async fn branch_contains(
+        &self,
+        repo: &Path,
+        whole: &str,
+        part: &str,
+    ) -> Result<bool, WorktreeFault>;
+
+    /// A text file at a path relative to `root`, and nothing outside of it or of git's own,
+    /// whatever links say and whoever moves them meanwhile.
+    async fn file_read(&self, root: &Path, path: &str, bytes_max: u64)
+    -> Result<String, FileFault>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    /// The repository it belongs to.
+    pub repo: PathBuf,
+    pub path: PathBuf,
+    pub branch: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct WorktreeOrder {
+    pub repo: PathBuf,
+    /// Names the folder: letters, digits, `.`, `_` and `-`.
+    pub name: String,
+    /// Taken with `-2`, `-3` behind it when there is such a branch.
+    pub branch: String,
+    /// The branch it starts from.
+    pub base: String,
+    pub base_from: BaseFrom,
+    /// Asks `origin` for the base first, 30 s at most; without an answer what is known will do.
+    pub fetch: bool,
+}
+
+/// Which `b` is meant by base `b`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BaseFrom {
+    /// `origin/b` when there is one.
+    #[default]
+    Remote,
+    /// `b` when it has commits that `origin/b` lacks.
+    LocalIfAhead,
+    /// `b` when there is one.
+    Local,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeMade {
+    pub worktree: Worktree,
+    /// `None` when the worktree was there.
+    pub base: Option<Base>,
+}
+
+#[derive(Clone, Debug)]
+pub struct BranchOrder {
+    pub repo: PathBuf,
+    pub branch: String,
+    pub base: String,
+    pub base_from: BaseFrom,
+    pub fetch: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchMade {
+    pub commit: String,
+    /// `None` when the branch was there.
+    pub base: Option<Base>,
+}
+
+/// Where a new branch starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// `main` or `origin/main`.
+    pub name: String,
+    pub commit: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeState {
+    /// What is checked out there; `None` when it is no branch.
+    pub stands_on: Option<String>,
+    pub head: String,
+    /// The commit that the work begins at.
+    pub base: String,
+    /// Commits that the target lacks.
+    pub commits: u64,
+    /// Whether the branch has everything that the newest target has.
+    pub holds_target: bool,
+    /// Files with changes that are not committed, new ones included.
+    pub uncommitted: Vec<String>,
+    /// Files that differ from the base, committed or not.
+    pub changed: Vec<String>,
+    pub diff: DiffStats,
+}
+
+impl WorktreeState {
+    pub fn has_changes(&self) -> bool {
+        self.commits > 0 || !self.uncommitted.is_empty()
+    }
+}
+
+/// Against the base. Binary files count as files alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiffStats {
+    pub files: u64,
+    pub insertions: u64,
+    pub deletions: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeRemoved {
+    pub folder: Removal,
+    pub branch: Removal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Removal {
+    Removed,
+    Absent,
+    /// Why it is still there, in words for the caller.
+    Kept(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rebased {
+    /// `head` is what the branch has now; the same as before when it held the target.
+    Onto {
+        target: String,
+        head: String,
+    },
+    Conflict {
+        target: String,
+        files: Vec<String>,
+    },
+}
+
+/// Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorktreeFault {
+    #[error("{0:?} cannot name a folder: use letters, digits, '.', '_' and '-'")]
+    BadName(String),
+    #[error("{0:?} is no name of a branch")]
+    BadBranch(String),
+    #[error("there is neither a branch {0} nor origin/{0}")]
+    NoBranch(String),
+    /// Somebody checked out something else there, or is in the middle of a rebase.
+    #[error("the worktree does not stand on its branch {branch} but on {stands_on}")]
+    Elsewhere { branch: String, stands_on: String },
+    #[error("{0}")]
+    Failed(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileFault {
+    /// By its path, or where a link on the way leads. Judged before whether it is there.
+    #[error("the path leaves the worktree")]
+    Outside,
+    #[error("there is no such file")]
+    NotFound,
+    #[error("it is no regular file")]
+    NotPlain,
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("it is not UTF-8 text")]
+    NotText,
+    #[error("it cannot be read: {0}")]
+    Failed(String),
+}

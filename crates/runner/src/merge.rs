@@ -1,0 +1,197 @@
+//! Brings the work of a branch into its target as one commit, built on top of the target without
+//! a checkout. All repositories of a task are prepared before any target moves.
+//!
+//! The commit says whose work it is and which head it holds, so a merge that is asked for again,
+//! perhaps after a crash, finds it.
+
+mod look;
+mod publish;
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use callboard_engine::ports::{
+    MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart, Rebased,
+    Turn, WorktreeFault,
+};
+
+use crate::git::{Git, GitFault};
+use crate::worktree::{
+    Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, common_dir,
+    fetch, fork, is_ancestor, is_branch_name, names, rebase_onto, repo_lock, signing, text,
+    to_the_end,
+};
+
+#[async_trait]
+impl Merges for LocalWorktrees {
+    async fn merge_prepare(&self, orders: Vec<MergeOrder>) -> Result<PreparedMerge, MergeFault> {
+        for order in &orders {
+            if order.target.starts_with("origin/") {
+                return Err(MergeFault::RemoteTarget(order.target.clone()));
+            }
+            if !is_branch_name(&order.target) {
+                return Err(WorktreeFault::BadBranch(order.target.clone()).into());
+            }
+        }
+        let turn = take_turns(&orders).await?;
+        let folder = self.folder().to_owned();
+        let prepared = to_the_end(async move {
+            let mut parts = Vec::new();
+            for order in orders {
+                look::close(&folder, &order.worktree.repo, &order.task).await;
+                parts.push(prepare(order).await?);
+            }
+            Ok(PreparedMerge { parts, turn })
+        });
+        prepared.await
+    }
+
+    async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
+        look::open(self.folder(), part).await
+    }
+
+    async fn merge_publish(
+        &self,
+        prepared: PreparedMerge,
+        push: bool,
+    ) -> Result<Vec<MergedPart>, MergeFault> {
+        let folder = self.folder().to_owned();
+        let published = to_the_end(async move {
+            let published = publish::publish(&prepared.parts, push).await;
+            abandon(&folder, prepared).await;
+            published
+        });
+        published.await
+    }
+
+    async fn merge_abandon(&self, prepared: PreparedMerge) {
+        let folder = self.folder().to_owned();
+        to_the_end(async move { abandon(&folder, prepared).await }).await;
+    }
+}
+
+async fn abandon(folder: &Path, prepared: PreparedMerge) {
+    for part in &prepared.parts {
+        look::close(folder, &part.worktree.repo, &part.task).await;
+    }
+    drop(prepared.turn);
+}
+
+/// In one order everywhere, so that two merges over several repositories never wait for each other.
+async fn take_turns(orders: &[MergeOrder]) -> Result<Turn, WorktreeFault> {
+    let mut places: Vec<(PathBuf, String)> = Vec::new();
+    for order in orders {
+        let what = match order.one_at_a_time {
+            true => "merge".to_owned(),
+            false => format!("merge-{}", order.task),
+        };
+        places.push((common_dir(&order.worktree.repo).await?, what));
+    }
+    places.sort();
+    places.dedup();
+    let mut locks = Vec::new();
+    for (place, what) in &places {
+        locks.push(repo_lock(place, what).await?);
+    }
+    Ok(Turn::new(locks))
+}
+
+async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
+    let MergeOrder { worktree, task, target, message, leftovers_message, fetch: sync, .. } = order;
+    let repo = worktree.repo.clone();
+    commit_leftovers(&worktree, &leftovers_message).await?;
+    if sync {
+        fetch(&repo, &target).await;
+    }
+    let tips = Tips::of(&repo, &target).await?;
+    let mut tries = 0;
+    loop {
+        let head = Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await;
+        let head = text(&head.map_err(WorktreeFault::from)?);
+        let onto = onto(&repo, &tips, &target, &head).await?;
+        let fork = fork(&repo, &head, &onto).await?;
+        let plan = match fork.merged_as {
+            Some(commit) => MergePlan::AlreadyThere { commit },
+            None if fork.base == head => MergePlan::Nothing,
+            None => match merge_trees(&repo, &fork, &onto, &head).await? {
+                Merged::Tree(tree) => {
+                    let trailers = format!("{TASK_TRAILER}: {task}\n{HEAD_TRAILER}: {head}\n");
+                    let message = format!("{}\n\n{trailers}", message.trim_end());
+                    commit(&repo, &onto, &tree, message).await.map_err(WorktreeFault::from)?
+                }
+                // Commit by commit it may go, when some of them are in the target by another way.
+                Merged::Conflict(files) => {
+                    tries += 1;
+                    let rebased = if tries == 1 {
+                        rebase_onto(&worktree, &target, &onto).await?
+                    } else {
+                        Rebased::Conflict { target: target.clone(), files: files.clone() }
+                    };
+                    match rebased {
+                        Rebased::Onto { head: new, .. } if new != head => continue,
+                        _ => return Err(MergeFault::Conflict { target, files }),
+                    }
+                }
+            },
+        };
+        return Ok(PreparedPart { worktree, task, target, target_was: tips.local, head, plan });
+    }
+}
+
+/// What the commit goes on top of. Where both targets have something of their own, ours is it, but
+/// only for work that brings nothing of the other along.
+async fn onto(repo: &Path, tips: &Tips, target: &str, head: &str) -> Result<String, MergeFault> {
+    match tips.newest(repo, target).await? {
+        Tip::Local(commit) | Tip::Remote(commit) => Ok(commit),
+        Tip::Diverged { local, remote } => {
+            let shared = fork(repo, head, &remote).await?.base;
+            match is_ancestor(repo, &shared, &local).await.map_err(WorktreeFault::from)? {
+                true => Ok(local),
+                false => Err(MergeFault::Diverged(target.into())),
+            }
+        }
+    }
+}
+
+enum Merged {
+    Tree(String),
+    Conflict(Vec<String>),
+}
+
+async fn merge_trees(
+    repo: &Path,
+    fork: &Fork,
+    onto: &str,
+    head: &str,
+) -> Result<Merged, WorktreeFault> {
+    let base = format!("--merge-base={}", fork.base);
+    let mut merge = vec!["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
+    // Left alone git also finds a base where both sides merged each other.
+    if fork.is_squashed {
+        merge.push(&base);
+    }
+    merge.extend([onto, head]);
+    let answer = Git::writing(repo).patiently().answer(&merge).await?;
+    let mut fields = names(&answer.stdout);
+    match answer.code {
+        0 => Ok(Merged::Tree(fields.remove(0))),
+        1 => Ok(Merged::Conflict(fields.split_off(1))),
+        _ => Err(WorktreeFault::Failed(answer.complaint)),
+    }
+}
+
+async fn commit(
+    repo: &Path,
+    onto: &str,
+    tree: &str,
+    message: String,
+) -> Result<MergePlan, GitFault> {
+    let diff = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", onto, tree];
+    let files = names(&Git::at(repo).ask(&diff).await?);
+    if files.is_empty() {
+        return Ok(MergePlan::Nothing);
+    }
+    let git = signing(repo).await?.input(message);
+    let commit = text(&git.ask(&["commit-tree", tree, "-p", onto, "-F", "-"]).await?);
+    Ok(MergePlan::Commit { commit, files })
+}

@@ -1,0 +1,85 @@
+//! A folder with the files of a merge before it is one, for whoever wants to run something there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callboard_engine::ports::{MergeFault, MergePlan, PreparedPart, WorktreeFault};
+
+use crate::git::{Git, GitFault};
+use crate::worktree::{
+    failed, git_dir, hide_folder, listed, repo_lock, stands_on, text, uncommitted,
+};
+
+pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
+    let commit = match &part.plan {
+        MergePlan::Commit { commit, .. } | MergePlan::AlreadyThere { commit } => commit,
+        MergePlan::Nothing => &part.head,
+    };
+    if is_in_worktree(part, commit).await? {
+        return Ok(part.worktree.path.clone());
+    }
+    let repo = &part.worktree.repo;
+    let place = place(folder, repo, &part.task)?;
+    let _turn = repo_lock(repo, "worktrees").await?;
+    remove(repo, &place).await?;
+    hide_folder(repo, &place).await?;
+    let add = ["worktree", "add", "-q", "-f", "--detach"].map(OsStr::new);
+    let what = [place.as_os_str(), OsStr::new(commit)];
+    let added = Git::writing(repo).patiently().ask(&[&add[..], &what].concat()).await;
+    added.map_err(WorktreeFault::from)?;
+    Ok(place)
+}
+
+/// The task's own worktree has what builds left behind, so it is the better place.
+async fn is_in_worktree(part: &PreparedPart, commit: &str) -> Result<bool, WorktreeFault> {
+    let path = &part.worktree.path;
+    git_dir(&part.worktree).await?;
+    let trees = [commit, "HEAD"].map(|commit| format!("{commit}^{{tree}}"));
+    let trees = text(&Git::at(path).ask(&["rev-parse", &trees[0], &trees[1]]).await?);
+    let same = trees.split_once('\n').is_some_and(|(merged, here)| merged == here);
+    let branch = stands_on(&part.worktree).await?;
+    Ok(same
+        && branch.as_ref() == Some(&part.worktree.branch)
+        && uncommitted(path).await?.is_empty())
+}
+
+/// Also what a process that died left there.
+pub(super) async fn close(folder: &Path, repo: &Path, task: &str) {
+    let Ok(place) = place(folder, repo, task) else { return };
+    if !place.exists() {
+        return;
+    }
+    let removed = match repo_lock(repo, "worktrees").await {
+        Ok(_turn) => remove(repo, &place).await,
+        Err(fault) => Err(fault),
+    };
+    if let Err(fault) = removed {
+        tracing::warn!(%fault, place = %place.display(), "a folder of a merge stays on disk");
+    }
+}
+
+async fn remove(repo: &Path, place: &Path) -> Result<(), WorktreeFault> {
+    if listed(repo).await?.iter().any(|listed| listed.is_at(place)) {
+        let remove = ["worktree", "remove", "-f", "-f"].map(OsStr::new);
+        let removed = Git::writing(repo).ask(&[&remove[..], &[place.as_os_str()]].concat()).await;
+        // What checks wrote may be too much for git; the folder is ours.
+        if let Err(GitFault::Outside) = removed {
+            return removed.map(drop).map_err(Into::into);
+        }
+    }
+    if place.exists() {
+        fs::remove_dir_all(place).map_err(failed("cannot remove the folder of a merge"))?;
+    }
+    Ok(())
+}
+
+/// No worktree of a task begins with a dot.
+fn place(folder: &Path, repo: &Path, task: &str) -> Result<PathBuf, WorktreeFault> {
+    let repo = repo.canonicalize().map_err(failed("cannot find the repository"))?;
+    let is_char = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if task.is_empty() || !task.chars().all(is_char) {
+        return Err(WorktreeFault::BadName(task.into()));
+    }
+    Ok(repo.join(folder).join(format!(".merge-{task}")))
+}

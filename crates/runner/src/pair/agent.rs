@@ -1,0 +1,90 @@
+//! How each agent is started for a person, and where it looks for the servers it may use.
+
+use std::path::Path;
+
+use callboard_engine::ports::{PairBackend, PairOrder};
+use serde_json::{Value, json};
+
+use super::open_with::quoted;
+use crate::environment::Variables;
+
+/// What most agents and editors read when they are told where.
+const SERVERS: &str = ".callboard/mcp.json";
+const OPENCODE: &str = ".callboard/opencode.json";
+
+const FIRST_WORDS: &str = "Read .callboard/start_prompt.md and follow it.";
+
+pub(super) struct Agent {
+    /// An executor's name.
+    name: String,
+    words: Vec<String>,
+}
+
+impl Agent {
+    pub(super) fn of(order: &PairOrder) -> Self {
+        let program = order.program.clone().unwrap_or_else(|| order.agent.clone());
+        let how: &[&str] = match order.agent.as_str() {
+            _ if order.program.is_some() => &[],
+            // Its flag takes every word that follows.
+            "claude" => &[FIRST_WORDS, "--mcp-config", SERVERS],
+            "gemini" => &["--prompt-interactive", FIRST_WORDS],
+            "opencode" => &["--prompt", FIRST_WORDS],
+            "copilot" => &["--additional-mcp-config", "@.callboard/mcp.json"],
+            "kimi" => &["--mcp-config-file", SERVERS],
+            _ => &[],
+        };
+        let mut words = vec![program];
+        words.extend(how.iter().map(|word| (*word).to_owned()));
+        if order.agent == "codex" && order.program.is_none() {
+            let (program, args) = server(order);
+            // Its settings are TOML, whose strings and lists are those of JSON here.
+            let set = |key: &str, value: Value| format!("mcp_servers.callboard.{key}={value}");
+            words.extend(["-c".into(), set("command", json!(program))]);
+            words.extend(["-c".into(), set("args", json!(args)), FIRST_WORDS.into()]);
+        }
+        Self { name: order.agent.clone(), words }
+    }
+
+    /// For a shell.
+    pub(super) fn command_line(&self) -> String {
+        self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn variables(&self, place: &Path) -> Variables {
+        match self.name.as_str() {
+            "opencode" => vec![("OPENCODE_CONFIG".into(), place.join(OPENCODE).into())],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is written into the worktree so that it, or the editor, finds our server.
+    pub(super) fn files(&self, order: &PairOrder) -> Vec<(&'static str, String)> {
+        let text = |value: Value| format!("{value:#}\n");
+        let (program, args) = server(order);
+        let server = json!({"command": program, "args": args});
+        let servers = || text(json!({"mcpServers": {"callboard": server}}));
+        let mut files = vec![(SERVERS, servers())];
+        match self.name.as_str() {
+            "gemini" => files.push((".gemini/settings.json", servers())),
+            "opencode" => {
+                let server = json!({"type": "local", "command": order.server, "enabled": true});
+                files.push((OPENCODE, text(json!({"mcp": {"callboard": server}}))));
+            }
+            _ => {}
+        }
+        match order.backend {
+            PairBackend::Tmux => {}
+            PairBackend::Vscode => {
+                let server = json!({"type": "stdio", "command": program, "args": args});
+                let settings = json!({"servers": {"callboard": server}});
+                files.push((".vscode/mcp.json", text(settings)));
+            }
+            PairBackend::Cursor => files.push((".cursor/mcp.json", servers())),
+        }
+        files
+    }
+}
+
+fn server(order: &PairOrder) -> (&str, &[String]) {
+    order.server.split_first().map_or(("", &[]), |(program, args)| (program, args))
+}

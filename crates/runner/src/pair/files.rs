@@ -1,0 +1,117 @@
+//! Files of ours in a worktree. An agent works there, so nothing is written through a link of its,
+//! and what it wrote is not believed to be ours because of its name.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use callboard_engine::ports::{PairFault, Worktree};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{PROMPT, RECORD, Record};
+use crate::git::Git;
+use crate::worktree::hide;
+use crate::worktree_file;
+
+const FOLDER: &str = ".callboard";
+const RECORD_BYTES_MAX: u64 = 65_536;
+
+pub(super) struct Files<'a> {
+    worktree: &'a Worktree,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn of(worktree: &'a Worktree) -> Self {
+        Self { worktree }
+    }
+
+    /// Hides all that will be written. Of `others`, those that git tracks are taken out and one is
+    /// named; a tracked prompt or record is a fault.
+    pub(super) async fn hide_and_sift(
+        &self,
+        others: &mut Vec<(&'static str, String)>,
+    ) -> Result<Option<String>, PairFault> {
+        let mut names = vec![format!("{FOLDER}/{PROMPT}"), format!("{FOLDER}/{RECORD}")];
+        for name in &names {
+            if self.is_tracked(name).await? {
+                return Err(PairFault::Failed(format!(
+                    "git tracks {name}: take it out of git first"
+                )));
+            }
+        }
+        let mut left_alone = None;
+        let mut kept = Vec::new();
+        for other in others.drain(..) {
+            if self.is_tracked(other.0).await? {
+                left_alone = Some(other.0.to_owned());
+            } else {
+                names.push(other.0.to_owned());
+                kept.push(other);
+            }
+        }
+        *others = kept;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        hide(&self.worktree.path, &names).await?;
+        Ok(left_alone)
+    }
+
+    async fn is_tracked(&self, name: &str) -> Result<bool, PairFault> {
+        let asked = Git::at(&self.worktree.path).ask(&["ls-files", "-z", "--", name]).await;
+        Ok(!asked.map_err(|fault| PairFault::Worktree(fault.into()))?.is_empty())
+    }
+
+    pub(super) fn record(&self) -> Option<Record> {
+        let path = format!("{FOLDER}/{RECORD}");
+        let text = worktree_file::read(&self.worktree.path, &path, RECORD_BYTES_MAX).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    pub(super) fn write_ours(&self, name: &str, text: &[u8]) -> Result<(), PairFault> {
+        self.write(&format!("{FOLDER}/{name}"), text)
+    }
+
+    /// `<folder>/<name>`: whole or not at all.
+    pub(super) fn write(&self, path: &str, text: &[u8]) -> Result<(), PairFault> {
+        let (folder, name) = path.split_once('/').unwrap_or((".", path));
+        let write = || -> rustix::io::Result<()> {
+            let folder = self.open_folder(folder)?;
+            let draft = format!(".{name}.new");
+            match rustix::fs::unlinkat(&folder, &draft, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error),
+            }
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&folder, &draft, flags, Mode::from_raw_mode(0o644))?;
+            File::from(file)
+                .write_all(text)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            rustix::fs::renameat(&folder, &draft, &folder, name)
+        };
+        write().map_err(|error| PairFault::Failed(format!("cannot write {path}: {error}")))
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove_ours(&self, name: &str) -> Result<bool, PairFault> {
+        let path = self.worktree.path.join(FOLDER);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let removed = rustix::fs::open(path, flags, Mode::empty())
+            .and_then(|folder| rustix::fs::unlinkat(folder, name, AtFlags::empty()));
+        match removed {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(error) => Err(PairFault::Failed(format!("cannot remove {name}: {error}"))),
+        }
+    }
+
+    /// A folder of the worktree itself, made when it is not there.
+    fn open_folder(&self, name: &str) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = rustix::fs::open(&self.worktree.path, flags, Mode::empty())?;
+        match rustix::fs::mkdirat(&root, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        rustix::fs::openat(root, name, flags, Mode::empty())
+    }
+}

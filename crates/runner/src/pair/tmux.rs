@@ -1,0 +1,88 @@
+//! Sessions of tmux: started in the background, found by their exact name, ended with everything
+//! that runs in them.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use callboard_engine::ports::PairFault;
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::Variables;
+use crate::process::{self, Ended, Ending, MARK, Output, Program};
+
+const TIME_MAX: Duration = Duration::from_secs(20);
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How long programs may take to end after their terminal is gone.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub(super) struct New<'a> {
+    pub(super) name: &'a str,
+    pub(super) place: &'a Path,
+    pub(super) variables: Variables,
+    /// A line for the shell.
+    pub(super) typed: String,
+}
+
+pub(super) async fn start(env: &Variables, session: New<'_>) -> Result<(), PairFault> {
+    let New { name, place, mut variables, typed } = session;
+    variables.push((MARK.into(), mark(place.as_os_str())));
+    let mut args: Vec<OsString> = ["new-session", "-d", "-s", name, "-c"].map(Into::into).into();
+    args.push(place.into());
+    for (name, value) in variables {
+        let mut variable = name;
+        variable.push("=");
+        variable.push(value);
+        args.extend(["-e".into(), variable]);
+    }
+    ask(env, &args).await?;
+    let target = format!("={name}:");
+    ask(env, &["send-keys", "-t", &target, "-l", "--", &typed]).await?;
+    ask(env, &["send-keys", "-t", &target, "Enter"]).await
+}
+
+/// False also without tmux.
+pub(super) async fn exists(env: &Variables, name: &str) -> bool {
+    ask(env, &["has-session", "-t", &format!("={name}")]).await.is_ok()
+}
+
+pub(super) async fn end(env: &Variables, name: &str, place: &OsStr) -> Result<(), PairFault> {
+    match ask(env, &["kill-session", "-t", &format!("={name}")]).await {
+        // It ended by itself, or all of tmux did.
+        Ok(()) | Err(PairFault::Failed(_) | PairFault::NoTmux) => {}
+        Err(fault) => return Err(fault),
+    }
+    process::end_marked(&mark(place), GRACE).await;
+    Ok(())
+}
+
+/// What every process in a session carries, wherever it went.
+fn mark(place: &OsStr) -> OsString {
+    let mut mark = OsString::from("pair:");
+    mark.push(place);
+    mark
+}
+
+async fn ask<A: AsRef<OsStr>>(env: &Variables, args: &[A]) -> Result<(), PairFault> {
+    let program = Program {
+        name: "tmux".into(),
+        args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
+        cwd: "/".into(),
+        env: env.clone(),
+        input: Vec::new(),
+        timeout: TIME_MAX,
+        output: Output::Merged { bytes_max: ANSWER_BYTES_MAX },
+        dies_with_us: false,
+        leash: None,
+    };
+    let failed = |words: &str| PairFault::Failed(format!("tmux: {}", words.trim()));
+    match process::run(program, &CancellationToken::new()).await {
+        Ok(Ended { ending: Ending::Exited(Some(0)), .. }) => Ok(()),
+        Ok(ended) if ended.ending == Ending::TimedOut => Err(failed("it took too long")),
+        Ok(ended) => Err(failed(&String::from_utf8_lossy(&ended.stdout.finish().0))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(PairFault::NoTmux),
+        Err(error) => Err(failed(&error.to_string())),
+    }
+}

@@ -1,0 +1,246 @@
+//! Where a task is worked on: a git worktree below the repository's `.callboard/worktrees/`, on a
+//! branch of its own.
+//!
+//! Git is asked to write only here and in `merge.rs`: objects, our own branches and worktrees,
+//! what `origin` has, and lines of `info/exclude`. A checkout of the user is never touched, nor is
+//! a branch that we did not make. Hooks do not run.
+
+mod branch;
+mod exclude;
+mod hold;
+mod leftovers;
+mod list;
+mod make;
+mod rebase;
+mod remove;
+mod state;
+mod target;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_engine::ports::{
+    BranchMade, BranchOrder, FileFault, Rebased, Worktree, WorktreeFault, WorktreeMade,
+    WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+};
+
+use crate::git::{Git, GitFault};
+use crate::worktree_file;
+pub(crate) use exclude::hide;
+pub(crate) use hold::{common_dir, git_dir, repo_lock, stands_on};
+pub(crate) use leftovers::{commit as commit_leftovers, uncommitted};
+pub(crate) use list::{Listed, listed};
+pub(crate) use make::hide_folder;
+pub(crate) use rebase::rebase_onto;
+pub(crate) use target::{Fork, HEAD_TRAILER, TASK_TRAILER, Tip, Tips, fork, is_ancestor};
+
+/// Answers or not: what is known will do.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
+
+pub struct LocalWorktrees {
+    /// Relative to each repository, unless it is absolute.
+    folder: PathBuf,
+}
+
+impl LocalWorktrees {
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Default for LocalWorktrees {
+    fn default() -> Self {
+        Self::new(".callboard/worktrees")
+    }
+}
+
+#[async_trait]
+impl Worktrees for LocalWorktrees {
+    async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault> {
+        make::make(&self.folder, &order).await
+    }
+
+    async fn worktree_find(
+        &self,
+        repo: &Path,
+        name: &str,
+        branch: &str,
+    ) -> Result<Option<Worktree>, WorktreeFault> {
+        make::find(&self.folder, repo, name, branch).await
+    }
+
+    async fn worktree_state(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<WorktreeState, WorktreeFault> {
+        state::state(worktree, target).await
+    }
+
+    async fn worktree_remove(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<WorktreeRemoved, WorktreeFault> {
+        let (worktree, target) = (worktree.clone(), target.to_owned());
+        to_the_end(async move { remove::remove(&worktree, &target).await }).await
+    }
+
+    async fn leftovers_commit(
+        &self,
+        worktree: &Worktree,
+        message: &str,
+    ) -> Result<Option<String>, WorktreeFault> {
+        let (worktree, message) = (worktree.clone(), message.to_owned());
+        to_the_end(async move { leftovers::commit(&worktree, &message).await }).await
+    }
+
+    async fn worktree_rebase(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        fetch: bool,
+    ) -> Result<Rebased, WorktreeFault> {
+        if fetch {
+            self::fetch(&worktree.repo, target).await;
+        }
+        let (worktree, target) = (worktree.clone(), target.to_owned());
+        to_the_end(async move { rebase::rebase(&worktree, &target).await }).await
+    }
+
+    async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault> {
+        branch::make(&order).await
+    }
+
+    async fn branch_contains(
+        &self,
+        repo: &Path,
+        whole: &str,
+        part: &str,
+    ) -> Result<bool, WorktreeFault> {
+        branch::contains(repo, whole, part).await
+    }
+
+    async fn file_read(
+        &self,
+        root: &Path,
+        path: &str,
+        bytes_max: u64,
+    ) -> Result<String, FileFault> {
+        let (root, path) = (root.to_owned(), path.to_owned());
+        let read = move || worktree_file::read(&root, &path, bytes_max);
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|error| Err(FileFault::Failed(error.to_string())))
+    }
+}
+
+impl From<GitFault> for WorktreeFault {
+    fn from(fault: GitFault) -> Self {
+        Self::Failed(match fault {
+            GitFault::Outside => "git is not installed, or this is no git repository".into(),
+            GitFault::Failed(words) => words,
+        })
+    }
+}
+
+pub(crate) fn failed(what: &str) -> impl FnOnce(std::io::Error) -> WorktreeFault {
+    move |error| WorktreeFault::Failed(format!("{what}: {error}"))
+}
+
+/// Goes on when the caller stops waiting. Git that is killed in the middle leaves its locks behind,
+/// and files half written.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(fault) if fault.is_panic() => std::panic::resume_unwind(fault.into_panic()),
+        // The runtime shuts down, and nobody waits any more.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Commits in the name of the user; in ours when git does not know his.
+pub(crate) async fn signing(directory: &Path) -> Result<Git<'_>, GitFault> {
+    let question = Git::at(directory).set("user.useConfigOnly=true");
+    let is_known = question.answer(&["var", "GIT_COMMITTER_IDENT"]).await?.code == 0;
+    let git = Git::writing(directory);
+    if is_known {
+        return Ok(git);
+    }
+    let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"];
+    let git = names.iter().fold(git, |git, name| git.with(name, "Callboard"));
+    let addresses = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"];
+    Ok(addresses.iter().fold(git, |git, name| git.with(name, "callboard@localhost")))
+}
+
+pub(crate) async fn has_origin(repo: &Path) -> Result<bool, GitFault> {
+    let asked = Git::at(repo).answer(&["config", "--get", "remote.origin.url"]).await?;
+    Ok(asked.code == 0)
+}
+
+/// Brings `origin/<branch>` up to date. That it cannot is no fault: work goes on without a network.
+pub(crate) async fn fetch(repo: &Path, branch: &str) {
+    if !is_branch_name(branch) || !has_origin(repo).await.unwrap_or(false) {
+        return;
+    }
+    let refspec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
+    let fetch = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--", "origin", &refspec];
+    if let Err(fault) = Git::writing(repo).within(FETCH_TIME_MAX).ask(&fetch).await {
+        tracing::warn!(?fault, branch, "origin was not asked: what is known of it will do");
+    }
+}
+
+/// As `git check-ref-format --branch`, without shorthands.
+pub(crate) fn is_branch_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+            && !part.ends_with(".lock")
+    };
+    let is_char = |c: char| !c.is_control() && !" ~^:?*[\\".contains(c);
+    name.split('/').all(is_part)
+        && name.chars().all(is_char)
+        && !name.starts_with('-')
+        && !name.contains("..")
+        && !name.contains("@{")
+        && name != "@"
+        && name != "HEAD"
+}
+
+pub(crate) fn text(answer: &[u8]) -> String {
+    String::from_utf8_lossy(answer).trim_end().to_owned()
+}
+
+pub(crate) fn names(answer: &[u8]) -> Vec<String> {
+    paths(answer).map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// Of an answer with `-z`.
+pub(crate) fn paths(answer: &[u8]) -> impl Iterator<Item = &OsStr> {
+    answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(OsStr::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_branches_are_those_of_git() {
+        for name in ["main", "callboard/CB-1", "a/b/c", "v1.2", "ümlaut", "a@b", "x-"] {
+            assert!(is_branch_name(name), "{name}");
+        }
+        let bad = "|-x|/x|x/|a//b|.x|a/.b|x.|x.lock|a.lock/b|a..b|a b|a~1|a^|a:b|a?|a*|a[|a\\b|@|a@{1}|HEAD|a\tb";
+        for name in bad.split('|') {
+            assert!(!is_branch_name(name), "{name:?}");
+        }
+    }
+}

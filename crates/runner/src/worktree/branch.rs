@@ -1,0 +1,46 @@
+//! Branches without a worktree, such as one that the tasks of an epic are merged into.
+
+use std::path::Path;
+
+use callboard_engine::ports::{BranchMade, BranchOrder, WorktreeFault};
+
+use super::make::base;
+use super::target::Tips;
+use super::{fetch, is_ancestor, is_branch_name};
+use crate::git::Git;
+
+/// The branch as it is when there is one.
+pub(super) async fn make(order: &BranchOrder) -> Result<BranchMade, WorktreeFault> {
+    let BranchOrder { repo, branch, base: from, base_from, fetch: sync } = order;
+    if !is_branch_name(branch) {
+        return Err(WorktreeFault::BadBranch(branch.clone()));
+    }
+    if let Some(commit) = Tips::of(repo, branch).await?.local {
+        return Ok(BranchMade { commit, base: None });
+    }
+    if *sync {
+        fetch(repo, from).await;
+    }
+    let base = base(repo, from, *base_from).await?;
+    let name = format!("refs/heads/{branch}");
+    // The empty word: only if there is none.
+    let set = ["update-ref", "-m", "callboard: new branch", &name, &base.commit, ""];
+    match Git::writing(repo).ask(&set).await {
+        Ok(_) => Ok(BranchMade { commit: base.commit.clone(), base: Some(base) }),
+        // Another process was faster.
+        Err(fault) => match Tips::of(repo, branch).await?.local {
+            Some(commit) => Ok(BranchMade { commit, base: None }),
+            None => Err(fault.into()),
+        },
+    }
+}
+
+/// Whether everything that `part` has is in `whole`; both are local branches.
+pub(super) async fn contains(repo: &Path, whole: &str, part: &str) -> Result<bool, WorktreeFault> {
+    let head = async |branch: &str| {
+        let local = Tips::of(repo, branch).await?.local;
+        local.ok_or_else(|| WorktreeFault::NoBranch(branch.into()))
+    };
+    let (whole, part) = (head(whole).await?, head(part).await?);
+    Ok(is_ancestor(repo, &part, &whole).await?)
+}

@@ -1,0 +1,49 @@
+//! Keeps files of ours out of git's sight, through `info/exclude`: no file of the user changes,
+//! and nothing of it is ever committed.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use callboard_engine::ports::WorktreeFault;
+
+use super::failed;
+use super::hold::common_dir;
+use crate::git::Git;
+
+/// `root` is the top of a working tree; each name is relative to it, and ends in `/` when it is a
+/// folder. What is ignored already needs no line.
+pub(crate) async fn hide(root: &Path, names: &[&str]) -> Result<(), WorktreeFault> {
+    let mut missing = Vec::new();
+    for name in names {
+        // Without a match the code is 1.
+        let asked = Git::at(root).answer(&["check-ignore", "-q", "--no-index", "--", name]).await?;
+        if asked.code == 1 {
+            missing.push(format!("/{name}"));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let info = common_dir(root).await?.join("info");
+    append(&info, &missing).map_err(failed("cannot write git's info/exclude"))
+}
+
+fn append(info: &Path, lines: &[String]) -> io::Result<()> {
+    fs::create_dir_all(info)?;
+    let path = info.join("exclude");
+    let before = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        before => before?,
+    };
+    let known: Vec<&[u8]> = before.split(|byte| *byte == b'\n').collect();
+    let mut added = String::new();
+    for line in lines.iter().filter(|line| !known.contains(&line.as_bytes())) {
+        added.push_str(line);
+        added.push('\n');
+    }
+    if !before.is_empty() && !before.ends_with(b"\n") {
+        added.insert(0, '\n');
+    }
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(added.as_bytes())
+}

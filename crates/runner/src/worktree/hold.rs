@@ -1,0 +1,122 @@
+//! Who may write: one process at a time makes or removes worktrees of a repository, merges in it,
+//! or works in one of the worktrees. Locks of the kernel on files in git's own folders; a process
+//! that dies drops them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callboard_engine::ports::{Worktree, WorktreeFault};
+use rustix::fs::{FlockOperation, flock};
+
+use super::{failed, text};
+use crate::git::{Git, GitFault};
+
+/// Another process that holds a lock is waited for, looking this often.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// `what` is a word; locks of other words do not wait for each other.
+pub(crate) async fn repo_lock(repo: &Path, what: &str) -> Result<File, WorktreeFault> {
+    let folder = common_dir(repo).await?.join("callboard");
+    let cannot = "cannot lock the repository";
+    fs::create_dir_all(&folder).map_err(failed(cannot))?;
+    lock(&folder.join(format!("{what}.lock"))).await.map_err(failed(cannot))
+}
+
+/// What all worktrees of a repository share.
+pub(crate) async fn common_dir(repo: &Path) -> Result<PathBuf, WorktreeFault> {
+    let answer = Git::at(repo).ask(&["rev-parse", "--git-common-dir"]).await?;
+    repo.join(text(&answer)).canonicalize().map_err(failed("cannot find the repository"))
+}
+
+async fn lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Held by whoever commits or rebases in a worktree.
+pub(crate) struct Hold {
+    /// Holds a word while a rebase of ours is under way, so that one that died is told from one
+    /// that the agent began.
+    file: File,
+    pub(super) git_dir: PathBuf,
+}
+
+const REBASING: &[u8] = b"rebasing\n";
+
+impl Hold {
+    /// Undoes first what a process of ours that died there left half done.
+    pub(super) async fn take(worktree: &Worktree) -> Result<Self, WorktreeFault> {
+        let git_dir = git_dir(worktree).await?;
+        let cannot = "cannot lock the worktree";
+        let mut file = lock(&git_dir.join("callboard.lock")).await.map_err(failed(cannot))?;
+        let mut word = Vec::new();
+        file.read_to_end(&mut word).map_err(failed(cannot))?;
+        let hold = Self { file, git_dir };
+        if !word.is_empty() {
+            hold.end_rebase(worktree).await?;
+        }
+        Ok(hold)
+    }
+
+    pub(super) fn begin_rebase(&self) -> Result<(), WorktreeFault> {
+        self.file.write_all_at(REBASING, 0).map_err(failed("cannot begin a rebase"))
+    }
+
+    /// Also one that stopped in the middle: then the branch is as it was.
+    pub(super) async fn end_rebase(&self, worktree: &Worktree) -> Result<(), WorktreeFault> {
+        if self.is_in_a_rebase() {
+            // Git that was killed leaves its lock of the index behind; nobody else is here.
+            let _ = fs::remove_file(self.git_dir.join("index.lock"));
+            Git::writing(&worktree.path).ask(&["rebase", "--abort"]).await?;
+        }
+        self.file.set_len(0).map_err(failed("cannot end a rebase"))
+    }
+
+    pub(super) fn is_in_a_rebase(&self) -> bool {
+        ["rebase-merge", "rebase-apply"].iter().any(|state| self.git_dir.join(state).exists())
+    }
+}
+
+/// The folder that git keeps of a worktree. An agent can write into the worktree, also the file
+/// that leads from there to the repository and so to settings that name programs: what leads
+/// anywhere else is not followed.
+pub(crate) async fn git_dir(worktree: &Worktree) -> Result<PathBuf, WorktreeFault> {
+    let questions = ["rev-parse", "--absolute-git-dir", "--git-common-dir"];
+    let answer = text(&Git::at(&worktree.path).ask(&questions).await?);
+    let (git_dir, common) = answer.split_once('\n').unwrap_or((&answer, ""));
+    let ours = common_dir(&worktree.repo).await?;
+    if !worktree.path.join(common).canonicalize().is_ok_and(|common| common == ours) {
+        let words = "the worktree's .git does not lead to the repository that it was made of";
+        return Err(WorktreeFault::Failed(words.into()));
+    }
+    Ok(PathBuf::from(git_dir))
+}
+
+/// Refuses to work where the agent, or a person, checked out something else.
+pub(super) async fn must_stand_on_its_branch(worktree: &Worktree) -> Result<(), WorktreeFault> {
+    match stands_on(worktree).await? {
+        Some(branch) if branch == worktree.branch => Ok(()),
+        other => {
+            let stands_on = other.unwrap_or_else(|| "no branch".into());
+            Err(WorktreeFault::Elsewhere { branch: worktree.branch.clone(), stands_on })
+        }
+    }
+}
+
+pub(crate) async fn stands_on(worktree: &Worktree) -> Result<Option<String>, GitFault> {
+    let asked = Git::at(&worktree.path).answer(&["symbolic-ref", "-q", "HEAD"]).await?;
+    let full = (asked.code == 0).then(|| text(&asked.stdout));
+    Ok(full.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned)))
+}

@@ -1,0 +1,173 @@
+//! Makes a worktree, or finds the one that was made.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use callboard_engine::ports::{
+    Base, BaseFrom, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder,
+};
+
+use super::target::Tips;
+use super::{Listed, exclude, failed, fetch, is_ancestor, is_branch_name, listed, repo_lock, text};
+use crate::git::{Git, GitFault};
+
+/// Nobody starts one task that often.
+const SUFFIX_MAX: u32 = 1000;
+
+pub(super) async fn make(
+    folder: &Path,
+    order: &WorktreeOrder,
+) -> Result<WorktreeMade, WorktreeFault> {
+    let path = place(folder, &order.repo, &order.name)?;
+    for branch in [&order.branch, &order.base] {
+        if !is_branch_name(branch) {
+            return Err(WorktreeFault::BadBranch(branch.clone()));
+        }
+    }
+    if let Some(found) = usable(&order.repo, &path, &order.branch).await? {
+        return Ok(WorktreeMade { worktree: found, base: None });
+    }
+    if order.fetch && order.base_from != BaseFrom::Local {
+        fetch(&order.repo, &order.base).await;
+    }
+    let _turn = repo_lock(&order.repo, "worktrees").await?;
+    if let Some(found) = usable(&order.repo, &path, &order.branch).await? {
+        return Ok(WorktreeMade { worktree: found, base: None });
+    }
+    let base = base(&order.repo, &order.base, order.base_from).await?;
+    let kept = clear(&order.repo, &path, &base.commit).await?;
+    hide_folder(&order.repo, &path).await?;
+    if let Some(branch) = kept {
+        add(&order.repo, &path, &["-f"], OsStr::new(&branch)).await?;
+        let worktree = Worktree { repo: order.repo.clone(), path: real(path)?, branch };
+        return Ok(WorktreeMade { worktree, base: None });
+    }
+    let branch = free_name(&order.repo, &order.branch).await?;
+    let commit = OsStr::new(&base.commit);
+    add(&order.repo, &path, &["--no-track", "-b", &branch], commit).await?;
+    let worktree = Worktree { repo: order.repo.clone(), path: real(path)?, branch };
+    Ok(WorktreeMade { worktree, base: Some(base) })
+}
+
+pub(super) async fn find(
+    folder: &Path,
+    repo: &Path,
+    name: &str,
+    branch: &str,
+) -> Result<Option<Worktree>, WorktreeFault> {
+    usable(repo, &place(folder, repo, name)?, branch).await
+}
+
+pub(super) fn place(folder: &Path, repo: &Path, name: &str) -> Result<PathBuf, WorktreeFault> {
+    let is_char = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_char) {
+        return Err(WorktreeFault::BadName(name.into()));
+    }
+    let repo = real(repo.to_owned())?;
+    Ok(repo.join(folder).join(name))
+}
+
+/// A worktree that is whole and stands on its branch.
+async fn usable(repo: &Path, path: &Path, branch: &str) -> Result<Option<Worktree>, WorktreeFault> {
+    let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
+    let Some(known) = known.filter(|known| !known.is_half_made() && path.join(".git").exists())
+    else {
+        return Ok(None);
+    };
+    match known.branch {
+        Some(own) if is_name_of(&own, branch) => {
+            Ok(Some(Worktree { repo: repo.to_owned(), path: real(path.to_owned())?, branch: own }))
+        }
+        other => Err(WorktreeFault::Elsewhere {
+            branch: branch.into(),
+            stands_on: other.unwrap_or_else(|| "no branch".into()),
+        }),
+    }
+}
+
+fn is_name_of(own: &str, branch: &str) -> bool {
+    let Some(rest) = own.strip_prefix(branch) else { return false };
+    let number = rest.strip_prefix('-').and_then(|number| number.parse::<u32>().ok());
+    rest.is_empty() || number.is_some_and(|number| number > 1)
+}
+
+pub(super) async fn base(repo: &Path, name: &str, from: BaseFrom) -> Result<Base, WorktreeFault> {
+    let tips = Tips::of(repo, name).await?;
+    let is_ahead = match (&tips.local, &tips.remote) {
+        (Some(local), Some(remote)) if from == BaseFrom::LocalIfAhead => {
+            !is_ancestor(repo, local, remote).await?
+        }
+        _ => false,
+    };
+    let remote = || {
+        let name = format!("origin/{}", name.strip_prefix("origin/").unwrap_or(name));
+        tips.remote.clone().map(|commit| Base { name, commit })
+    };
+    let local = || tips.local.clone().map(|commit| Base { name: name.into(), commit });
+    let chosen = match from {
+        BaseFrom::LocalIfAhead if is_ahead => local().or_else(remote),
+        BaseFrom::Remote | BaseFrom::LocalIfAhead => remote().or_else(local),
+        BaseFrom::Local => local().or_else(remote),
+    };
+    chosen.ok_or_else(|| WorktreeFault::NoBranch(name.into()))
+}
+
+/// Makes room at a place that git knows but that is of no use. The branch of a folder that somebody
+/// deleted is answered, to be checked out again: there may be work on it.
+async fn clear(repo: &Path, path: &Path, base: &str) -> Result<Option<String>, WorktreeFault> {
+    let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
+    let Some(known) = known else {
+        let is_taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        let words = || format!("{} is in the way: git does not know it", path.display());
+        return if is_taken { Err(WorktreeFault::Failed(words())) } else { Ok(None) };
+    };
+    if !known.is_half_made() {
+        return Ok(known.branch);
+    }
+    let Listed { path: place, branch, .. } = known;
+    let remove = ["worktree", "remove", "-f", "-f"].map(OsStr::new);
+    Git::writing(repo).ask(&[&remove[..], &[place.as_os_str()]].concat()).await?;
+    let Some(branch) = branch else { return Ok(None) };
+    let Some(head) = Tips::of(repo, &branch).await?.local else { return Ok(None) };
+    if is_ancestor(repo, &head, base).await? {
+        let name = format!("refs/heads/{branch}");
+        Git::writing(repo).ask(&["update-ref", "-d", &name, &head]).await?;
+    }
+    Ok(None)
+}
+
+async fn free_name(repo: &Path, wanted: &str) -> Result<String, WorktreeFault> {
+    let git = Git::at(repo);
+    for n in 1..SUFFIX_MAX {
+        let name = if n == 1 { wanted.to_owned() } else { format!("{wanted}-{n}") };
+        let full = format!("refs/heads/{name}");
+        // Lists also what stands below the name, which is in its way.
+        if git.ask(&["for-each-ref", "--count=1", &full]).await?.is_empty() {
+            return Ok(name);
+        }
+    }
+    Err(WorktreeFault::Failed(format!("all names after {wanted} are taken")))
+}
+
+async fn add(repo: &Path, path: &Path, options: &[&str], commit: &OsStr) -> Result<(), GitFault> {
+    let mut args = vec![OsStr::new("worktree"), OsStr::new("add"), OsStr::new("-q")];
+    args.extend(options.iter().map(OsStr::new));
+    args.extend([path.as_os_str(), commit]);
+    Git::writing(repo).patiently().ask(&args).await.map(drop)
+}
+
+/// Worktrees inside a checkout are not its files.
+pub(crate) async fn hide_folder(repo: &Path, path: &Path) -> Result<(), WorktreeFault> {
+    let top = Git::at(repo).answer(&["rev-parse", "--show-toplevel"]).await?;
+    let top = real(PathBuf::from(text(&top.stdout)))?;
+    let folder = path.parent().and_then(|folder| folder.strip_prefix(&top).ok());
+    match folder.and_then(Path::to_str).filter(|folder| !folder.is_empty()) {
+        Some(folder) => exclude::hide(&top, &[&format!("{folder}/")]).await,
+        None => Ok(()),
+    }
+}
+
+fn real(path: PathBuf) -> Result<PathBuf, WorktreeFault> {
+    path.canonicalize().map_err(failed("cannot find the folder"))
+}

@@ -1,0 +1,56 @@
+//! Puts the commits of a branch on top of the newest target, in its worktree. Whatever goes wrong,
+//! branch and files are then as they were.
+
+use callboard_engine::ports::{Rebased, Worktree, WorktreeFault};
+
+use super::hold::{Hold, must_stand_on_its_branch};
+use super::target::{Tip, Tips};
+use super::{fork, is_ancestor, names, signing, text};
+use crate::git::Git;
+
+pub(super) async fn rebase(worktree: &Worktree, target: &str) -> Result<Rebased, WorktreeFault> {
+    let tips = Tips::of(&worktree.repo, target).await?;
+    match tips.newest(&worktree.repo, target).await? {
+        Tip::Local(commit) => rebase_onto(worktree, target, &commit).await,
+        Tip::Remote(commit) | Tip::Diverged { remote: commit, .. } => {
+            rebase_onto(worktree, &format!("origin/{target}"), &commit).await
+        }
+    }
+}
+
+/// Leftovers must have been committed.
+pub(crate) async fn rebase_onto(
+    worktree: &Worktree,
+    name: &str,
+    onto: &str,
+) -> Result<Rebased, WorktreeFault> {
+    let hold = Hold::take(worktree).await?;
+    must_stand_on_its_branch(worktree).await?;
+    let target = name.to_owned();
+    let here = Git::at(&worktree.path);
+    let head = text(&here.ask(&["rev-parse", "HEAD"]).await?);
+    if is_ancestor(&worktree.repo, onto, &head).await? {
+        return Ok(Rebased::Onto { target, head });
+    }
+    let fork = fork(&worktree.repo, &head, onto).await?;
+    let mut args = vec!["rebase", "-q", "--no-fork-point", "--empty=drop"];
+    if fork.is_squashed {
+        args.extend(["--onto", onto, &fork.base]);
+    } else {
+        args.push(onto);
+    }
+    hold.begin_rebase()?;
+    let answer = signing(&worktree.path).await?.patiently().answer(&args).await;
+    let unmerged = ["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"];
+    let files = names(&here.ask(&unmerged).await.unwrap_or_default());
+    hold.end_rebase(worktree).await?;
+    let answer = answer?;
+    match answer.code {
+        0 => {
+            let head = text(&here.ask(&["rev-parse", "HEAD"]).await?);
+            Ok(Rebased::Onto { target, head })
+        }
+        _ if !files.is_empty() => Ok(Rebased::Conflict { target, files }),
+        _ => Err(WorktreeFault::Failed(answer.complaint)),
+    }
+}

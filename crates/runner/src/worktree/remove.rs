@@ -1,0 +1,118 @@
+//! Takes a worktree away, but no work that stands nowhere else.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use callboard_engine::ports::{Removal, Worktree, WorktreeFault, WorktreeRemoved};
+
+use super::hold::{Hold, stands_on};
+use super::target::Tips;
+use super::{fork, is_ancestor, listed, repo_lock, text, uncommitted};
+use crate::git::{Git, GitFault};
+
+pub(super) async fn remove(
+    worktree: &Worktree,
+    target: &str,
+) -> Result<WorktreeRemoved, WorktreeFault> {
+    let _turn = repo_lock(&worktree.repo, "worktrees").await?;
+    let folder = remove_folder(worktree).await?;
+    let branch = match &folder {
+        Removal::Kept(_) => Removal::Kept("its worktree is still there".into()),
+        Removal::Removed | Removal::Absent => remove_branch(worktree, target).await?,
+    };
+    Ok(WorktreeRemoved { folder, branch })
+}
+
+async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
+    let path = &worktree.path;
+    let known = listed(&worktree.repo).await?.into_iter().find(|listed| listed.is_at(path));
+    let Some(known) = known else {
+        let kept = || Removal::Kept("git does not know this folder as a worktree".into());
+        return Ok(if path.exists() { kept() } else { Removal::Absent });
+    };
+    if path.join(".git").exists() && !known.is_half_made() {
+        let hold = Hold::take(worktree).await?;
+        if let Some(why) = work_in(worktree, &hold).await? {
+            return Ok(Removal::Kept(why));
+        }
+    } else if path.exists() && !known.is_half_made() {
+        return Ok(Removal::Kept("it has lost its .git file".into()));
+    }
+    if let Some(why) = known.locked.as_deref().filter(|_| !known.is_half_made()) {
+        return Ok(Removal::Kept(format!("it is locked: {why}")));
+    }
+    // Twice for one that was never finished, which git keeps locked.
+    let force: &[&str] = if known.is_half_made() { &["-f", "-f"] } else { &["-f"] };
+    let mut args = vec![OsStr::new("worktree"), OsStr::new("remove")];
+    args.extend(force.iter().map(OsStr::new));
+    args.push(known.path.as_os_str());
+    Git::writing(&worktree.repo).patiently().ask(&args).await?;
+    Ok(Removal::Removed)
+}
+
+/// What would be lost with the folder.
+async fn work_in(worktree: &Worktree, hold: &Hold) -> Result<Option<String>, WorktreeFault> {
+    let found = uncommitted(&worktree.path).await?;
+    if !found.is_empty() {
+        let some: Vec<_> = found.iter().take(3).map(|entry| entry.path.to_string_lossy()).collect();
+        let more = if found.len() > some.len() { ", …" } else { "" };
+        let count = found.len();
+        return Ok(Some(format!("not committed ({count}): {}{more}", some.join(", "))));
+    }
+    if hold.is_in_a_rebase() {
+        return Ok(Some("it is in the middle of a rebase".into()));
+    }
+    if stands_on(worktree).await?.is_none() {
+        let containing = ["for-each-ref", "--count=1", "--contains", "HEAD", "refs/heads"];
+        if Git::at(&worktree.path).ask(&containing).await?.is_empty() {
+            return Ok(Some("its commits are on no branch".into()));
+        }
+    }
+    Ok(None)
+}
+
+async fn remove_branch(worktree: &Worktree, target: &str) -> Result<Removal, WorktreeFault> {
+    let (repo, branch) = (&worktree.repo, &worktree.branch);
+    let Some(head) = Tips::of(repo, branch).await?.local else { return Ok(Removal::Absent) };
+    let elsewhere = listed(repo).await?.into_iter();
+    let elsewhere = elsewhere.into_iter().find(|listed| listed.branch.as_ref() == Some(branch));
+    if let Some(place) = elsewhere {
+        return Ok(Removal::Kept(format!("it is checked out in {}", place.path.display())));
+    }
+    if !merged_into(repo, &head, target).await? {
+        return Ok(Removal::Kept(format!("it has commits that {target} lacks")));
+    }
+    let name = format!("refs/heads/{branch}");
+    Git::writing(repo).ask(&["update-ref", "-d", &name, &head]).await?;
+    Ok(Removal::Removed)
+}
+
+/// Whether nothing is lost without these commits: the target has them, or a squash of them that
+/// says so, or everything they change.
+async fn merged_into(repo: &Path, head: &str, target: &str) -> Result<bool, WorktreeFault> {
+    let tips = Tips::of(repo, target).await?;
+    for tip in [tips.local, tips.remote].into_iter().flatten() {
+        if is_ancestor(repo, head, &tip).await? {
+            return Ok(true);
+        }
+        let fork = fork(repo, head, &tip).await?;
+        if fork.merged_as.is_some() || adds_nothing(repo, &fork.base, head, &tip).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Somebody else squashed it, perhaps on a forge. Commits that undo each other are kept.
+async fn adds_nothing(repo: &Path, base: &str, head: &str, tip: &str) -> Result<bool, GitFault> {
+    let git = Git::writing(repo);
+    let trees = [base, head, tip].map(|commit| format!("{commit}^{{tree}}"));
+    let trees = text(&git.ask(&["rev-parse", &trees[0], &trees[1], &trees[2]]).await?);
+    let trees: Vec<&str> = trees.lines().collect();
+    let [of_base, of_head, of_tip] = trees.as_slice() else { return Ok(false) };
+    if of_base == of_head {
+        return Ok(false);
+    }
+    let merged = git.answer(&["merge-tree", "--write-tree", "--no-messages", tip, head]).await?;
+    Ok(merged.code == 0 && text(&merged.stdout) == *of_tip)
+}

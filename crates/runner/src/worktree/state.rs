@@ -1,0 +1,94 @@
+//! What stands in a worktree, beside its target.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use callboard_engine::ports::{DiffStats, Worktree, WorktreeFault, WorktreeState};
+
+use super::hold::{git_dir, stands_on};
+use super::target::{Tip, Tips};
+use super::{failed, fork, is_ancestor, text, uncommitted};
+use crate::git::Git;
+
+/// Lines of a larger file are not counted: it is no text that somebody wrote.
+const COUNTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+pub(super) async fn state(
+    worktree: &Worktree,
+    target: &str,
+) -> Result<WorktreeState, WorktreeFault> {
+    git_dir(worktree).await?;
+    let (repo, here) = (&worktree.repo, Git::at(&worktree.path));
+    let head = text(&here.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
+    let tips = Tips::of(repo, target).await?;
+    let newest = match tips.newest(repo, target).await? {
+        Tip::Local(commit) | Tip::Remote(commit) => commit,
+        Tip::Diverged { local, remote } => {
+            // The one that the branch shares more with.
+            let with_remote = fork(repo, &head, &remote).await?.base;
+            let is_local = is_ancestor(repo, &with_remote, &local).await?;
+            if is_local { local } else { remote }
+        }
+    };
+    let fork = fork(repo, &head, &newest).await?;
+    let left = [format!("^{}", fork.base), format!("^{newest}")];
+    let count = ["rev-list", "--count", &head, &left[0], &left[1]];
+    let commits = text(&here.ask(&count).await?).parse().unwrap_or_default();
+
+    let found = uncommitted(&worktree.path).await?;
+    let mut changed = BTreeSet::new();
+    let numbers = ["diff-index", "--numstat", "-z", "--no-renames", "--ignore-submodules=dirty"];
+    let numbers = here.ask(&[&numbers[..], &[&fork.base]].concat()).await?;
+    let mut diff = DiffStats::default();
+    for line in numbers.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        let mut fields = line.splitn(3, |byte| *byte == b'\t');
+        // Binary files have `-` for both.
+        let mut number = || text(fields.next().unwrap_or_default()).parse().unwrap_or(0);
+        diff.insertions += number();
+        diff.deletions += number();
+        let path = fields.next().unwrap_or_default();
+        changed.insert(OsStr::from_bytes(path).to_string_lossy().into_owned());
+    }
+    let root = worktree.path.clone();
+    let new: Vec<_> =
+        found.iter().filter(|entry| entry.is_new).map(|entry| entry.path.clone()).collect();
+    changed.extend(new.iter().map(|path| path.to_string_lossy().into_owned()));
+    let count = move || new.iter().map(|path| lines(&root.join(path)).unwrap_or(0)).sum::<u64>();
+    let counted = tokio::task::spawn_blocking(count).await.map_err(io::Error::other);
+    diff.insertions += counted.map_err(failed("cannot read new files"))?;
+    diff.files = changed.len() as u64;
+
+    Ok(WorktreeState {
+        stands_on: stands_on(worktree).await?,
+        holds_target: is_ancestor(repo, &newest, &head).await?,
+        uncommitted: found.iter().map(|entry| entry.path.to_string_lossy().into_owned()).collect(),
+        changed: changed.into_iter().collect(),
+        base: fork.base,
+        head,
+        commits,
+        diff,
+    })
+}
+
+/// Of a file that git would take for text.
+fn lines(path: &Path) -> io::Result<u64> {
+    let facts = path.symlink_metadata()?;
+    if facts.is_symlink() {
+        return Ok(1);
+    }
+    if !facts.is_file() || facts.len() > COUNTED_BYTES_MAX {
+        return Ok(0);
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(COUNTED_BYTES_MAX).read_to_end(&mut bytes)?;
+    if bytes.iter().take(8000).any(|byte| *byte == 0) {
+        return Ok(0);
+    }
+    let ended = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let open = bytes.last().is_some_and(|byte| *byte != b'\n');
+    Ok(ended as u64 + u64::from(open))
+}
