@@ -19,6 +19,7 @@ use crate::run::{Artifact, PullRequest};
 use crate::settings::{BoardSettings, SettingKey};
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
+use crate::work::{WorkEnd, WorkOrder};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -192,6 +193,26 @@ pub enum Command {
     PlanReject {
         plan: PlanId,
     },
+    /// Asks for an agent's work on a task; finds the run that waits for its turn.
+    WorkSubmit(WorkSubmit),
+    /// The agent is at work.
+    WorkUp {
+        job: JobId,
+        fence: u64,
+        place: WorkPlace,
+    },
+    /// What came of a run; of one that was ended meanwhile, that nothing is left of it.
+    WorkEnd {
+        job: JobId,
+        fence: u64,
+        end: WorkEnd,
+        /// The id of the review to queue, if reviews are wanted.
+        reviewer: Option<JobId>,
+    },
+    /// Ends a run, and the task is free again.
+    WorkStop {
+        job: JobId,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -250,8 +271,29 @@ pub struct RunSubmit {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkSubmit {
+    pub job: JobId,
+    pub task: TaskId,
+    pub order: WorkOrder,
+    /// The only machine that can run it.
+    pub bound_to: Option<String>,
+    pub ttl_s: u32,
+}
+
+/// Where an agent works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkPlace {
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub head: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLease {
     pub job: JobId,
+    pub kind: JobKind,
+    /// Who works, when it is not the relay.
+    pub agent: Option<Actor>,
     pub attempt: AttemptId,
     /// Where the runner is.
     pub machine: String,
@@ -449,8 +491,8 @@ pub struct Needs {
     pub run_key: Option<String>,
     /// How many jobs of the org are open.
     pub open_runs: bool,
-    /// How many runs there are on this machine.
-    pub runs_on: Option<String>,
+    /// How many runs of a kind there are on this machine.
+    pub runs_on: Option<(JobKind, String)>,
     pub org: OrgNeeds,
 }
 
@@ -540,10 +582,11 @@ impl Command {
                 open_runs: true,
                 ..Needs::default()
             },
+            Command::WorkSubmit(c) => Needs { run_of_task: true, ..subject(&c.task) },
             Command::RunLease(c) => Needs {
                 job: Some(c.job),
                 dependents: true,
-                runs_on: Some(c.machine.clone()),
+                runs_on: Some((c.kind, c.machine.clone())),
                 ..Needs::default()
             },
             Command::RunKeep { job, .. }
@@ -553,7 +596,10 @@ impl Command {
             | Command::RunArtifact { job, .. }
             | Command::RunAsk { job, .. }
             | Command::RunAnswer { job, .. }
-            | Command::RunPr { job, .. } => {
+            | Command::RunPr { job, .. }
+            | Command::WorkUp { job, .. }
+            | Command::WorkEnd { job, .. }
+            | Command::WorkStop { job } => {
                 Needs { job: Some(*job), dependents: true, ..Needs::default() }
             }
             Command::CallRefuse { .. } | Command::CallAnswer { .. } => Needs::default(),

@@ -20,18 +20,21 @@ pub enum JobKind {
     Verify,
     /// Makes vectors for what was learned.
     Embed,
-    /// Lets an agent work on what somebody asked for.
+    /// Lets an agent make a patch for somebody.
     Run,
+    /// Lets an agent work on a task in the task's own workspace.
+    Work,
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 3] = [JobKind::Verify, JobKind::Embed, JobKind::Run];
+    pub const ALL: [JobKind; 4] = [JobKind::Verify, JobKind::Embed, JobKind::Run, JobKind::Work];
 
     pub fn as_str(self) -> &'static str {
         match self {
             JobKind::Verify => "verify",
             JobKind::Embed => "embed",
             JobKind::Run => "run",
+            JobKind::Work => "work",
         }
     }
 

@@ -46,6 +46,7 @@ pub mod standing;
 pub mod task;
 pub mod time;
 pub mod token;
+pub mod work;
 pub mod world;
 
 pub use decide::decide;

@@ -8,6 +8,7 @@ use crate::job::{Job, JobId, JobState};
 use crate::relay::JobSpec;
 use crate::relay::spec::Priority;
 use crate::time::Timestamp;
+use crate::work::WorkOrder;
 
 /// Who holds the tasks of these jobs.
 pub fn holder() -> Actor {
@@ -33,7 +34,7 @@ impl Priority {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub job: JobId,
-    pub spec: JobSpec,
+    pub order: Order,
     pub content_hash: String,
     /// 1 at the start; never repeats, never goes back.
     pub version: u32,
@@ -46,6 +47,10 @@ pub struct Run {
     pub fence: u64,
     /// Of the newest run.
     pub started_at: Option<Timestamp>,
+    /// When the agent of a first run was seen at work: what somebody who asked for its start waits for.
+    pub up_at: Option<Timestamp>,
+    /// When nothing of the newest run was left on its machine.
+    pub gone_at: Option<Timestamp>,
     pub expires_at: Timestamp,
     /// The only machine that can run it, because the repository is there.
     pub bound_to: Option<String>,
@@ -56,6 +61,37 @@ pub struct Run {
     /// The newest one.
     pub question: Option<Question>,
     pub pr: Option<PullRequest>,
+}
+
+/// What is asked of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Order {
+    /// A change to a commit, handed over as a patch.
+    Patch(Box<JobSpec>),
+    /// Work on the job's task, in the task's workspace.
+    Work(WorkOrder),
+}
+
+impl Order {
+    pub fn patch(&self) -> Option<&JobSpec> {
+        match self {
+            Order::Patch(spec) => Some(spec),
+            Order::Work(_) => None,
+        }
+    }
+
+    pub fn work(&self) -> Option<&WorkOrder> {
+        match self {
+            Order::Patch(_) => None,
+            Order::Work(order) => Some(order),
+        }
+    }
+
+    /// By which whoever asked finds it again.
+    pub fn key(&self) -> &str {
+        self.patch().map_or("", |spec| &spec.idempotency_key)
+    }
 }
 
 impl Run {

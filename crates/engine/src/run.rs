@@ -140,7 +140,8 @@ impl Engine {
         if !deduplicated {
             self.runs_nudge();
         }
-        let differs_in = differences(&seen.record.run.spec, &spec);
+        let known = seen.record.run.order.patch();
+        let differs_in = known.map_or_else(Vec::new, |known| differences(known, &spec));
         Ok(Submitted { seen, deduplicated, differs_in })
     }
 
@@ -164,6 +165,7 @@ impl Engine {
     pub async fn run_get(&self, op: &OpContext, id: JobId) -> Result<RunSeen, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let seen = self.parts.store.run(&op.principal.org, id).await?;
+        let seen = seen.filter(|seen| seen.record.run.order.patch().is_some());
         seen.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() }.into())
     }
 
@@ -225,6 +227,7 @@ impl Engine {
         number: Option<u32>,
         granted: bool,
     ) -> Result<RunSeen, EngineError> {
+        self.run_get(op, id).await?;
         let applied = self.act(op, Command::RunAnswer { job: id, number, granted }).await?;
         run_of(applied.outcome)
     }

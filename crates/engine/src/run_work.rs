@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use callboard_domain::command::{Command, RunLease, RunSettle};
 use callboard_domain::event::EventName;
 use callboard_domain::ids::AttemptId;
-use callboard_domain::job::{JobId, JobState};
+use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::RunVerdict;
-use callboard_domain::run::ArtifactName;
+use callboard_domain::run::{ArtifactName, Order};
 use callboard_store::{DueJob, RunSeen};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -160,9 +160,11 @@ impl Engine {
     /// The next job in the queue, if there is one and a place for it.
     async fn run_lease_next(&self) -> Result<Option<(Taken, RunSeen)>, EngineError> {
         let (rule, machine) = (&self.parts.runs, &self.parts.machine);
-        for due in self.parts.store.runs_due(machine, BATCH).await? {
+        for due in self.parts.store.runs_due(JobKind::Run, machine, BATCH).await? {
             let lease = RunLease {
                 job: due.job.id,
+                kind: JobKind::Run,
+                agent: None,
                 attempt: AttemptId(self.parts.ids.next_id()),
                 machine: machine.clone(),
                 running_max: rule.running_max,
@@ -205,11 +207,12 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let feed = self.run_feed(Some(taken.job)).await?;
         let run = seen.record.run;
-        let seconds = run.spec.execution.timeout_s.unwrap_or(self.parts.runs.timeout_s);
+        let Order::Patch(spec) = run.order else { return Ok(()) };
+        let seconds = spec.execution.timeout_s.unwrap_or(self.parts.runs.timeout_s);
         let order = RunOrder {
             job: taken.job.to_string(),
             attempt: run.attempt,
-            spec: run.spec,
+            spec: *spec,
             timeout: Duration::from_secs(seconds.into()),
         };
         let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });

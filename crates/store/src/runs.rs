@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::job::JobId;
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::RunRecord;
 use callboard_domain::time::Timestamp;
 use serde::Serialize;
@@ -15,11 +16,24 @@ use crate::{DueJob, StoreError};
 pub trait RunStore {
     async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError>;
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError>;
-    /// Queued jobs for agents that a machine may run, in the order of the queue.
-    async fn runs_due(&self, machine: &str, limit: usize) -> Result<Vec<DueJob>, StoreError>;
+    /// Queued jobs of a kind that a machine may run, in the order of the queue.
+    async fn runs_due(
+        &self,
+        kind: JobKind,
+        machine: &str,
+        limit: usize,
+    ) -> Result<Vec<DueJob>, StoreError>;
+    /// The runs in these tasks' workspaces, the newest of each task first, at most this many of
+    /// each.
+    async fn works(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        each: usize,
+    ) -> Result<Vec<RunRecord>, StoreError>;
     /// Open jobs for agents whose time, lease or hold is over.
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError>;
-    /// What processes of a machine say they run.
+    /// What processes of a machine say they run, and work of which something may be left there.
     async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError>;
     /// Forgets some jobs for agents that ended before this. Returns how many; 0 when there are none
     /// left.
@@ -64,14 +78,15 @@ pub(crate) const FORGOTTEN_MAX: usize = 100;
 /// Behind the columns of its job.
 pub(crate) const RUN: &str = "r.spec, r.content_hash, r.version, r.changed_at, r.summary, \
      r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
-     r.question, r.pr";
+     r.question, r.pr, r.up_at, r.gone_at";
 
 /// Every column, in the order of an INSERT.
 pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, version, changed_at, \
-     summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr";
+     summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, \
+     gone_at";
 
 /// Columns that change.
-pub(crate) const RUN_STEPS: [&str; 11] = [
+pub(crate) const RUN_STEPS: [&str; 13] = [
     "version",
     "changed_at",
     "summary",
@@ -83,6 +98,8 @@ pub(crate) const RUN_STEPS: [&str; 11] = [
     "question",
     "pr",
     "expires_at",
+    "up_at",
+    "gone_at",
 ];
 
 /// A queued job's place among those of its org. The `+` keeps SQLite from the index of an org's jobs,
@@ -91,11 +108,43 @@ pub(crate) const POSITION: &str = "CASE WHEN j.state = 'queued' THEN (SELECT cou
      WHERE q.kind = 'run' AND q.due_at IS NOT NULL AND q.state = 'queued' AND +q.org = j.org \
          AND (q.priority, q.created_at, q.id) <= (j.priority, j.created_at, j.id)) END";
 
-/// Open jobs that time has done something to, by `now`.
+/// Open jobs that time has done something to, by `now`. Each kind has an index of its own.
 pub(crate) fn overdue(now: &str) -> String {
+    format!("({}) OR ({})", overdue_of("run", now), overdue_of("work", now))
+}
+
+fn overdue_of(kind: &str, now: &str) -> String {
     format!(
-        "j.kind = 'run' AND j.due_at IS NOT NULL AND (r.expires_at <= {now} \
+        "j.kind = '{kind}' AND j.due_at IS NOT NULL AND (r.expires_at <= {now} \
          OR (j.state IN ('running', 'stale') AND j.due_at <= {now}))"
+    )
+}
+
+/// Jobs of a kind that are free for a machine by `now`.
+pub(crate) fn waiting(kind: JobKind, machine: &str, now: &str) -> String {
+    let kind = kind.as_str();
+    format!(
+        "j.kind = '{kind}' AND j.due_at IS NOT NULL AND j.state = 'queued' AND j.due_at <= {now} \
+         AND r.expires_at > {now} AND (r.bound_to IS NULL OR r.bound_to = {machine}) \
+         ORDER BY j.priority, j.created_at, j.id"
+    )
+}
+
+/// What may be left of runs on a machine.
+pub(crate) fn running_on(machine: &str) -> String {
+    format!(
+        "(j.kind IN ('run', 'work') AND j.due_at IS NOT NULL AND j.state = 'running' \
+             AND r.runs_on = {machine}) \
+         OR (j.kind = 'work' AND j.due_at IS NULL AND r.gone_at IS NULL AND r.runs_on = {machine})"
+    )
+}
+
+/// How many runs of a kind are on a machine.
+pub(crate) fn count_on(kind: &str, machine: &str) -> String {
+    format!(
+        "SELECT count(*) FROM jobs j JOIN runs r ON r.job = j.id \
+         WHERE j.kind = {kind} AND j.due_at IS NOT NULL AND j.state <> 'queued' \
+             AND r.runs_on = {machine}"
     )
 }
 

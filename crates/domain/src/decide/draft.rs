@@ -246,6 +246,11 @@ impl<'w> Draft<'w> {
         Change { writes: Vec::new(), events: Vec::new(), reply, but: None }
     }
 
+    /// What was noted so far, for a change that leaves the task's row alone.
+    pub fn taken(&mut self) -> (Vec<Write>, Vec<Event>) {
+        (std::mem::take(&mut self.writes), std::mem::take(&mut self.events))
+    }
+
     pub fn done(mut self) -> Change {
         self.task.updated_at = self.now;
         let reply = Reply::Task(self.task.id);

@@ -17,6 +17,7 @@ mod run;
 mod settings;
 mod task;
 pub mod verification;
+mod work;
 
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
@@ -101,6 +102,12 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         Command::RunPr { job, pr } => run::run_pr(world, *job, pr, now),
         Command::CallRefuse { tool, code, task } => Ok(call::call_refuse(world, tool, code, *task)),
         Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
+        Command::WorkSubmit(c) => work::work_submit(world, c, now),
+        Command::WorkUp { job, fence, place } => work::work_up(world, *job, *fence, place, now),
+        Command::WorkEnd { job, fence, end, reviewer } => {
+            work::work_end(world, *job, *fence, end, *reviewer, now)
+        }
+        Command::WorkStop { job } => work::work_stop(world, *job, now),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
         Command::SettingsUpdate(c) => settings::settings_update(world, c),
         Command::ProjectCreate(c) => project::project_create(world, c, now),

@@ -5,18 +5,21 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::{check, task};
+use super::{check, task, work};
+use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
 use crate::event::{About, Event, EventName};
+use crate::ids::AttemptId;
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::limits::BODY_BYTES_MAX;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::relay::spec::Wanted;
 use crate::relay::{FailReason, RunVerdict};
-use crate::run::{Artifact, ArtifactName, PullRequest, Question, Run, holder, run_key};
+use crate::run::{Artifact, ArtifactName, Order, PullRequest, Question, Run, holder, run_key};
 use crate::time::Timestamp;
+use crate::work::WorkFault;
 use crate::world::{Change, Reply, World, Write};
 
 const CANCELED: &str = "Canceled by user";
@@ -24,16 +27,16 @@ const LOST: &str = "Worker lost";
 const SUMMARY_CHARS_MAX: usize = 500;
 
 /// A job on its way to the next version.
-struct Step<'w> {
-    world: &'w World<'w>,
-    job: Job,
-    run: Run,
-    now: Timestamp,
+pub(super) struct Step<'w> {
+    pub world: &'w World<'w>,
+    pub job: Job,
+    pub run: Run,
+    pub now: Timestamp,
 }
 
 impl<'w> Step<'w> {
     /// The job a command names.
-    fn of(world: &'w World<'w>, id: JobId, now: Timestamp) -> Result<Self, Refusal> {
+    pub fn of(world: &'w World<'w>, id: JobId, now: Timestamp) -> Result<Self, Refusal> {
         match (&world.job, &world.run) {
             (Some(job), Some(run)) if job.id == id => {
                 Ok(Self { world, job: job.clone(), run: run.clone(), now })
@@ -43,7 +46,12 @@ impl<'w> Step<'w> {
     }
 
     /// The same for whoever runs it.
-    fn own(world: &'w World<'w>, id: JobId, fence: u64, now: Timestamp) -> Result<Self, Refusal> {
+    pub fn own(
+        world: &'w World<'w>,
+        id: JobId,
+        fence: u64,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
         let step = Self::of(world, id, now)?;
         let lost = Err(Refusal::JobLost { job: id });
         match step.job.state {
@@ -54,16 +62,16 @@ impl<'w> Step<'w> {
         }
     }
 
-    fn is_too_late(&self) -> bool {
+    pub fn is_too_late(&self) -> bool {
         self.now >= self.run.expires_at
     }
 
-    fn summary(&mut self, text: &str) {
+    pub fn summary(&mut self, text: &str) {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         self.run.summary = Some(line.chars().take(SUMMARY_CHARS_MAX).collect());
     }
 
-    fn event(&self, name: EventName, more: Value) -> Event {
+    pub fn event(&self, name: EventName, more: Value) -> Event {
         let mut data = Map::new();
         data.insert("job".into(), self.job.id.to_string().into());
         data.insert("state".into(), self.job.state.as_str().into());
@@ -82,7 +90,7 @@ impl<'w> Step<'w> {
     }
 
     /// Makes the step: what is written, and what is logged.
-    fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Event) {
+    pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Event) {
         self.run.version += 1;
         self.run.changed_at = self.now;
         let event = self.event(name, more);
@@ -90,19 +98,19 @@ impl<'w> Step<'w> {
     }
 
     /// The whole change, when the task has no part in it.
-    fn alone(self, name: EventName, more: Value) -> Change {
+    pub fn alone(self, name: EventName, more: Value) -> Change {
         let reply = Reply::Run(self.job.id);
         let (writes, event) = self.taken(name, more);
         Change { writes, events: vec![event], reply, but: None }
     }
 
-    fn unchanged(&self) -> Change {
+    pub fn unchanged(&self) -> Change {
         let (writes, events) = Default::default();
         Change { writes, events, reply: Reply::Run(self.job.id), but: None }
     }
 
     /// The change together with what happens to the task.
-    fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
+    pub fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
         let reply = Reply::Run(self.job.id);
         let (mut writes, event) = self.taken(name, more);
         let mut events = Vec::new();
@@ -117,13 +125,13 @@ impl<'w> Step<'w> {
     }
 
     /// The job's task, if it is still there.
-    fn draft(&self) -> Option<Draft<'w>> {
+    pub fn draft(&self) -> Option<Draft<'w>> {
         let task = self.job.task?;
         Draft::of_task(self.world, task, self.now).ok()
     }
 
     /// What whoever waits for the job is told at its end.
-    fn last_words(&self) -> Value {
+    pub fn last_words(&self) -> Value {
         let ms = |at: Timestamp| at.0 / 1000;
         let names: Vec<&str> = self.run.artifacts.iter().map(|a| a.name.as_str()).collect();
         let mut words = json!({
@@ -140,31 +148,50 @@ impl<'w> Step<'w> {
         words
     }
 
-    /// Over without a result: the task is given up.
-    fn give_up(mut self, name: EventName, state: JobState, summary: &str) -> Change {
+    /// Over without a result: the task is given up, or back at the start.
+    pub fn give_up(mut self, name: EventName, state: JobState, summary: &str) -> Change {
         self.job.state = state;
         self.summary(summary);
         let mut draft = self.draft();
         if let Some(draft) = &mut draft {
-            close_canceled(draft, summary);
+            match &self.run.order {
+                Order::Patch(_) => close_canceled(draft, summary),
+                Order::Work(order) => work::give_back(draft, order, summary),
+            }
         }
         let words = self.last_words();
         self.with(draft, name, words)
     }
 
-    fn expire(self) -> Change {
-        let summary = format!("Exceeded TTL of {}s", self.run.spec.execution.ttl_s);
+    /// In the hands of whoever takes it.
+    pub fn begin(&mut self, lease: &RunLease, fence: u64) {
+        let run = &mut self.run;
+        run.fence = fence;
+        run.attempt = run.attempt.max(1);
+        run.started_at = Some(self.now);
+        run.gone_at = None;
+        run.runs_on = Some(lease.machine.clone());
+        run.summary = None;
+        run.question = run.question.take().map(|asked| Question { answer: Some(false), ..asked });
+        self.job.tries += 1;
+        let runner = self.world.actor.clone();
+        self.job.state = JobState::Running { runner, until: self.now.plus_s(lease.lease_s) };
+    }
+
+    pub fn expire(self) -> Change {
+        let ttl_s = self.run.expires_at.ms_since(self.job.created_at) / 1000;
+        let summary = format!("Exceeded TTL of {ttl_s}s");
         let at = self.now;
         self.give_up(EventName::JobExpired, JobState::Expired { at }, &summary)
     }
 
-    fn fail(self, reason: FailReason, summary: &str) -> Change {
-        let state = JobState::Failed { at: self.now, reason: reason.as_str().into() };
+    pub fn fail(self, reason: &'static str, summary: &str) -> Change {
+        let state = JobState::Failed { at: self.now, reason: reason.into() };
         self.give_up(EventName::JobFailed, state, summary)
     }
 }
 
-fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
+pub(super) fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
     // Somebody may have begun something else on a task that was taken from us.
     if draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Job) {
         draft.end_live(end);
@@ -242,7 +269,7 @@ pub(super) fn run_submit(
     };
     let run = Run {
         job: new.job,
-        spec: new.spec.clone(),
+        order: Order::Patch(Box::new(new.spec.clone())),
         content_hash: new.spec.content_hash(),
         version: 1,
         changed_at: now,
@@ -250,6 +277,8 @@ pub(super) fn run_submit(
         attempt: 0,
         fence: 0,
         started_at: None,
+        up_at: None,
+        gone_at: None,
         expires_at: now.plus_s(execution.ttl_s),
         bound_to: new.bound_to.clone(),
         runs_on: None,
@@ -307,6 +336,10 @@ pub(super) fn run_lease(
     if world.runs_here >= lease.running_max {
         return Err(Refusal::NoPlace { limit: lease.running_max });
     }
+    let model = match &step.run.order {
+        Order::Work(_) => return Ok(work::admit(step, lease)),
+        Order::Patch(spec) => spec.execution.preferred_model.clone(),
+    };
     let mut draft = step.draft().ok_or(Refusal::JobLost { job: lease.job })?;
     draft.deps_gate()?;
     if draft.task.phase == Phase::Initial
@@ -314,39 +347,42 @@ pub(super) fn run_lease(
     {
         draft.move_to(&working);
     }
+    begin_attempt(&mut draft, lease.attempt, holder(), Some(model));
+    let fence = draft.task.fence;
+    step.begin(lease, fence);
+    draft.attempt_entry("started a run", None, lease.attempt);
+    Ok(step.with(Some(draft), EventName::JobStarted, json!({"fence": fence})))
+}
+
+/// The next attempt on a task, by an agent that somebody runs.
+pub(super) fn begin_attempt(
+    draft: &mut Draft<'_>,
+    id: AttemptId,
+    actor: Actor,
+    model: Option<String>,
+) {
     draft.task.fence += 1;
-    draft.task.newest_attempt = Some(lease.attempt);
+    draft.task.newest_attempt = Some(id);
     let attempt = Attempt {
-        id: lease.attempt,
+        id,
         task: draft.task.id,
         kind: AttemptKind::Job,
         fence: draft.task.fence,
-        actor: holder(),
+        actor,
         key: None,
         client: None,
-        model: Some(step.run.spec.execution.preferred_model.clone()),
+        model,
         worktree: None,
         branch: None,
         head_started: None,
-        started_at: now,
+        started_at: draft.now,
         // The lease is the job's: what its end means is told here, not by the task's other rules.
-        state: AttemptState::Live { heartbeat_at: now, progress: None, lease: None },
+        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
     };
+    draft.live = Some(attempt.clone());
     draft.write(Write::AttemptInsert { attempt });
     let data = json!({"kind": AttemptKind::Job.as_str(), "fence": draft.task.fence});
-    draft.attempt_event(EventName::AttemptStarted, lease.attempt, data);
-    step.run.fence = draft.task.fence;
-    step.run.attempt = step.run.attempt.max(1);
-    step.run.started_at = Some(now);
-    step.run.runs_on = Some(lease.machine.clone());
-    step.run.summary = None;
-    step.run.question = step.run.question.map(|asked| Question { answer: Some(false), ..asked });
-    step.job.tries += 1;
-    step.job.state =
-        JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease.lease_s) };
-    draft.attempt_entry("started a run", None, lease.attempt);
-    let fence = step.run.fence;
-    Ok(step.with(Some(draft), EventName::JobStarted, json!({"fence": fence})))
+    draft.attempt_event(EventName::AttemptStarted, id, data);
 }
 
 pub(super) fn run_keep(
@@ -411,14 +447,22 @@ pub(super) fn run_settle(
 fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
     if step.run.attempt >= attempts_max {
         let summary = format!("{LOST} {} times", step.run.attempt);
-        return step.fail(FailReason::InternalError, &summary);
+        let reason = match step.run.order {
+            Order::Patch(_) => FailReason::InternalError.as_str(),
+            Order::Work(_) => WorkFault::Lost.as_str(),
+        };
+        return step.fail(reason, &summary);
     }
     step.run.attempt += 1;
     step.job.state = JobState::Queued { due_at: step.now };
     let mut draft = step.draft();
     if let Some(draft) = &mut draft {
         end_run(draft, AttemptEnd::Expired);
-        draft.back_to_start();
+        match step.run.order {
+            Order::Patch(_) => draft.back_to_start(),
+            // It goes on where it was; nobody else is offered it in the meantime.
+            Order::Work(_) => work::unassign(draft),
+        }
         draft.entry("run lost", None);
     }
     step.with(draft, EventName::JobRequeued, Value::Null)
@@ -437,7 +481,7 @@ pub(super) fn run_end(
         return Ok(step.expire());
     }
     match verdict {
-        RunVerdict::Failed(reason) => Ok(step.fail(reason, summary)),
+        RunVerdict::Failed(reason) => Ok(step.fail(reason.as_str(), summary)),
         // Its worker goes away; another one may have it at once.
         RunVerdict::Stopped => {
             step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
@@ -479,7 +523,12 @@ pub(super) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result
     if step.is_too_late() {
         return Ok(step.expire());
     }
-    Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, CANCELED))
+    match step.run.order {
+        Order::Patch(_) => {
+            Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, CANCELED))
+        }
+        Order::Work(_) => Ok(work::cancel(step, CANCELED)),
+    }
 }
 
 /// Somebody closed or removed the task of a job that is not over.

@@ -139,11 +139,15 @@ impl Model {
         let mut open_runs = OpenRuns::default();
         let mut runs_here = 0;
         for run in self.runs.values() {
-            match self.jobs[&run.job].state {
+            let job = &self.jobs[&run.job];
+            match job.state {
                 JobState::Queued { .. } => open_runs.queued += 1,
                 JobState::Running { .. } | JobState::Stale { .. } => {
                     open_runs.running += 1;
-                    runs_here += u32::from(needs.runs_on.is_some() && run.runs_on == needs.runs_on);
+                    runs_here +=
+                        u32::from(needs.runs_on.as_ref().is_some_and(|(kind, machine)| {
+                            job.kind == *kind && run.runs_on.as_ref() == Some(machine)
+                        }));
                 }
                 _ => {}
             }

@@ -5,7 +5,7 @@ use super::model::Model;
 use super::relay_spec::example;
 use crate::command::{Command, RunLease, RunSettle, RunSubmit};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
-use crate::job::JobId;
+use crate::job::{JobId, JobKind};
 use crate::policy::Policy;
 use crate::relay::{FailReason, JobSpec, RunVerdict, SpecRules};
 use crate::run::{Artifact, ArtifactName, PullRequest};
@@ -58,6 +58,8 @@ impl Jobs {
                 self.attempts += 1;
                 Command::RunLease(RunLease {
                     job: job(name),
+                    kind: JobKind::Run,
+                    agent: None,
                     attempt: AttemptId(Id(1 << 100 | self.attempts)),
                     machine: option("on").unwrap_or_else(|| "m1".into()),
                     running_max: count("max", 3),

@@ -215,13 +215,15 @@ impl Desk {
         let of_task = needs.run_of_task.then_some(subject).flatten();
         let job = match (of_task, &needs.run_key) {
             (Some(task), _) => self.jobs.values().find(|(of, job)| {
-                *of == org && job.kind == JobKind::Run && job.task == Some(task) && !job.is_over()
+                let runs = matches!(job.kind, JobKind::Run | JobKind::Work);
+                *of == org && runs && job.task == Some(task) && !job.is_over()
             }),
             // The newest one with the key.
             (None, Some(key)) => {
                 let of_key = self.jobs.iter().filter(|(id, (of, _))| {
                     let run = self.runs.get(*id);
-                    *of == org && run.is_some_and(|(_, run, _)| run.spec.idempotency_key == *key)
+                    *of == org
+                        && run.is_some_and(|(_, run, _)| run.order.key() == *key && !key.is_empty())
                 });
                 of_key.max_by_key(|(id, _)| **id).map(|(_, found)| found)
             }

@@ -148,9 +148,9 @@ pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
         "job": text(run.job.0),
         "org": org,
         "task": task.map(|task| text(task.id)),
-        "key": run.spec.idempotency_key,
+        "key": run.order.key(),
         "content_hash": run.content_hash,
-        "spec": to_json(&run.spec),
+        "spec": to_json(&run.order),
         "version": run.version,
         "changed_at": run.changed_at,
         "summary": run.summary,
@@ -163,6 +163,8 @@ pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
         "artifacts": to_json(&run.artifacts),
         "question": run.question.as_ref().map(to_json),
         "pr": run.pr.as_ref().map(to_json),
+        "up_at": run.up_at,
+        "gone_at": run.gone_at,
     })
 }
 

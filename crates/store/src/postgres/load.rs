@@ -9,6 +9,7 @@ use callboard_domain::command::{OrgNeeds, verify_key};
 use callboard_domain::comment::CommentId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
+use callboard_domain::job::JobKind;
 use callboard_domain::knowledge::KnowledgeId;
 use callboard_domain::plan::PlanId;
 use callboard_domain::run::{OpenRuns, RunRecord};
@@ -57,8 +58,8 @@ struct Wanted {
     run_keys: BTreeSet<(i64, String)>,
     /// An org whose open jobs for agents are counted; such a command goes alone.
     open_runs: Option<i64>,
-    /// A machine whose runs are counted; such a command goes alone.
-    runs_on: Option<String>,
+    /// A machine whose runs of a kind are counted; such a command goes alone.
+    runs_on: Option<(JobKind, String)>,
     /// What belongs to an org, and who asks; such a command goes alone.
     org: Option<(i64, Actor, OrgNeeds)>,
     /// Dependents that appeared while the batch waited for its locks.
@@ -191,9 +192,9 @@ async fn counted(
         let row = db.query_one(&statements.open_runs, &[&org]).await?;
         desk.open_runs = OpenRuns { queued: count(&row, 0)?, running: count(&row, 1)? };
     }
-    if let Some(machine) = &wanted.runs_on {
+    if let Some((kind, machine)) = &wanted.runs_on {
         db.batch_execute(&schema::alone_with(&format!("runs on {machine}"))).await?;
-        let row = db.query_one(&statements.runs_here, &[machine]).await?;
+        let row = db.query_one(&statements.runs_here, &[&kind.as_str(), machine]).await?;
         desk.runs_here = count(&row, 0)?;
     }
     Ok(())

@@ -135,12 +135,7 @@ impl Statements {
                  FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND org = $1",
             )
             .await?,
-            runs_here: prepare(
-                "SELECT count(*) FROM jobs j JOIN runs r ON r.job = j.id
-                 WHERE j.kind = 'run' AND j.due_at IS NOT NULL AND j.state <> 'queued'
-                     AND r.runs_on = $1",
-            )
-            .await?,
+            runs_here: prepare(&crate::runs::count_on("$1", "$2")).await?,
             ancestry: prepare(
                 "WITH RECURSIVE above (id) AS (
                      SELECT $1::uuid

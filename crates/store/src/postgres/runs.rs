@@ -1,7 +1,8 @@
 //! Jobs for agents: read.
 
 use async_trait::async_trait;
-use callboard_domain::job::JobId;
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::{Run, RunRecord};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
@@ -17,7 +18,7 @@ use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
-pub(super) const RUN_COLUMNS: usize = 14;
+pub(super) const RUN_COLUMNS: usize = 16;
 
 /// Jobs with their runs: of these jobs, and the open ones of these tasks.
 pub(super) fn lookup() -> String {
@@ -27,7 +28,8 @@ pub(super) fn lookup() -> String {
              SELECT unnest($1::uuid[])
              UNION SELECT n.job FROM unnest($2::uuid[]) AS s (task) CROSS JOIN LATERAL (
                  SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
-                 WHERE a.task = s.task AND b.due_at IS NOT NULL LIMIT 1) n))"
+                 WHERE a.task = s.task AND b.due_at IS NOT NULL
+                 ORDER BY a.job DESC LIMIT 1) n))"
     )
 }
 
@@ -36,7 +38,7 @@ pub(super) fn record(row: &Row) -> Result<RunRecord> {
     let at = |column: usize| JOB_COLUMNS + column;
     let run = Run {
         job: job.id,
-        spec: rows::json(row, at(0), "spec")?.ok_or_else(|| rows::damaged("spec"))?,
+        order: rows::json(row, at(0), "spec")?.ok_or_else(|| rows::damaged("spec"))?,
         content_hash: row.try_get(at(1))?,
         version: rows::count(row, at(2))?,
         changed_at: rows::time(row, at(3))?,
@@ -51,6 +53,8 @@ pub(super) fn record(row: &Row) -> Result<RunRecord> {
             .ok_or_else(|| rows::damaged("artifacts"))?,
         question: rows::json(row, at(12), "question")?,
         pr: rows::json(row, at(13), "pr")?,
+        up_at: row.try_get::<_, Option<i64>>(at(14))?.map(Timestamp),
+        gone_at: row.try_get::<_, Option<i64>>(at(15))?.map(Timestamp),
     };
     Ok(RunRecord { job, run })
 }
@@ -112,14 +116,13 @@ async fn jobs(db: &Db, rest: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec
 /// In the order of the queue.
 pub(super) async fn waiting(
     db: &Db,
+    kind: JobKind,
     machine: &str,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueJob>> {
-    let rest = "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'queued' AND j.due_at <= $2 \
-         AND r.expires_at > $2 AND (r.bound_to IS NULL OR r.bound_to = $1) \
-         ORDER BY j.priority, j.created_at, j.id LIMIT $3";
-    jobs(db, rest, &[&machine, &now.0, &(limit as i64)]).await
+    let rest = format!("{} LIMIT $3", crate::runs::waiting(kind, "$1", "$2"));
+    jobs(db, &rest, &[&machine, &now.0, &(limit as i64)]).await
 }
 
 pub(super) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
@@ -128,8 +131,28 @@ pub(super) async fn late(db: &Db, now: Timestamp, limit: usize) -> Result<Vec<Du
 }
 
 pub(super) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
-    let rest = "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'running' AND r.runs_on = $1";
-    jobs(db, rest, &[&machine]).await
+    jobs(db, &crate::runs::running_on("$1"), &[&machine]).await
+}
+
+/// In tasks' workspaces, newest first.
+pub(super) async fn works(
+    db: &Db,
+    org: i64,
+    tasks: &[TaskId],
+    each: usize,
+) -> Result<Vec<RunRecord>> {
+    let sql = format!(
+        "SELECT {JOB}, {RUN} FROM unnest($1::uuid[]) WITH ORDINALITY AS s (task, place)
+         CROSS JOIN LATERAL (
+             SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
+             WHERE a.task = s.task AND a.org = $2 AND b.kind = 'work'
+             ORDER BY a.job DESC LIMIT $3) n
+         JOIN runs r ON r.job = n.job JOIN {JOB_FROM} ON j.id = r.job
+         ORDER BY s.place, r.job DESC"
+    );
+    let ids: Vec<_> = tasks.iter().map(|task| uuid(task.id)).collect();
+    let rows = read::all(db, &sql, &[&ids, &org, &(each as i64)]).await?;
+    rows.iter().map(record).collect()
 }
 
 /// Forgets some jobs that ended before this; 0 when there are none left. In a transaction.
@@ -162,11 +185,30 @@ impl RunStore for PostgresStore {
             .await
     }
 
-    async fn runs_due(&self, machine: &str, limit: usize) -> Result<Vec<DueJob>, StoreError> {
+    async fn runs_due(
+        &self,
+        kind: JobKind,
+        machine: &str,
+        limit: usize,
+    ) -> Result<Vec<DueJob>, StoreError> {
         let clock = &self.shared.clock;
         self.shared
             .read(|db| async move {
-                waiting(&db, machine, load::now(&db, clock).await?, limit).await
+                waiting(&db, kind, machine, load::now(&db, clock).await?, limit).await
+            })
+            .await
+    }
+
+    async fn works(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        each: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                works(&db, org, tasks, each).await
             })
             .await
     }

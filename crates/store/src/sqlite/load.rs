@@ -8,7 +8,7 @@ use callboard_domain::command::{Command, Needs, verify_key};
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::JobKind;
 use callboard_domain::policy::{Phase, Policy};
-use callboard_domain::run::{OpenRuns, RunRecord, holder};
+use callboard_domain::run::{OpenRuns, RunRecord};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
@@ -52,12 +52,8 @@ pub(super) fn world<'a>(
     };
     let run = match (&needs.run_key, &subject) {
         (Some(key), _) => runs::of_key(db, org, key)?,
-        (None, Some(subject))
-            if needs.run_of_task && subject.task.assignee.as_ref() == Some(&holder()) =>
-        {
-            runs::of_task(db, org, subject.task.id)?
-        }
-        _ => match job.as_ref().filter(|job| job.kind == JobKind::Run) {
+        (None, Some(subject)) if needs.run_of_task => runs::of_task(db, org, subject.task.id)?,
+        _ => match job.as_ref().filter(|job| matches!(job.kind, JobKind::Run | JobKind::Work)) {
             Some(job) => runs::of_job(db, org, job.id)?,
             None => None,
         },
@@ -68,7 +64,7 @@ pub(super) fn world<'a>(
     };
     let open_runs = if needs.open_runs { runs::open(db, org)? } else { OpenRuns::default() };
     let runs_here = match &needs.runs_on {
-        Some(machine) => runs::count_on(db, machine)?,
+        Some((kind, machine)) => runs::count_on(db, *kind, machine)?,
         None => 0,
     };
     let mut named = Vec::with_capacity(needs.named.len());

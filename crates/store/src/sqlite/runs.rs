@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::JobId;
+use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::time::Timestamp;
 use rusqlite::types::Value;
@@ -14,7 +14,7 @@ use super::{SqliteStore, read, rows};
 use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, json, overdue};
 use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
 
-const RUN_COLUMNS: usize = 14;
+const RUN_COLUMNS: usize = 16;
 
 fn record_sql(rest: &str) -> String {
     format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
@@ -26,7 +26,7 @@ fn record(row: &Row<'_>) -> Result<RunRecord> {
     let needed = |what| move || rows::damaged(JOB_COLUMNS, what);
     let run = Run {
         job: job.id,
-        spec: rows::json(row, at(0), "spec")?.ok_or_else(needed("spec"))?,
+        order: rows::json(row, at(0), "spec")?.ok_or_else(needed("spec"))?,
         content_hash: row.get(at(1))?,
         version: row.get(at(2))?,
         changed_at: rows::time(row, at(3))?,
@@ -40,6 +40,8 @@ fn record(row: &Row<'_>) -> Result<RunRecord> {
         artifacts: rows::json(row, at(11), "artifacts")?.ok_or_else(needed("artifacts"))?,
         question: rows::json(row, at(12), "question")?,
         pr: rows::json(row, at(13), "pr")?,
+        up_at: row.get::<_, Option<i64>>(at(14))?.map(Timestamp),
+        gone_at: row.get::<_, Option<i64>>(at(15))?.map(Timestamp),
     };
     Ok(RunRecord { job, run })
 }
@@ -59,7 +61,9 @@ pub(super) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunR
 
 /// The one of a task that is not over.
 pub(super) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<RunRecord>> {
-    let sql = record_sql("WHERE r.task = ?1 AND r.org = ?2 AND j.due_at IS NOT NULL");
+    let sql = record_sql(
+        "WHERE r.task = ?1 AND r.org = ?2 AND j.due_at IS NOT NULL ORDER BY r.job DESC LIMIT 1",
+    );
     db.prepare_cached(&sql)?.query_row(params![task.id.to_bytes(), org], record).optional()
 }
 
@@ -78,12 +82,9 @@ pub(super) fn open(db: &Connection, org: i64) -> Result<OpenRuns> {
         .query_row([org], |row| Ok(OpenRuns { queued: row.get(0)?, running: row.get(1)? }))
 }
 
-pub(super) fn count_on(db: &Connection, machine: &str) -> Result<u32> {
-    db.prepare_cached(
-        "SELECT count(*) FROM jobs j JOIN runs r ON r.job = j.id \
-         WHERE j.kind = 'run' AND j.due_at IS NOT NULL AND j.state <> 'queued' AND r.runs_on = ?1",
-    )?
-    .query_row([machine], |row| row.get(0))
+pub(super) fn count_on(db: &Connection, kind: JobKind, machine: &str) -> Result<u32> {
+    let sql = crate::runs::count_on("?1", "?2");
+    db.prepare_cached(&sql)?.query_row(params![kind.as_str(), machine], |row| row.get(0))
 }
 
 fn find_sql() -> String {
@@ -142,11 +143,16 @@ fn waiting_sql() -> String {
 
 pub(super) fn waiting(
     db: &Connection,
+    kind: JobKind,
     machine: &str,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueJob>> {
+<<<<<<< HEAD
     let sql = waiting_sql();
+=======
+    let sql = due_sql(&format!("{} LIMIT ?3", crate::runs::waiting(kind, "?1", "?2")));
+>>>>>>> 53a5b68 (domain: runs may be work in a task's workspace)
     db.prepare_cached(&sql)?.query_map(params![machine, now.0, limit as i64], due)?.collect()
 }
 
@@ -156,22 +162,41 @@ pub(super) fn late(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<
 }
 
 pub(super) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> {
-    let sql = due_sql(
-        "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'running' AND r.runs_on = ?1",
-    );
+    let sql = due_sql(&crate::runs::running_on("?1"));
     db.prepare_cached(&sql)?.query_map([machine], due)?.collect()
 }
 
+/// In tasks' workspaces, newest first.
+pub(super) fn works(
+    db: &Connection,
+    org: i64,
+    tasks: &[TaskId],
+    each: usize,
+) -> Result<Vec<RunRecord>> {
+    let sql = record_sql(
+        "WHERE r.task = ?1 AND r.org = ?2 AND j.kind = 'work' ORDER BY r.job DESC LIMIT ?3",
+    );
+    let mut found = Vec::new();
+    let mut statement = db.prepare_cached(&sql)?;
+    for task in tasks {
+        let values = params![task.id.to_bytes(), org, each as i64];
+        for run in statement.query_map(values, record)? {
+            found.push(run?);
+        }
+    }
+    Ok(found)
+}
+
 pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
-    let places: Vec<String> = (1..=18).map(|n| format!("?{n}")).collect();
+    let places: Vec<String> = (1..=20).map(|n| format!("?{n}")).collect();
     let sql = format!("INSERT INTO runs ({RUN_ALL}) VALUES ({})", places.join(", "));
     db.prepare_cached(&sql)?.execute(params![
         run.job.0.to_bytes(),
         org,
         task.id.to_bytes(),
-        run.spec.idempotency_key,
+        run.order.key(),
         run.content_hash,
-        json(&run.spec),
+        json(&run.order),
         run.version,
         run.changed_at.0,
         run.summary,
@@ -184,6 +209,8 @@ pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Resu
         json(&run.artifacts),
         run.question.as_ref().map(json),
         run.pr.as_ref().map(json),
+        run.up_at.map(|at| at.0),
+        run.gone_at.map(|at| at.0),
     ])?;
     Ok(())
 }
@@ -205,6 +232,8 @@ pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
         run.question.as_ref().map(json),
         run.pr.as_ref().map(json),
         run.expires_at.0,
+        run.up_at.map(|at| at.0),
+        run.gone_at.map(|at| at.0),
     ])?;
     Ok(())
 }
@@ -242,8 +271,25 @@ impl RunStore for SqliteStore {
         .await
     }
 
-    async fn runs_due(&self, machine: &str, limit: usize) -> Result<Vec<DueJob>, StoreError> {
-        self.shared.read(|db, now| waiting(db, machine, now, limit).map_err(from_sqlite))
+    async fn runs_due(
+        &self,
+        kind: JobKind,
+        machine: &str,
+        limit: usize,
+    ) -> Result<Vec<DueJob>, StoreError> {
+        self.shared.read(|db, now| waiting(db, kind, machine, now, limit).map_err(from_sqlite))
+    }
+
+    async fn works(
+        &self,
+        org: &str,
+        tasks: &[TaskId],
+        each: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            works(db, org, tasks, each).map_err(from_sqlite)
+        })
     }
 
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {

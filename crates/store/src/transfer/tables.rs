@@ -38,7 +38,7 @@ pub static TABLES: &[Table] = &[
     table("jobs", "id", "org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, reason, \
         priority"),
     table("runs", "job", "org, task, key, content_hash, spec, version, changed_at, summary, attempt, \
-        fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr"),
+        fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, gone_at"),
     table("quotas", "org, metric, period", "used"),
     table("ticks", "one", "at"),
     table("entries", "task, number", "who, at, did, text, attempt"),

@@ -2,7 +2,7 @@
 
 use callboard_domain::command::{Command, RunLease, RunSettle, RunSubmit};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::job::{JobId, JobState};
+use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::relay::spec::Priority;
 use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName, PullRequest};
@@ -69,6 +69,8 @@ async fn submitted(f: &Fixture, key: &str, priority: Priority) -> RunSeen {
 
 fn lease(job: JobId, machine: &str, running_max: u32) -> Command {
     Command::RunLease(RunLease {
+        kind: JobKind::Run,
+        agent: None,
         job,
         attempt: AttemptId(next_id()),
         machine: machine.into(),
@@ -109,7 +111,7 @@ async fn a_job_is_read_back_whole(f: Fixture) {
     assert_eq!(read(&other, job).await, here);
     let run = &here.record.run;
     assert_eq!((run.version, run.attempt, run.fence), (5, 1, 1));
-    assert_eq!(run.spec.task.description, ODD);
+    assert_eq!(run.order.patch().unwrap().task.description, ODD);
     assert_eq!(run.artifact(ArtifactName::Patch).unwrap().file, ODD);
     assert_eq!(run.open_question().unwrap().number, 1);
     assert_eq!(run.pr.as_ref().unwrap().number, 7);
@@ -155,7 +157,7 @@ async fn listed(f: &Fixture, state: Option<&'static str>, offset: usize) -> RunP
 }
 
 fn keys(page: &RunPage) -> Vec<&str> {
-    page.runs.iter().map(|seen| seen.record.run.spec.idempotency_key.as_str()).collect()
+    page.runs.iter().map(|seen| seen.record.run.order.key()).collect()
 }
 
 async fn the_queue_goes_by_priority_then_age(f: Fixture) {
@@ -165,7 +167,7 @@ async fn the_queue_goes_by_priority_then_age(f: Fixture) {
         submitted(&f, key, priority).await;
         f.clock.advance_ms(1);
     }
-    let due = f.store.runs_due("m1", 10).await.unwrap();
+    let due = f.store.runs_due(JobKind::Run, "m1", 10).await.unwrap();
     let ranks: Vec<u16> = due.iter().map(|due| due.job.priority).collect();
     assert_eq!(ranks, [100, 100, 500, 900]);
     let (first, second) = (listed(&f, None, 0).await, listed(&f, None, 2).await);
@@ -223,7 +225,7 @@ async fn what_time_does_is_found(f: Fixture) {
     f.done("system:clock", settle(lost)).await;
     assert_eq!(read(&f, lost).await.record.run.attempt, 2);
     f.clock.advance_ms(600_000);
-    assert_eq!(f.store.runs_due("m1", 10).await.unwrap(), []);
+    assert_eq!(f.store.runs_due(JobKind::Run, "m1", 10).await.unwrap(), []);
     for due in f.store.runs_overdue(10).await.unwrap() {
         f.done("system:clock", settle(due.job.id)).await;
     }

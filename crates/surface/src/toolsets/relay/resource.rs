@@ -162,11 +162,11 @@ pub(crate) async fn list(
     }
     for seen in jobs.iter().take(PAGE) {
         let (id, run) = (seen.record.job.id, &seen.record.run);
-        let title = &run.spec.task.title;
+        let title = run.order.patch().map_or("", |spec| &spec.task.title);
         infos.push(ResourceInfo {
             uri: view::status_uri(id),
             name: id.to_string(),
-            title: title.clone(),
+            title: title.to_owned(),
             media_type: JSON,
         });
         let pr = run.pr.as_ref().map(|_| ArtifactName::Pr);

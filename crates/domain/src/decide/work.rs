@@ -1,0 +1,365 @@
+//! Agents that work on a task in its workspace: asked for, admitted, seen at work, over. What becomes
+//! of the task is told here; leases and losses are those of every run (`run.rs`).
+
+use serde_json::{Value, json};
+
+use super::draft::Draft;
+use super::run::{Step, begin_attempt, end_run};
+use crate::attempt::{Attempt, AttemptEnd};
+use crate::command::{RunLease, WorkPlace, WorkSubmit};
+use crate::event::{About, Event, EventName};
+use crate::job::{Job, JobId, JobKind, JobState};
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::run::{Order, Run, RunRecord};
+use crate::time::Timestamp;
+use crate::work::{Ending, Role, WorkEnd, WorkFault, WorkOrder, work_key};
+use crate::world::{Change, Reply, World, Write};
+
+/// How much of an agent's last message is kept beside the task.
+const REPLY_CHARS_KEPT: usize = 2000;
+
+pub(super) fn work_submit(
+    world: &World<'_>,
+    new: &WorkSubmit,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    let open = open_work(world);
+    match (&open, new.order.role) {
+        (Some(open), Role::Reviewer) => {
+            return Ok(draft.unchanged(Reply::Run(open.job.id)));
+        }
+        (Some(open), Role::Worker) if role(&open.run) == Some(Role::Worker) => {
+            let waits = matches!(open.job.state, JobState::Queued { .. });
+            if waits && open.run.up_at.is_none() {
+                return Ok(draft.unchanged(Reply::Run(open.job.id)));
+            }
+            // What was asked for is the case; the question and its answer stay on record.
+            return Ok(queued(&mut draft, new, JobState::Done { at: now }, Some(now)));
+        }
+        (Some(_), Role::Worker) | (None, _) => {}
+    }
+    if new.order.role == Role::Worker {
+        draft.deps_gate()?;
+        if let Some(refusal) = draft.held_by_another() {
+            return Err(refusal);
+        }
+        if let Some(RunRecord { job, run }) = open {
+            let step = Step { world, job, run, now };
+            let change = cancel(step, "An agent works on the task again");
+            change.writes.into_iter().for_each(|write| draft.write(write));
+            change.events.into_iter().for_each(|event| draft.event(event.name, event.data));
+        }
+    }
+    Ok(queued(&mut draft, new, JobState::Queued { due_at: now }, None))
+}
+
+fn role(run: &Run) -> Option<Role> {
+    run.order.work().map(|order| order.role)
+}
+
+/// The subject's run in its workspace that is not over.
+fn open_work(world: &World<'_>) -> Option<RunRecord> {
+    let (job, run) = (world.job.as_ref()?, world.run.as_ref()?);
+    let open = !job.is_over() && role(run).is_some();
+    open.then(|| RunRecord { job: job.clone(), run: run.clone() })
+}
+
+/// Puts a run into the queue, or one that is over on record.
+fn queued(
+    draft: &mut Draft<'_>,
+    new: &WorkSubmit,
+    state: JobState,
+    up_at: Option<Timestamp>,
+) -> Change {
+    let now = draft.now;
+    let job = Job {
+        id: new.job,
+        kind: JobKind::Work,
+        key: work_key(new.order.role, new.task),
+        task: Some(new.task),
+        priority: draft.task.priority,
+        tries: 0,
+        created_at: now,
+        state,
+    };
+    let run = Run {
+        job: new.job,
+        order: Order::Work(new.order.clone()),
+        content_hash: String::new(),
+        version: 1,
+        changed_at: now,
+        summary: None,
+        attempt: 0,
+        fence: 0,
+        started_at: None,
+        up_at,
+        gone_at: up_at,
+        expires_at: now.plus_s(new.ttl_s),
+        bound_to: new.bound_to.clone(),
+        runs_on: None,
+        artifacts: Vec::new(),
+        question: None,
+        pr: None,
+    };
+    let step = Step { world: draft.world, job: job.clone(), run: run.clone(), now };
+    let asked = step.event(EventName::JobSubmitted, json!({"role": new.order.role.as_str()}));
+    let about = About { project: draft.task.project, task: new.task, attempt: None };
+    let mut events = vec![Event { about: Some(about), ..asked }];
+    if up_at.is_some() {
+        let up = step.event(EventName::JobSucceeded, Value::Null);
+        events.push(Event { about: Some(about), ..up });
+    }
+    let (mut writes, before) = draft.taken();
+    writes.extend([Write::JobInsert { job }, Write::RunInsert { run, task: new.task }]);
+    Change {
+        writes,
+        events: before.into_iter().chain(events).collect(),
+        reply: Reply::Run(new.job),
+        but: None,
+    }
+}
+
+/// The agent may begin, unless something came in between since it was asked for.
+pub(super) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
+    let Some(order) = step.run.order.work().cloned() else { return step.unchanged() };
+    let Some(mut draft) = step.draft() else {
+        return step.fail(WorkFault::TaskGone.as_str(), "The task was deleted");
+    };
+    let fence = match order.role {
+        Role::Reviewer => step.run.fence + 1,
+        Role::Worker => {
+            if let Some((fault, words)) = obstacle(&draft, &order) {
+                return refused(step, fault, &words);
+            }
+            let working = draft.world.policy.working().cloned();
+            if let Some(working) = working.filter(|_| draft.task.phase != Phase::Working) {
+                draft.move_to(&working);
+            }
+            let agent = lease.agent.clone().unwrap_or_else(|| order.asked_by.clone());
+            begin_attempt(&mut draft, lease.attempt, agent.clone(), order.model.clone());
+            draft.task.assignee = Some(agent.clone());
+            draft.event(EventName::TaskClaimed, json!({"assignee": agent}));
+            draft.attempt_entry("started a run", None, lease.attempt);
+            draft.task.fence
+        }
+    };
+    step.begin(lease, fence);
+    let draft = (order.role == Role::Worker).then_some(draft);
+    step.with(draft, EventName::JobStarted, json!({"fence": fence}))
+}
+
+fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)> {
+    if let Err(refusal) = draft.deps_gate() {
+        return Some((WorkFault::DepsOpen, refusal.message()));
+    }
+    let holder = draft.live.as_ref().map(|live| &live.actor);
+    let holder = holder.or(draft.task.assignee.as_ref().filter(|who| **who != order.asked_by));
+    holder.map(|holder| (WorkFault::Held, format!("{} is held by {holder}", draft.task.id)))
+}
+
+/// Over before it began; the task stays as it is.
+fn refused(mut step: Step<'_>, fault: WorkFault, words: &str) -> Change {
+    step.job.state = JobState::Failed { at: step.now, reason: fault.as_str().into() };
+    step.run.gone_at = Some(step.now);
+    step.summary(words);
+    let words = step.last_words();
+    step.alone(EventName::JobFailed, words)
+}
+
+pub(super) fn work_up(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    place: &WorkPlace,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    let live = world.subject.as_ref().and_then(|subject| subject.live());
+    let placed = live.filter(|live| live.fence == fence).map(|live| Write::AttemptUpdate {
+        attempt: Attempt {
+            worktree: place.worktree.clone(),
+            branch: place.branch.clone(),
+            head_started: place.head.clone(),
+            ..live.clone()
+        },
+    });
+    let is_first = step.run.up_at.is_none();
+    step.run.up_at = step.run.up_at.or(Some(now));
+    let mut change = match is_first {
+        true => step.alone(EventName::JobSucceeded, Value::Null),
+        false => step.alone(EventName::JobStarted, json!({"resumed": true})),
+    };
+    change.writes.extend(placed);
+    Ok(change)
+}
+
+pub(super) fn work_end(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    end: &WorkEnd,
+    reviewer: Option<JobId>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    if step.run.fence != fence {
+        return Err(Refusal::JobLost { job: id });
+    }
+    step.run.gone_at = Some(now);
+    if step.job.is_over() {
+        return Ok(step.alone(EventName::JobEnded, json!({"gone": true})));
+    }
+    let role = role(&step.run).ok_or(Refusal::JobLost { job: id })?;
+    match (end, role) {
+        (WorkEnd::NotStarted { reason }, _) => {
+            Ok(step.fail(WorkFault::NotStarted.as_str(), reason))
+        }
+        (WorkEnd::Failed { reason }, _) => Ok(step.fail(WorkFault::Failed.as_str(), reason)),
+        (WorkEnd::Stopped, _) => {
+            step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
+            Ok(step.alone(EventName::JobStale, Value::Null))
+        }
+        (WorkEnd::Replied { reply, ending }, Role::Worker) => {
+            Ok(worked(step, reply, ending.as_ref(), reviewer))
+        }
+        (WorkEnd::Replied { ending, .. }, Role::Reviewer) => Ok(reviewed(step, ending.as_ref())),
+    }
+}
+
+/// The run of a worker came to an end by itself.
+fn worked(
+    mut step: Step<'_>,
+    reply: &str,
+    ending: Option<&Ending>,
+    reviewer: Option<JobId>,
+) -> Change {
+    step.job.state = JobState::Done { at: step.now };
+    let tail = tail(reply);
+    let mut draft = step.draft();
+    let mut to_review = false;
+    if let Some(draft) = &mut draft {
+        noted(draft, &tail);
+        let summary = tail.lines().last().unwrap_or_default().to_owned();
+        end_run(draft, AttemptEnd::Finished { summary, head: None });
+        unassign(draft);
+        match ending {
+            // It asked for a review itself, or somebody moved the task meanwhile.
+            _ if draft.task.phase != Phase::Working => {
+                to_review = draft.task.phase == Phase::Review;
+            }
+            Some(Ending::Complete) => {
+                to_review = true;
+                if let Some(review) = draft.world.policy.review().cloned() {
+                    draft.move_to(&review);
+                }
+            }
+            Some(Ending::Blocked { reason }) => {
+                noted(draft, &format!("Blocked: {reason}"));
+                draft.back_to_start();
+            }
+            Some(Ending::Continue | Ending::Approve { .. } | Ending::Reject { .. }) | None => {}
+        }
+        draft.entry("run ended", None);
+    }
+    let bound_to = step.run.runs_on.clone();
+    let (world, now, task) = (step.world, step.now, step.job.task);
+    let words = step.last_words();
+    let mut change = step.with(draft, EventName::JobEnded, words);
+    if let (true, Some(reviewer), Some(task)) = (to_review, reviewer, task)
+        && let Ok(mut draft) = Draft::of_task(world, task, now)
+    {
+        let order = WorkOrder {
+            role: Role::Reviewer,
+            asked_by: world.actor.clone(),
+            instructions: None,
+            model: None,
+        };
+        let new = WorkSubmit { job: reviewer, task, order, bound_to, ttl_s: REVIEW_TTL_S };
+        let asked = queued(&mut draft, &new, JobState::Queued { due_at: now }, None);
+        change.writes.extend(asked.writes);
+        change.events.extend(asked.events);
+    }
+    change
+}
+
+/// How long a review may wait and take.
+const REVIEW_TTL_S: u32 = 3600;
+
+fn reviewed(mut step: Step<'_>, ending: Option<&Ending>) -> Change {
+    step.job.state = JobState::Done { at: step.now };
+    let verdict = match ending {
+        Some(Ending::Approve { summary }) => format!("Review: approved. {summary}"),
+        Some(Ending::Reject { reason }) => format!("Review: rejected. {reason}"),
+        Some(Ending::Complete | Ending::Continue | Ending::Blocked { .. }) | None => {
+            "Review: no verdict.".into()
+        }
+    };
+    let mut draft = step.draft();
+    if let Some(draft) = &mut draft {
+        noted(draft, &verdict);
+        draft.entry("reviewed", Some(verdict));
+    }
+    let words = step.last_words();
+    step.with(draft, EventName::JobEnded, words)
+}
+
+pub(super) fn work_stop(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
+    let step = Step::of(world, id, now)?;
+    if step.job.is_over() {
+        return Ok(step.unchanged());
+    }
+    Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, "Stopped"))
+}
+
+/// Not wanted any more; the task stays where it is.
+pub(super) fn cancel(mut step: Step<'_>, words: &str) -> Change {
+    step.job.state = JobState::Canceled { at: step.now };
+    if step.run.runs_on.is_none() {
+        step.run.gone_at = Some(step.now);
+    }
+    step.summary(words);
+    let mut draft = step.draft().filter(|_| role(&step.run) == Some(Role::Worker));
+    if let Some(draft) = &mut draft {
+        end_run(draft, AttemptEnd::Canceled { reason: words.to_owned() });
+        unassign(draft);
+    }
+    let words = step.last_words();
+    step.with(draft, EventName::JobCanceled, words)
+}
+
+/// Over without a result: the task of a worker is free again.
+pub(super) fn give_back(draft: &mut Draft<'_>, order: &WorkOrder, reason: &str) {
+    if order.role == Role::Reviewer {
+        return;
+    }
+    end_run(draft, AttemptEnd::Canceled { reason: reason.to_owned() });
+    unassign(draft);
+    noted(draft, reason);
+    if draft.task.phase == Phase::Working {
+        draft.back_to_start();
+    }
+    draft.entry("run ended", Some(reason.to_owned()));
+}
+
+/// No longer the agent's; somebody else may have taken it meanwhile.
+pub(super) fn unassign(draft: &mut Draft<'_>) {
+    let last = draft.subject.newest.as_ref().map(|attempt| &attempt.actor);
+    if draft.live.is_none() && draft.task.assignee.is_some() && draft.task.assignee.as_ref() == last
+    {
+        draft.unassign();
+    }
+}
+
+fn noted(draft: &mut Draft<'_>, text: &str) {
+    if !text.trim().is_empty() {
+        draft.event(EventName::TaskNoted, json!({"text": text}));
+    }
+}
+
+fn tail(reply: &str) -> String {
+    let reply = reply.trim();
+    let skip = reply.chars().count().saturating_sub(REPLY_CHARS_KEPT);
+    reply.chars().skip(skip).collect()
+}

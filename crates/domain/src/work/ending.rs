@@ -1,0 +1,82 @@
+//! The line with which an agent says how far it came.
+
+/// Told by a tag alone on a line of the last message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Complete,
+    Blocked { reason: String },
+    Continue,
+    Approve { summary: String },
+    Reject { reason: String },
+}
+
+/// The last one that counts: what is quoted, or shown as code, is somebody else's word.
+pub fn ending(reply: &str) -> Option<Ending> {
+    let mut fence: Option<&str> = None;
+    let mut last = None;
+    for line in reply.lines().map(str::trim) {
+        let mark = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark));
+        match (fence, mark) {
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (None, Some(mark)) => fence = Some(mark),
+            (None, None) => last = tag(line).or(last),
+            (Some(_), _) => {}
+        }
+    }
+    last
+}
+
+fn tag(line: &str) -> Option<Ending> {
+    let inner = line.strip_prefix('<')?.strip_suffix("/>")?.trim();
+    let (name, rest) = inner.split_once(char::is_whitespace).unwrap_or((inner, ""));
+    match (name, rest.trim()) {
+        ("complete", "") => Some(Ending::Complete),
+        ("continue", "") => Some(Ending::Continue),
+        ("blocked", rest) => Some(Ending::Blocked { reason: attribute(rest, "reason")? }),
+        ("approve", rest) => Some(Ending::Approve { summary: attribute(rest, "summary")? }),
+        ("reject", rest) => Some(Ending::Reject { reason: attribute(rest, "reason")? }),
+        _ => None,
+    }
+}
+
+/// `name="…"`, up to the last quote: models seldom escape those inside.
+fn attribute(rest: &str, name: &str) -> Option<String> {
+    if rest.is_empty() {
+        return Some(String::new());
+    }
+    let value = rest.strip_prefix(name)?.trim_start().strip_prefix('=')?.trim_start();
+    let value = value.strip_prefix('"')?.strip_suffix('"')?;
+    let plain = [("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+    Some(plain.iter().fold(value.to_owned(), |text, (from, to)| text.replace(from, to)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_tag_alone_on_a_line_counts() {
+        let blocked = |reason: &str| Some(Ending::Blocked { reason: reason.into() });
+        for (reply, expected) in [
+            ("", None),
+            ("all done", None),
+            ("<complete/>", Some(Ending::Complete)),
+            ("done\n\n  <complete />  \n", Some(Ending::Complete)),
+            ("I will print <complete/> when done", None),
+            ("> <complete/>", None),
+            ("`<complete/>`", None),
+            ("```\n<complete/>\n```", None),
+            ("```\n<complete/>\n```\n<continue/>", Some(Ending::Continue)),
+            ("<complete/>\n<blocked reason=\"x\"/>", blocked("x")),
+            ("<blocked reason=\"needs \"a\" key\"/>", blocked("needs \"a\" key")),
+            ("<blocked reason=\"a &lt; b\"/>", blocked("a < b")),
+            ("<blocked/>", blocked("")),
+            ("<blocked why=\"x\"/>", None),
+            ("<complete>", None),
+            ("<approve summary=\"fine\"/>", Some(Ending::Approve { summary: "fine".into() })),
+            ("<reject reason=\"no tests\"/>", Some(Ending::Reject { reason: "no tests".into() })),
+        ] {
+            assert_eq!(ending(reply), expected, "{reply:?}");
+        }
+    }
+}

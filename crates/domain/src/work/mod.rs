@@ -1,0 +1,113 @@
+//! An agent's work on a task, in the task's own workspace: what it is asked, and how it ends. The
+//! queue, the lease and what becomes of a lost run are those of every run (`run.rs`).
+
+pub mod ending;
+pub mod prompt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::ids::TaskId;
+
+pub use ending::Ending;
+
+/// What somebody wants of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkOrder {
+    pub role: Role,
+    /// Who may hold the task when the work begins.
+    pub asked_by: Actor,
+    /// Words of whoever asked, for this run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Holds the task and changes its files.
+    Worker,
+    /// Looks at what was done; the task is nobody's meanwhile.
+    Reviewer,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Worker => "worker",
+            Role::Reviewer => "reviewer",
+        }
+    }
+}
+
+/// Of the runs in a role that a task may have, one at a time is not over.
+pub fn work_key(role: Role, task: TaskId) -> String {
+    format!("{}-{task}", role.as_str())
+}
+
+/// Why a run came to nothing, as its job keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkFault {
+    /// The task waits for others again.
+    DepsOpen,
+    /// Somebody else has the task.
+    Held,
+    /// The task is no longer for agents that work alone.
+    NotAuto,
+    TaskGone,
+    /// No executor, no workspace, no process.
+    NotStarted,
+    /// It ran and failed.
+    Failed,
+    /// Its runners went away, each time.
+    Lost,
+}
+
+impl WorkFault {
+    const ALL: [WorkFault; 7] = [
+        WorkFault::DepsOpen,
+        WorkFault::Held,
+        WorkFault::NotAuto,
+        WorkFault::TaskGone,
+        WorkFault::NotStarted,
+        WorkFault::Failed,
+        WorkFault::Lost,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WorkFault::DepsOpen => "deps_open",
+            WorkFault::Held => "held",
+            WorkFault::NotAuto => "not_auto",
+            WorkFault::TaskGone => "task_gone",
+            WorkFault::NotStarted => "not_started",
+            WorkFault::Failed => "failed",
+            WorkFault::Lost => "lost",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.as_str() == text)
+    }
+}
+
+/// How a run ended, from whoever ran it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkEnd {
+    /// It never came up.
+    NotStarted {
+        reason: String,
+    },
+    /// It came to an end by itself; `reply` is its last message.
+    Replied {
+        reply: String,
+        ending: Option<Ending>,
+    },
+    Failed {
+        reason: String,
+    },
+    /// Its runner goes away; another one may go on.
+    Stopped,
+}
