@@ -1,12 +1,14 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
-//! call itself must run, forges (`forge.rs`), agents (`run.rs`), the places where tasks are worked
-//! on (`worktree.rs`), alone or in pairs (`pair.rs`), and how work gets from there into a branch
-//! (`merge.rs`), and whoever turns texts into vectors. The engine never names the runner.
+//! call itself must run, forges (`forge.rs`), agents that make patches (`run.rs`) or work on tasks
+//! (`work.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs (`pair.rs`),
+//! how work gets from there into a branch (`merge.rs`), and whoever turns texts into vectors. The
+//! engine never names the runner.
 
 mod forge;
 mod merge;
 mod pair;
 mod run;
+mod work;
 mod worktree;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +26,7 @@ pub use merge::{
 };
 pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions};
 pub use run::{AgentRunner, Answer, Asks, NOT_ALLOWED, Question, RunOrder, RunReport};
+pub use work::{McpServer, WorkCall, WorkReport, Worked, Workers};
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileFault, Rebased, Removal, Worktree,
     WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,

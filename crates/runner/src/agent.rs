@@ -4,6 +4,7 @@
 mod judge;
 mod local;
 mod settings;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::budget::Budget;
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
-use crate::executor::{Chosen, ExecutorKind, Ran, Said, acp, command};
+use crate::executor::{Chosen, ExecutorKind, ExecutorSettings, Ran, Said, acp, command};
 use crate::process::Leash;
 use crate::run_log::RunLog;
 use crate::sandbox::{Confinement, SandboxMode};
@@ -128,11 +129,16 @@ impl LocalAgents {
         outcome
     }
 
-    async fn workspace(&self, order: &RunOrder) -> Result<Workspace, String> {
-        let (jobs, job, attempt) = (self.jobs(), order.job.clone(), order.attempt);
+    /// What a run needs for itself.
+    async fn folder(&self, job: &str, attempt: u32) -> Result<Folder, String> {
+        let (jobs, job) = (self.jobs(), job.to_owned());
         let opened = tokio::task::spawn_blocking(move || Folder::open(&jobs, &job, attempt)).await;
         let opened = opened.map_err(std::io::Error::other).flatten();
-        let folder = opened.map_err(|error| format!("cannot make the run's folder: {error}"))?;
+        opened.map_err(|error| format!("cannot make the run's folder: {error}"))
+    }
+
+    async fn workspace(&self, order: &RunOrder) -> Result<Workspace, String> {
+        let folder = self.folder(&order.job, order.attempt).await?;
         let local = match &order.spec.repo {
             Repo::Local { path, .. } => local::allowed(&self.settings, path)?,
             Repo::Git { .. } => PathBuf::new(),
@@ -153,21 +159,28 @@ impl LocalAgents {
         let variables = environment::for_agent(&self.settings.environment, &chosen.executor.env);
         log.secrets.add_variables(&variables.named);
         let scratch = workspace.folder().scratch();
-        let leash = match self.leash(chosen, workspace, log) {
+        let leash = match self.leash(chosen.executor, workspace.folder(), Vec::new(), log) {
             Ok(leash) => leash,
             Err(summary) => return Outcome::failed(FailReason::ExecutorError, summary),
         };
         let call = Call {
             executor: chosen.executor,
+            command: &chosen.executor.command,
+            mcp_servers: &[],
             model: &chosen.model,
             prompt,
             workdir: &workspace.worktree(),
             scratch: &scratch,
-            env: [variables.base, variables.named, own_variables(order, &scratch)].concat(),
+            env: [
+                variables.base,
+                variables.named,
+                own_variables(&order.job, order.attempt, &scratch),
+            ]
+            .concat(),
             leash,
             output_bytes_max: self.settings.artifact_bytes_max.saturating_mul(4),
         };
-        let (ran, timed_out) = self.executed(call, order.timeout, asks, stop).await;
+        let (ran, timed_out) = self.executed(call, order.timeout, asks, false, stop).await;
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         let strays = workspace.strays().await;
@@ -196,6 +209,7 @@ impl LocalAgents {
         call: Call<'_>,
         limit: Duration,
         asks: &dyn Asks,
+        may_write: bool,
         stop: &CancellationToken,
     ) -> (Ran, bool) {
         let (end, budget) = (stop.child_token(), Budget::new(limit));
@@ -204,7 +218,8 @@ impl LocalAgents {
                 ExecutorKind::Command => command::run(call, &end).await,
                 ExecutorKind::Acp => {
                     let trusted = &self.settings.trusted_commands;
-                    acp::run(call, acp::Company { asks, budget: &budget, trusted }, &end).await
+                    let company = acp::Company { asks, budget: &budget, trusted, may_write };
+                    acp::run(call, company, &end).await
                 }
             }
         };
@@ -219,23 +234,23 @@ impl LocalAgents {
         }
     }
 
+    /// `places` is where it may write besides what its executor needs.
     fn leash(
         &self,
-        chosen: &Chosen<'_>,
-        workspace: &Workspace,
+        executor: &ExecutorSettings,
+        folder: &Folder,
+        places: Vec<PathBuf>,
         log: &mut RunLog,
     ) -> Result<Leash, String> {
-        let folder = workspace.folder();
         let home = environment::value(&self.settings.environment, "HOME").map(Path::new);
-        let writable =
-            chosen.executor.writable.iter().filter_map(|path| match path.strip_prefix("~/") {
-                Some(rest) => home.map(|home| home.join(rest)),
-                None => Some(PathBuf::from(path)),
-            });
-        let writable = std::iter::once(folder.scratch()).chain(writable).collect();
+        let writable = executor.writable.iter().filter_map(|path| match path.strip_prefix("~/") {
+            Some(rest) => home.map(|home| home.join(rest)),
+            None => Some(PathBuf::from(path)),
+        });
+        let writable = std::iter::once(folder.scratch()).chain(places).chain(writable).collect();
         let confinement = match self.settings.sandbox {
             SandboxMode::Executor => None,
-            SandboxMode::Auto if chosen.executor.own_sandbox => None,
+            SandboxMode::Auto if executor.own_sandbox => None,
             SandboxMode::Auto | SandboxMode::Os => Confinement::new(writable),
         };
         match (&confinement, self.settings.sandbox) {
@@ -250,6 +265,7 @@ impl LocalAgents {
             grace: self.settings.kill_grace,
             record: folder.record(),
             confinement,
+            started: None,
         })
     }
 
@@ -273,10 +289,10 @@ fn note_choice(log: &mut RunLog, wanted: &str, chosen: &Chosen<'_>) {
     }
 }
 
-fn own_variables(order: &RunOrder, scratch: &Path) -> Variables {
+fn own_variables(job: &str, attempt: u32, scratch: &Path) -> Variables {
     vec![
         ("TMPDIR".into(), scratch.into()),
-        ("CALLBOARD_JOB_ID".into(), order.job.clone().into()),
-        ("CALLBOARD_ATTEMPT".into(), order.attempt.to_string().into()),
+        ("CALLBOARD_JOB_ID".into(), job.into()),
+        ("CALLBOARD_ATTEMPT".into(), attempt.to_string().into()),
     ]
 }

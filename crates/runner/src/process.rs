@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +62,8 @@ pub(crate) struct Leash {
     /// Where its leader is written down.
     pub(crate) record: PathBuf,
     pub(crate) confinement: Option<Confinement>,
+    /// Told when the program runs.
+    pub(crate) started: Option<oneshot::Sender<()>>,
 }
 
 /// What is kept of stdout and stderr. `Merged` hands the program one pipe for both, so that
@@ -198,6 +201,10 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
     if let Some((leash, leader)) = leash.zip(group.number()) {
         group.mark = Some(leash.mark);
         family::write_leader(&leash.record, leader)?;
+        if let Some(started) = leash.started {
+            // Nobody need be waiting for it.
+            let _ = started.send(());
+        }
     }
     if program.dies_with_us {
         group.watchman = post_watchman(&group, &program.env);

@@ -120,11 +120,12 @@ fn overdue_of(kind: &str, now: &str) -> String {
     )
 }
 
-/// Jobs of a kind that are free for a machine by `now`.
+/// Jobs of a kind that are free for a machine by `now`, in the order of the queue, by whose index the
+/// first ones are found; the `+` keeps SQLite from others.
 pub(crate) fn waiting(kind: JobKind, machine: &str, now: &str) -> String {
     let kind = kind.as_str();
     format!(
-        "j.kind = '{kind}' AND j.due_at IS NOT NULL AND j.state = 'queued' AND j.due_at <= {now} \
+        "j.kind = '{kind}' AND j.due_at IS NOT NULL AND j.state = 'queued' AND +j.due_at <= {now} \
          AND r.expires_at > {now} AND (r.bound_to IS NULL OR r.bound_to = {machine}) \
          ORDER BY j.priority, j.created_at, j.id"
     )

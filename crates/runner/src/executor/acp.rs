@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::command::{Call, failed, not_started};
+use super::mcp;
 use super::wire::{Message, Wire};
 use super::{Ran, Said};
 use crate::budget::Budget;
@@ -19,19 +20,22 @@ pub(crate) struct Company<'a> {
     pub(crate) asks: &'a dyn Asks,
     pub(crate) budget: &'a Budget,
     pub(crate) trusted: &'a [String],
+    /// It works in a folder of its own, so it may do there what it wants.
+    pub(crate) may_write: bool,
 }
 
 pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &CancellationToken) -> Ran {
     let executor = call.executor;
     let (prompt, workdir) = (call.prompt.clone(), call.workdir.display().to_string());
-    let told = executor.command.iter().any(|arg| arg.contains("{model}"));
+    let told = call.command.iter().any(|arg| arg.contains("{model}"));
     let model = if told { String::new() } else { call.model.to_owned() };
     let bytes_max = call.output_bytes_max;
+    let servers = mcp::session_servers(call.mcp_servers);
     let mut heard = Heard::default();
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
         let session = Session { wire, heard: &mut heard, company: &company, stop };
-        session.prompt(&prompt, &workdir, &model).await
+        session.prompt(&prompt, &model, json!({"cwd": workdir, "mcpServers": servers})).await
     };
     let (turn, ended) = match converse(call.program(), stop, talk).await {
         Ok(conversed) => conversed,
@@ -79,7 +83,7 @@ struct Session<'a, 'c> {
 
 impl Session<'_, '_> {
     /// Answers why the turn ended. A `model` is asked for if the agent has a choice of them.
-    async fn prompt(mut self, prompt: &str, workdir: &str, model: &str) -> Result<String, Broken> {
+    async fn prompt(mut self, prompt: &str, model: &str, place: Value) -> Result<String, Broken> {
         let hello = json!({
             "protocolVersion": 1,
             "clientCapabilities": {
@@ -89,7 +93,6 @@ impl Session<'_, '_> {
             "clientInfo": {"name": "callboard", "version": env!("CARGO_PKG_VERSION")}
         });
         self.request("initialize", hello, None).await?;
-        let place = json!({"cwd": workdir, "mcpServers": []});
         let session = self.request("session/new", place, None).await?;
         let id = session["sessionId"].as_str().map(str::to_owned);
         let id = id.ok_or_else(|| Broken::Error("session/new gave no sessionId".into()))?;
@@ -203,7 +206,10 @@ impl Session<'_, '_> {
         };
         let (title, command) = (one_line(&part("title")), command_in(&part("rawInput")));
         let wish = wish(part("kind").as_str().unwrap_or_default());
-        let verdict = judge(wish, command.as_deref(), self.company.trusted);
+        let verdict = match self.company.may_write {
+            true => AskVerdict::Grant,
+            false => judge(wish, command.as_deref(), self.company.trusted),
+        };
         let answer = match verdict {
             AskVerdict::Grant => Answer::Granted,
             AskVerdict::Refuse => Answer::Refused,

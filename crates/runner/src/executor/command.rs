@@ -6,9 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use callboard_engine::ports::McpServer;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::mcp;
 use super::settings::{ExecutorSettings, OutputFrom, PromptBy};
 use super::{Ran, Said};
 use crate::environment::Variables;
@@ -19,6 +21,10 @@ use crate::tail::Ends;
 /// One call of an executor, ready but for its kind.
 pub(crate) struct Call<'a> {
     pub(crate) executor: &'a ExecutorSettings,
+    /// Its `command` or its `write_command`.
+    pub(crate) command: &'a [String],
+    /// What it may call besides its own tools.
+    pub(crate) mcp_servers: &'a [McpServer],
     pub(crate) model: &'a str,
     pub(crate) prompt: String,
     pub(crate) workdir: &'a Path,
@@ -43,11 +49,23 @@ impl Call<'_> {
         self.scratch.join("output.md")
     }
 
+    fn mcp_config(&self) -> PathBuf {
+        self.scratch.join("mcp.json")
+    }
+
+    /// For programs that read such a file.
+    fn write_mcp_config(&self) -> io::Result<()> {
+        if !self.command.iter().any(|arg| arg.contains("{mcp_config}")) {
+            return Ok(());
+        }
+        fs::write(self.mcp_config(), mcp::config(self.mcp_servers).to_string())
+    }
+
     /// The program as the settings have it.
     pub(super) fn program(self) -> Program {
         let args = self.args();
         Program {
-            name: self.executor.command.first().cloned().unwrap_or_default().into(),
+            name: self.command.first().cloned().unwrap_or_default().into(),
             args,
             cwd: self.workdir.to_owned(),
             env: self.env,
@@ -66,7 +84,7 @@ impl Call<'_> {
     /// it as well.
     fn args(&self) -> Vec<OsString> {
         let mut args: Vec<String> = Vec::new();
-        for arg in self.executor.command.iter().skip(1) {
+        for arg in self.command.iter().skip(1) {
             if self.model.is_empty() && arg == "{model}" {
                 args.pop_if(|before| before.starts_with('-'));
                 continue;
@@ -82,7 +100,7 @@ impl Call<'_> {
             ("{prompt_file}", self.prompt_file().display().to_string()),
             ("{output_file}", self.output_file().display().to_string()),
             ("{workdir}", self.workdir.display().to_string()),
-            ("{mcp_config}", self.scratch.join("mcp.json").display().to_string()),
+            ("{mcp_config}", self.mcp_config().display().to_string()),
         ];
         // One pass: what was filled in is not looked at again.
         let mut filled = String::new();
@@ -107,6 +125,9 @@ pub(crate) async fn run(call: Call<'_>, stop: &CancellationToken) -> Ran {
     if executor.prompt == PromptBy::File
         && let Err(error) = fs::write(call.prompt_file(), &prompt)
     {
+        return not_started(executor, &error);
+    }
+    if let Err(error) = call.write_mcp_config() {
         return not_started(executor, &error);
     }
     let mut program = call.program();

@@ -4,6 +4,7 @@ pub(crate) mod acp;
 mod builtin;
 mod choose;
 pub(crate) mod command;
+pub(crate) mod mcp;
 mod settings;
 mod wire;
 
@@ -37,6 +38,13 @@ impl Executors {
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(|executor| executor.name.as_str())
+    }
+
+    /// The one of that name, if its program is there.
+    pub(crate) fn named(&self, name: &str, path: Option<&OsStr>) -> Option<&ExecutorSettings> {
+        let known = self.all.iter().find(|executor| executor.name == name)?;
+        let program = known.command.first().map(String::as_str).unwrap_or_default();
+        find_program(program, path).map(|_| known)
     }
 
     /// These and no built-in ones.

@@ -132,13 +132,9 @@ fn due_sql(rest: &str) -> String {
     )
 }
 
-/// In the order of the queue, by whose index the first ones are found; the `+` keeps it from others.
-fn waiting_sql() -> String {
-    due_sql(
-        "j.kind = 'run' AND j.due_at IS NOT NULL AND j.state = 'queued' AND +j.due_at <= ?2 \
-         AND r.expires_at > ?2 AND (r.bound_to IS NULL OR r.bound_to = ?1) \
-         ORDER BY j.priority, j.created_at, j.id LIMIT ?3",
-    )
+/// In the order of the queue.
+fn waiting_sql(kind: JobKind) -> String {
+    due_sql(&format!("{} LIMIT ?3", crate::runs::waiting(kind, "?1", "?2")))
 }
 
 pub(super) fn waiting(
@@ -148,11 +144,7 @@ pub(super) fn waiting(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueJob>> {
-<<<<<<< HEAD
-    let sql = waiting_sql();
-=======
-    let sql = due_sql(&format!("{} LIMIT ?3", crate::runs::waiting(kind, "?1", "?2")));
->>>>>>> 53a5b68 (domain: runs may be work in a task's workspace)
+    let sql = waiting_sql(kind);
     db.prepare_cached(&sql)?.query_map(params![machine, now.0, limit as i64], due)?.collect()
 }
 
@@ -322,7 +314,8 @@ mod tests {
         for (sql, index) in [
             (OPEN.to_owned(), "jobs_by_due"),
             (find_sql(), "q USING INDEX jobs_open_runs"),
-            (waiting_sql(), "j USING INDEX jobs_open_runs"),
+            (waiting_sql(JobKind::Run), "j USING INDEX jobs_open_runs"),
+            (waiting_sql(JobKind::Work), "j USING INDEX jobs_open_work"),
         ] {
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
             let values = vec![1; plan.parameter_count()];

@@ -8,3 +8,4 @@ mod replies;
 mod repositories;
 mod sandbox;
 mod verdicts;
+mod work;

@@ -1,0 +1,77 @@
+//! What the engine asks of whoever lets agents work in a task's workspace.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::Asks;
+
+#[async_trait]
+pub trait Workers: Send + Sync {
+    /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work.
+    /// Nothing of it is left running when this returns or is dropped.
+    async fn work(
+        &self,
+        call: WorkCall,
+        up: oneshot::Sender<()>,
+        asks: Arc<dyn Asks>,
+        stop: CancellationToken,
+    ) -> WorkReport;
+}
+
+#[derive(Clone, Debug)]
+pub struct WorkCall {
+    /// `job_…`; names the folder of what it needs besides the workspace.
+    pub job: String,
+    pub attempt: u32,
+    /// The name of an executor.
+    pub executor: String,
+    /// Empty: the executor's own choice.
+    pub model: String,
+    pub prompt: String,
+    /// Where it starts; one of the worktrees.
+    pub folder: PathBuf,
+    /// Where it may write and commit. Empty for one that only looks.
+    pub worktrees: Vec<PathBuf>,
+    pub variables: Vec<(String, String)>,
+    pub mcp_servers: Vec<McpServer>,
+    pub timeout: Duration,
+}
+
+/// A server that an agent is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpServer {
+    /// A program that speaks on its stdin and stdout.
+    Stdio {
+        name: String,
+        program: String,
+        args: Vec<String>,
+        env: Vec<(String, String)>,
+    },
+    Http {
+        name: String,
+        url: String,
+        token: String,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct WorkReport {
+    pub end: Worked,
+    /// What it printed, with secrets replaced; never empty.
+    pub logs: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Worked {
+    /// No such executor, no program, no folder.
+    NotStarted(String),
+    Failed(String),
+    /// Its last message.
+    Replied(String),
+    Stopped,
+}

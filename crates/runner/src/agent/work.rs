@@ -1,0 +1,132 @@
+//! Agents in a task's workspace: the executor's `write_command` in the worktree, with the right to
+//! write there and to commit. One that only looks gets its `command` and may write nowhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_engine::ports::{Asks, WorkCall, WorkReport, Worked, Workers};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{LocalAgents, own_variables};
+use crate::environment::{self, Variables};
+use crate::executor::Said;
+use crate::executor::command::Call;
+use crate::git::{Git, GitFault};
+use crate::run_log::RunLog;
+
+#[async_trait]
+impl Workers for LocalAgents {
+    async fn work(
+        &self,
+        call: WorkCall,
+        up: oneshot::Sender<()>,
+        asks: Arc<dyn Asks>,
+        stop: CancellationToken,
+    ) -> WorkReport {
+        let mut log = RunLog::default();
+        log.note(format!("{}, attempt {}, executor {}", call.job, call.attempt, call.executor));
+        let end = match self.worked(&call, up, &*asks, &stop, &mut log).await {
+            Ok(end) => end,
+            Err(words) => Worked::NotStarted(words),
+        };
+        let end = match end {
+            Worked::NotStarted(words) => Worked::NotStarted(log.secrets.hidden(&words)),
+            Worked::Failed(words) => Worked::Failed(log.secrets.hidden(&words)),
+            Worked::Replied(words) => Worked::Replied(log.secrets.hidden(&words)),
+            Worked::Stopped => Worked::Stopped,
+        };
+        log.note(match &end {
+            Worked::NotStarted(words) | Worked::Failed(words) => words,
+            Worked::Replied(_) => "ended by itself",
+            Worked::Stopped => "stopped",
+        });
+        WorkReport { end, logs: log.finish(self.settings.artifact_bytes_max) }
+    }
+}
+
+impl LocalAgents {
+    /// The error is why it did not start.
+    async fn worked(
+        &self,
+        call: &WorkCall,
+        up: oneshot::Sender<()>,
+        asks: &dyn Asks,
+        stop: &CancellationToken,
+        log: &mut RunLog,
+    ) -> Result<Worked, String> {
+        let path = environment::value(&self.settings.environment, "PATH");
+        let executor = self.settings.executors.named(&call.executor, path);
+        let executor = executor.ok_or_else(|| {
+            format!("Executor '{}' is not known, or its program is not found", call.executor)
+        })?;
+        let folder = self.folder(&call.job, call.attempt).await?;
+        let may_write = !call.worktrees.is_empty();
+        let mut places = self.settings.store_files.clone();
+        for worktree in &call.worktrees {
+            places.push(worktree.clone());
+            places.extend(what_a_commit_writes(worktree).await?);
+        }
+        let mut leash = self.leash(executor, &folder, places, log)?;
+        leash.started = Some(up);
+        let variables = environment::for_agent(&self.settings.environment, &executor.env);
+        log.secrets.add_variables(&variables.named);
+        let scratch = folder.scratch();
+        let own = own_variables(&call.job, call.attempt, &scratch);
+        let given: Variables =
+            call.variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let model = if call.model.is_empty() { &executor.default_model } else { &call.model };
+        let call_of = Call {
+            executor,
+            command: if may_write { &executor.write_command } else { &executor.command },
+            mcp_servers: &call.mcp_servers,
+            model,
+            prompt: call.prompt.clone(),
+            workdir: &call.folder,
+            scratch: &scratch,
+            env: [variables.base, variables.named, own, given].concat(),
+            leash,
+            output_bytes_max: self.settings.artifact_bytes_max,
+        };
+        let (ran, timed_out) = self.executed(call_of, call.timeout, asks, may_write, stop).await;
+        log.stream("stdout", &log.shown(&ran.stdout));
+        log.stream("stderr", &log.shown(&ran.stderr));
+        folder.close().await;
+        Ok(match ran.said {
+            Said::Stopped if timed_out && !stop.is_cancelled() => {
+                Worked::Failed(format!("Timeout after {}s", call.timeout.as_secs()))
+            }
+            Said::Stopped => Worked::Stopped,
+            Said::Failed(words) | Said::Output(Err(words)) => Worked::Failed(words),
+            Said::Output(Ok(reply)) => Worked::Replied(reply),
+        })
+    }
+}
+
+/// Objects, the worktree's own part of the repository, and the folder its branch is in: neither the
+/// settings nor the branches that people work on.
+async fn what_a_commit_writes(worktree: &Path) -> Result<Vec<PathBuf>, String> {
+    let fault = |fault: GitFault| match fault {
+        GitFault::Outside => format!("{} is no git worktree", worktree.display()),
+        GitFault::Failed(words) => words,
+    };
+    let git = Git::at(worktree);
+    let asked = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
+    let answer = git.ask(&asked).await.map_err(fault)?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let mut lines = answer.lines().map(PathBuf::from);
+    let (Some(own), Some(common)) = (lines.next(), lines.next()) else {
+        return Err("git does not say where it keeps the worktree".into());
+    };
+    let branch = git.ask(&["symbolic-ref", "--quiet", "HEAD"]).await.map_err(fault)?;
+    let branch = String::from_utf8_lossy(&branch).trim().to_owned();
+    let kept = Path::new(&branch).parent().unwrap_or(Path::new("")).to_owned();
+    let folders = [common.join(&kept), common.join("logs").join(&kept)];
+    for folder in &folders {
+        // What does not exist cannot be opened for writing either.
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    Ok([own, common.join("objects")].into_iter().chain(folders).collect())
+}

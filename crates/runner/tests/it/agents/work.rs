@@ -1,0 +1,115 @@
+//! Agents that work in a task's own worktree: they write and commit there and nowhere else.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_engine::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
+use callboard_runner::{AgentSettings, ExecutorSettings, LocalAgents, SandboxMode};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::bed::{Bed, Nobody};
+use crate::fixture::git_in;
+
+fn worktree(bed: &Bed) -> PathBuf {
+    let path = bed.repo.path.join(".callboard/worktrees/T1");
+    let shown = path.display().to_string();
+    bed.repo.git(&["worktree", "add", "-q", "-b", "callboard/T1", &shown]);
+    path
+}
+
+fn call(folder: PathBuf) -> WorkCall {
+    WorkCall {
+        job: "job_01".into(),
+        attempt: 1,
+        executor: "script".into(),
+        model: String::new(),
+        prompt: "Do it.\n".into(),
+        worktrees: vec![folder.clone()],
+        folder,
+        variables: vec![("CALLBOARD_TASK_ID".into(), "T1".into())],
+        mcp_servers: Vec::new(),
+        timeout: Duration::from_secs(30),
+    }
+}
+
+/// Whether it was seen at work, and what came of it.
+async fn work(settings: AgentSettings, call: WorkCall) -> (bool, WorkReport) {
+    let (up, seen) = oneshot::channel();
+    let agents = LocalAgents::new(settings);
+    let report = agents.work(call, up, Arc::new(Nobody), CancellationToken::new()).await;
+    (seen.await.is_ok(), report)
+}
+
+#[tokio::test]
+async fn it_commits_in_its_worktree_and_nobody_elses_files_change() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    let before = bed.repo.git(&["rev-parse", "main"]);
+    let agent = bed.script(
+        "cat > asked; echo \"$CALLBOARD_TASK_ID\" >> a.txt; git add a.txt && git commit -qm work || exit 1
+        echo stray > \"$BED/../stray-$$\" 2>/dev/null && echo stray
+        git update-ref refs/heads/main HEAD 2>/dev/null && echo moved
+        echo '<complete/>'",
+    );
+    let (was_up, report) = work(bed.settings(agent), call(folder.clone())).await;
+    assert!(was_up, "{}", report.logs);
+    assert_eq!(report.end, Worked::Replied("<complete/>\n".into()), "{}", report.logs);
+    assert_eq!(git_in(&folder, &["log", "-1", "--format=%s"]).trim(), "work");
+    assert_eq!(fs::read_to_string(folder.join("a.txt")).expect("reads"), "one\nT1\n");
+    assert_eq!(fs::read_to_string(folder.join("asked")).expect("reads"), "Do it.\n");
+    assert_eq!(bed.repo.git(&["rev-parse", "main"]), before);
+    assert_eq!(bed.repo.read("a.txt"), "one\n");
+    assert!(bed.left_behind().is_empty());
+}
+
+#[tokio::test]
+async fn one_that_only_looks_writes_nowhere() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    let agent = bed.script("cat > /dev/null; echo x > new 2>/dev/null && echo wrote; echo done");
+    let looks = WorkCall { worktrees: Vec::new(), ..call(folder.clone()) };
+    let (_, report) = work(bed.settings(agent), looks).await;
+    assert_eq!(report.end, Worked::Replied("done\n".into()), "{}", report.logs);
+    assert!(!folder.join("new").exists());
+}
+
+#[tokio::test]
+async fn what_it_is_given_to_call_stands_in_a_file() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    let file = bed.script("cat > /dev/null; cat \"$1\"").command[1].clone();
+    let command: Vec<String> = ["sh", &file, "{mcp_config}"].map(str::to_owned).into();
+    let agent = ExecutorSettings::command("script", command);
+    let server = McpServer::Stdio {
+        name: "callboard".into(),
+        program: "callboard".into(),
+        args: vec!["mcp".into(), "--task".into(), "T1".into()],
+        env: Vec::new(),
+    };
+    let given = WorkCall { mcp_servers: vec![server], ..call(folder) };
+    let (_, report) = work(bed.settings(agent), given).await;
+    let Worked::Replied(reply) = &report.end else { panic!("{}", report.logs) };
+    let config: serde_json::Value = serde_json::from_str(reply).expect("JSON");
+    assert_eq!(config["mcpServers"]["callboard"]["args"][2], "T1");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_apart() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    let settings = |agent| AgentSettings { sandbox: SandboxMode::Executor, ..bed.settings(agent) };
+    let unknown = WorkCall { executor: "nobody".into(), ..call(folder.clone()) };
+    let (was_up, report) = work(settings(bed.script("exit 0")), unknown).await;
+    assert!(!was_up);
+    assert!(matches!(&report.end, Worked::NotStarted(words) if words.contains("'nobody'")));
+    let (was_up, report) = work(settings(bed.script("exit 3")), call(folder.clone())).await;
+    assert!(was_up);
+    assert!(matches!(&report.end, Worked::Failed(words) if words.contains("code 3")));
+    let late = WorkCall { timeout: Duration::from_millis(200), ..call(folder) };
+    let (_, report) = work(settings(bed.script("sleep 600")), late).await;
+    assert!(matches!(&report.end, Worked::Failed(words) if words.contains("Timeout")));
+    assert!(report.logs.contains("Timeout"), "{}", report.logs);
+}
