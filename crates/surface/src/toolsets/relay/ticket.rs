@@ -70,7 +70,7 @@ fn ticket(seen: &RunSeen) -> Ticket {
         message: Some(message(seen)),
         created_at: job.created_at,
         updated_at: run.changed_at,
-        ttl_ms: u64::from(run.spec.execution.ttl_s) * 1000 + KEPT_MS,
+        ttl_ms: run.expires_at.ms_since(seen.record.job.created_at).unsigned_abs() + KEPT_MS,
         poll_ms: POLL_MS,
     }
 }
