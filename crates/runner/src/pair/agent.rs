@@ -29,8 +29,7 @@ impl Agent {
             "claude" => &[FIRST_WORDS, "--mcp-config", SERVERS],
             "gemini" => &["--prompt-interactive", FIRST_WORDS],
             "opencode" => &["--prompt", FIRST_WORDS],
-            "copilot" => &["--additional-mcp-config", "@.callboard/mcp.json"],
-            "kimi" => &["--mcp-config-file", SERVERS],
+            "copilot" => &["--additional-mcp-config", "@.callboard/mcp.json", "-i", FIRST_WORDS],
             _ => &[],
         };
         let mut words = vec![program];
@@ -66,6 +65,7 @@ impl Agent {
         let mut files = vec![(SERVERS, servers())];
         match self.name.as_str() {
             "gemini" => files.push((".gemini/settings.json", servers())),
+            "kimi" => files.push((".kimi-code/mcp.json", servers())),
             "opencode" => {
                 let server = json!({"type": "local", "command": order.server, "enabled": true});
                 files.push((OPENCODE, text(json!({"mcp": {"callboard": server}}))));
@@ -87,4 +87,68 @@ impl Agent {
 
 fn server(order: &PairOrder) -> (&str, &[String]) {
     order.server.split_first().map_or(("", &[]), |(program, args)| (program, args))
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_engine::ports::Worktree;
+
+    use super::*;
+
+    fn order(agent: &str, program: Option<&str>) -> PairOrder {
+        let place = std::path::PathBuf::from("/srv/shop");
+        let worktree =
+            Worktree { repo: place.clone(), path: place.clone(), branch: "callboard/CB-1".into() };
+        PairOrder {
+            task: "CB-1".into(),
+            title: "Add login".into(),
+            backend: PairBackend::Tmux,
+            worktree,
+            project_root: place,
+            prompt: String::new(),
+            agent: agent.into(),
+            program: program.map(str::to_owned),
+            server: ["callboard", "mcp", "--task", "CB-1"].map(str::to_owned).into(),
+        }
+    }
+
+    /// What is typed, and which files tell the agent of our server. The words are those of the
+    /// programs' own `--help`.
+    #[test]
+    fn each_agent_is_started_in_its_own_way() {
+        let read = "'Read .callboard/start_prompt.md and follow it.'";
+        let servers = ".callboard/mcp.json";
+        let table = [
+            ("claude", format!("claude {read} --mcp-config {servers}"), vec![servers]),
+            (
+                "codex",
+                format!(
+                    "codex -c 'mcp_servers.callboard.command=\"callboard\"' \
+                     -c 'mcp_servers.callboard.args=[\"mcp\",\"--task\",\"CB-1\"]' {read}"
+                ),
+                vec![servers],
+            ),
+            (
+                "gemini",
+                format!("gemini --prompt-interactive {read}"),
+                vec![servers, ".gemini/settings.json"],
+            ),
+            ("opencode", format!("opencode --prompt {read}"), vec![servers, OPENCODE]),
+            (
+                "copilot",
+                format!("copilot --additional-mcp-config @{servers} -i {read}"),
+                vec![servers],
+            ),
+            ("kimi", "kimi".into(), vec![servers, ".kimi-code/mcp.json"]),
+        ];
+        for (name, typed, written) in table {
+            let order = order(name, None);
+            let agent = Agent::of(&order);
+            assert_eq!(agent.command_line(), typed);
+            let files: Vec<&str> = agent.files(&order).into_iter().map(|(path, _)| path).collect();
+            assert_eq!(files, written, "{name}");
+        }
+        let own = Agent::of(&order("mine", Some("/opt/my agent")));
+        assert_eq!(own.command_line(), "'/opt/my agent'");
+    }
 }
