@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::Query;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use callboard_domain::actor::Actor;
 use callboard_domain::rights::Scope;
 use callboard_domain::token::TokenId;
@@ -23,6 +24,9 @@ use crate::web;
 /// make a browser send it.
 pub(crate) const COOKIE: &str = "callboard_token";
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
+
+/// JSON-RPC leaves these numbers to servers.
+const STALE: i32 = -32001;
 
 pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
@@ -124,10 +128,16 @@ impl Gate {
         denied.log(parts.uri.path());
         let (status, code, message) = denied.words();
         let page = wants_page(parts);
-        let mut response = if page && status == StatusCode::UNAUTHORIZED {
-            web::login_page(status, denied.for_people(), parts.uri.path())
-        } else {
-            refusal(status, code, &message)
+        let mut response = match denied {
+            _ if page && status == StatusCode::UNAUTHORIZED => {
+                web::login_page(status, denied.for_people(), parts.uri.path())
+            }
+            Denied::Token(TokenFault::Expired(_) | TokenFault::Revoked(_))
+                if asks_for_mcp(parts) =>
+            {
+                stale(status, &message)
+            }
+            _ => refusal(status, code, &message),
         };
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
@@ -199,6 +209,17 @@ impl Denied {
         };
         tracing::warn!(status = status.as_u16(), token, path, reason = message, "turned away");
     }
+}
+
+/// A client whose token was good once hears in its own protocol that it must connect anew.
+fn stale(status: StatusCode, message: &str) -> Response {
+    let data = json!({
+        "code": "AUTH_STALE_TOKEN",
+        "hint": "reconnect the MCP client with a token that is valid",
+        "retryable": false,
+    });
+    let error = json!({"code": STALE, "message": message, "data": data});
+    (status, Json(json!({"jsonrpc": "2.0", "id": null, "error": error}))).into_response()
 }
 
 fn wants_page(parts: &Parts) -> bool {
