@@ -10,7 +10,7 @@ use crate::ids::{Id, IdError, TaskId};
 use crate::time::Timestamp;
 
 pub const TASKS_MAX: usize = 100;
-pub const TODOS_MAX: usize = 200;
+pub const STEPS_MAX: usize = 200;
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
 pub const CRITERIA_MAX: usize = 100;

@@ -122,7 +122,13 @@ impl Engine {
         }
         let found = runner.repository(Path::new(path.trim())).await.map_err(|why| refuse(&why))?;
         if !self.may_be_repo(by, &found.path).await? {
-            return Err(refuse("is outside board.repo_roots").into());
+            let why = match self.parts.board.repo_roots.is_empty() {
+                true => {
+                    "is in no folder of board.repo_roots, which must name one where tokens are used"
+                }
+                false => "is outside board.repo_roots",
+            };
+            return Err(refuse(why).into());
         }
         let default_branch = found.default_branch.or_else(|| Some(BRANCH.into()));
         Ok(NewRepo { path: found.path, default_branch })

@@ -27,7 +27,7 @@ fn a_plan_is_shown_and_approved_once() {
     let wanted = "1. Add login  [AUTO, medium]\n   first\n   second\n   - tests pass\n2. Add logout  [PAIR, low]\n";
     assert!(shown.ends_with(wanted), "{shown}");
     assert_eq!(
-        world.ok(&["task", "list", "--json"]).json()["items"].as_array().map(Vec::len),
+        world.ok(&["task", "list", "--json"]).json()["tasks"].as_array().map(Vec::len),
         Some(0)
     );
 

@@ -21,8 +21,8 @@ pub(super) fn plan_propose(
         let message = format!("tasks must hold 1..{TASKS_MAX} tasks, got {}", tasks.len());
         return Err(Refusal::invalid(message));
     }
-    if todos.len() > TODOS_MAX {
-        let message = format!("at most {TODOS_MAX} todos, got {}", todos.len());
+    if todos.len() > STEPS_MAX {
+        let message = format!("at most {STEPS_MAX} todos, got {}", todos.len());
         return Err(Refusal::invalid(message));
     }
     let plan = Plan {
