@@ -2,6 +2,7 @@
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptState};
+use crate::card::Card;
 use crate::comment::{Comment, CommentId};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
@@ -38,6 +39,8 @@ pub struct World<'a> {
     pub open_runs: OpenRuns,
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
+    /// What `Needs::above` stands below, at any depth.
+    pub above: Vec<TaskId>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +53,11 @@ pub struct Subject {
     pub last_entry: Option<LastEntry>,
     /// Open ones, oldest first.
     pub blockers: Vec<Comment>,
+    /// The default one unless `Needs::card`; so with the body.
+    pub card: Card,
+    pub body: Option<String>,
+    /// Empty unless `Needs::scratchpad`.
+    pub scratchpad: String,
 }
 
 impl Subject {
@@ -124,6 +132,15 @@ pub enum Write {
     BodyReplace {
         task: TaskId,
         body: String,
+    },
+    CardPut {
+        task: TaskId,
+        card: Card,
+    },
+    /// An empty one is as good as none.
+    ScratchpadPut {
+        task: TaskId,
+        text: String,
     },
     DepInsert {
         task: TaskId,

@@ -1,8 +1,10 @@
 //! Verbs on tasks that need nothing from outside.
 
+use callboard_domain::card::Card;
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRecord;
 use callboard_store::Place;
 
@@ -19,11 +21,16 @@ pub struct TaskDraft {
     pub parent: Option<TaskId>,
     /// `repo_7`; left out, it is the one this process stands in.
     pub repository: Option<String>,
+    /// Left out, it is where a new task of this caller goes.
+    pub project: Option<i64>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
     pub verification: Option<VerificationContract>,
     /// Free JSON for whoever does the work.
     pub execution_contract: Option<String>,
+    pub card: Card,
+    /// `None`: the initial one.
+    pub phase: Option<Phase>,
 }
 
 impl Engine {
@@ -43,12 +50,13 @@ impl Engine {
     ) -> Result<TaskCreate, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let named = draft.repository.as_deref();
-        let project = match (named, self.project_of(&op.principal).await?) {
+        let project = match (named, draft.project) {
             (Some(named), _) => self.project_of_repository(op, named).await?,
-            (None, Some(project)) => project,
-            (None, None) => {
-                self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project
-            }
+            (None, Some(project)) => self.project_known(op, project).await?,
+            (None, None) => match self.project_of(&op.principal).await? {
+                Some(project) => project,
+                None => self.parts.store.settle(Place::of_org(&op.principal.org)).await?.project,
+            },
         };
         Ok(TaskCreate {
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },
@@ -62,6 +70,8 @@ impl Engine {
             verification: draft.verification,
             execution_contract: draft.execution_contract,
             over_quota: None,
+            card: draft.card,
+            phase: draft.phase.unwrap_or(Phase::Initial),
         })
     }
 

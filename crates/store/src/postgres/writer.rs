@@ -234,7 +234,7 @@ fn goes_alone(job: &Job) -> bool {
     matches!(
         job.op.command,
         Command::DependencyAdd { .. } | Command::RunSubmit(_) | Command::RunLease(_)
-    )
+    ) || job.op.command.needs(&job.op.actor).above.is_some()
 }
 
 fn refuse(jobs: Vec<Job>, failed: Failed) {
