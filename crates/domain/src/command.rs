@@ -7,12 +7,14 @@ use serde_json::Value;
 
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
+use crate::card::{Card, Mode, Terminal};
 use crate::comment::{CommentId, CommentKind};
 use crate::contract::VerificationContract;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
 use crate::plan::{PlanId, PlannedTask, Todo};
+use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
 use crate::run::{Artifact, PullRequest};
@@ -171,6 +173,21 @@ pub enum Command {
         job: JobId,
         pr: PullRequest,
     },
+    /// Changes fields and status of a task at once, as the board does.
+    CardUpdate(Box<CardUpdate>),
+    /// Removes a task unless others wait for it.
+    CardRemove {
+        task: TaskId,
+    },
+    ScratchpadAppend {
+        task: TaskId,
+        text: String,
+    },
+    ReviewRequest {
+        task: TaskId,
+        summary: String,
+    },
+    ReviewDecide(ReviewDecide),
     /// Writes down that somebody was told no.
     CallRefuse {
         tool: &'static str,
@@ -327,6 +344,64 @@ pub struct TaskCreate {
     pub execution_contract: Option<String>,
     /// The limit that one more would pass.
     pub over_quota: Option<Quota>,
+    pub card: Card,
+    /// Where it starts out.
+    pub phase: Phase,
+}
+
+/// What is `None` stays as it is; `Some(None)` and empty texts clear.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardUpdate {
+    pub task: TaskId,
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub priority: Option<u16>,
+    pub mode: Option<Mode>,
+    pub criteria: Option<Vec<String>>,
+    pub terminal: Option<Option<Terminal>>,
+    pub agent: Option<String>,
+    pub base_branch: Option<String>,
+    pub parent: Option<Option<TaskId>>,
+    pub project: Option<i64>,
+    pub to: Option<Phase>,
+    pub checked: Option<Checked>,
+}
+
+impl CardUpdate {
+    /// One that changes nothing yet.
+    pub fn of(task: TaskId) -> Self {
+        Self {
+            task,
+            title: None,
+            body: None,
+            priority: None,
+            mode: None,
+            criteria: None,
+            terminal: None,
+            agent: None,
+            base_branch: None,
+            parent: None,
+            project: None,
+            to: None,
+            checked: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewDecide {
+    pub task: TaskId,
+    pub verdict: ReviewVerdict,
+    pub feedback: String,
+    pub checked: Option<Checked>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVerdict {
+    /// With work that still has to be merged it stays in review.
+    Approve { unmerged: bool },
+    /// Back to whoever works on it, or to the start.
+    Reject { to: Phase },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -494,6 +569,12 @@ pub struct Needs {
     /// How many runs of a kind there are on this machine.
     pub runs_on: Option<(JobKind, String)>,
     pub org: OrgNeeds,
+    /// The subject's card and body.
+    pub card: bool,
+    /// The subject's notes.
+    pub scratchpad: bool,
+    /// Everything this task stands below: wanted when it becomes a parent.
+    pub above: Option<TaskId>,
 }
 
 /// Rows that belong to the org and to no task.
@@ -611,6 +692,25 @@ impl Command {
             Command::PlanPropose(_) => Needs::default(),
             Command::PlanApprove(PlanApprove { plan, .. }) | Command::PlanReject { plan } => {
                 of_org(OrgNeeds { plan: Some(*plan), ..none })
+            }
+            Command::CardUpdate(c) => {
+                let parent = c.parent.flatten();
+                Needs {
+                    named: parent.into_iter().collect(),
+                    above: parent,
+                    dependents: true,
+                    run_of_task: true,
+                    card: true,
+                    ..subject(&c.task)
+                }
+            }
+            Command::CardRemove { task } => {
+                Needs { dependents: true, run_of_task: true, ..subject(task) }
+            }
+            Command::ScratchpadAppend { task, .. } => Needs { scratchpad: true, ..subject(task) },
+            Command::ReviewRequest { task, .. }
+            | Command::ReviewDecide(ReviewDecide { task, .. }) => {
+                Needs { dependents: true, run_of_task: true, card: true, ..subject(task) }
             }
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),

@@ -3,6 +3,7 @@
 //! Glossary, used in every layer:
 //! - **task**: what is wanted; title, body, status, priority, deps, checks.
 //! - **attempt**: one actor's try at one task, with a fencing number and perhaps a lease.
+//! - **card**: what the board knows of a task besides: its mode, what is expected, its review.
 //! - **check**: a command or an attestation that gates closing.
 //! - **contract**: what must be shown before a completed task is done; its **verification**.
 //! - **job**: one piece of outside work, durable, leased, tried again; a **run** lets an agent do it.
@@ -23,6 +24,7 @@
 pub mod actor;
 pub mod attempt;
 pub mod audit;
+pub mod card;
 pub mod command;
 pub mod comment;
 pub mod contract;

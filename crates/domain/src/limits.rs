@@ -26,3 +26,9 @@ pub const OUTPUT_SHOWN_CHARS: usize = 2000;
 pub const CONTRACT_ITEMS_MAX: usize = 100;
 pub const CONTRACT_ITEM_CHARS_MAX: usize = 500;
 pub const COMMENTS_SHOWN_MAX: usize = 200;
+pub const CRITERIA_MAX: usize = 100;
+pub const CRITERION_CHARS_MAX: usize = 1000;
+pub const SCRATCHPAD_CHARS_MAX: usize = 50_000;
+pub const REVIEW_CHARS_MAX: usize = 10_000;
+/// Of what only names something: an executor, a branch, a person.
+pub const NAME_CHARS_MAX: usize = 200;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::actor::Actor;
+use crate::card::Mode;
 use crate::ids::{Id, IdError, TaskId};
 use crate::time::Timestamp;
 
@@ -61,18 +62,10 @@ impl PlanState {
 pub struct PlannedTask {
     pub title: String,
     #[serde(rename = "type")]
-    pub mode: PlannedMode,
+    pub mode: Mode,
     pub description: String,
     pub acceptance_criteria: Vec<String>,
     pub priority: PlannedPriority,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum PlannedMode {
-    Auto,
-    #[default]
-    Pair,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::card::Terminal;
 use crate::policy::fold;
 
 macro_rules! setting_keys {
@@ -69,29 +70,6 @@ impl BaseRef {
     }
 }
 
-/// Where a person sits beside an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PairTerminal {
-    #[cfg_attr(not(windows), default)]
-    Tmux,
-    #[cfg_attr(windows, default)]
-    Vscode,
-    Cursor,
-}
-
-impl PairTerminal {
-    pub const ALL: [PairTerminal; 3] =
-        [PairTerminal::Tmux, PairTerminal::Vscode, PairTerminal::Cursor];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PairTerminal::Tmux => "tmux",
-            PairTerminal::Vscode => "vscode",
-            PairTerminal::Cursor => "cursor",
-        }
-    }
-}
-
 /// The agents that have a default model of their own, in the order of their keys.
 const MODELLED: [(&str, SettingKey); 6] = [
     ("claude", SettingKey::DefaultModelClaude),
@@ -124,7 +102,7 @@ pub struct BoardSettings {
     pub max_concurrent_agents: u32,
     /// Who runs tasks that name nobody: an executor.
     pub default_worker_agent: String,
-    pub pair_terminal: PairTerminal,
+    pub pair_terminal: Terminal,
     pub tasks_wait_default_s: u32,
     pub tasks_wait_max_s: u32,
     /// Pair sessions come without instructions.
@@ -144,7 +122,7 @@ impl Default for BoardSettings {
             base_ref: BaseRef::default(),
             max_concurrent_agents: 3,
             default_worker_agent: "claude".into(),
-            pair_terminal: PairTerminal::default(),
+            pair_terminal: Terminal::default(),
             tasks_wait_default_s: 900,
             tasks_wait_max_s: 900,
             skip_pair_instructions: false,
@@ -208,7 +186,7 @@ impl BoardSettings {
             }
             SettingKey::DefaultWorkerAgent => self.default_worker_agent = judged.agent(agents)?,
             SettingKey::DefaultPairTerminalBackend => {
-                self.pair_terminal = judged.word(PairTerminal::ALL, PairTerminal::as_str)?;
+                self.pair_terminal = judged.word(Terminal::ALL, Terminal::as_str)?;
             }
             SettingKey::DefaultModelClaude
             | SettingKey::DefaultModelOpencode

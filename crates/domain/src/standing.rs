@@ -11,7 +11,8 @@ pub struct Standing {
     pub deps_open: bool,
     /// An assignee or a live attempt.
     pub held: bool,
-    /// The last attempt ended without a result, so the work is free again.
+    /// The last attempt ended without a result, or with one that was sent back, so the work is free
+    /// again.
     pub given_up: bool,
 }
 
@@ -35,7 +36,7 @@ impl Standing {
                         AttemptEnd::Canceled { .. }
                         | AttemptEnd::Expired
                         | AttemptEnd::Released => true,
-                        AttemptEnd::Finished { .. } => false,
+                        AttemptEnd::Finished { .. } => task.phase == Phase::Working,
                     },
                 });
                 let held = live || task.assignee.is_some();

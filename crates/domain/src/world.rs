@@ -2,6 +2,7 @@
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptState};
+use crate::card::Card;
 use crate::comment::{Comment, CommentId};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
@@ -42,6 +43,8 @@ pub struct World<'a> {
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
     pub org: OrgWorld,
+    /// What `Needs::above` stands below, at any depth.
+    pub above: Vec<TaskId>,
 }
 
 /// What belongs to the org and to no task, as far as the command needs it.
@@ -65,6 +68,11 @@ pub struct Subject {
     pub last_entry: Option<LastEntry>,
     /// Open ones, oldest first.
     pub blockers: Vec<Comment>,
+    /// The default one unless `Needs::card`; so with the body.
+    pub card: Card,
+    pub body: Option<String>,
+    /// Empty unless `Needs::scratchpad`.
+    pub scratchpad: String,
 }
 
 impl Subject {
@@ -142,6 +150,15 @@ pub enum Write {
     BodyReplace {
         task: TaskId,
         body: String,
+    },
+    CardPut {
+        task: TaskId,
+        card: Card,
+    },
+    /// An empty one is as good as none.
+    ScratchpadPut {
+        task: TaskId,
+        text: String,
     },
     DepInsert {
         task: TaskId,

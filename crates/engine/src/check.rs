@@ -35,18 +35,25 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let record = self.task_get(op, task).await?.it;
-        let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, &to)?;
+        let (checked, _turn) = self.checks_for_label(op, &record, &to).await?.unzip();
+        self.act_on_task(op, Command::TaskTransition { task, to, checked }).await
+    }
+
+    /// What had to run on the way to a label, if that asks for any command checks.
+    pub(crate) async fn checks_for_label(
+        &self,
+        op: &OpContext,
+        record: &TaskRecord,
+        to: &str,
+    ) -> Result<Option<(Checked, Turn)>, EngineError> {
+        let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, to)?;
         let has_commands = record.task.checks.iter().any(|check| check.is_command());
         match gate {
-            TransitionGate::Checks(_) if has_commands => {}
-            TransitionGate::Checks(_) | TransitionGate::Free(_) => {
-                return self
-                    .act_on_task(op, Command::TaskTransition { task, to, checked: None })
-                    .await;
+            TransitionGate::Checks(_) if has_commands => {
+                Ok(Some(self.checks_for_closing(op, record).await?))
             }
+            TransitionGate::Checks(_) | TransitionGate::Free(_) => Ok(None),
         }
-        let (checked, _turn) = self.checks_for_closing(op, &record).await?;
-        self.act_on_task(op, Command::TaskTransition { task, to, checked: Some(checked) }).await
     }
 
     /// Runs the command checks that do not pass for the files as they are. Nobody else runs the

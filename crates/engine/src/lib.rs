@@ -7,6 +7,8 @@ mod act;
 mod attempt;
 mod audit;
 mod call;
+mod card;
+mod card_wait;
 mod check;
 mod check_log;
 mod comment;
@@ -36,6 +38,7 @@ mod verify;
 mod wait;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use callboard_domain::actor::Actor;
@@ -46,6 +49,8 @@ use callboard_store::{Home, Store};
 pub use attempt::AttemptDraft;
 pub use audit::{AuditFilter, AuditPage};
 pub use callboard_store as store;
+pub use card::{CardFilter, CardSeen};
+pub use card_wait::{CardWait, CardWaited, WaitEnd};
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
 pub use digest::{Digest, DigestRule, DigestTask};
@@ -107,6 +112,7 @@ pub struct Engine {
     origins: repository::Origins,
     long_calls: handle::Running,
     runs: run_work::RunQueue,
+    card_waits: AtomicUsize,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -121,7 +127,18 @@ impl Engine {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
         let (digests, embedding, counted, origins, long_calls, runs) = Default::default();
-        Arc::new(Self { parts, waits, digests, embedding, counted, origins, long_calls, runs })
+        let card_waits = AtomicUsize::new(0);
+        Arc::new(Self {
+            parts,
+            waits,
+            digests,
+            embedding,
+            counted,
+            origins,
+            long_calls,
+            runs,
+            card_waits,
+        })
     }
 
     pub fn policy(&self) -> &Arc<Policy> {

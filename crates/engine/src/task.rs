@@ -1,8 +1,10 @@
 //! Verbs on tasks that need nothing from outside.
 
+use callboard_domain::card::Card;
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
@@ -25,6 +27,9 @@ pub struct TaskDraft {
     pub verification: Option<VerificationContract>,
     /// Free JSON for whoever does the work.
     pub execution_contract: Option<String>,
+    pub card: Card,
+    /// `None`: the initial one.
+    pub phase: Option<Phase>,
 }
 
 impl Engine {
@@ -60,6 +65,8 @@ impl Engine {
             verification: draft.verification,
             execution_contract: draft.execution_contract,
             over_quota: None,
+            card: draft.card,
+            phase: draft.phase.unwrap_or(Phase::Initial),
         })
     }
 

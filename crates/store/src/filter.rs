@@ -6,7 +6,7 @@ use callboard_domain::ids::Id;
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::time::Timestamp;
 
-use crate::{AttemptQuery, EventQuery, TaskQuery};
+use crate::{AttemptQuery, CardQuery, EventQuery, TaskQuery};
 
 pub(crate) enum Value {
     Integer(i64),
@@ -54,6 +54,25 @@ impl Filter {
         if let Some(after) = query.after {
             let beyond = if query.newest_first { "t.id < ?" } else { "t.id > ?" };
             filter.with(beyond, Value::Id(after));
+        }
+        filter
+    }
+
+    /// Of tasks `t` on the board.
+    pub fn of_cards(sign: char, org: i64, query: &CardQuery) -> Self {
+        let mut filter = Self::new(sign);
+        filter.term("t.removed_at IS NULL");
+        filter.with("t.org = ?", Value::Integer(org));
+        if let Some(project) = query.project {
+            filter.with("t.project = ?", Value::Integer(project));
+        }
+        if !query.phases.is_empty() {
+            let words: Vec<String> =
+                query.phases.iter().map(|phase| format!("'{}'", phase.as_str())).collect();
+            filter.term(&format!("t.phase IN ({})", words.join(", ")));
+        }
+        for task in &query.without {
+            filter.with("t.id <> ?", Value::Id(task.id));
         }
         filter
     }

@@ -5,6 +5,7 @@
 
 #[doc(hidden)]
 pub mod baseline;
+mod cards;
 pub mod clock;
 mod feed;
 mod file;
@@ -45,6 +46,7 @@ use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 
+pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
@@ -56,7 +58,7 @@ pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
-pub trait Store: RunStore + OrgStore + Send + Sync {
+pub trait Store: RunStore + OrgStore + CardStore + Send + Sync {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
 

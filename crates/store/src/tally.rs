@@ -63,6 +63,10 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::KnowledgeStored
             | EventName::KnowledgeSuperseded
             | EventName::CallRefused
+            | EventName::TaskScratchpad
+            | EventName::ReviewRequested
+            | EventName::ReviewApproved
+            | EventName::ReviewRejected
             | EventName::JobQueued
             | EventName::JobTaken
             | EventName::JobKept

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::{Lane, Profile};
 use callboard_engine::EngineError;
 use callboard_engine::context::{Principal, Rights, Scope};
 use callboard_surface::args::schema_of;
@@ -119,6 +120,35 @@ fn who_may_not_write_sees_no_writes() {
     assert_eq!(names, ["identity", "list", "get", "get_session", "list_sessions"]);
 }
 
+/// `CALLBOARD_BLESS=1` rewrites it.
+#[test]
+fn each_profile_sees_its_own_part_of_the_board() {
+    let catalog = Catalog::of(&[&toolsets::board::TOOLSET]);
+    let mut text = String::new();
+    let mut known = Vec::new();
+    for profile in Profile::ALL {
+        let rights =
+            Rights { lane: Lane::KaganAdmin, profile_wanted: Some(*profile), ..Rights::default() };
+        let tools = catalog.list(&Principal { rights, ..principal() });
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        assert!(known.iter().all(|name| names.contains(name)), "{profile:?} has less");
+        let new: Vec<&str> = names.iter().filter(|name| !known.contains(*name)).copied().collect();
+        text += &format!("{} {}: {}\n", profile.as_str(), names.len(), new.join(" "));
+        known = names;
+        for tool in &tools {
+            assert!(!tool.title.is_empty() && tool.output_schema["type"] == "object");
+            let hints = tool.hints;
+            assert!(!(hints.read_only && hints.destructive), "{}", tool.name);
+            assert_eq!(hints.idempotent, hints.read_only, "{}", tool.name);
+        }
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/board.profiles.txt");
+    if std::env::var_os("CALLBOARD_BLESS").is_some() {
+        std::fs::write(&path, &text).expect("the golden can be written");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text);
+}
+
 #[test]
 fn toolsets_are_named_or_refused() {
     let names = |text| toolsets::parse(text).map(|found| found.len());
@@ -229,4 +259,58 @@ fn a_shared_name_is_dispatched_by_the_keys_present() {
         assert_eq!(found.toolset.name, toolset, "{arguments}");
     }
     assert!(catalog.find("hide", &json!({})).is_none());
+}
+
+#[test]
+fn keys_of_two_tools_in_one_call_are_refused() {
+    let catalog = Catalog::of(&[&FIRST, &SECOND]);
+    for fits in
+        [json!({"id": "A", "verbose": true}), json!({"job": "J", "x": 1}), json!({}), json!(3)]
+    {
+        assert!(catalog.judge("show", &fits).is_ok(), "{fits}");
+    }
+    for mixed in [json!({"id": "A", "job": "J"}), json!({"lines": 1, "verbose": true, "task": "A"})]
+    {
+        let refused = catalog.judge("show", &mixed).expect_err("mixed");
+        assert!(matches!(refused, Refusal::MixedArguments { .. }), "{mixed}");
+    }
+}
+
+/// As the board will share relay's names.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "only its schema matters")]
+struct Submit {
+    task_id: String,
+    action: String,
+}
+
+static BOARD_JOBS: Toolset = Toolset {
+    name: "board",
+    tools: &[Tool::new(
+        "jobs_submit",
+        "Submit",
+        "Runs an agent on a task.",
+        Hints::WRITE_OUTSIDE,
+        schema_of::<Submit>,
+        &["job_id"],
+        nothing,
+    )],
+    voice: voice(|_, refusal| Said::plain(refusal)),
+    instructions: "",
+    audit: None,
+};
+
+#[test]
+fn relay_and_the_board_share_names() {
+    let catalog = Catalog::of(&[&toolsets::relay::TOOLSET, &BOARD_JOBS]);
+    let tools = catalog.list(&principal());
+    let submit = tools.iter().find(|tool| tool.name == "jobs_submit").expect("listed once");
+    assert!(!submit.input_schema.contains_key("required"));
+    let keys = submit.input_schema["properties"].as_object().expect("an object").keys();
+    assert_eq!(keys.collect::<Vec<_>>(), ["spec", "task_id", "action"]);
+    assert!(!submit.hints.idempotent, "the more cautious of both");
+    let picked = |arguments| catalog.find("jobs_submit", &arguments).map(|v| v.toolset.name);
+    assert_eq!(picked(json!({"spec": {}})), Some("relay"));
+    assert_eq!(picked(json!({"task_id": "T", "action": "start_agent"})), Some("board"));
+    assert!(catalog.judge("jobs_submit", &json!({"spec": {}, "task_id": "T"})).is_err());
 }

@@ -154,6 +154,7 @@ impl World {
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
             "rights" => self.grant(rest).await,
+            "waits" => self.until_waiting(rest).await,
             "sql" => self.sql(rest).await,
             who => return self.call(who, rest).await,
         }
@@ -232,6 +233,15 @@ impl World {
                 lines.extend(text.map(|line| format!("| {}", self.names.shorten(line))));
                 lines
             }
+        }
+    }
+
+    /// Until so many wait for a change.
+    async fn until_waiting(&mut self, count: &str) {
+        let count: usize = count.trim().parse().expect("a number");
+        let engine = self.server().await.engine.clone();
+        while engine.card_waits() != count {
+            tokio::task::yield_now().await;
         }
     }
 

@@ -186,8 +186,17 @@ impl<'w> Draft<'w> {
         }
     }
 
+    /// When this change counts as made: after every earlier one of the task, also those of the same
+    /// microsecond.
+    fn moment(&self) -> Timestamp {
+        self.now.max(Timestamp(self.subject.task.updated_at.0 + 1))
+    }
+
     fn relabel(&mut self, by: &Actor, label: &Label) {
-        let data = json!({"from": self.task.label, "to": label.name, "phase": label.phase});
+        let mut data = json!({"from": self.task.label, "to": label.name, "phase": label.phase});
+        if self.moment() != self.now {
+            data["at"] = json!(self.moment());
+        }
         self.task.label = label.name.clone();
         self.task.phase = label.phase;
         self.event_by(by, EventName::TaskStatusChanged, None, data);
@@ -252,7 +261,7 @@ impl<'w> Draft<'w> {
     }
 
     pub fn done(mut self) -> Change {
-        self.task.updated_at = self.now;
+        self.task.updated_at = self.moment();
         let reply = Reply::Task(self.task.id);
         self.writes.push(Write::TaskUpdate { task: self.task });
         Change { writes: self.writes, events: self.events, reply, but: None }

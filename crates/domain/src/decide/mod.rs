@@ -3,6 +3,7 @@
 
 mod attempt;
 mod call;
+mod card;
 mod check;
 mod comment;
 mod dependency;
@@ -13,12 +14,14 @@ mod knowledge;
 mod lease;
 mod plan;
 mod project;
+mod review;
 mod run;
 mod settings;
 mod task;
 pub mod verification;
 mod work;
 
+pub use card::{label_of, same_column};
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
 pub use task::{TransitionGate, transition_gate};
@@ -100,6 +103,13 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             run::run_answer(world, *job, *number, *granted, now)
         }
         Command::RunPr { job, pr } => run::run_pr(world, *job, pr, now),
+        Command::CardUpdate(c) => card::card_update(world, c, now),
+        Command::CardRemove { task } => card::card_remove(world, *task, now),
+        Command::ScratchpadAppend { task, text } => card::scratchpad_append(world, *task, text),
+        Command::ReviewRequest { task, summary } => {
+            review::review_request(world, *task, summary, now)
+        }
+        Command::ReviewDecide(c) => review::review_decide(world, c, now),
         Command::CallRefuse { tool, code, task } => Ok(call::call_refuse(world, tool, code, *task)),
         Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
         Command::WorkSubmit(c) => work::work_submit(world, c, now),

@@ -3,10 +3,12 @@
 use serde_json::json;
 
 use super::{input, task};
+use crate::card::Card;
 use crate::command::{PlanApprove, PlanPropose, TaskCreate};
 use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::plan::*;
+use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, OrgWrite, Reply, World, Write};
@@ -102,6 +104,12 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
         verification: None,
         execution_contract: None,
         over_quota: None,
+        card: Card {
+            mode: planned.mode,
+            criteria: planned.acceptance_criteria.clone(),
+            ..Card::default()
+        },
+        phase: Phase::Initial,
     }
 }
 

@@ -8,11 +8,12 @@ use super::draft::Draft;
 use super::{check, task, work};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::card::Card;
 use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
 use crate::event::{About, Event, EventName};
 use crate::ids::AttemptId;
 use crate::job::{Job, JobId, JobKind, JobState};
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{BODY_BYTES_MAX, CRITERIA_MAX, CRITERION_CHARS_MAX};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::relay::spec::Wanted;
@@ -250,6 +251,8 @@ pub(super) fn run_submit(
         verification: None,
         execution_contract: None,
         over_quota: None,
+        card: Card { criteria: criteria(&new.spec.task), ..Card::default() },
+        phase: Phase::Initial,
     };
     let mut change = task::task_create(world, &create, now)?;
     for write in &mut change.writes {
@@ -305,6 +308,11 @@ pub(super) fn run_submit(
 }
 
 /// The task's body: the description with what is expected below it.
+fn criteria(wanted: &Wanted) -> Vec<String> {
+    let cut = |text: &String| text.chars().take(CRITERION_CHARS_MAX).collect();
+    wanted.acceptance.iter().take(CRITERIA_MAX).map(cut).collect()
+}
+
 fn body(wanted: &Wanted) -> String {
     let mut text = wanted.description.clone();
     if !wanted.acceptance.is_empty() {

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{check, input, run, verification};
+use super::{card, check, input, run, verification};
 use crate::attempt::{AttemptEnd, AttemptKind, Health};
+use crate::card::Card;
 use crate::command::{Checked, TaskCreate, TaskEdit};
 use crate::contract::VerificationContract;
 use crate::event::{About, Event, EventName};
@@ -47,15 +48,17 @@ pub(super) fn task_create(
         }
     }
     let contract = input::contract(new.verification.as_ref(), &checks)?;
+    let new_card = card::new_card(&new.card)?;
     let execution_contract = input::execution_contract(new.execution_contract.as_ref())?;
+    let label = judge_start(world, new, &deps, !checks.is_empty() || contract.is_some())?;
     Quota::judge(new.over_quota.as_ref())?;
     let initial = world.policy.initial();
     let task = Task {
         id: new.task,
         project: new.project,
         title,
-        label: initial.name.clone(),
-        phase: initial.phase,
+        label: label.name.clone(),
+        phase: label.phase,
         priority,
         assignee: None,
         parent: new.parent,
@@ -74,13 +77,16 @@ pub(super) fn task_create(
     let who = world.actor.clone();
     let entry = Entry { who: who.clone(), at: now, did: "created".into(), text: None };
     let data =
-        json!({"title": task.title, "status": task.label, "deps": deps, "parent": task.parent});
-    let created = Event {
-        actor: who,
-        name: EventName::TaskCreated,
-        about: Some(About { project: task.project, task: task.id, attempt: None }),
-        data,
-    };
+        json!({"title": task.title, "status": initial.name, "deps": deps, "parent": task.parent});
+    let about = Some(About { project: task.project, task: task.id, attempt: None });
+    let event = |name, data| Event { actor: who.clone(), name, about, data };
+    let mut events = vec![event(EventName::TaskCreated, data)];
+    if label.phase != initial.phase {
+        let data = json!({"from": initial.name, "to": label.name, "phase": label.phase});
+        events.push(event(EventName::TaskStatusChanged, data));
+    }
+    let card =
+        (new_card != Card::default()).then_some(Write::CardPut { task: task.id, card: new_card });
     let parent = new.parent.map(|parent| Write::PlanMark { task: parent });
     Ok(Change {
         reply: Reply::Task(task.id),
@@ -90,10 +96,29 @@ pub(super) fn task_create(
                 Write::EntryPut { task: task.id, number: 1, entry, attempt: None },
                 Write::TaskInsert { task, body, execution_contract, deps },
             ])
+            .chain(card)
             .collect(),
-        events: vec![created],
+        events,
         but: None,
     })
+}
+
+/// The label a new task starts with. Nothing was shown yet, so what has to be shown cannot be done.
+fn judge_start<'p>(
+    world: &World<'p>,
+    new: &TaskCreate,
+    deps: &[TaskId],
+    is_gated: bool,
+) -> Result<&'p Label, Refusal> {
+    if new.phase == Phase::Initial {
+        return Ok(world.policy.initial());
+    }
+    let known = world.named.iter().filter(|named| deps.contains(&named.id));
+    deps_gate(new.task, &known.cloned().collect::<Vec<_>>())?;
+    if new.phase.is_closed() && is_gated {
+        return Err(Refusal::invalid("a task with checks cannot be created as done"));
+    }
+    card::label_of(world.policy, new.phase)
 }
 
 pub(super) fn task_edit(
@@ -134,10 +159,15 @@ pub(super) fn task_remove(
     id: TaskId,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let mut draft = Draft::of_task(world, id, now)?;
+    let draft = Draft::of_task(world, id, now)?;
     if let Some(refusal) = draft.held_by_another().filter(|_| !world.actor.is_human()) {
         return Err(refusal);
     }
+    Ok(removed(draft))
+}
+
+/// The same whoever holds it.
+pub(super) fn removed(mut draft: Draft<'_>) -> Change {
     draft.end_live(AttemptEnd::Canceled { reason: "task removed".into() });
     if !draft.task.phase.is_closed() {
         draft.adjust_dependents(true);
@@ -145,8 +175,8 @@ pub(super) fn task_remove(
     draft.event(EventName::TaskRemoved, json!({"title": draft.task.title}));
     draft.entry("removed", None);
     run::closed_elsewhere(&mut draft);
-    draft.write(Write::TaskTombstone { task: id });
-    Ok(draft.done())
+    draft.write(Write::TaskTombstone { task: draft.task.id });
+    draft.done()
 }
 
 pub(super) fn task_claim(world: &World<'_>, id: TaskId, now: Timestamp) -> Result<Change, Refusal> {
@@ -257,22 +287,46 @@ pub(super) fn task_transition(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
+    let (label, ran) = match passage(&mut draft, to, checked, false)? {
+        Ok(passed) => passed,
+        Err(refusal) => return Ok(draft.done_but(refusal)),
+    };
+    draft.move_to(&label);
+    if label.phase.is_closed() {
+        run::closed_elsewhere(&mut draft);
+    }
+    draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
+    Ok(draft.done())
+}
+
+/// A label that may be gone to, and what ran for that; or a "no" that leaves the results of checks
+/// behind.
+pub(super) type Passage = Result<(Label, Option<String>), Refusal>;
+
+/// Both gates on the way to a label. `approved` is the word that a contract may wait for.
+pub(super) fn passage(
+    draft: &mut Draft<'_>,
+    to: &str,
+    checked: Option<&Checked>,
+    approved: bool,
+) -> Result<Passage, Refusal> {
+    let (id, policy) = (draft.task.id, draft.world.policy);
     if let Some(checked) = checked
-        && let Some(what) = check::changed_meanwhile(&draft, &checked.basis)
+        && let Some(what) = check::changed_meanwhile(draft, &checked.basis)
     {
         let conflict = Refusal::Conflict { task: id, what };
         if checked.runs.is_empty() || !check::same_checks(&draft.task, &checked.basis) {
             return Err(conflict);
         }
-        check::record(&mut draft, checked);
+        check::record(draft, checked);
         draft.entry("ran checks", check::summary(&draft.task, &checked.runs));
-        return Ok(draft.done_but(conflict));
+        return Ok(Err(conflict));
     }
-    let (label, ran) = match transition_gate(world.policy, &draft.task, &draft.subject.deps, to)? {
+    let (label, ran) = match transition_gate(policy, &draft.task, &draft.subject.deps, to)? {
         TransitionGate::Free(label) => (label, None),
         TransitionGate::Checks(label) => {
             if let Some(checked) = checked {
-                check::record(&mut draft, checked);
+                check::record(draft, checked);
             }
             let runs = checked.map_or(&[][..], |checked| &checked.runs);
             let ran = check::summary(&draft.task, runs);
@@ -281,23 +335,18 @@ pub(super) fn task_transition(
                 // Nobody looked at the files, so no pass of a command speaks of them.
                 None => !check.is_command() && check.passes_for(None),
             });
-            unmet.extend(verification::unmet(&draft));
+            unmet.extend(verification::unmet(draft, approved));
             if !unmet.is_empty() {
                 draft.entry("ran checks", ran);
-                return Ok(draft.done_but(Refusal::ChecksNotPassed { task: id, checks: unmet }));
+                return Ok(Err(Refusal::ChecksNotPassed { task: id, checks: unmet }));
             }
             (label, ran)
         }
     };
     if label.phase == Phase::ClosedDone {
-        verification::approve(&mut draft);
+        verification::approve(draft, approved);
     }
-    draft.move_to(&label);
-    if label.phase.is_closed() {
-        run::closed_elsewhere(&mut draft);
-    }
-    draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
-    Ok(draft.done())
+    Ok(Ok((label, ran)))
 }
 
 /// Whether an attempt's health lets somebody else take its place.

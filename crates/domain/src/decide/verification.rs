@@ -29,10 +29,10 @@ pub fn contract(task: &Task, policy: &Policy) -> VerificationContract {
 
 /// An explicit contract that wants somebody's word counts as one more check, in every toolset. A
 /// human who closes the task gives that word.
-pub(super) fn unmet(draft: &Draft<'_>) -> Option<UnmetCheck> {
+pub(super) fn unmet(draft: &Draft<'_>, approved: bool) -> Option<UnmetCheck> {
     let contract = draft.task.contract.as_ref().filter(|contract| contract.kind.gates_done())?;
     let status = draft.task.verification.as_ref().map(|known| known.status);
-    if status == Some(VerificationStatus::Passed) || draft.actor().is_human() {
+    if status == Some(VerificationStatus::Passed) || approved || draft.actor().is_human() {
         return None;
     }
     let failed = status == Some(VerificationStatus::Failed);
@@ -44,8 +44,8 @@ pub(super) fn unmet(draft: &Draft<'_>) -> Option<UnmetCheck> {
     })
 }
 
-/// A human closed the task: that is the approval its contract waited for.
-pub(super) fn approve(draft: &mut Draft<'_>) {
+/// A human closed the task, or a reviewer approved it: its contract waited for that.
+pub(super) fn approve(draft: &mut Draft<'_>, approved: bool) {
     let gated = draft.task.contract.as_ref().is_some_and(|contract| contract.kind.gates_done());
     let waits = draft.task.verification.as_ref().is_some_and(|known| match known.status {
         VerificationStatus::AwaitingHuman
@@ -53,7 +53,7 @@ pub(super) fn approve(draft: &mut Draft<'_>) {
         | VerificationStatus::Failed => true,
         VerificationStatus::Skipped | VerificationStatus::Passed => false,
     });
-    if !draft.actor().is_human() || !(gated || waits) {
+    if !(approved || draft.actor().is_human()) || !(gated || waits) {
         return;
     }
     let external_ref = draft.task.verification.take().and_then(|known| known.external_ref);

@@ -33,6 +33,18 @@ const VERBS: &[&str] = &[
     "reopen T",
     "comment T blocker",
     "resolve c5",
+    "card T to=initial",
+    "card T to=working",
+    "card T to=review",
+    "card T to=closed_done",
+    "card T mode=auto title=x",
+    "card T mode=pair parent=U",
+    "ask T",
+    "approve T",
+    "reject T",
+    "reject T back",
+    "scribble T text=x",
+    "discard T",
     "clock",
 ];
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptKind};
+use crate::card::{Card, Mode};
 use crate::command::{
-    AttemptBegin, Basis, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
-    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, TaskCreate, TaskEdit, verify_key,
+    AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
+    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewVerdict, TaskCreate,
+    TaskEdit, verify_key,
 };
 use crate::comment::{Comment, CommentId, CommentKind};
 use crate::contract::{VerificationContract, VerificationKind};
@@ -14,7 +16,7 @@ use crate::decide;
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{Job, JobId, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
-use crate::policy::Policy;
+use crate::policy::{Phase, Policy};
 use crate::refusal::Refusal;
 use crate::run::{OpenRuns, Run, run_key};
 use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
@@ -40,6 +42,8 @@ pub struct Model {
     pub events: Vec<&'static str>,
     pub org: OrgModel,
     next: u128,
+    pub cards: BTreeMap<TaskId, Card>,
+    pub scratchpads: BTreeMap<TaskId, String>,
 }
 
 pub fn task_named(name: &str) -> TaskId {
@@ -91,6 +95,8 @@ impl Model {
             events: Vec::new(),
             org: OrgModel::default(),
             next: 0,
+            cards: BTreeMap::new(),
+            scratchpads: BTreeMap::new(),
         }
     }
 
@@ -166,6 +172,7 @@ impl Model {
             open_runs,
             runs_here,
             org: self.org.world(actor, &needs.org),
+            above: self.above(needs.above),
         }
     }
 
@@ -191,8 +198,16 @@ impl Model {
                 .filter(|c| c.task == id && c.blocks())
                 .cloned()
                 .collect(),
+            card: self.cards.get(&id).cloned().unwrap_or_default(),
+            body: Some(String::new()),
+            scratchpad: self.scratchpads.get(&id).cloned().unwrap_or_default(),
             task,
         })
+    }
+
+    fn above(&self, start: Option<TaskId>) -> Vec<TaskId> {
+        let parent = |id: &TaskId| self.tasks.get(id).and_then(|task| task.parent);
+        std::iter::successors(start.as_ref().and_then(parent), parent).collect()
     }
 
     fn dep(&self, id: TaskId) -> Option<Dep> {
@@ -223,6 +238,12 @@ impl Model {
             }
             Write::RunInsert { run, .. } | Write::RunUpdate { run } => {
                 self.runs.insert(run.job, run.clone());
+            }
+            Write::CardPut { task, card } => {
+                self.cards.insert(*task, card.clone());
+            }
+            Write::ScratchpadPut { task, text } => {
+                self.scratchpads.insert(*task, text.clone());
             }
             Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
             Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
@@ -281,6 +302,8 @@ impl Model {
                     .map(|word| VerificationContract::of(kind_named(&word))),
                 execution_contract: None,
                 over_quota: None,
+                card: Card::default(),
+                phase: Phase::Initial,
             }),
             "edit" => Command::TaskEdit(TaskEdit {
                 task,
@@ -290,6 +313,34 @@ impl Model {
                 checks: None,
             }),
             "remove" => Command::TaskRemove { task },
+            "card" => Command::CardUpdate(Box::new(CardUpdate {
+                title: option("title"),
+                mode: option("mode").map(|word| Mode::parse(&word).expect("a mode")),
+                parent: option("parent")
+                    .map(|name| Some(task_named(&name)).filter(|_| name != "-")),
+                to: option("to").map(|word| Phase::parse(&word).expect("a phase")),
+                checked: self.checked(task, &option("ran"), option("tree")),
+                ..CardUpdate::of(task)
+            })),
+            "discard" => Command::CardRemove { task },
+            "scribble" => {
+                Command::ScratchpadAppend { task, text: option("text").unwrap_or_default() }
+            }
+            "ask" => {
+                let summary = option("summary").unwrap_or_else(|| "did it".into());
+                Command::ReviewRequest { task, summary }
+            }
+            "approve" | "reject" => Command::ReviewDecide(ReviewDecide {
+                task,
+                verdict: match verb {
+                    "approve" => ReviewVerdict::Approve { unmerged: has("unmerged") },
+                    _ => ReviewVerdict::Reject {
+                        to: if has("back") { Phase::Initial } else { Phase::Working },
+                    },
+                },
+                feedback: option("feedback").unwrap_or_default(),
+                checked: self.checked(task, &option("ran"), option("tree")),
+            }),
             "claim" => Command::TaskClaim { task },
             "release" => Command::TaskRelease { task },
             "note" => Command::TaskNote { task, text: option("text").unwrap_or_default() },
@@ -316,7 +367,11 @@ impl Model {
                 Command::AttemptBegin(AttemptBegin {
                     attempt: attempt_named(&id),
                     task,
-                    kind: if has("lease") { AttemptKind::Execution } else { AttemptKind::Graph },
+                    kind: match (has("lease"), option("kind")) {
+                        (_, Some(kind)) => AttemptKind::parse(&kind).expect("a kind"),
+                        (true, None) => AttemptKind::Execution,
+                        (false, None) => AttemptKind::Graph,
+                    },
                     key: Some(option("key").unwrap_or_else(|| id.clone())),
                     expected_actor: option("expected"),
                     client: option("client"),

@@ -120,7 +120,7 @@ fn the_first_project_is_open_and_a_path_counts_once() {
 fn planned(title: &str) -> PlannedTask {
     PlannedTask {
         title: title.into(),
-        mode: PlannedMode::Auto,
+        mode: crate::card::Mode::Auto,
         description: "why".into(),
         acceptance_criteria: vec![" it works ".into(), "  ".into()],
         priority: PlannedPriority::High,

@@ -5,7 +5,7 @@ use super::model::Model;
 use crate::policy::{AttestBy, Policy, parse_labels};
 
 /// Runs a table and shows the first line that answers differently.
-fn table(policy: Policy, text: &str) {
+pub(super) fn table(policy: Policy, text: &str) {
     let mut model = Model::new(policy);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (step, expected) =

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempt::Attempt;
+use callboard_domain::card::Card;
 use callboard_domain::command::{Needs, verify_key};
 use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::Event;
@@ -40,6 +41,8 @@ pub(super) struct Desk {
     pub org: OrgWorld,
     /// With the time of the first answer.
     pub retries: HashMap<RetryKey, (Reply, Timestamp)>,
+    /// What the new parent of the one task that a batch may move stands below.
+    pub above: Vec<TaskId>,
     /// Edges reachable from the one dep that a batch may add.
     pub ancestry: Vec<(TaskId, TaskId)>,
     pub changes: Changes,
@@ -58,6 +61,9 @@ pub(super) struct Sheet {
     pub dependents: Vec<Id>,
     /// The newest ones, oldest first.
     pub lines: Vec<Line>,
+    /// Of tasks whose commands ask for them; so with the scratchpad.
+    pub card: Card,
+    pub scratchpad: String,
 }
 
 pub(super) struct Line {
@@ -85,6 +91,8 @@ pub(super) struct Changes {
     /// Those of `tasks` of which more changed than [`Sheet::moved`] says.
     pub tasks_edited: BTreeSet<Id>,
     pub bodies: BTreeSet<Id>,
+    pub cards: BTreeSet<Id>,
+    pub scratchpads: BTreeSet<Id>,
     pub deps_new: BTreeMap<(Id, Id), i32>,
     pub deps_gone: BTreeSet<(Id, Id)>,
     pub attempts_new: BTreeSet<Id>,
@@ -137,7 +145,19 @@ impl RetryKey {
 impl Sheet {
     pub fn row(org: i64, task: Task, removed_at: Option<i64>) -> Self {
         let (body, execution_contract, deps, dependents, lines) = Default::default();
-        Self { org, task, removed_at, body, execution_contract, deps, dependents, lines }
+        let (card, scratchpad) = Default::default();
+        Self {
+            org,
+            task,
+            removed_at,
+            body,
+            execution_contract,
+            deps,
+            dependents,
+            lines,
+            card,
+            scratchpad,
+        }
     }
 }
 
@@ -250,6 +270,7 @@ impl Desk {
             open_runs: self.open_runs,
             runs_here: self.runs_here,
             org: self.org.clone(),
+            above: if needs.above.is_some() { self.above.clone() } else { Vec::new() },
         }
     }
 
@@ -259,6 +280,12 @@ impl Desk {
         let newest = sheet.task.newest_attempt.and_then(|id| self.attempt(org, id));
         let last = sheet.lines.last().filter(|_| needs.last_entry);
         Some(Subject {
+            card: if needs.card { sheet.card.clone() } else { Card::default() },
+            body: needs.card.then(|| sheet.body.clone()),
+            scratchpad: match needs.scratchpad {
+                true => sheet.scratchpad.clone(),
+                false => String::new(),
+            },
             task: sheet.task.clone(),
             deps: self.deps(sheet),
             dependents: dependents.filter_map(|id| self.dependent(*id)).collect(),
@@ -450,6 +477,14 @@ impl Desk {
             Write::BodyReplace { task, body } => {
                 self.sheet(task.id)?.body = body;
                 self.changes.bodies.insert(task.id);
+            }
+            Write::CardPut { task, card } => {
+                self.sheet(task.id)?.card = card;
+                self.changes.cards.insert(task.id);
+            }
+            Write::ScratchpadPut { task, text } => {
+                self.sheet(task.id)?.scratchpad = text;
+                self.changes.scratchpads.insert(task.id);
             }
             Write::DepInsert { task, dep } => self.dep_insert(task.id, dep.id)?,
             Write::DepDelete { task, dep } => {

@@ -20,7 +20,7 @@ const UNTOUCHED: &str = "t.phase = 'initial' AND t.open_deps = 0 AND t.assignee 
      AND NOT t.is_plan AND t.removed_at IS NULL";
 const LEFT: &str = "t.phase = 'working' AND t.open_deps = 0 AND t.assignee IS NULL \
      AND NOT t.is_plan AND t.removed_at IS NULL";
-const GIVEN_UP: &str = "a.outcome IN ('canceled', 'expired', 'released')";
+const GIVEN_UP: &str = "a.outcome IS NOT NULL";
 const LEASED: &str = "t.phase IN ('initial', 'working') AND t.open_deps = 0 AND NOT t.is_plan \
      AND t.removed_at IS NULL";
 const LEASE_OVER: &str =

@@ -21,6 +21,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::around::{self, Part};
+use super::cards::{self, Beside};
 use super::clock::{NOW, SharedClock};
 use super::db::{Db, Statement};
 use super::desk::{Desk, Line, RetryKey, Sheet};
@@ -62,6 +63,10 @@ struct Wanted {
     runs_on: Option<(JobKind, String)>,
     /// What belongs to an org, and who asks; such a command goes alone.
     org: Option<(i64, Actor, OrgNeeds)>,
+    /// Tasks whose card, body and notes are wanted.
+    carded: BTreeSet<Id>,
+    /// Such a command goes alone.
+    above: Option<TaskId>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -96,6 +101,9 @@ impl Wanted {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
+            let carded = needs.task.filter(|_| needs.card || needs.scratchpad);
+            wanted.carded.extend(carded.map(|task| task.id));
+            wanted.above = wanted.above.or(needs.above);
         }
         wanted
     }
@@ -150,7 +158,7 @@ async fn fill(
 ) -> Result<Desk, Trouble> {
     let mut wanted = Wanted::of(ops);
     let mut desk = Desk::default();
-    if wanted.ancestry_of.is_some() {
+    if wanted.ancestry_of.is_some() || wanted.above.is_some() {
         // Two edges that close a cycle only together would pass each other unseen.
         db.batch_execute(schema::ALONE).await?;
     }
@@ -334,6 +342,10 @@ async fn lock_and_load(
     let run_values: [&(dyn ToSql + Sync); 2] = [&jobs, &run_tasks];
     let any_run = !jobs.is_empty() || !run_tasks.is_empty();
     let any_job = !jobs.is_empty() || !job_keys.is_empty();
+    let carded = uuids(&wanted.carded);
+    let beside_values: [&(dyn ToSql + Sync); 2] = [&carded, &true];
+    let below = wanted.above.map(|task| uuid(task.id)).unwrap_or_default();
+    let above_values: [&(dyn ToSql + Sync); 1] = [&below];
     // `try_join` sends its first half first.
     let loads = async {
         tokio::try_join!(
@@ -346,11 +358,13 @@ async fn lock_and_load(
             rows_if(db, any_job, &statements.jobs, &job_values),
             rows_if(db, any_run, &statements.runs, &run_values),
             rows_if(db, wanted.ancestry_of.is_some(), &statements.ancestry, &start_values),
+            rows_if(db, !carded.is_empty(), &statements.beside, &beside_values),
+            rows_if(db, wanted.above.is_some(), &statements.above, &above_values),
         )
     };
     let lock = rows_if(db, !all.is_empty(), &statements.lock, &lock_values);
     let (locked, loaded) = future::try_join(lock, loads).await?;
-    let (_, around, attempts, keyed, comments, jobs, runs, ancestry) = loaded;
+    let (_, around, attempts, keyed, comments, jobs, runs, ancestry, beside, above) = loaded;
     desk.tasks.clear();
     desk.attempts.clear();
     desk.comments.clear();
@@ -387,6 +401,13 @@ async fn lock_and_load(
         desk.jobs.insert(job.id.0, (org, job));
         desk.runs.insert(run.job.0, (org, run, None));
     }
+    for row in &beside {
+        let (task, Beside { card, scratchpad, .. }) = cards::beside(row)?;
+        if let Some(sheet) = desk.tasks.get_mut(&task) {
+            (sheet.card, sheet.scratchpad) = (card, scratchpad);
+        }
+    }
+    desk.above = above.iter().map(|row| rows::task_id(row, 0, 1)).collect::<Result<_, _>>()?;
     let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
     desk.ancestry = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;
     Ok(ids)

@@ -2,7 +2,7 @@
 
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::{around, comments, jobs, rows, runs};
+use super::{around, cards, comments, jobs, rows, runs};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
@@ -24,6 +24,8 @@ pub(super) struct Statements {
     pub run_keys: Statement,
     pub open_runs: Statement,
     pub runs_here: Statement,
+    pub beside: Statement,
+    pub above: Statement,
 }
 
 /// What holds for a batch and ends with it. Every batch only looks rows up by key, so plans that
@@ -136,6 +138,8 @@ impl Statements {
             )
             .await?,
             runs_here: prepare(&crate::runs::count_on("$1", "$2")).await?,
+            beside: prepare(&cards::sql()).await?,
+            above: prepare(cards::ABOVE).await?,
             ancestry: prepare(
                 "WITH RECURSIVE above (id) AS (
                      SELECT $1::uuid

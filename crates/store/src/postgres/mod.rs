@@ -7,6 +7,7 @@
 mod address;
 mod around;
 mod bell;
+mod cards;
 mod clock;
 mod columns;
 mod comments;

@@ -46,13 +46,13 @@ pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<A
 }
 
 /// What PostgreSQL's placeholders start with.
-const SIGN: char = '$';
+pub(super) const SIGN: char = '$';
 
 /// A filter's values as the driver takes them.
-struct Taken(Vec<Box<dyn ToSql + Sync + Send>>);
+pub(super) struct Taken(Vec<Box<dyn ToSql + Sync + Send>>);
 
 impl Taken {
-    fn from(filter: Filter) -> Self {
+    pub(super) fn from(filter: Filter) -> Self {
         let take = |value| -> Box<dyn ToSql + Sync + Send> {
             match value {
                 Value::Integer(number) => Box::new(number),
@@ -63,7 +63,7 @@ impl Taken {
         Self(filter.values.into_iter().map(take).collect())
     }
 
-    fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.0.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
+use super::cards::{card_row, scratchpad_row};
 use super::columns::{Lines, Logged, Moves};
 use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
@@ -27,6 +28,9 @@ pub(super) struct Statements {
     everyday: Statement,
     tasks_update: Statement,
     bodies: Statement,
+    cards: Statement,
+    scratchpads: Statement,
+    scratchpads_gone: Statement,
     deps_delete: Statement,
     deps_insert: Statement,
     attempts_update: Statement,
@@ -50,6 +54,8 @@ const TASK: &str = "id, prefix, org, project, title, label, phase, priority, ass
 const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
      head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
      outcome, words, head_finished";
+const CARD: &str = "task, mode, criteria, terminal, agent, base_branch, created_by, \
+     blocked_reason, blocked_at, review";
 const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
      resolved_by, resolution";
 const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
@@ -61,6 +67,13 @@ fn insert(table: &str, columns: &str, otherwise: &str) -> String {
         "INSERT INTO {table} ({columns}) SELECT {columns} \
          FROM json_populate_recordset(NULL::{table}, $1::text::json) {otherwise}"
     )
+}
+
+/// What replaces a row that is there already.
+fn replaced(columns: &str) -> String {
+    let set: Vec<String> =
+        columns.split(", ").map(|column| format!("{column} = excluded.{column}")).collect();
+    set.join(", ")
 }
 
 /// `UPDATE table SET column = …` of every object in the one parameter, by id; `kept` columns
@@ -102,6 +115,8 @@ impl Statements {
             tasks_update: prepare(&update(
                 "tasks",
                 &[
+                    "project",
+                    "parent",
                     "title",
                     "label",
                     "phase",
@@ -127,6 +142,19 @@ impl Statements {
                 "task, body, execution_contract",
                 "ON CONFLICT (task) DO UPDATE SET body = excluded.body",
             ))
+            .await?,
+            cards: prepare(&insert("cards", CARD, &format!("ON CONFLICT (task) DO UPDATE SET {}", replaced(CARD)))).await?,
+            scratchpads: prepare(&insert(
+                "scratchpads",
+                "task, text",
+                "ON CONFLICT (task) DO UPDATE SET text = excluded.text",
+            ))
+            .await?,
+            scratchpads_gone: prepare(
+                "DELETE FROM scratchpads o
+                 USING json_populate_recordset(NULL::scratchpads, $1::text::json) n
+                 WHERE o.task = n.task",
+            )
             .await?,
             deps_delete: prepare(
                 "DELETE FROM deps o USING json_populate_recordset(NULL::deps, $1::text::json) n
@@ -261,6 +289,13 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
     let moved = &mut known.filter(|id| !changes.tasks_edited.contains(*id));
     let begun_before = &mut changes.attempts.difference(&changes.attempts_new);
     let bodies = sheets(&mut changes.bodies.iter()).into_iter().map(body_row);
+    let cards = sheets(&mut changes.cards.iter());
+    let cards = cards.into_iter().map(|sheet| card_row(sheet.task.id.id, &sheet.card));
+    let notes = |gone: bool| -> Vec<Value> {
+        let sheets = sheets(&mut changes.scratchpads.iter()).into_iter();
+        let wanted = sheets.filter(|sheet| sheet.scratchpad.is_empty() == gone);
+        wanted.map(|sheet| scratchpad_row(sheet.task.id.id, &sheet.scratchpad)).collect()
+    };
     let comments = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
         ids.filter_map(|id| desk.comments.get(id)).map(comment_row).collect()
     };
@@ -282,6 +317,9 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         run(db, &s.tasks_insert, task_rows(sheets(&mut changes.tasks_new.iter()))),
         run(db, &s.tasks_update, task_rows(sheets(edited))),
         run(db, &s.bodies, bodies.collect()),
+        run(db, &s.cards, cards.collect()),
+        run(db, &s.scratchpads, notes(false)),
+        run(db, &s.scratchpads_gone, notes(true)),
         run(db, &s.deps_delete, changes.deps_gone.iter().map(|k| dep_row(k, 0)).collect()),
         run(db, &s.deps_insert, changes.deps_new.iter().map(|(k, p)| dep_row(k, *p)).collect()),
         run(db, &s.attempts_update, attempts(begun_before)),

@@ -242,7 +242,7 @@ fn goes_alone(job: &Job) -> bool {
             | Command::PlanPropose(_)
             | Command::PlanApprove(_)
             | Command::PlanReject { .. }
-    )
+    ) || job.op.command.needs(&job.op.actor).above.is_some()
 }
 
 fn refuse(jobs: Vec<Job>, failed: Failed) {

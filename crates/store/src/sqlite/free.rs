@@ -15,7 +15,7 @@ const UNTOUCHED: &str = "t.project = ?1 AND t.phase = 'initial' AND t.open_deps 
      AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL";
 const GIVEN_UP: &str = "t.project = ?1 AND t.phase = 'working' AND t.open_deps = 0 \
      AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL \
-     AND a.outcome IN ('canceled', 'expired', 'released')";
+     AND a.outcome IS NOT NULL";
 const LEASE_OVER: &str = "t.project = ?1 AND t.phase IN ('initial', 'working') \
      AND t.open_deps = 0 AND t.is_plan = 0 AND t.removed_at IS NULL \
      AND a.ended_at IS NULL AND a.lease_expires_at <= ?4";

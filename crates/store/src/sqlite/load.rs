@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
+use callboard_domain::card::Card;
 use callboard_domain::command::{Command, Needs, verify_key};
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::JobKind;
@@ -14,7 +15,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{comments, jobs, knowledge, org, rows, runs};
+use super::{cards, comments, jobs, knowledge, org, rows, runs};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -75,6 +76,10 @@ pub(super) fn world<'a>(
         Some(id) => ancestry(db, id)?,
         None => Vec::new(),
     };
+    let above = match needs.above {
+        Some(id) => cards::above(db, id)?,
+        None => Vec::new(),
+    };
     let knowledge = match needs.knowledge {
         Some(id) => knowledge::find(db, org, id)?,
         None => None,
@@ -94,6 +99,7 @@ pub(super) fn world<'a>(
         open_runs,
         runs_here,
         org: org_rows,
+        above,
     })
 }
 
@@ -109,6 +115,9 @@ fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Optio
         } else {
             Vec::new()
         },
+        card: if needs.card { cards::of_task(db, id)? } else { Card::default() },
+        body: if needs.card { Some(cards::body_of(db, id)?) } else { None },
+        scratchpad: if needs.scratchpad { cards::scratchpad_of(db, id)? } else { String::new() },
         task,
     }))
 }

@@ -4,6 +4,7 @@
 //! Reads use a few read-only connections and never wait for a writer.
 
 mod bell;
+mod cards;
 mod comments;
 mod errors;
 mod files;

@@ -28,7 +28,7 @@ pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
 }
 
 /// What SQLite's placeholders start with.
-const SIGN: char = '?';
+pub(super) const SIGN: char = '?';
 
 impl ToSql for Value {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {

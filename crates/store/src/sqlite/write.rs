@@ -9,7 +9,7 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
-use super::{comments, jobs, knowledge, org, runs};
+use super::{cards, comments, jobs, knowledge, org, runs};
 
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
@@ -32,6 +32,8 @@ pub(super) fn write(
             Ok(())
         }
         Write::BodyReplace { task, body } => body_replace(db, *task, body),
+        Write::CardPut { task, card } => cards::put(db, *task, card),
+        Write::ScratchpadPut { task, text } => cards::scratchpad_put(db, *task, text),
         Write::DepInsert { task, dep } => dep_insert(db, *task, *dep),
         Write::DepDelete { task, dep } => {
             db.prepare_cached("DELETE FROM deps WHERE task = ?1 AND dep = ?2")?
@@ -142,6 +144,8 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
             }
         };
     }
+    changed!("project", project, task.project);
+    changed!("parent", parent, task.parent.map(|parent| parent.id.to_bytes().to_vec()));
     changed!("title", title, task.title.clone());
     changed!("label", label, task.label.clone());
     changed!("phase", phase, task.phase.as_str().to_owned());

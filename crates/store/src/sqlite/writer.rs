@@ -352,6 +352,8 @@ fn as_written(
             Write::TaskUpdate { task } if task.id == id => written = Some(task),
             Write::TaskUpdate { .. }
             | Write::BodyReplace { .. }
+            | Write::CardPut { .. }
+            | Write::ScratchpadPut { .. }
             | Write::DependentsAdjust { .. }
             | Write::AttemptInsert { .. }
             | Write::AttemptUpdate { .. }

@@ -28,6 +28,9 @@ pub static TABLES: &[Table] = &[
         is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
         entries, created_at, updated_at, removed_at"),
     table("bodies", "task", "body, execution_contract"),
+    table("cards", "task", "mode, criteria, terminal, agent, base_branch, created_by, blocked_reason, \
+        blocked_at, review"),
+    table("scratchpads", "task", "text"),
     table("deps", "task, position", "dep"),
     table("attempts", "id", "task, kind, fence, actor, key, client, model, worktree, branch, \
         head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \

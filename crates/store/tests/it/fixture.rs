@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use callboard_domain::attempt::AttemptKind;
 use callboard_domain::command::{AttemptBegin, Command, TaskCreate};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::policy::Policy;
+use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
@@ -123,6 +123,8 @@ impl Fixture {
             verification: None,
             execution_contract: None,
             over_quota: None,
+            card: Default::default(),
+            phase: Phase::Initial,
         }
     }
 

@@ -47,7 +47,7 @@ fn project(name: &str, paths: &[&str]) -> Command {
 fn propose(titles: &[&str]) -> PlanPropose {
     let task = |title: &&str| PlannedTask {
         title: (*title).into(),
-        mode: PlannedMode::Auto,
+        mode: callboard_domain::card::Mode::Auto,
         description: ODD.into(),
         acceptance_criteria: vec!["é".into()],
         priority: PlannedPriority::High,

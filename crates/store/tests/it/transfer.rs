@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use callboard_domain::card::{Card, Mode, Terminal};
 use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
 use callboard_domain::comment::CommentKind;
 use callboard_domain::handle::{HandleChange, HandleEnd};
@@ -111,6 +112,13 @@ async fn rich(f: &Fixture) {
     new.parent = Some(open);
     new.priority = 0;
     new.execution_contract = Some(odd.into());
+    new.card = Card {
+        mode: Mode::Auto,
+        criteria: vec![odd.into()],
+        terminal: Some(Terminal::Tmux),
+        created_by: Some(odd.into()),
+        ..Card::default()
+    };
     new.checks = vec![
         NewCheck { desc: odd.into(), cmd: Some("true".into()), ..NewCheck::default() },
         NewCheck { desc: "reads well".into(), manual: true, ..NewCheck::default() },
@@ -118,6 +126,9 @@ async fn rich(f: &Fixture) {
     f.done("human:ana", Command::TaskCreate(new.clone())).await;
     let attest = Command::CheckAttest { task: new.task, index: 1, pass: true, tree: None };
     f.done("human:ana", attest).await;
+    f.done("human:ana", f.to(dep, "done")).await;
+    f.done("agent:w1", Command::ReviewRequest { task: dep, summary: odd.into() }).await;
+    f.done("agent:w1", Command::ScratchpadAppend { task: dep, text: odd.into() }).await;
     f.done("human:ana", f.to(dep, "done")).await;
     // A task that is gone while it still waits: its counter is nobody's any more.
     let closes = f.create("closes", &[]).await;

@@ -27,6 +27,9 @@ macro_rules! answered {
 }
 pub(super) use answered;
 
+/// What every answer with it ends with.
+const KEYS: [&str; 6] = ["success", "message", "code", "hint", "next_tool", "next_arguments"];
+
 /// How an answer ends.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
@@ -132,7 +135,7 @@ fn refused(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
 /// The tool's own fields, with nothing in them but what is known without its work.
 fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
     let mut fields = Map::new();
-    for key in call.tool.output {
+    for key in call.tool.output.iter().filter(|key| !KEYS.contains(key)) {
         let value = match *key {
             "task_id" => task.into(),
             "status" => "error".into(),

@@ -2,12 +2,15 @@
 //! answers that say what to call next. The table is in the reference's order.
 
 mod audit;
+mod edit;
 mod envelope;
 mod plans;
 mod projects;
+mod review;
 mod settings;
 mod tasks;
 mod view;
+mod wait;
 mod words;
 
 use callboard_domain::rights::Profile;
@@ -51,6 +54,8 @@ macro_rules! and_next {
 
 const DESTRUCTIVE: Hints = Hints { destructive: true, ..Hints::WRITE };
 
+const DESTRUCTIVE_OUTSIDE: Hints = Hints { open_world: true, ..DESTRUCTIVE };
+
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("propose_plan", "Propose plan",
@@ -59,10 +64,20 @@ static TOOLS: &[Tool] = &[
         with_envelope!("status", "task_count", "todo_count", "tasks", "todos", "plan_id"),
         plans::PROPOSE_PLAN).for_profile(Profile::Planner),
     Tool::new("get_task", "Get task",
-        "Reads one task.",
-        Hints::READ, schema_of::<tasks::TaskArgument>,
-        &["task_id", "title", "status", "runtime", "updated_at", "task_type"],
+        "Reads one task, with its notes, logs or review if wanted.",
+        Hints::READ, schema_of::<tasks::Get>,
+        &["task_id", "title", "status", "description", "acceptance_criteria", "scratchpad",
+            "review_feedback", "logs", "runtime", "updated_at", "priority", "task_type", "project_id"],
         handler!(tasks::get_task)).for_profile(Profile::Viewer),
+    Tool::new("tasks_list", "Tasks list",
+        "Lists tasks by column, priority and age.",
+        Hints::READ, schema_of::<tasks::List>, &["tasks", "count", "total", "has_more", "next_offset"],
+        handler!(tasks::tasks_list)).for_profile(Profile::Viewer),
+    Tool::new("tasks_wait", "Tasks wait",
+        "Waits until a task changes its status, or gets to one of wait_for_status. Use it instead of polling.",
+        Hints::READ, schema_of::<wait::Wait>,
+        &["changed", "timed_out", "task_id", "previous_status", "current_status", "changed_at", "task", "code"],
+        wait::TASKS_WAIT).for_profile(Profile::Viewer).long(),
     Tool::new("projects_list", "Projects list",
         "Lists projects, those opened last first; new tasks go to the open one.",
         Hints::READ, schema_of::<projects::List>, &["projects", "count"],
@@ -75,14 +90,32 @@ static TOOLS: &[Tool] = &[
         "Who did what, the newest first: every write of any toolset and every refused call of this one.",
         Hints::READ, schema_of::<audit::Tail>, &["events", "count", "next_cursor"],
         handler!(audit::audit_tail)).for_profile(Profile::Viewer),
+    Tool::new("get_context", "Get context",
+        "What is needed to work on a task: text, notes, workspace, repos, tasks it mentions.",
+        Hints::READ, schema_of::<tasks::TaskArgument>,
+        &["task_id", "title", "description", "acceptance_criteria", "scratchpad", "workspace_id",
+            "workspace_branch", "workspace_path", "working_dir", "repos", "repo_count", "linked_tasks", "runtime"],
+        handler!(tasks::get_context)).for_profile(Profile::Viewer),
+    Tool::new("update_scratchpad", "Update scratchpad",
+        and_next!("Appends to a task's notes."),
+        Hints::WRITE, schema_of::<edit::Scratchpad>, with_envelope!("task_id"),
+        answered!(edit::update_scratchpad)).for_profile(Profile::PairWorker).on_task(),
+    Tool::new("tasks_create", "Tasks create",
+        and_next!("Creates a task. Starts no agent."),
+        Hints::WRITE, schema_of::<edit::Create>, with_envelope!("task_id", "title", "status"),
+        answered!(edit::tasks_create)).for_profile(Profile::Operator),
+    Tool::new("tasks_update", "Tasks update",
+        and_next!("Changes fields of a task, all or nothing; an empty text clears a field."),
+        Hints::WRITE, schema_of::<edit::Update>, with_envelope!("task_id", "current_task_type"),
+        answered!(edit::tasks_update)).for_profile(Profile::Operator).on_task().long(),
     Tool::new("tasks_move", "Tasks move",
         and_next!("Moves a task to another column. Starts no agent."),
-        Hints::WRITE, schema_of::<tasks::Move>, with_envelope!("task_id", "new_status"),
-        answered!(tasks::tasks_move)).for_profile(Profile::Operator).on_task(),
+        Hints::WRITE, schema_of::<edit::Move>, with_envelope!("task_id", "new_status"),
+        answered!(edit::tasks_move)).for_profile(Profile::Operator).on_task().long(),
     Tool::new("tasks_delete", "Tasks delete",
         and_next!("Deletes a task that nothing open depends on."),
         DESTRUCTIVE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id"),
-        answered!(tasks::tasks_delete)).for_profile(Profile::Maintainer).on_task(),
+        answered!(edit::tasks_delete)).for_profile(Profile::Maintainer).on_task(),
     Tool::new("projects_create", "Projects create",
         and_next!("Makes a project, with repositories if any are named. Opens it only if it is the first."),
         Hints::WRITE, schema_of::<projects::Create>,
@@ -92,6 +125,15 @@ static TOOLS: &[Tool] = &[
         and_next!("Makes a project the one that your new tasks go to."),
         Hints::WRITE, schema_of::<projects::ProjectArgument>, with_envelope!("project_id", "name"),
         answered!(projects::projects_open)).for_profile(Profile::Maintainer),
+    Tool::new("request_review", "Request review",
+        and_next!("Says what was done and moves the task to REVIEW."),
+        Hints::WRITE, schema_of::<review::Request>, with_envelope!("status"),
+        answered!(review::request_review)).for_profile(Profile::PairWorker).on_task(),
+    Tool::new("review", "Review",
+        and_next!("Approves or rejects a task in REVIEW; merge and rebase its branch."),
+        DESTRUCTIVE_OUTSIDE, schema_of::<review::Review>,
+        with_envelope!("task_id", "new_status", "conflict_files", "merge_commit", "pushed", "checks"),
+        answered!(review::review)).for_profile(Profile::Operator).on_task().long(),
     Tool::new("settings_get", "Settings get",
         "Reads the board's settings as they hold now.",
         Hints::READ, schema_of::<NoArguments>, &["settings"],

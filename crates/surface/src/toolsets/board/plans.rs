@@ -1,6 +1,7 @@
 //! Plans: what an agent proposes and a person decides on.
 
-use callboard_domain::plan::{PlannedMode, PlannedPriority, PlannedTask, Todo, TodoStatus};
+use callboard_domain::card::Mode;
+use callboard_domain::plan::{PlannedPriority, PlannedTask, Todo, TodoStatus};
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
 use schemars::JsonSchema;
@@ -83,8 +84,8 @@ fn planned((place, given): (usize, ProposedTask)) -> Result<PlannedTask, Refusal
     Ok(PlannedTask {
         title: given.title,
         mode: match mode {
-            Some(TaskType::Auto) => PlannedMode::Auto,
-            Some(TaskType::Pair) | None => PlannedMode::Pair,
+            Some(TaskType::Auto) => Mode::Auto,
+            Some(TaskType::Pair) | None => Mode::Pair,
         },
         description: given.description.unwrap_or_default(),
         acceptance_criteria: given.acceptance_criteria.unwrap_or_default(),

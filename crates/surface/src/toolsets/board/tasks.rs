@@ -1,63 +1,133 @@
-//! Tools over tasks. A handler reads, calls one engine verb and renders.
+//! Tools that read tasks: one, a page of the board, the context to work in.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_engine::CardFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::envelope::{Envelope, Next, Reply};
-use super::view;
-use super::words::{Status, Written, written};
+use super::envelope::Reply;
+use super::view::{self, Detail, Shown};
+use super::words::{Status, project_of};
+use crate::page::{PageSize, page};
 use crate::tool::Call;
+
+const PAGE_DEFAULT: usize = 50;
+/// Tasks that a description mentions and `get_context` looks up.
+const MENTIONS_MAX: usize = 50;
 
 pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     text.trim().parse().map_err(|_| Refusal::TaskNotFound { task: text.into() })
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct TaskArgument {
+pub(super) struct Get {
     task_id: String,
+    include_scratchpad: Option<bool>,
+    include_logs: Option<bool>,
+    include_review: Option<bool>,
+    /// how much of long texts [default: summary]
+    mode: Option<Detail>,
 }
 
-pub(super) async fn get_task(call: &Call<'_>, args: TaskArgument) -> Reply {
-    let seen = call.engine.task_get(call.op, task_id(&args.task_id)?).await?;
-    Ok(view::task(&seen.it))
+pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
+    let task = task_id(&args.task_id)?;
+    let seen = call.engine.card_get(call.op, task).await?;
+    let scratchpad = match args.include_scratchpad {
+        Some(true) => Some(call.engine.scratchpad_get(call.op, task).await?),
+        Some(false) | None => None,
+    };
+    let shown = Shown {
+        scratchpad,
+        logs: args.include_logs.unwrap_or(false).then(Vec::new),
+        review: args.include_review.unwrap_or(false),
+        detail: args.mode.unwrap_or(Detail::Summary),
+    };
+    Ok(view::task(&seen.it, &shown, seen.now))
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Move {
-    task_id: String,
-    /// BACKLOG, IN_PROGRESS, REVIEW or DONE
-    status: String,
+pub(super) struct List {
+    project_id: Option<String>,
+    filter: Option<Status>,
+    exclude_task_ids: Option<Vec<String>>,
+    include_scratchpad: Option<bool>,
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+    #[schemars(range(min = 0))]
+    offset: Option<u32>,
 }
 
-pub(super) async fn tasks_move(call: &Call<'_>, args: Move) -> Reply {
-    let status = written(&args.status)?;
-    let task = task_id(&args.task_id)?;
-    let record = call.engine.task_get(call.op, task).await?.it;
-    let status = match status {
-        Written::Status(status) => status,
-        Written::TaskType(mode) => {
-            let arguments = json!({"task_id": task, "task_type": mode.word()});
-            let message = format!("'{}' is a task type, not a status", mode.word());
-            let no = Envelope::no("STATUS_WAS_TASK_TYPE", message)
-                .hint("Set the mode with tasks_update")
-                .next(Next::new("tasks_update", arguments));
-            return Ok(no.answer(call, json!({"task_id": task, "new_status": null})));
-        }
+pub(super) async fn tasks_list(call: &Call<'_>, args: List) -> Reply {
+    let size = PageSize::of(args.limit, PAGE_DEFAULT);
+    let offset = args.offset.unwrap_or(0) as usize;
+    let project = match args.project_id.as_deref().map(project_of).transpose() {
+        Ok(project) => project,
+        // A project that cannot be has no tasks either.
+        Err(_) => Some(0),
     };
-    let label = call.engine.policy().first_of(status.phase()).map(|label| label.name.clone());
-    let label = label.unwrap_or(record.task.label);
-    let moved = call.engine.task_transition(call.op, task, label).await?.it;
-    let new_status = Status::of(moved.task.phase).word();
-    let done = Envelope::yes("Task moved").code("MOVED");
-    Ok(done.answer(call, json!({"task_id": task, "new_status": new_status})))
+    let without = args.exclude_task_ids.unwrap_or_default();
+    let filter = CardFilter {
+        project,
+        phases: args.filter.map(Status::phases).unwrap_or_default(),
+        without: without.iter().filter_map(|id| id.trim().parse().ok()).collect(),
+        with_scratchpad: args.include_scratchpad.unwrap_or(false),
+        offset,
+        limit: size.limit,
+    };
+    let found = call.engine.card_list(call.op, filter).await?;
+    let (tasks, _) = page(&found.it.cards, size, |row| view::row(row, found.now));
+    let count = tasks.len();
+    let next = offset + count;
+    let has_more = (next as u64) < found.it.total && count > 0;
+    Ok(json!({
+        "tasks": tasks,
+        "count": count,
+        "total": found.it.total,
+        "has_more": has_more,
+        "next_offset": has_more.then_some(next),
+    }))
 }
 
-pub(super) async fn tasks_delete(call: &Call<'_>, args: TaskArgument) -> Reply {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct TaskArgument {
+    pub task_id: String,
+}
+
+pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
     let task = task_id(&args.task_id)?;
-    call.engine.task_remove(call.op, task).await?;
-    let done = Envelope::yes("Deleted successfully").code("DELETED");
-    Ok(done.answer(call, json!({ "task_id": task })))
+    let seen = call.engine.card_get(call.op, task).await?;
+    let scratchpad = call.engine.scratchpad_get(call.op, task).await?;
+    let mut linked = Vec::new();
+    for mentioned in mentions(&seen.it.record.body).into_iter().filter(|id| *id != task) {
+        if let Ok(found) = call.engine.task_get(call.op, mentioned).await {
+            linked.push(view::linked(&found.it));
+        }
+    }
+    Ok(view::context(&seen.it, &scratchpad, linked, seen.now))
+}
+
+/// Every `@PROJ-01…` in a text, in the order of their ids.
+fn mentions(text: &str) -> Vec<TaskId> {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let after_at = text.split('@').skip(1);
+    let ids = after_at.filter_map(|rest| rest.split(|c| !word(c)).next()?.parse().ok());
+    let mut ids: Vec<TaskId> = ids.take(MENTIONS_MAX).collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mentions_are_ids_behind_an_at_sign() {
+        let (a, b) = ("PROJ-00000000000000000000000001", "PROJ-00000000000000000000000002");
+        let text = format!("see @{b}, (@{a}). And @{b}! Not {a}, not x@y.org, not @PROJ-1");
+        let found: Vec<String> = mentions(&text).iter().map(ToString::to_string).collect();
+        assert_eq!(found, [a, b]);
+    }
 }

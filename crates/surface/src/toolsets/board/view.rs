@@ -1,49 +1,208 @@
 //! What this toolset answers with. Times have six digits; what was not asked for is null.
 
+use callboard_domain::attempt::{Attempt, AttemptKind};
+use callboard_domain::card::{Card, Review, ReviewState, Terminal};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Task, TaskRecord};
+use callboard_domain::time::Timestamp;
+use callboard_engine::CardSeen;
+use callboard_engine::store::CardRow;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::words::{self, Status};
+use super::words::{self, Status, TaskType};
+use crate::page::cut;
 use crate::time::rfc3339_us;
 
-pub(super) fn task(record: &TaskRecord) -> Value {
+/// How much of long texts is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Detail {
+    Summary,
+    Full,
+}
+
+impl Detail {
+    fn scratchpad_chars(self) -> usize {
+        match self {
+            Detail::Summary => 8_000,
+            Detail::Full => 32_000,
+        }
+    }
+}
+
+/// What was asked for besides the task.
+pub(super) struct Shown {
+    pub scratchpad: Option<String>,
+    /// Of runs, oldest first.
+    pub logs: Option<Vec<Value>>,
+    pub review: bool,
+    pub detail: Detail,
+}
+
+pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
+    let CardSeen { record, card } = seen;
     let task = &record.task;
+    let scratchpad = shown.scratchpad.as_deref();
+    let scratchpad = scratchpad.map(|text| end_of(text, shown.detail.scratchpad_chars()));
+    let (scratchpad, truncated) = scratchpad.unzip();
+    let review = card.review.as_ref().filter(|_| shown.review);
     json!({
         "task_id": task.id,
         "title": task.title,
         "status": Status::of(task.phase).word(),
         "description": record.body,
-        "runtime": runtime(task, &record.deps),
+        "acceptance_criteria": card.criteria,
+        "scratchpad": scratchpad,
+        "review_feedback": review.map(feedback),
+        "logs": shown.logs,
+        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), now),
         "updated_at": rfc3339_us(task.updated_at),
         "priority": words::priority(task.priority),
+        "task_type": TaskType::of(card.mode).word(),
         "project_id": words::project_id(task.project),
         "created_at": rfc3339_us(task.created_at),
         "parent_id": task.parent,
+        "base_branch": card.base_branch,
+        "agent_backend": card.agent,
+        "terminal_backend": card.terminal.map(Terminal::as_str),
+        "closed_as": closed_as(task),
+        "review": review.map(review_record),
+        "scratchpad_truncated": truncated,
+        "logs_truncated": shown.logs.as_ref().map(|_| false),
+    })
+}
+
+/// The end of a text, and whether that is not all of it.
+fn end_of(text: &str, chars_max: usize) -> (String, bool) {
+    let chars = text.chars().count();
+    if chars <= chars_max {
+        return (text.to_owned(), false);
+    }
+    let end: String = text.chars().skip(chars - chars_max).collect();
+    (format!("[truncated {} chars]{end}", chars - chars_max), true)
+}
+
+/// In one line: what came of the review, or what it is about.
+fn feedback(review: &Review) -> String {
+    let said = review.feedback.as_deref().unwrap_or_default();
+    match review.state {
+        ReviewState::Requested => format!("requested: {}", review.summary),
+        ReviewState::Approved if said.is_empty() => format!("approved: {}", review.summary),
+        ReviewState::Approved => format!("approved: {said}"),
+        ReviewState::Rejected => format!("rejected: {said}"),
+    }
+}
+
+fn review_record(review: &Review) -> Value {
+    json!({
+        "state": review.state.as_str(),
+        "summary": review.summary,
+        "feedback": review.feedback,
+        "by": review.by,
+        "requested_at": rfc3339_us(review.requested_at),
+        "decided_at": review.decided_at.map(rfc3339_us),
+        "conflict_files": review.conflict_files,
+    })
+}
+
+/// What is given up lies with what is done.
+fn closed_as(task: &Task) -> Option<&'static str> {
+    match task.phase {
+        Phase::ClosedCanceled => Some("canceled"),
+        Phase::Initial | Phase::Working | Phase::Review | Phase::ClosedDone => None,
+    }
+}
+
+/// An element of the list.
+pub(super) fn row(row: &CardRow, now: Timestamp) -> Value {
+    let CardRow { task, card, .. } = row;
+    json!({
+        "task_id": task.id,
+        "title": task.title,
+        "status": Status::of(task.phase).word(),
+        "description": cut(&row.body),
+        "scratchpad": row.scratchpad.as_deref().map(cut),
+        "acceptance_criteria": card.criteria.iter().map(|text| cut(text)).collect::<Vec<_>>(),
+        "runtime": runtime(task, card, &row.deps, row.newest.as_ref(), now),
+        "updated_at": rfc3339_us(task.updated_at),
+        "priority": words::priority(task.priority),
+        "task_type": TaskType::of(card.mode).word(),
+        "project_id": words::project_id(task.project),
         "closed_as": closed_as(task),
     })
 }
 
-fn closed_as(task: &Task) -> Option<&'static str> {
-    match task.phase {
-        Phase::ClosedCanceled => Some("canceled"),
-        Phase::ClosedDone => Some("done"),
-        Phase::Initial | Phase::Working | Phase::Review => None,
-    }
+/// A task as a wait shows it: nothing long.
+pub(super) fn snapshot(task: &Task, card: &Card) -> Value {
+    json!({
+        "id": task.id,
+        "title": task.title,
+        "status": Status::of(task.phase).word(),
+        "priority": words::priority(task.priority),
+        "task_type": TaskType::of(card.mode).word(),
+        "project_id": words::project_id(task.project),
+        "updated_at": rfc3339_us(task.updated_at),
+        "created_at": rfc3339_us(task.created_at),
+    })
+}
+
+pub(super) fn linked(record: &TaskRecord) -> Value {
+    json!({
+        "task_id": record.task.id,
+        "title": record.task.title,
+        "status": Status::of(record.task.phase).word(),
+        "description": cut(&record.body),
+    })
+}
+
+/// What somebody needs to work on a task. Nobody has made a workspace for it yet.
+pub(super) fn context(
+    seen: &CardSeen,
+    scratchpad: &str,
+    linked: Vec<Value>,
+    now: Timestamp,
+) -> Value {
+    let CardSeen { record, card } = seen;
+    let task = &record.task;
+    json!({
+        "task_id": task.id,
+        "title": task.title,
+        "description": record.body,
+        "acceptance_criteria": card.criteria,
+        "scratchpad": scratchpad,
+        "workspace_id": null,
+        "workspace_branch": null,
+        "workspace_path": null,
+        "working_dir": null,
+        "repos": [],
+        "repo_count": 0,
+        "linked_tasks": linked,
+        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), now),
+    })
 }
 
 /// How a task stands besides its status.
-pub(super) fn runtime(task: &Task, deps: &[Dep]) -> Value {
+fn runtime(
+    task: &Task,
+    card: &Card,
+    deps: &[Dep],
+    newest: Option<&Attempt>,
+    now: Timestamp,
+) -> Value {
     let waits = task.phase == Phase::Initial;
     let open: Vec<_> = deps.iter().filter(|dep| waits && dep.is_open()).map(|dep| dep.id).collect();
+    let blocked = card.blocked.as_ref().filter(|_| task.phase == Phase::Working);
+    let runs = newest.is_some_and(|newest| newest.kind == AttemptKind::Job && newest.is_live(now));
     json!({
-        "is_running": false,
+        "is_running": runs && task.phase == Phase::Working,
         "is_reviewing": false,
-        "is_blocked": !open.is_empty(),
-        "blocked_reason": null,
+        "is_blocked": !open.is_empty() || blocked.is_some(),
+        "blocked_reason": blocked.map(|blocked| &blocked.reason),
         "blocked_by_task_ids": open,
         "overlap_hints": [],
-        "blocked_at": null,
+        "blocked_at": blocked.map(|blocked| rfc3339_us(blocked.at)),
         "is_pending": false,
         "pending_reason": null,
         "pending_at": null,

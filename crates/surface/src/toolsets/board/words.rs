@@ -1,5 +1,6 @@
 //! The toolset's words for statuses, modes, priorities and refusals.
 
+use callboard_domain::card::Mode;
 use callboard_domain::policy::{Phase, fold};
 use callboard_domain::refusal::Refusal;
 use schemars::JsonSchema;
@@ -44,6 +45,11 @@ impl Status {
         }
     }
 
+    /// Those that show as this column.
+    pub fn phases(self) -> Vec<Phase> {
+        Phase::ALL.into_iter().filter(|phase| Status::of(*phase) == self).collect()
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Status::Backlog => "BACKLOG",
@@ -67,6 +73,20 @@ pub(super) enum TaskType {
 }
 
 impl TaskType {
+    pub fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Auto => TaskType::Auto,
+            Mode::Pair => TaskType::Pair,
+        }
+    }
+
+    pub fn core(self) -> Mode {
+        match self {
+            TaskType::Auto => Mode::Auto,
+            TaskType::Pair => Mode::Pair,
+        }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             TaskType::Auto => "AUTO",
@@ -108,8 +128,33 @@ pub(super) fn priority(rank: u16) -> &'static str {
     }
 }
 
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum PriorityWord {
+    Low,
+    Med,
+    Medium,
+    High,
+}
+
+impl PriorityWord {
+    pub fn rank(self) -> u16 {
+        match self {
+            PriorityWord::High => 100,
+            PriorityWord::Med | PriorityWord::Medium => 500,
+            PriorityWord::Low => 900,
+        }
+    }
+}
+
 pub(super) fn project_id(project: i64) -> String {
     format!("prj_{project}")
+}
+
+/// The number behind `prj_7`.
+pub(super) fn project_of(text: &str) -> Result<i64, Refusal> {
+    let number = text.trim().strip_prefix("prj_").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Refusal::ProjectNotFound { project: text.into() })
 }
 
 /// Whether a refusal is the call's error also where refusals are answers.

@@ -225,6 +225,7 @@ pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
         checks: args.checks.unwrap_or_default().into_iter().map(NewCheck::from).collect(),
         verification: args.verification_contract.map(VerificationContract::from),
         execution_contract: contract,
+        ..TaskDraft::default()
     };
     let token = client_token(args.client_token)?;
     let (made, created) = call.engine.task_add(call.op, draft, token).await?;

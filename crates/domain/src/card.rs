@@ -1,0 +1,122 @@
+//! What the board knows of a task besides the task itself: how it is worked on, what is expected,
+//! how its review went. A task that nobody said anything of has the default card.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    pub mode: Mode,
+    /// Plain text; no gate reads it.
+    pub criteria: Vec<String>,
+    /// Where a session with a person opens; `None` leaves it to the settings.
+    pub terminal: Option<Terminal>,
+    /// The executor that works on it; `None` leaves it to the settings.
+    pub agent: Option<String>,
+    /// The branch its work starts from and goes to; `None` leaves it to the repository.
+    pub base_branch: Option<String>,
+    /// Whom the creator named as such. Never who acted.
+    pub created_by: Option<String>,
+    /// Why nobody can go on with it.
+    pub blocked: Option<Blocked>,
+    /// The newest one.
+    pub review: Option<Review>,
+}
+
+/// How a task is worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Mode {
+    /// By an agent alone.
+    Auto,
+    /// By an agent together with a person.
+    #[default]
+    Pair,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 2] = [Mode::Auto, Mode::Pair];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Auto => "auto",
+            Mode::Pair => "pair",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text)
+    }
+}
+
+/// Where a person sits beside an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Terminal {
+    #[cfg_attr(not(windows), default)]
+    Tmux,
+    #[cfg_attr(windows, default)]
+    Vscode,
+    Cursor,
+}
+
+impl Terminal {
+    pub const ALL: [Terminal; 3] = [Terminal::Tmux, Terminal::Vscode, Terminal::Cursor];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Terminal::Tmux => "tmux",
+            Terminal::Vscode => "vscode",
+            Terminal::Cursor => "cursor",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|terminal| terminal.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Review {
+    pub state: ReviewState,
+    /// What whoever asked for it says was done.
+    pub summary: String,
+    /// What whoever decided it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// Who asked for it, then who decided it.
+    pub by: Actor,
+    pub requested_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
+    /// Where the last merge or rebase failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflict_files: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_commit: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewState {
+    Requested,
+    Approved,
+    Rejected,
+}
+
+impl ReviewState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ReviewState::Requested => "requested",
+            ReviewState::Approved => "approved",
+            ReviewState::Rejected => "rejected",
+        }
+    }
+}

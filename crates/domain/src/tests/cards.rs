@@ -1,0 +1,219 @@
+//! The board's rules, as tables.
+
+use super::model::{Model, task_named};
+use super::rules::table;
+use crate::policy::{Policy, parse_labels};
+
+#[test]
+fn any_column_follows_any_other_through_both_gates() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana create B deps=A
+        w1  card B to=working           => DEPS_NOT_CLOSED
+        w1  card B to=closed_done       => DEPS_NOT_CLOSED
+        w1  card B title=x to=review    => DEPS_NOT_CLOSED
+        w1  card A to=review            =>
+        w1  card A to=closed_done       =>
+        events 2                        => task.status_changed task.ready
+        w1  card A to=closed_done       => same
+        w1  card B to=closed_done       =>
+        w1  card B to=initial           =>
+        w1  card A to=working           =>
+        ? B                             => backlog - open=1
+        ana move A canceled             =>
+        w1  card A to=closed_done       => same
+        ",
+    );
+}
+
+#[test]
+fn done_waits_for_checks_and_edits_wait_with_it() {
+    table(
+        Policy::default(),
+        "
+        ana create A checks=cmd
+        w1  card A to=closed_done title=x                  => CHECKS_NOT_PASSED (recorded)
+        w1  card A to=closed_done title=x ran=0:fail       => CHECKS_NOT_PASSED (recorded)
+        entries A                                          => created ran checks ran checks(0 fail)
+        ? A                                                => backlog - checks=fail
+        w1  card A to=closed_done title=x ran=0:pass       =>
+        entries A                                          => created ran checks ran checks(0 fail) moved to done(checks: 0 pass)
+        ? A                                                => done - checks=pass
+        ",
+    );
+}
+
+#[test]
+fn the_start_frees_a_task_and_other_columns_keep_its_holder() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  begin A as=s                =>
+        ana card A to=review            =>
+        ? A                             => in_review w1
+        ana card A to=working           =>
+        ? A                             => in_progress w1
+        ana card A to=initial           =>
+        events 3                        => attempt.ended task.status_changed task.released
+        ? A                             => backlog -
+        w1  beat s                      => SESSION_TERMINAL
+        ",
+    );
+}
+
+#[test]
+fn a_run_ends_when_its_task_leaves_it() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  begin A as=s kind=job       =>
+        ana card A to=review            =>
+        events 1                        => task.status_changed
+        ana card A to=working           =>
+        events 2                        => attempt.ended task.status_changed
+        ",
+    );
+}
+
+#[test]
+fn a_mode_ends_what_runs_in_the_other() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana card A mode=pair            => same
+        ana card A mode=auto            =>
+        w1  begin A as=s kind=job       =>
+        ana card A mode=pair            =>
+        events 4                        => attempt.ended task.edited task.status_changed task.released
+        ? A                             => backlog -
+        w1  begin A as=p kind=pair      =>
+        ana card A mode=auto            =>
+        events 3                        => attempt.ended task.released task.edited
+        ? A                             => in_progress -
+        ",
+    );
+}
+
+#[test]
+fn a_parent_is_somebody_else() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana create B parent=A
+        ana create C parent=B
+        ana card A parent=X             => TASK_NOT_FOUND
+        ana card A parent=A             => PARENT_CYCLE
+        ana card A parent=C             => PARENT_CYCLE
+        ana card C parent=A             =>
+        ana card C parent=A             => same
+        ana card C parent=-             =>
+        ",
+    );
+}
+
+#[test]
+fn reviews_are_asked_for_and_decided() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  approve A                   => REVIEW_NOT_READY
+        w1  reject A                    => REVIEW_NOT_READY
+        w1  begin A as=s                =>
+        w1  ask A                       =>
+        events 2                        => review.requested task.status_changed
+        w1  ask A summary=more          =>
+        events 1                        => review.requested
+        w2  reject A                    =>
+        ? A                             => in_progress w1
+        w1  finish s                    =>
+        w2  reject A                    =>
+        ? A                             => in_progress -
+        w2  take A as=l                 =>
+        w2  ask A                       =>
+        w1  reject A back               =>
+        ? A                             => backlog -
+        w1  ask A                       =>
+        w1  approve A unmerged          =>
+        ? A                             => in_review -
+        w1  approve A                   =>
+        ? A                             => done -
+        w1  ask A                       =>
+        ? A                             => in_review -
+        ",
+    );
+}
+
+#[test]
+fn an_approval_passes_a_contract_and_no_check() {
+    table(
+        Policy::default(),
+        "
+        ana create A verify=manual
+        w1  card A to=closed_done       => CHECKS_NOT_PASSED (recorded)
+        w1  ask A                       =>
+        w1  approve A                   =>
+        ? A                             => done - passed
+        ana create B checks=cmd
+        w1  ask B                       =>
+        w1  approve B                   => CHECKS_NOT_PASSED (recorded)
+        w1  approve B ran=0:pass        =>
+        ",
+    );
+}
+
+#[test]
+fn a_label_that_is_not_there_is_said_so() {
+    let labels = parse_labels("open:initial, done:closed_done").expect("labels");
+    let policy = Policy::with_labels(labels).expect("complete");
+    table(
+        policy,
+        "
+        ana create A
+        ana card A to=working           => INVALID_INPUT
+        ana ask A                       => INVALID_INPUT
+        ana card A to=closed_done       =>
+        ",
+    );
+}
+
+#[test]
+fn what_others_wait_for_stays() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana create B deps=A
+        w1  claim A                     =>
+        w2  discard A                   => HAS_DEPENDENTS
+        w2  discard B                   =>
+        w2  discard A                   =>
+        w2  scribble A text=x           => TASK_NOT_FOUND
+        ",
+    );
+}
+
+/// Every change of a task is later than the one before, also within one microsecond.
+#[test]
+fn each_change_has_its_own_moment() {
+    let mut model = Model::new(Policy::default());
+    let mut last = None;
+    let lines = ["create A", "card A to=working", "card A title=x", "scribble A text=x", "ask A"];
+    for line in lines {
+        let command = model.command(line);
+        model.act("ana", &command).expect("accepted");
+        let moment = model.tasks[&task_named("A")].updated_at;
+        if line.starts_with("scribble") {
+            assert_eq!(Some(moment), last, "notes move nothing");
+        } else {
+            assert!(Some(moment) > last, "{line}");
+        }
+        last = Some(moment);
+    }
+}

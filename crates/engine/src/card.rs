@@ -1,0 +1,167 @@
+//! The board's verbs: fields and status at once, notes, reviews, lists.
+
+use callboard_domain::card::Card;
+use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict};
+use callboard_domain::decide::{label_of, same_column};
+use callboard_domain::ids::TaskId;
+use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
+use callboard_domain::policy::Phase;
+use callboard_domain::task::TaskRecord;
+use callboard_store::{CardPage, CardQuery};
+
+use crate::context::{OpContext, Scope};
+use crate::{At, Engine, EngineError};
+
+/// A task as the board shows it alone.
+#[derive(Clone, Debug)]
+pub struct CardSeen {
+    pub record: TaskRecord,
+    pub card: Card,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct CardFilter {
+    pub project: Option<i64>,
+    /// A column: its phases. Empty: all.
+    pub phases: Vec<Phase>,
+    pub without: Vec<TaskId>,
+    pub with_scratchpad: bool,
+    pub offset: usize,
+    pub limit: usize,
+}
+
+impl Engine {
+    pub async fn card_get(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<CardSeen>, EngineError> {
+        let At { it: record, now } = self.task_get(op, task).await?;
+        let card = self.card_of(op, task).await?;
+        Ok(At { it: CardSeen { record, card }, now })
+    }
+
+    /// What the board knows of a task besides the task itself.
+    pub async fn card_of(&self, op: &OpContext, task: TaskId) -> Result<Card, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.card(&op.principal.org, task).await?.unwrap_or_default())
+    }
+
+    pub async fn card_list(
+        &self,
+        op: &OpContext,
+        filter: CardFilter,
+    ) -> Result<At<CardPage>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let query = CardQuery {
+            org: op.principal.org.clone(),
+            project: filter.project,
+            phases: filter.phases,
+            without: filter.without,
+            with_scratchpad: filter.with_scratchpad,
+            offset: filter.offset,
+            limit: filter.limit,
+        };
+        let it = self.parts.store.cards(query).await?;
+        Ok(At { it, now: self.parts.store.now() })
+    }
+
+    /// Changes fields and status at once or not at all. Closing runs the command checks that do not
+    /// pass for the files as they are.
+    pub async fn card_update(
+        &self,
+        op: &OpContext,
+        mut update: CardUpdate,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let record = self.task_get(op, update.task).await?.it;
+        if let Some(project) = update.project {
+            self.project_of_new(op, Some(project), None).await?;
+        }
+        let to = update.to.filter(|to| !same_column(*to, record.task.phase));
+        let checks = match to {
+            Some(to) => self.checks_towards(op, &record, to).await?,
+            None => None,
+        };
+        let (checked, _turn) = checks.unzip();
+        update.checked = checked;
+        self.act_on_task(op, Command::CardUpdate(Box::new(update))).await
+    }
+
+    /// Removes a task unless an open one waits for it.
+    pub async fn card_remove(&self, op: &OpContext, task: TaskId) -> Result<(), EngineError> {
+        self.act(op, Command::CardRemove { task }).await.map(|_| ())
+    }
+
+    pub async fn scratchpad_get(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<String, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let text = self.parts.store.scratchpad(&op.principal.org, task).await?;
+        Ok(text.unwrap_or_default())
+    }
+
+    /// Says whether the notes are full, so that older ones made way.
+    pub async fn scratchpad_append(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        text: String,
+    ) -> Result<bool, EngineError> {
+        self.act(op, Command::ScratchpadAppend { task, text }).await?;
+        let kept = self.parts.store.scratchpad(&op.principal.org, task).await?;
+        Ok(kept.is_some_and(|text| text.chars().count() >= SCRATCHPAD_CHARS_MAX))
+    }
+
+    pub async fn review_request(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        summary: String,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        self.act_on_task(op, Command::ReviewRequest { task, summary }).await
+    }
+
+    pub async fn review_approve(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        feedback: String,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let record = self.task_get(op, task).await?.it;
+        let checks = match record.task.phase {
+            Phase::Review => self.checks_towards(op, &record, Phase::ClosedDone).await?,
+            Phase::Initial | Phase::Working | Phase::ClosedDone | Phase::ClosedCanceled => None,
+        };
+        let (checked, _turn) = checks.unzip();
+        let verdict = ReviewVerdict::Approve { unmerged: false };
+        let decision = ReviewDecide { task, verdict, feedback, checked };
+        self.act_on_task(op, Command::ReviewDecide(decision)).await
+    }
+
+    pub async fn review_reject(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        feedback: String,
+        to: Phase,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let verdict = ReviewVerdict::Reject { to };
+        let decision = ReviewDecide { task, verdict, feedback, checked: None };
+        self.act_on_task(op, Command::ReviewDecide(decision)).await
+    }
+
+    /// The results of checks that had to run on the way to a column, if it asks for any.
+    async fn checks_towards(
+        &self,
+        op: &OpContext,
+        record: &TaskRecord,
+        to: Phase,
+    ) -> Result<Option<(callboard_domain::command::Checked, crate::ports::Turn)>, EngineError> {
+        let label = label_of(&self.parts.policy, to)?;
+        self.checks_for_label(op, record, &label.name).await
+    }
+}

@@ -1,0 +1,83 @@
+//! What both databases say about cards: the board's facts beside a task, and its list.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::attempt::Attempt;
+use callboard_domain::card::{Card, Review};
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::task::{Dep, Task};
+use callboard_domain::time::Timestamp;
+
+use crate::StoreError;
+
+/// Reads for the board.
+#[async_trait]
+pub trait CardStore {
+    /// The default one where nobody said anything; `None` where there is no such task.
+    async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError>;
+    async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError>;
+    /// In the order of the board: column, priority, age.
+    async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError>;
+    /// When a task was removed, if there was one.
+    async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError>;
+}
+
+/// A task that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub at: Timestamp,
+    /// Where it was then.
+    pub phase: Phase,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CardQuery {
+    pub org: Arc<str>,
+    /// `None`: of every project.
+    pub project: Option<i64>,
+    /// Empty: of every one.
+    pub phases: Vec<Phase>,
+    pub without: Vec<TaskId>,
+    pub with_scratchpad: bool,
+    pub offset: usize,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardPage {
+    pub cards: Vec<CardRow>,
+    /// On all pages together.
+    pub total: u64,
+}
+
+/// A task as the board lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardRow {
+    pub task: Task,
+    pub body: String,
+    pub card: Card,
+    pub deps: Vec<Dep>,
+    pub newest: Option<Attempt>,
+    /// Only if it was asked for.
+    pub scratchpad: Option<String>,
+}
+
+/// The columns of a card `c`, in the order that both databases read them.
+pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_branch, \
+     c.created_by, c.blocked_reason, c.blocked_at, c.review";
+pub(crate) const CARD_COLUMNS: usize = 9;
+
+/// The order of the board's columns.
+pub(crate) const COLUMN: &str = "CASE t.phase WHEN 'initial' THEN 0 WHEN 'working' THEN 1 \
+     WHEN 'review' THEN 2 ELSE 3 END";
+
+pub(crate) fn criteria_json(card: &Card) -> String {
+    serde_json::to_string(&card.criteria).expect("texts are plain data")
+}
+
+pub(crate) fn review_json(card: &Card) -> Option<String> {
+    let json = |review: &Review| serde_json::to_string(review).expect("reviews are plain data");
+    card.review.as_ref().map(json)
+}

@@ -1,0 +1,222 @@
+//! Cards and scratchpads: read, and as rows to write.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use callboard_domain::card::{Blocked, Card, Mode, Terminal};
+use callboard_domain::ids::{Id, Prefix, TaskId};
+use callboard_domain::policy::Phase;
+use callboard_domain::task::Dep;
+use callboard_domain::time::Timestamp;
+use serde_json::{Value, json};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use super::db::Db;
+use super::errors::Trouble;
+use super::read::{self, Taken};
+use super::rows::{self, uuid};
+use crate::StoreError;
+use crate::cards::{
+    CARD, CARD_COLUMNS, COLUMN, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json,
+    review_json,
+};
+use crate::filter::Filter;
+
+type Result<T, E = Trouble> = std::result::Result<T, E>;
+
+/// Cards, bodies and scratchpads of the tasks `$1`, one row for each that has any; scratchpads only
+/// if `$2`.
+pub(super) fn sql() -> String {
+    format!(
+        "SELECT {CARD}, b.body, s.text, w.id FROM unnest($1::uuid[]) AS w (id)
+             LEFT JOIN cards c ON c.task = w.id
+             LEFT JOIN bodies b ON b.task = w.id
+             LEFT JOIN scratchpads s ON s.task = w.id AND $2"
+    )
+}
+
+/// What stands beside one task.
+pub(super) struct Beside {
+    pub card: Card,
+    pub body: String,
+    pub scratchpad: String,
+}
+
+pub(super) fn beside(row: &Row) -> Result<(Id, Beside)> {
+    let text = |column| Ok::<_, Trouble>(row.try_get::<_, Option<String>>(column)?);
+    let beside = Beside {
+        card: card(row)?,
+        body: text(CARD_COLUMNS)?.unwrap_or_default(),
+        scratchpad: text(CARD_COLUMNS + 1)?.unwrap_or_default(),
+    };
+    Ok((rows::id(row, CARD_COLUMNS + 2)?, beside))
+}
+
+fn card(row: &Row) -> Result<Card> {
+    let Some(mode) = row.try_get::<_, Option<&str>>(0)? else { return Ok(Card::default()) };
+    let terminal = match row.try_get::<_, Option<&str>>(2)? {
+        None => None,
+        Some(word) => Some(Terminal::parse(word).ok_or_else(|| rows::damaged("terminal"))?),
+    };
+    Ok(Card {
+        mode: Mode::parse(mode).ok_or_else(|| rows::damaged("mode"))?,
+        criteria: rows::json(row, 1, "criteria")?.unwrap_or_default(),
+        terminal,
+        agent: row.try_get(3)?,
+        base_branch: row.try_get(4)?,
+        created_by: row.try_get(5)?,
+        blocked: match row.try_get::<_, Option<i64>>(7)? {
+            None => None,
+            Some(at) => Some(Blocked { reason: row.try_get(6)?, at: Timestamp(at) }),
+        },
+        review: rows::json(row, 8, "review")?,
+    })
+}
+
+pub(super) fn card_row(task: Id, card: &Card) -> Value {
+    let blocked = card.blocked.as_ref();
+    json!({
+        "task": uuid(task).to_string(),
+        "mode": card.mode.as_str(),
+        "criteria": criteria_json(card),
+        "terminal": card.terminal.map(Terminal::as_str),
+        "agent": card.agent,
+        "base_branch": card.base_branch,
+        "created_by": card.created_by,
+        "blocked_reason": blocked.map(|blocked| &blocked.reason),
+        "blocked_at": blocked.map(|blocked| blocked.at),
+        "review": review_json(card),
+    })
+}
+
+pub(super) fn scratchpad_row(task: Id, text: &str) -> Value {
+    json!({"task": uuid(task).to_string(), "text": text})
+}
+
+/// Everything that the task `$1` stands below.
+pub(super) const ABOVE: &str = "WITH RECURSIVE above (id) AS (
+         SELECT parent FROM tasks WHERE id = $1::uuid
+         UNION SELECT t.parent FROM tasks t JOIN above a ON t.id = a.id)
+     SELECT t.id, t.prefix FROM above JOIN tasks t ON t.id = above.id";
+
+/// `None` where the org has no such task.
+pub(super) async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Option<Beside>> {
+    let known = "SELECT 1 FROM tasks WHERE id = $1 AND org = $2 AND removed_at IS NULL";
+    if read::one(db, known, &[&uuid(task.id), &org]).await?.is_none() {
+        return Ok(None);
+    }
+    Ok(of_tasks(db, &[uuid(task.id)], true).await?.remove(&task.id))
+}
+
+async fn of_tasks(db: &Db, ids: &[Uuid], scratchpads: bool) -> Result<HashMap<Id, Beside>> {
+    let found = read::all(db, &sql(), &[&ids, &scratchpads]).await?;
+    found.iter().map(beside).collect()
+}
+
+pub(super) async fn list(db: &Db, org: i64, query: &CardQuery) -> Result<CardPage> {
+    let filter = Filter::of_cards(read::SIGN, org, query);
+    let terms = filter.sql();
+    let values = Taken::from(filter);
+    let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
+    let total: i64 = match read::one(db, &count, &values.values()).await? {
+        Some(row) => row.try_get(0)?,
+        None => 0,
+    };
+    let sql = format!(
+        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {terms} \
+         ORDER BY {COLUMN}, t.priority, t.created_at, t.id LIMIT {} OFFSET {}",
+        rows::TASK,
+        rows::ATTEMPT,
+        rows::TASK_FROM,
+        query.limit,
+        query.offset
+    );
+    let tasks = read::task_rows(db, &sql, &values.values()).await?;
+    let ids: Vec<Uuid> = tasks.iter().map(|row| uuid(row.task.id.id)).collect();
+    let mut beside = of_tasks(db, &ids, query.with_scratchpad).await?;
+    let mut deps = deps_of(db, &ids).await?;
+    let mut cards = Vec::with_capacity(tasks.len());
+    for row in tasks {
+        let id = row.task.id.id;
+        let Some(Beside { card, body, scratchpad }) = beside.remove(&id) else { continue };
+        cards.push(CardRow {
+            task: row.task,
+            body,
+            card,
+            deps: deps.remove(&id).unwrap_or_default(),
+            newest: row.newest,
+            scratchpad: query.with_scratchpad.then_some(scratchpad),
+        });
+    }
+    Ok(CardPage { cards, total: total.max(0) as u64 })
+}
+
+async fn deps_of(db: &Db, ids: &[Uuid]) -> Result<HashMap<Id, Vec<Dep>>> {
+    let sql = "SELECT deps.task, d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL \
+         FROM deps JOIN tasks d ON d.id = deps.dep \
+         WHERE deps.task = ANY ($1) ORDER BY deps.task, deps.position";
+    let mut deps: HashMap<Id, Vec<Dep>> = HashMap::new();
+    for row in &read::all(db, sql, &[&ids]).await? {
+        let prefix = Prefix::parse(row.try_get(2)?).ok_or_else(|| rows::damaged("prefix"))?;
+        let phase = Phase::parse(row.try_get(4)?).ok_or_else(|| rows::damaged("phase"))?;
+        let dep = Dep {
+            id: TaskId { id: rows::id(row, 1)?, prefix },
+            label: row.try_get(3)?,
+            phase,
+            removed: row.try_get(5)?,
+        };
+        deps.entry(rows::id(row, 0)?).or_default().push(dep);
+    }
+    Ok(deps)
+}
+
+pub(super) async fn removed(db: &Db, org: i64, task: TaskId) -> Result<Option<Removed>> {
+    let sql = "SELECT removed_at, phase FROM tasks \
+         WHERE id = $1 AND org = $2 AND removed_at IS NOT NULL";
+    let Some(row) = read::one(db, sql, &[&uuid(task.id), &org]).await? else { return Ok(None) };
+    let phase = Phase::parse(row.try_get(1)?).ok_or_else(|| rows::damaged("phase"))?;
+    Ok(Some(Removed { at: rows::time(&row, 0)?, phase }))
+}
+
+#[async_trait]
+impl CardStore for PostgresStore {
+    async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError> {
+        Ok(self.beside(org, task).await?.map(|beside| beside.card))
+    }
+
+    async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError> {
+        Ok(self.beside(org, task).await?.map(|beside| beside.scratchpad))
+    }
+
+    async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError> {
+        let query = &query;
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, &query.org).await?;
+                list(&db, org, query).await
+            })
+            .await
+    }
+
+    async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                removed(&db, org, task).await
+            })
+            .await
+    }
+}
+
+impl PostgresStore {
+    async fn beside(&self, org: &str, task: TaskId) -> Result<Option<Beside>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                of_task(&db, org, task).await
+            })
+            .await
+    }
+}

@@ -1,0 +1,188 @@
+//! Cards and scratchpads: read and written.
+
+use async_trait::async_trait;
+use callboard_domain::card::{Blocked, Card, Mode, Terminal};
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+
+use super::errors::from_sqlite;
+use super::{SqliteStore, load, read, rows};
+use crate::StoreError;
+use crate::cards::{
+    CARD, COLUMN, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json,
+};
+use crate::filter::Filter;
+
+type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
+
+pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Card> {
+    let sql = format!("SELECT {CARD} FROM cards c WHERE c.task = ?1");
+    let card = db.prepare_cached(&sql)?.query_row([task.id.to_bytes()], |row| card(row, 0));
+    card.optional().map(Option::unwrap_or_default)
+}
+
+pub(super) fn body_of(db: &Connection, task: TaskId) -> Result<String> {
+    let body = db
+        .prepare_cached("SELECT body FROM bodies WHERE task = ?1")?
+        .query_row([task.id.to_bytes()], |row| row.get(0));
+    body.optional().map(Option::unwrap_or_default)
+}
+
+pub(super) fn scratchpad_of(db: &Connection, task: TaskId) -> Result<String> {
+    let text = db
+        .prepare_cached("SELECT text FROM scratchpads WHERE task = ?1")?
+        .query_row([task.id.to_bytes()], |row| row.get(0));
+    text.optional().map(Option::unwrap_or_default)
+}
+
+/// Everything that `task` stands below.
+pub(super) fn above(db: &Connection, task: TaskId) -> Result<Vec<TaskId>> {
+    db.prepare_cached(
+        "WITH RECURSIVE above (id) AS (
+             SELECT parent FROM tasks WHERE id = ?1
+             UNION SELECT t.parent FROM tasks t JOIN above a ON t.id = a.id)
+         SELECT t.id, t.prefix FROM above JOIN tasks t ON t.id = above.id",
+    )?
+    .query_map([task.id.to_bytes()], |row| rows::task_id(row, 0, 1))?
+    .collect()
+}
+
+fn card(row: &Row<'_>, first: usize) -> Result<Card> {
+    let at = |offset: usize| first + offset;
+    let mode = row.get_ref(at(0))?.as_str()?;
+    let terminal = row.get_ref(at(2))?.as_str_or_null()?;
+    let terminal = match terminal {
+        None => None,
+        Some(word) => Some(Terminal::parse(word).ok_or_else(|| rows::damaged(at(2), "terminal"))?),
+    };
+    let blocked_at: Option<i64> = row.get(at(7))?;
+    Ok(Card {
+        mode: Mode::parse(mode).ok_or_else(|| rows::damaged(at(0), "mode"))?,
+        criteria: rows::json(row, at(1), "criteria")?.unwrap_or_default(),
+        terminal,
+        agent: row.get(at(3))?,
+        base_branch: row.get(at(4))?,
+        created_by: row.get(at(5))?,
+        blocked: match blocked_at {
+            None => None,
+            Some(at_us) => Some(Blocked { reason: row.get(at(6))?, at: Timestamp(at_us) }),
+        },
+        review: rows::json(row, at(8), "review")?,
+    })
+}
+
+pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
+    let blocked = card.blocked.as_ref();
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO cards (task, mode, criteria, terminal, agent, base_branch, \
+             created_by, blocked_reason, blocked_at, review) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .execute(params![
+        task.id.to_bytes(),
+        card.mode.as_str(),
+        criteria_json(card),
+        card.terminal.map(Terminal::as_str),
+        card.agent,
+        card.base_branch,
+        card.created_by,
+        blocked.map(|blocked| &blocked.reason),
+        blocked.map(|blocked| blocked.at.0),
+        review_json(card),
+    ])?;
+    Ok(())
+}
+
+pub(super) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Result<()> {
+    let task = task.id.to_bytes();
+    if text.is_empty() {
+        db.prepare_cached("DELETE FROM scratchpads WHERE task = ?1")?.execute([task])?;
+    } else {
+        db.prepare_cached("INSERT OR REPLACE INTO scratchpads (task, text) VALUES (?1, ?2)")?
+            .execute(params![task, text])?;
+    }
+    Ok(())
+}
+
+pub(super) fn list(db: &Connection, org: i64, query: &CardQuery) -> Result<CardPage> {
+    let filter = Filter::of_cards(read::SIGN, org, query);
+    let (terms, values) = (filter.sql(), filter.values);
+    let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
+    let total: i64 =
+        db.prepare_cached(&count)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;
+    let sql = format!(
+        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {} \
+         ORDER BY {COLUMN}, t.priority, t.created_at, t.id LIMIT {} OFFSET {}",
+        rows::TASK,
+        rows::ATTEMPT,
+        rows::TASK_FROM,
+        terms,
+        query.limit,
+        query.offset
+    );
+    let mut cards = Vec::new();
+    for row in read::task_rows(db, &sql, values)? {
+        let id = row.task.id;
+        cards.push(CardRow {
+            body: body_of(db, id)?,
+            card: of_task(db, id)?,
+            deps: load::deps(db, id)?,
+            scratchpad: match query.with_scratchpad {
+                true => Some(scratchpad_of(db, id)?),
+                false => None,
+            },
+            newest: row.newest,
+            task: row.task,
+        });
+    }
+    Ok(CardPage { cards, total: total.max(0) as u64 })
+}
+
+pub(super) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<Removed>> {
+    let read = |row: &Row<'_>| {
+        let phase = Phase::parse(row.get_ref(1)?.as_str()?);
+        let phase = phase.ok_or_else(|| rows::damaged(1, "phase"))?;
+        Ok(Removed { at: rows::time(row, 0)?, phase })
+    };
+    db.prepare_cached(
+        "SELECT removed_at, phase FROM tasks WHERE id = ?1 AND org = ?2 AND removed_at IS NOT NULL",
+    )?
+    .query_row(params![task.id.to_bytes(), org], read)
+    .optional()
+}
+
+#[async_trait]
+impl CardStore for SqliteStore {
+    async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let known = load::task(db, org, task).map_err(from_sqlite)?;
+            known.map(|task| of_task(db, task.id).map_err(from_sqlite)).transpose()
+        })
+    }
+
+    async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let known = load::task(db, org, task).map_err(from_sqlite)?;
+            known.map(|task| scratchpad_of(db, task.id).map_err(from_sqlite)).transpose()
+        })
+    }
+
+    async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError> {
+        self.read(move |db, _| {
+            let org = read::org(db, &query.org)?;
+            list(db, org, &query).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            removed(db, org, task).map_err(from_sqlite)
+        })
+    }
+}

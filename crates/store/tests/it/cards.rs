@@ -1,0 +1,200 @@
+//! What every store must do with cards, notes and the board's list.
+
+use std::sync::Arc;
+
+use callboard_domain::card::{Card, Mode, ReviewState, Terminal};
+use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict};
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_store::{CardPage, CardQuery, EventQuery};
+
+use crate::conformance::conformance;
+use crate::fixture::Fixture;
+
+conformance! {
+    a_card_is_read_back_whole,
+    a_task_without_a_card_has_the_default_one,
+    changes_within_one_moment_are_told_apart,
+    the_board_is_listed_in_its_order,
+    a_parent_is_changed_and_never_a_circle,
+    notes_go_with_their_task,
+    a_refused_call_leaves_an_event_and_nothing_else,
+}
+
+const ODD: &str = "\u{1f980} 'card' \\ \"é\"\n";
+
+async fn card(f: &Fixture, task: TaskId) -> Card {
+    f.store.card("default", task).await.unwrap().unwrap()
+}
+
+async fn made(f: &Fixture, title: &str, card: Card, phase: Phase) -> TaskId {
+    let mut new = f.new_task(title, &[]);
+    (new.card, new.phase) = (card, phase);
+    let id = new.task;
+    f.done("human:ana", Command::TaskCreate(new)).await;
+    id
+}
+
+fn update(task: TaskId, change: impl FnOnce(&mut CardUpdate)) -> Command {
+    let mut update = CardUpdate::of(task);
+    change(&mut update);
+    Command::CardUpdate(Box::new(update))
+}
+
+async fn a_card_is_read_back_whole(f: Fixture) {
+    let wanted = Card {
+        mode: Mode::Auto,
+        criteria: vec![ODD.trim().into(), "two".into()],
+        terminal: Some(Terminal::Cursor),
+        agent: Some("codex".into()),
+        base_branch: Some("release/1".into()),
+        created_by: Some(ODD.trim().into()),
+        ..Card::default()
+    };
+    let task = made(&f, "A", wanted.clone(), Phase::Working).await;
+    assert_eq!(card(&f, task).await, wanted);
+    let summary = ODD.to_owned();
+    f.done("agent:w1", Command::ReviewRequest { task, summary }).await;
+    let verdict = ReviewVerdict::Reject { to: Phase::Working };
+    let decision = ReviewDecide { task, verdict, feedback: ODD.into(), checked: None };
+    f.done("human:ana", Command::ReviewDecide(decision)).await;
+    let kept = card(&f.neighbour().await, task).await;
+    let review = kept.review.clone().unwrap();
+    assert_eq!((review.state, review.summary.as_str()), (ReviewState::Rejected, ODD.trim()));
+    assert_eq!(review.feedback.as_deref(), Some(ODD.trim()));
+    assert!(review.decided_at.is_some());
+    assert_eq!(Card { review: None, ..kept }, wanted);
+    let change = |update: &mut CardUpdate| {
+        (update.agent, update.mode) = (Some(String::new()), Some(Mode::Pair));
+        update.terminal = Some(None);
+        update.criteria = Some(Vec::new());
+    };
+    f.done("human:ana", update(task, change)).await;
+    let kept = card(&f, task).await;
+    assert_eq!((kept.mode, kept.agent, kept.terminal), (Mode::Pair, None, None));
+    assert!(kept.criteria.is_empty() && kept.review.is_some());
+}
+
+async fn a_task_without_a_card_has_the_default_one(f: Fixture) {
+    let task = f.create("A", &[]).await;
+    assert_eq!(card(&f, task).await, Card::default());
+    f.done("human:ana", update(task, |update| update.to = Some(Phase::Review))).await;
+    assert_eq!(card(&f, task).await, Card::default());
+    let unknown = TaskId { id: crate::fixture::next_id(), ..task };
+    assert_eq!(f.store.card("default", unknown).await.unwrap(), None);
+    f.done("human:ana", Command::TaskRemove { task }).await;
+    assert_eq!(f.store.card("default", task).await.unwrap(), None);
+    let gone = f.store.removed("default", task).await.unwrap().unwrap();
+    assert_eq!(gone.phase, Phase::Review);
+}
+
+/// The clock stands still, and the commands may well be one batch.
+async fn changes_within_one_moment_are_told_apart(f: Fixture) {
+    let task = f.create("A", &[]).await;
+    let titles = (0..20).map(|n| {
+        let change = move |update: &mut CardUpdate| update.title = Some(format!("title {n}"));
+        f.act("human:ana", update(task, change))
+    });
+    let mut moments = vec![f.store.task("default", task).await.unwrap().unwrap().task.updated_at];
+    for applied in futures_util::future::join_all(titles).await {
+        let callboard_store::Outcome::Task(record) = applied.unwrap().outcome else { panic!() };
+        moments.push(record.task.updated_at);
+    }
+    moments.sort();
+    assert!(moments.windows(2).all(|pair| pair[0] < pair[1]), "{moments:?}");
+}
+
+fn query() -> CardQuery {
+    CardQuery {
+        org: Arc::from("default"),
+        project: None,
+        phases: Vec::new(),
+        without: Vec::new(),
+        with_scratchpad: false,
+        offset: 0,
+        limit: 100,
+    }
+}
+
+fn titles(page: &CardPage) -> Vec<&str> {
+    page.cards.iter().map(|row| row.task.title.as_str()).collect()
+}
+
+async fn the_board_is_listed_in_its_order(f: Fixture) {
+    let done = made(&f, "done", Card::default(), Phase::ClosedDone).await;
+    let low = made(&f, "low", Card::default(), Phase::Initial).await;
+    f.done("human:ana", update(low, |update| update.priority = Some(900))).await;
+    f.clock.advance_ms(1);
+    let first = made(&f, "first", Card::default(), Phase::Initial).await;
+    f.clock.advance_ms(1);
+    f.create("second", &[first, done]).await;
+    made(&f, "doing", Card { mode: Mode::Auto, ..Card::default() }, Phase::Working).await;
+    let all = f.store.cards(query()).await.unwrap();
+    assert_eq!(titles(&all), ["first", "second", "low", "doing", "done"]);
+    assert_eq!(all.total, 5);
+    assert_eq!(all.cards[1].deps.len(), 2);
+    assert_eq!(all.cards[3].card.mode, Mode::Auto);
+    assert_eq!(all.cards[0].scratchpad, None);
+    let page = CardQuery { offset: 1, limit: 2, ..query() };
+    let page = f.store.cards(page).await.unwrap();
+    assert_eq!((titles(&page), page.total), (vec!["second", "low"], 5));
+    let text = ODD.to_owned();
+    f.done("agent:w1", Command::ScratchpadAppend { task: low, text }).await;
+    let some = CardQuery {
+        phases: vec![Phase::Initial],
+        without: vec![first],
+        with_scratchpad: true,
+        project: Some(f.home.project.id),
+        ..query()
+    };
+    let some = f.store.cards(some).await.unwrap();
+    assert_eq!(titles(&some), ["second", "low"]);
+    assert_eq!(some.cards[1].scratchpad.as_deref(), Some(ODD.trim()));
+    assert_eq!(some.cards[0].scratchpad.as_deref(), Some(""));
+    let nowhere = CardQuery { project: Some(0), ..query() };
+    assert_eq!(f.store.cards(nowhere).await.unwrap().total, 0);
+}
+
+async fn a_parent_is_changed_and_never_a_circle(f: Fixture) {
+    let (a, b) = (f.create("A", &[]).await, f.create("B", &[]).await);
+    let below = |task, parent| update(task, move |update| update.parent = Some(parent));
+    let both = [f.code("human:ana", below(a, Some(b))), f.code("human:ana", below(b, Some(a)))];
+    let mut codes = futures_util::future::join_all(both).await;
+    codes.sort();
+    assert_eq!(codes, ["", "PARENT_CYCLE"]);
+    f.done("human:ana", below(a, None)).await;
+    f.done("human:ana", below(b, None)).await;
+    f.done("human:ana", below(a, Some(b))).await;
+    let record = f.store.task("default", a).await.unwrap().unwrap();
+    assert_eq!(record.task.parent, Some(b));
+    assert!(f.store.task("default", b).await.unwrap().unwrap().task.is_plan);
+}
+
+async fn notes_go_with_their_task(f: Fixture) {
+    let task = f.create("A", &[]).await;
+    let before = f.store.task("default", task).await.unwrap().unwrap();
+    for text in ["one", "two"] {
+        let text = text.to_owned();
+        f.done("agent:w1", Command::ScratchpadAppend { task, text }).await;
+    }
+    let notes = f.store.scratchpad("default", task).await.unwrap();
+    assert_eq!(notes.as_deref(), Some("one\ntwo"));
+    assert_eq!(f.store.task("default", task).await.unwrap().unwrap(), before);
+    f.done("human:ana", Command::CardRemove { task }).await;
+    assert_eq!(f.store.scratchpad("default", task).await.unwrap(), None);
+    assert!(f.store.verify().await.unwrap().is_empty());
+}
+
+async fn a_refused_call_leaves_an_event_and_nothing_else(f: Fixture) {
+    let task = f.create("A", &[]).await;
+    let before = f.store.last_seq().await.unwrap();
+    let refuse = Command::CallRefuse { tool: "t", code: "NO".into(), task: Some(task) };
+    let applied = f.done("agent:w1", refuse).await;
+    assert_eq!(applied.last_seq, Some(before + 1));
+    let after = EventQuery { after: before, limit: 10, ..EventQuery::default() };
+    let events = f.store.events(after).await.unwrap();
+    assert_eq!(events.len(), 1);
+    assert_eq!((events[0].name.as_str(), events[0].task()), ("call.refused", None));
+    assert_eq!(events[0].data["task"], task.to_string());
+    assert!(f.store.verify().await.unwrap().is_empty());
+}

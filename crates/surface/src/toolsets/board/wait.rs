@@ -1,0 +1,215 @@
+//! `tasks_wait`: until a task changes its column. What is wrong with its arguments is an answer too,
+//! so it reads three of them itself.
+
+use std::time::Duration;
+
+use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
+use callboard_engine::{CardWait, CardWaited, EngineError, WaitEnd};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::envelope::Reply;
+use super::tasks::task_id;
+use super::view;
+use super::words::{Status, WAIT_TIMEOUT};
+use crate::time::{parse_rfc3339, rfc3339_us};
+use crate::tool::{Call, Run};
+
+const WAIT_DEFAULT_S: f64 = 900.0;
+const WAIT_MAX_S: f64 = 900.0;
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "all but the id are read as they come")]
+pub(super) struct Wait {
+    task_id: String,
+    /// more than 0; the server caps it [default: 900]
+    timeout_seconds: Option<f64>,
+    /// end only in one of BACKLOG, IN_PROGRESS, REVIEW, DONE
+    wait_for_status: Option<Vec<String>>,
+    /// the updated_at you know: a later change ends the wait at once
+    from_updated_at: Option<String>,
+}
+
+/// A "no" that is an answer: its code and message.
+struct Refused(&'static str, String);
+
+pub(super) const TASKS_WAIT: Run = |mut call| {
+    Box::pin(async move {
+        let mut taken = |key: &str| {
+            let arguments = call.arguments.as_object_mut();
+            let value = arguments.and_then(|arguments| arguments.shift_remove(key));
+            value.unwrap_or_default()
+        };
+        let (timeout, statuses) = (taken("timeout_seconds"), taken("wait_for_status"));
+        let since = taken("from_updated_at");
+        let args: Wait = call.read()?;
+        tasks_wait(&call, &args.task_id, &timeout, &statuses, &since).await
+    })
+};
+
+async fn tasks_wait(
+    call: &Call<'_>,
+    id: &str,
+    timeout: &Value,
+    statuses: &Value,
+    since: &Value,
+) -> Reply {
+    let wanted = match asked(timeout, statuses, since) {
+        Ok(wanted) => wanted,
+        Err(refused) => return Ok(refusal(id, &refused)),
+    };
+    let (timeout, goals, since) = wanted;
+    let not_found = |task: &str| Refused("TASK_NOT_FOUND", format!("Task {task} not found"));
+    let Ok(task) = task_id(id) else { return Ok(refusal(id, &not_found(id))) };
+    let goals = goals.iter().flat_map(|status| status.phases()).collect();
+    let wait = CardWait { task, goals, since, timeout };
+    match call.engine.card_wait(call.op, &wait).await {
+        Ok(waited) => answer(call, id, &waited).await,
+        Err(EngineError::Refused(Refusal::TaskNotFound { task })) => {
+            Ok(refusal(id, &not_found(&task)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+type Asked = (Duration, Vec<Status>, Option<Timestamp>);
+
+fn asked(timeout: &Value, statuses: &Value, since: &Value) -> Result<Asked, Refused> {
+    let invalid = |message: String| Refused("INVALID_PARAMS", message);
+    let timeout = seconds(timeout)?;
+    let goals = statuses_of(statuses).map_err(invalid)?;
+    let since = match since {
+        Value::Null => None,
+        Value::String(text) => Some(parse_rfc3339(text).ok_or_else(|| {
+            invalid("from_updated_at must be a time, like the updated_at of an answer".into())
+        })?),
+        _ => return Err(invalid("from_updated_at must be a text".into())),
+    };
+    Ok((timeout, goals, since))
+}
+
+fn seconds(given: &Value) -> Result<Duration, Refused> {
+    let number = match given {
+        Value::Null => Some(WAIT_DEFAULT_S),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let number = number.filter(|number| number.is_finite() && *number > 0.0);
+    let invalid = || Refused("INVALID_TIMEOUT", "timeout_seconds must be more than 0".into());
+    Ok(Duration::from_secs_f64(number.ok_or_else(invalid)?.min(WAIT_MAX_S)))
+}
+
+/// A list, one word, words with commas between them, or a list as JSON.
+fn statuses_of(given: &Value) -> Result<Vec<Status>, String> {
+    let words: Vec<Value> = match given {
+        Value::Null => Vec::new(),
+        Value::Array(words) => words.clone(),
+        Value::String(text) if text.trim_start().starts_with('[') => {
+            serde_json::from_str(text).map_err(|_| unknown(text))?
+        }
+        Value::String(text) => text
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .map(Value::from)
+            .collect(),
+        other => return Err(unknown(&other.to_string())),
+    };
+    let status = |word: &Value| {
+        let text = word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+        Status::parse(&text).ok_or_else(|| unknown(&text))
+    };
+    words.iter().map(status).collect()
+}
+
+fn unknown(text: &str) -> String {
+    let given: String = text.chars().take(60).collect();
+    let known = Status::ALL.map(Status::word).join(", ");
+    format!("wait_for_status takes {known}, got '{given}'")
+}
+
+fn refusal(id: &str, Refused(code, message): &Refused) -> Value {
+    json!({
+        "changed": false,
+        "timed_out": false,
+        "task_id": id.trim(),
+        "previous_status": null,
+        "current_status": null,
+        "changed_at": null,
+        "task": null,
+        "code": code,
+        "message": message,
+    })
+}
+
+async fn answer(call: &Call<'_>, id: &str, waited: &CardWaited) -> Reply {
+    let task = match &waited.task {
+        None => None,
+        Some(record) => {
+            let card = call.engine.card_of(call.op, record.task.id).await?;
+            Some(view::snapshot(&record.task, &card))
+        }
+    };
+    let updated_at = waited.task.as_ref().map(|record| record.task.updated_at);
+    let (code, changed_at, message) = match waited.why {
+        WaitEnd::Changed(at) => ("TASK_CHANGED", Some(at), "Status changed"),
+        WaitEnd::AlreadyThere => ("ALREADY_AT_STATUS", updated_at, "Already at that status"),
+        WaitEnd::ChangedSince => ("CHANGED_SINCE_CURSOR", updated_at, "Changed since the cursor"),
+        WaitEnd::TimedOut => (WAIT_TIMEOUT, None, "No change in time; wait again"),
+        WaitEnd::Interrupted => {
+            ("WAIT_INTERRUPTED", None, "Interrupted; wait again with from_updated_at")
+        }
+        WaitEnd::Removed(at) => ("TASK_DELETED", Some(at), "The task was deleted"),
+    };
+    let changed = match waited.why {
+        WaitEnd::Changed(_)
+        | WaitEnd::AlreadyThere
+        | WaitEnd::ChangedSince
+        | WaitEnd::Removed(_) => true,
+        WaitEnd::TimedOut | WaitEnd::Interrupted => false,
+    };
+    let current = waited.task.as_ref().map(|record| Status::of(record.task.phase).word());
+    Ok(json!({
+        "changed": changed,
+        "timed_out": waited.why == WaitEnd::TimedOut,
+        "task_id": id.trim(),
+        "previous_status": Status::of(waited.before).word(),
+        "current_status": current,
+        "changed_at": changed_at.map(rfc3339_us),
+        "task": task,
+        "code": code,
+        "message": message,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_a_number_above_zero() {
+        for wrong in [json!(0), json!(-1), json!("abc"), json!(true), json!("NaN"), json!("inf")] {
+            assert!(matches!(seconds(&wrong), Err(Refused("INVALID_TIMEOUT", _))), "{wrong}");
+        }
+        for (given, s) in [(json!("2"), 2.0), (json!(0.5), 0.5), (json!(99999), WAIT_MAX_S)] {
+            let got = seconds(&given).ok().map(|wait| wait.as_secs_f64());
+            assert_eq!(got, Some(s), "{given}");
+        }
+    }
+
+    #[test]
+    fn statuses_come_in_many_forms() {
+        let read = |given: Value| statuses_of(&given).ok();
+        let both = Some(vec![Status::Review, Status::Done]);
+        assert_eq!(read(json!("REVIEW,DONE")), both);
+        assert_eq!(read(json!(["review", " Done "])), both);
+        assert_eq!(read(json!("[\"in-progress\"]")), Some(vec![Status::InProgress]));
+        assert_eq!(read(json!([])), Some(Vec::new()));
+        assert_eq!(read(Value::Null), Some(Vec::new()));
+        assert_eq!(read(json!(["AUTO"])), None);
+        assert_eq!(read(json!(3)), None);
+    }
+}
