@@ -132,6 +132,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 () = op.cancel.cancelled() => return Ok(WaitEnd::Interrupted),
+                () = op.closing.cancelled() => return Ok(WaitEnd::Interrupted),
                 () = watch.changed() => {}
                 () = tokio::time::sleep_until(deadline) => return Ok(WaitEnd::TimedOut),
                 _ = tick.tick() => {

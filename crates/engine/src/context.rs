@@ -66,6 +66,8 @@ pub struct OpContext {
     pub tool: &'static str,
     pub retry_key: Option<String>,
     pub cancel: CancellationToken,
+    /// The connection is about to end: whoever only waits need not go on. Work that is under way may.
+    pub closing: CancellationToken,
     pub progress: Progress,
 }
 
@@ -77,6 +79,7 @@ impl OpContext {
             tool,
             retry_key: None,
             cancel: CancellationToken::new(),
+            closing: CancellationToken::new(),
             progress: Progress::default(),
         }
     }

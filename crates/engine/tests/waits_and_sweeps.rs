@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callboard_domain::attempt::AttemptKind;
-use callboard_domain::command::{AttemptBegin, Command};
+use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::policy::Policy;
+use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
@@ -16,8 +16,10 @@ use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
 use callboard_engine::{
-    DigestRule, Engine, EngineError, Parts, Quotas, SWEEP_EVERY, TaskDraft, WaitOutcome, Watch,
+    CardWait, CardWaited, DigestRule, Engine, EngineError, Parts, Quotas, SWEEP_EVERY, TaskDraft,
+    WaitEnd, WaitOutcome, Watch,
 };
+use tokio::task::JoinHandle;
 
 struct Counting(AtomicU64);
 
@@ -211,4 +213,43 @@ async fn who_may_not_write_changes_nothing() {
     reader.principal.rights.scopes.clear();
     let refused = w.engine.task_get(&reader, task).await;
     assert!(matches!(refused, Err(EngineError::Refused(r)) if r.code() == "AUTHORIZATION_DENIED"));
+}
+
+/// A wait of the board, under way.
+async fn card_wait(w: &World, op: &OpContext, task: TaskId) -> JoinHandle<CardWaited> {
+    let (engine, op) = (w.engine.clone(), op.clone());
+    let wait = CardWait { task, goals: Vec::new(), since: None, timeout: Duration::from_secs(900) };
+    let waiting =
+        tokio::spawn(async move { engine.card_wait(&op, &wait).await.expect("it can be waited") });
+    while w.engine.card_waits() == 0 {
+        tokio::task::yield_now().await;
+    }
+    waiting
+}
+
+#[tokio::test]
+async fn a_canceled_wait_of_the_board_is_gone_at_once() {
+    let w = world().await;
+    let task = w.task("a").await;
+    let waiter = op("agent:x");
+    let waiting = card_wait(&w, &waiter, task).await;
+    waiter.cancel.cancel();
+    let waited = waiting.await.expect("it ends");
+    assert_eq!(waited.why, WaitEnd::Interrupted);
+    assert!(waited.task.is_some(), "for its cursor");
+    assert_eq!(w.engine.card_waits(), 0);
+}
+
+#[tokio::test]
+async fn a_status_that_came_and_went_ends_a_wait_of_the_board() {
+    let w = world().await;
+    let task = w.task("a").await;
+    let waiting = card_wait(&w, &op("agent:x"), task).await;
+    for to in [Phase::Working, Phase::Initial] {
+        let update = CardUpdate { to: Some(to), ..CardUpdate::of(task) };
+        w.engine.card_update(&op("agent:y"), update).await.expect("moved");
+    }
+    let waited = waiting.await.expect("it ends");
+    assert!(matches!(waited.why, WaitEnd::Changed(_)), "{:?}", waited.why);
+    assert_eq!(waited.before, Phase::Initial);
 }

@@ -76,10 +76,9 @@ fn waits_block_nothing_else_on_their_connection() {
     assert_eq!(list["count"], 1);
     let moved = boss.call("tasks_move", json!({"task_id": task, "status": "DONE"})).unwrap();
     assert_eq!(moved["code"], "MOVED");
-    // Answers to waits that came before the move's were set aside.
-    let aside: Vec<Value> = boss.notes.drain(..).filter(|note| note["id"].is_u64()).collect();
     for id in waits {
-        let early = aside.iter().find(|answer| answer["id"] == id).cloned();
+        // What came while another answer was awaited was set aside.
+        let early = boss.notes.iter().find(|answer| answer["id"] == id).cloned();
         let answer = early.unwrap_or_else(|| boss.answer(id));
         assert_eq!(reply(&answer).unwrap()["code"], "TASK_CHANGED");
     }
@@ -126,7 +125,7 @@ fn tools(peer: &mut Peer) -> Vec<String> {
 #[test]
 fn lane_and_profile_say_what_is_listed() {
     let board = board();
-    let mut of = |flags: &[&str]| tools(&mut start(board.path(), &[], flags));
+    let of = |flags: &[&str]| tools(&mut start(board.path(), &[], flags));
     let worker = of(&[]);
     assert!(worker.contains(&"update_scratchpad".into()), "{worker:?}");
     assert!(!worker.contains(&"tasks_create".into()), "{worker:?}");

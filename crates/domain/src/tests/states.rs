@@ -18,7 +18,9 @@ const SITUATIONS: &[(&str, &[&str])] = &[
     ("working, another's stalled session", &["bob begin A as=s", "clock"]),
     ("working, free", &["me move A in_progress"]),
     ("working, given up", &["me begin A as=s", "me cancel s"]),
+    ("working, sent back", &["me begin A as=s", "me finish s", "ana reject A"]),
     ("review, my finished session", &["me begin A as=s", "me finish s"]),
+    ("review, my session", &["me begin A as=s", "me ask A"]),
     ("done", &["me move A done"]),
     ("canceled", &["me move A canceled"]),
 ];
@@ -40,6 +42,14 @@ const COMMANDS: &[(&str, &str)] = &[
     ("to review", "move A in_review"),
     ("to done", "move A done"),
     ("to canceled", "move A canceled"),
+    ("board: BACKLOG", "card A to=initial"),
+    ("board: IN_PROGRESS", "card A to=working"),
+    ("board: REVIEW", "card A to=review"),
+    ("board: DONE", "card A to=closed_done"),
+    ("request review", "ask A"),
+    ("approve", "approve A"),
+    ("reject", "reject A"),
+    ("reject to BACKLOG", "reject A back"),
 ];
 
 #[test]

@@ -59,7 +59,8 @@ impl Asked<'_> {
 pub(super) async fn call(asked: Asked<'_>) -> Result<CallToolResult, ErrorData> {
     let pump = asked.pump();
     let progress = pump.as_ref().map(ProgressPump::sink).unwrap_or_default();
-    let op = asked.op(asked.ctx.ct.clone(), progress);
+    let mut op = asked.op(asked.ctx.ct.clone(), progress);
+    op.closing = asked.closing.clone();
     let answered = answer(asked.front, asked.name, asked.arguments, op).await;
     if let Some(pump) = pump {
         pump.finish().await;

@@ -143,3 +143,28 @@ static TOOLS: &[Tool] = &[
         Hints::WRITE, settings::input, with_envelope!("updated", "settings"),
         settings::SETTINGS_UPDATE).for_profile(Profile::Maintainer) },
 ];
+
+#[cfg(test)]
+mod tests {
+    use callboard_engine::EngineError;
+
+    use super::*;
+    use crate::error::{Speaker, render};
+
+    #[test]
+    fn a_store_that_is_away_is_a_core_that_is_not_there() {
+        let speaker = Speaker { voice: &TOOLSET.voice, tool: "tasks_list" };
+        let body = render(&EngineError::Unavailable("the database is locked".into()), speaker);
+        assert_eq!(body["code"], "DISCONNECTED");
+        assert_eq!(body["hint"], "start or restart the core, then retry");
+        assert_eq!(body["retryable"], true);
+    }
+
+    #[test]
+    fn tools_that_keep_to_a_task_name_one() {
+        for tool in TOOLS.iter().filter(|tool| tool.on_task) {
+            let schema = (tool.input)();
+            assert!(schema["properties"].get("task_id").is_some(), "{}", tool.name);
+        }
+    }
+}
