@@ -663,10 +663,11 @@ impl Command {
                 open_runs: true,
                 ..Needs::default()
             },
-            Command::WorkSubmit(c) => Needs { run_of_task: true, ..subject(&c.task) },
+            Command::WorkSubmit(c) => Needs { run_of_task: true, card: true, ..subject(&c.task) },
             Command::RunLease(c) => Needs {
                 job: Some(c.job),
                 dependents: true,
+                card: true,
                 runs_on: Some((c.kind, c.machine.clone())),
                 ..Needs::default()
             },
@@ -680,9 +681,13 @@ impl Command {
             | Command::RunPr { job, .. }
             | Command::WorkUp { job, .. }
             | Command::WorkEnd { job, .. }
-            | Command::WorkStop { job } => {
-                Needs { job: Some(*job), dependents: true, ..Needs::default() }
-            }
+            | Command::WorkStop { job } => Needs {
+                job: Some(*job),
+                dependents: true,
+                card: true,
+                scratchpad: true,
+                ..Needs::default()
+            },
             Command::CallRefuse { .. } | Command::CallAnswer { .. } => Needs::default(),
             Command::SettingsUpdate(_) => of_org(OrgNeeds { settings: true, ..none }),
             Command::ProjectCreate(c) => of_org(OrgNeeds { room: Some(c.repos.len()), ..none }),

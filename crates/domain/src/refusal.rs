@@ -182,6 +182,10 @@ pub enum Refusal {
         task: TaskId,
         open: Vec<TaskId>,
     },
+    /// It is for an agent together with a person.
+    NotAuto {
+        task: TaskId,
+    },
     /// Nobody asked for a review of it.
     ReviewNotReady {
         task: TaskId,
@@ -278,6 +282,7 @@ impl Refusal {
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
+            Self::NotAuto { .. } => "TASK_TYPE_MISMATCH",
             Self::SessionNotFound { .. } => "SESSION_NOT_FOUND",
             Self::DanglingDependency { .. } => "DANGLING_DEPENDENCY",
             Self::UnknownState { .. } => "UNKNOWN_STATE",
@@ -360,6 +365,7 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::NotAuto { .. }
             | Self::InvalidRepoPath { .. }
             | Self::InvalidSetting { .. }
             | Self::PlanNotFound { .. }

@@ -238,6 +238,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NoQuestion { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotAuto { .. }
         | Refusal::PlanDecided { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
@@ -298,6 +299,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::ParentCycle { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotAuto { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::MixedArguments { .. }
         | Refusal::InvalidRepoPath { .. }

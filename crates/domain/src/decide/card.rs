@@ -95,7 +95,8 @@ pub(super) fn go(draft: &mut Draft<'_>, label: &Label) {
     if label.phase == Phase::Initial && draft.task.assignee.is_some() {
         draft.unassign();
     }
-    if label.phase == Phase::Initial || label.phase.is_closed() {
+    let leaves = !stays_with_run && (runs || from == Phase::Review);
+    if label.phase == Phase::Initial || label.phase.is_closed() || leaves {
         run::closed_elsewhere(draft);
     }
 }
@@ -308,7 +309,7 @@ pub(super) fn scratchpad_append(
     Ok(Change { writes, events: vec![event], reply: Reply::Task(id), but: None })
 }
 
-fn kept(old: &str, new: &str) -> String {
+pub(super) fn kept(old: &str, new: &str) -> String {
     let whole = format!("{old}\n{new}");
     let whole = whole.trim();
     let chars = whole.chars().count();

@@ -101,7 +101,7 @@ fn said(feedback: &str) -> Option<String> {
 }
 
 /// A task can come into review without anybody asking here, so there may be no record yet.
-fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
+pub(super) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
     let (by, now) = (draft.actor().clone(), draft.now);
     let known = draft.subject.card.review.clone();
     let (summary, requested_at, conflict_files) = match known {
@@ -121,7 +121,7 @@ fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
     put(draft, review);
 }
 
-fn put(draft: &mut Draft<'_>, review: Review) {
+pub(super) fn put(draft: &mut Draft<'_>, review: Review) {
     let card = Card { review: Some(review), ..draft.subject.card.clone() };
     draft.write(Write::CardPut { task: draft.task.id, card });
 }

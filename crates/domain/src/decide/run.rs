@@ -535,6 +535,8 @@ pub(super) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result
         Order::Patch(_) => {
             Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, CANCELED))
         }
+        // What was asked for was the start; whoever works is stopped in other ways.
+        Order::Work(_) if step.run.up_at.is_some() => Ok(step.unchanged()),
         Order::Work(_) => Ok(work::cancel(step, CANCELED)),
     }
 }

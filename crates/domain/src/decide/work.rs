@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::run::{Step, begin_attempt, end_run};
+use super::{card, review};
 use crate::attempt::{Attempt, AttemptEnd};
+use crate::card::{Mode, Review, ReviewState};
 use crate::command::{RunLease, WorkPlace, WorkSubmit};
 use crate::event::{About, Event, EventName};
 use crate::job::{Job, JobId, JobKind, JobState};
@@ -41,6 +43,9 @@ pub(super) fn work_submit(
         (Some(_), Role::Worker) | (None, _) => {}
     }
     if new.order.role == Role::Worker {
+        if draft.subject.card.mode != Mode::Auto {
+            return Err(Refusal::NotAuto { task: new.task });
+        }
         draft.deps_gate()?;
         if let Some(refusal) = draft.held_by_another() {
             return Err(refusal);
@@ -151,6 +156,10 @@ pub(super) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
 }
 
 fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)> {
+    if draft.subject.card.mode != Mode::Auto {
+        let refusal = Refusal::NotAuto { task: draft.task.id };
+        return Some((WorkFault::NotAuto, refusal.message()));
+    }
     if let Err(refusal) = draft.deps_gate() {
         return Some((WorkFault::DepsOpen, refusal.message()));
     }
@@ -240,9 +249,13 @@ fn worked(
     let mut draft = step.draft();
     let mut to_review = false;
     if let Some(draft) = &mut draft {
-        noted(draft, &tail);
+        let note = match ending {
+            Some(Ending::Blocked { reason }) => format!("{tail}\n\nBlocked: {reason}"),
+            _ => tail.clone(),
+        };
+        noted(draft, &note);
         let summary = tail.lines().last().unwrap_or_default().to_owned();
-        end_run(draft, AttemptEnd::Finished { summary, head: None });
+        end_run(draft, AttemptEnd::Finished { summary: summary.clone(), head: None });
         unassign(draft);
         match ending {
             // It asked for a review itself, or somebody moved the task meanwhile.
@@ -251,14 +264,12 @@ fn worked(
             }
             Some(Ending::Complete) => {
                 to_review = true;
+                requested(draft, &summary);
                 if let Some(review) = draft.world.policy.review().cloned() {
                     draft.move_to(&review);
                 }
             }
-            Some(Ending::Blocked { reason }) => {
-                noted(draft, &format!("Blocked: {reason}"));
-                draft.back_to_start();
-            }
+            Some(Ending::Blocked { .. }) => draft.back_to_start(),
             Some(Ending::Continue | Ending::Approve { .. } | Ending::Reject { .. }) | None => {}
         }
         draft.entry("run ended", None);
@@ -287,19 +298,23 @@ fn worked(
 /// How long a review may wait and take.
 const REVIEW_TTL_S: u32 = 3600;
 
+/// What a reviewer found stands in the record; the task stays in review for somebody to decide.
 fn reviewed(mut step: Step<'_>, ending: Option<&Ending>) -> Change {
     step.job.state = JobState::Done { at: step.now };
     let verdict = match ending {
-        Some(Ending::Approve { summary }) => format!("Review: approved. {summary}"),
-        Some(Ending::Reject { reason }) => format!("Review: rejected. {reason}"),
-        Some(Ending::Complete | Ending::Continue | Ending::Blocked { .. }) | None => {
-            "Review: no verdict.".into()
-        }
+        Some(Ending::Approve { summary }) => Some((ReviewState::Approved, summary)),
+        Some(Ending::Reject { reason }) => Some((ReviewState::Rejected, reason)),
+        Some(Ending::Complete | Ending::Continue | Ending::Blocked { .. }) | None => None,
     };
-    let mut draft = step.draft();
-    if let Some(draft) = &mut draft {
-        noted(draft, &verdict);
-        draft.entry("reviewed", Some(verdict));
+    let mut draft = step.draft().filter(|draft| draft.task.phase == Phase::Review);
+    if let (Some(draft), Some((state, words))) = (&mut draft, verdict) {
+        review::decided(draft, state, words);
+        let name = match state {
+            ReviewState::Approved => EventName::ReviewApproved,
+            ReviewState::Requested | ReviewState::Rejected => EventName::ReviewRejected,
+        };
+        draft.event(name, json!({"by": Role::Reviewer.as_str()}));
+        draft.entry("reviewed", Some(words.clone()));
     }
     let words = step.last_words();
     step.with(draft, EventName::JobEnded, words)
@@ -352,10 +367,31 @@ pub(super) fn unassign(draft: &mut Draft<'_>) {
     }
 }
 
+/// Once in a change: what is there is what was loaded.
 fn noted(draft: &mut Draft<'_>, text: &str) {
-    if !text.trim().is_empty() {
-        draft.event(EventName::TaskNoted, json!({"text": text}));
+    if text.trim().is_empty() {
+        return;
     }
+    let text = card::kept(&draft.subject.scratchpad, text);
+    draft.event(EventName::TaskScratchpad, json!({"chars": text.chars().count()}));
+    draft.write(Write::ScratchpadPut { task: draft.task.id, text });
+}
+
+/// What the run itself says was done, unless its agent asked for the review.
+fn requested(draft: &mut Draft<'_>, summary: &str) {
+    let (by, now) = (draft.actor().clone(), draft.now);
+    let review = Review {
+        state: ReviewState::Requested,
+        summary: summary.to_owned(),
+        feedback: None,
+        by,
+        requested_at: now,
+        decided_at: None,
+        conflict_files: Vec::new(),
+        merge_commit: None,
+    };
+    review::put(draft, review);
+    draft.event(EventName::ReviewRequested, json!({}));
 }
 
 fn tail(reply: &str) -> String {

@@ -30,6 +30,9 @@ impl Refusal {
             Self::ReviewNotReady { task, label } => {
                 format!("task {task} is {label}; only what is in review can be reviewed")
             }
+            Self::NotAuto { task } => {
+                format!("task {task} is no AUTO task: no agent works on it alone")
+            }
             Self::SessionNotFound { session } => format!("session not found: {session}"),
             Self::DanglingDependency { task } => format!("dangling dependency: {task}"),
             Self::UnknownState { given, known } => {
@@ -157,6 +160,7 @@ impl Refusal {
             Self::ParentCycle { .. } => "choose a task that is not below it",
             Self::HasDependents { .. } => "remove the dependency, or what waits, first",
             Self::ReviewNotReady { .. } => "request_review puts it there",
+            Self::NotAuto { .. } => "set its task_type to AUTO first",
             Self::SessionNotFound { .. } => "list_sessions shows the sessions there are",
             Self::DanglingDependency { .. } => "create the dependency first; nothing was created",
             Self::UnknownState { .. } => "use one of the states named",
@@ -282,6 +286,7 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::NotAuto { .. }
             | Self::JobLost { .. } => None,
         }
     }

@@ -13,6 +13,7 @@ mod relay_spec;
 mod rules;
 mod runs;
 mod states;
+mod work;
 
 use std::path::PathBuf;
 

@@ -99,6 +99,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::ParentNotFound { task: a.to_string() },
         Refusal::ParentCycle { task: a, parent: b },
         Refusal::HasDependents { task: a, open: vec![b] },
+        Refusal::NotAuto { task: a },
         Refusal::ReviewNotReady { task: a, label: text("backlog") },
         Refusal::OutsideTask { task: b.to_string(), bound: a },
         Refusal::MixedArguments {

@@ -65,6 +65,8 @@ struct Wanted {
     org: Option<(i64, Actor, OrgNeeds)>,
     /// Tasks whose card, body and notes are wanted.
     carded: BTreeSet<Id>,
+    /// Jobs whose tasks' are.
+    jobs_carded: BTreeSet<Id>,
     /// Such a command goes alone.
     above: Option<TaskId>,
     /// Dependents that appeared while the batch waited for its locks.
@@ -101,8 +103,10 @@ impl Wanted {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
-            let carded = needs.task.filter(|_| needs.card || needs.scratchpad);
-            wanted.carded.extend(carded.map(|task| task.id));
+            if needs.card || needs.scratchpad {
+                wanted.carded.extend(needs.task.map(|task| task.id));
+                wanted.jobs_carded.extend(needs.job.map(|job| job.0));
+            }
             wanted.above = wanted.above.or(needs.above);
         }
         wanted
@@ -303,6 +307,9 @@ async fn earlier(
         wanted.whole.insert(task);
         if wanted.jobs_turning.contains(&rows::id(row, 0)?) {
             wanted.turning.insert(task);
+        }
+        if wanted.jobs_carded.contains(&rows::id(row, 0)?) {
+            wanted.carded.insert(task);
         }
     }
     Ok(())

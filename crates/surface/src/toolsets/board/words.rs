@@ -219,6 +219,7 @@ pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
         | Refusal::PlanDecided { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotAuto { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::DependencyCycle { .. }

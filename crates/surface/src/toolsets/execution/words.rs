@@ -177,6 +177,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ParentCycle { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotAuto { .. }
         | Refusal::TaskClosed { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::SessionNotFound { .. }

@@ -1,0 +1,300 @@
+//! Agents in a task's workspace as tables: `who verb TASK options => how the run and its task then
+//! are`. The run is shown as its newest job: `state a<attempt> up|down`, the task with its label and
+//! who has it.
+
+use super::model::{Model, task_named};
+use crate::card::Mode;
+use crate::command::{CardUpdate, Command, RunLease, RunSettle, WorkPlace, WorkSubmit};
+use crate::ids::{AttemptId, Id};
+use crate::job::{JobId, JobKind};
+use crate::policy::{Phase, Policy};
+use crate::work::ending::ending;
+use crate::work::{Role, WorkEnd, WorkOrder};
+
+struct Works {
+    model: Model,
+    numbers: u128,
+    newest: Option<JobId>,
+}
+
+impl Works {
+    fn number(&mut self) -> Id {
+        self.numbers += 1;
+        Id(1 << 100 | self.numbers)
+    }
+
+    fn command(&mut self, who: &str, line: &str) -> Command {
+        let mut words = line.splitn(3, ' ').map(str::trim);
+        let (verb, name) = (words.next().expect("a verb"), words.next().expect("a task"));
+        let rest = words.next().unwrap_or_default();
+        let task = task_named(name);
+        let job = self.newest.unwrap_or(JobId(Id(1)));
+        let fence = self.model.runs.get(&job).map_or(0, |run| run.fence);
+        let end = |end| Command::WorkEnd { job, fence, end, reviewer: None };
+        match verb {
+            "auto" => Command::CardUpdate(Box::new(CardUpdate {
+                mode: Some(Mode::Auto),
+                ..CardUpdate::of(task)
+            })),
+            "move" => Command::CardUpdate(Box::new(CardUpdate {
+                to: Phase::parse(rest),
+                ..CardUpdate::of(task)
+            })),
+            "submit" | "look" => {
+                let role = if verb == "look" { Role::Reviewer } else { Role::Worker };
+                let order = WorkOrder {
+                    role,
+                    asked_by: super::model::actor(who),
+                    instructions: None,
+                    model: None,
+                };
+                let job = JobId(self.number());
+                let ttl_s = rest.strip_prefix("ttl=").map_or(14_400, |s| s.parse().expect("s"));
+                Command::WorkSubmit(WorkSubmit { job, task, order, bound_to: None, ttl_s })
+            }
+            "lease" => Command::RunLease(RunLease {
+                job,
+                kind: JobKind::Work,
+                agent: Some(super::model::actor("bot")),
+                attempt: AttemptId(self.number()),
+                machine: "m1".into(),
+                running_max: 1,
+                lease_s: 60,
+            }),
+            "up" => Command::WorkUp { job, fence, place: WorkPlace::default() },
+            "keep" => Command::RunKeep { job, fence, lease_s: 60 },
+            "settle" => {
+                Command::RunSettle(RunSettle { job, hold_s: 0, attempts_max: 3, is_gone: false })
+            }
+            "says" => end(WorkEnd::Replied { reply: rest.into(), ending: ending(rest) }),
+            "fails" => end(WorkEnd::Failed { reason: "exit 3".into() }),
+            "missing" => end(WorkEnd::NotStarted { reason: "no program".into() }),
+            "leaves" => end(WorkEnd::Stopped),
+            "review" => Command::WorkEnd {
+                job,
+                fence,
+                end: WorkEnd::Replied { reply: rest.into(), ending: ending(rest) },
+                reviewer: Some(JobId(self.number())),
+            },
+            "cancel" => Command::RunCancel { job },
+            "stop" => Command::WorkStop { job },
+            other => panic!("no verb {other}"),
+        }
+    }
+
+    fn shown(&self, name: &str) -> String {
+        let task = &self.model.tasks[&task_named(name)];
+        let holder =
+            task.assignee.as_ref().map_or("free", |who| who.as_str().trim_start_matches("agent:"));
+        let job =
+            match self.newest.and_then(|id| self.model.jobs.get(&id).zip(self.model.runs.get(&id)))
+            {
+                Some((job, run)) => {
+                    let up = if run.up_at.is_some() { "up" } else { "down" };
+                    format!("{} a{} {up}", job.state.as_str(), run.attempt)
+                }
+                None => "none".into(),
+            };
+        format!("{job}, {} {holder}", task.label)
+    }
+}
+
+fn table(text: &str) {
+    let model = Model::new(Policy::default());
+    let mut works = Works { model, numbers: 0, newest: None };
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (step, expected) = line.split_once("=>").expect("a step => what it answers");
+        let (who, rest) = step.trim().split_once(' ').expect("who does what");
+        let (rest, expected) = (rest.trim(), expected.trim());
+        let name = rest.split_whitespace().nth(1).unwrap_or(rest);
+        let answer = match who {
+            "clock" => {
+                let seconds: i64 = rest.trim_matches(['+', 's']).parse().expect("+60s");
+                works.model.now = works.model.now.plus_ms(seconds * 1000);
+                continue;
+            }
+            "made" => {
+                let command = works.model.command(&format!("create {rest}"));
+                works.model.act("ana", &command).expect("a task is made");
+                continue;
+            }
+            "notes" => works.model.scratchpads.get(&task_named(rest)).cloned().unwrap_or_default(),
+            "record" => {
+                let card = works.model.cards.get(&task_named(rest));
+                let review = card.and_then(|card| card.review.as_ref());
+                review.map_or("none".into(), |review| review.state.as_str().to_owned())
+            }
+            who => {
+                let command = works.command(who, rest);
+                match works.model.act(who, &command) {
+                    Err(refusal) => refusal.code().into(),
+                    Ok(change) => {
+                        // Whatever job a step makes is the one that the next ones speak of.
+                        works.newest = works.model.runs.keys().max().copied();
+                        if change.writes.is_empty() { "same".into() } else { works.shown(name) }
+                    }
+                }
+            }
+        };
+        assert_eq!(answer, expected, "\nat: {line}");
+    }
+}
+
+#[test]
+fn from_the_start_to_a_review() {
+    table(
+        "
+        made T =>
+        ana submit T                 => TASK_TYPE_MISMATCH
+        ana auto T                   => none, backlog free
+        ana submit T                 => queued a0 down, backlog free
+        ana submit T                 => same
+        w1  lease T                  => running a1 down, in_progress bot
+        w1  up T                     => running a1 up, in_progress bot
+        w1  keep T                   => running a1 up, in_progress bot
+        ana submit T                 => done a0 up, in_progress bot
+        ",
+    );
+    table(
+        "
+        made T =>
+        ana auto T                   => none, backlog free
+        ana submit T                 => queued a0 down, backlog free
+        w1  lease T                  => running a1 down, in_progress bot
+        w1  up T                     => running a1 up, in_progress bot
+        w1  says T <complete/>       => done a1 up, in_review free
+        record T                     => requested
+        w1  says T <complete/>       => done a1 up, in_review free
+        ",
+    );
+}
+
+#[test]
+fn how_a_run_ends_says_where_its_task_goes() {
+    for (end, after, notes) in [
+        ("says T <complete/>", "done a1 up, in_review free", "<complete/>"),
+        ("says T <continue/>", "done a1 up, in_progress free", "<continue/>"),
+        ("says T well", "done a1 up, in_progress free", "well"),
+        ("fails T", "failed a1 up, backlog free", "exit 3"),
+        ("stop T", "canceled a1 up, backlog free", "Stopped"),
+        ("cancel T", "same", ""),
+        ("move T review", "running a1 up, in_review bot", ""),
+        ("move T initial", "canceled a1 up, backlog free", ""),
+        ("move T closed_done", "canceled a1 up, done bot", ""),
+    ] {
+        table(&format!(
+            "
+            made T =>
+            ana auto T    => none, backlog free
+            ana submit T  => queued a0 down, backlog free
+            w1  lease T   => running a1 down, in_progress bot
+            w1  up T      => running a1 up, in_progress bot
+            w1  {end}     => {after}
+            notes T       => {notes}
+            "
+        ));
+    }
+}
+
+#[test]
+fn a_start_may_be_canceled_while_nobody_is_at_work() {
+    table(
+        "
+        made T =>
+        ana auto T       => none, backlog free
+        ana submit T     => queued a0 down, backlog free
+        ana cancel T     => canceled a0 down, backlog free
+        ana cancel T     => same
+        ana submit T     => queued a0 down, backlog free
+        w1  lease T      => running a1 down, in_progress bot
+        ana cancel T     => canceled a1 down, in_progress free
+        ",
+    );
+}
+
+#[test]
+fn what_leaves_the_review_ends_its_run() {
+    table(
+        "
+        made T =>
+        ana auto T            => none, backlog free
+        ana submit T          => queued a0 down, backlog free
+        w1  lease T           => running a1 down, in_progress bot
+        w1  up T              => running a1 up, in_progress bot
+        bot move T review     => running a1 up, in_review bot
+        ana move T working    => canceled a1 up, in_progress bot
+        ",
+    );
+}
+
+#[test]
+fn what_never_came_up_is_told() {
+    table(
+        "
+        made T =>
+        ana auto T       => none, backlog free
+        ana submit T     => queued a0 down, backlog free
+        w1  lease T      => running a1 down, in_progress bot
+        w1  missing T    => failed a1 down, backlog free
+        notes T          => no program
+        ",
+    );
+}
+
+#[test]
+fn a_lost_run_is_tried_again_and_then_given_up() {
+    table(
+        "
+        made T =>
+        ana auto T       => none, backlog free
+        ana submit T     => queued a0 down, backlog free
+        w1  lease T      => running a1 down, in_progress bot
+        w1  up T         => running a1 up, in_progress bot
+        clock +61s       =>
+        w2  settle T     => stale a1 up, in_progress bot
+        w2  settle T     => queued a2 up, in_progress free
+        w2  lease T      => running a2 up, in_progress bot
+        w2  leaves T     => stale a2 up, in_progress bot
+        w2  settle T     => queued a3 up, in_progress free
+        w2  lease T      => running a3 up, in_progress bot
+        clock +61s       =>
+        w1  settle T     => stale a3 up, in_progress bot
+        w1  settle T     => failed a3 up, backlog free
+        notes T          => Worker lost 3 times
+        ",
+    );
+}
+
+#[test]
+fn a_review_holds_nobody_up() {
+    table(
+        "
+        made T =>
+        ana auto T                          => none, backlog free
+        ana submit T                        => queued a0 down, backlog free
+        w1  lease T                         => running a1 down, in_progress bot
+        w1  review T <complete/>            => queued a0 down, in_review free
+        w1  lease T                         => running a1 down, in_review free
+        w1  says T <reject reason=\"no\"/>  => done a1 down, in_review free
+        record T                            => rejected
+        ana look T                          => queued a0 down, in_review free
+        ana submit T                        => queued a0 down, in_review free
+        ",
+    );
+}
+
+#[test]
+fn a_machine_has_so_many_places() {
+    table(
+        "
+        made T =>
+        made U =>
+        ana auto T    => none, backlog free
+        ana auto U    => none, backlog free
+        ana submit T  => queued a0 down, backlog free
+        w1  lease T   => running a1 down, in_progress bot
+        ana submit U  => queued a0 down, backlog free
+        w1  lease U   => RATE_LIMIT
+        ",
+    );
+}
