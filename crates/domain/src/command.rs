@@ -344,7 +344,7 @@ pub struct TaskCreate {
     pub execution_contract: Option<String>,
     /// The limit that one more would pass.
     pub over_quota: Option<Quota>,
-    pub card: Card,
+    pub card: Box<Card>,
     /// Where it starts out.
     pub phase: Phase,
 }

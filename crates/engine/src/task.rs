@@ -65,7 +65,7 @@ impl Engine {
             verification: draft.verification,
             execution_contract: draft.execution_contract,
             over_quota: None,
-            card: draft.card,
+            card: Box::new(draft.card),
             phase: draft.phase.unwrap_or(Phase::Initial),
         })
     }

@@ -251,7 +251,7 @@ pub(super) fn run_submit(
         verification: None,
         execution_contract: None,
         over_quota: None,
-        card: Card { criteria: criteria(&new.spec.task), ..Card::default() },
+        card: Box::new(Card { criteria: criteria(&new.spec.task), ..Card::default() }),
         phase: Phase::Initial,
     };
     let mut change = task::task_create(world, &create, now)?;

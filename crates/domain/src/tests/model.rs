@@ -302,7 +302,7 @@ impl Model {
                     .map(|word| VerificationContract::of(kind_named(&word))),
                 execution_contract: None,
                 over_quota: None,
-                card: Card::default(),
+                card: Box::default(),
                 phase: Phase::Initial,
             }),
             "edit" => Command::TaskEdit(TaskEdit {

@@ -29,7 +29,7 @@ async fn card(f: &Fixture, task: TaskId) -> Card {
 
 async fn made(f: &Fixture, title: &str, card: Card, phase: Phase) -> TaskId {
     let mut new = f.new_task(title, &[]);
-    (new.card, new.phase) = (card, phase);
+    (new.card, new.phase) = (Box::new(card), phase);
     let id = new.task;
     f.done("human:ana", Command::TaskCreate(new)).await;
     id

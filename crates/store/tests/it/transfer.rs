@@ -112,7 +112,7 @@ async fn rich(f: &Fixture) {
     new.parent = Some(open);
     new.priority = 0;
     new.execution_contract = Some(odd.into());
-    new.card = Card {
+    *new.card = Card {
         mode: Mode::Auto,
         criteria: vec![odd.into()],
         terminal: Some(Terminal::Tmux),
