@@ -104,11 +104,11 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
         verification: None,
         execution_contract: None,
         over_quota: None,
-        card: Card {
+        card: Box::new(Card {
             mode: planned.mode,
             criteria: planned.acceptance_criteria.clone(),
             ..Card::default()
-        },
+        }),
         phase: Phase::Initial,
     }
 }

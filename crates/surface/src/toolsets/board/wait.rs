@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use callboard_domain::refusal::Refusal;
+use callboard_domain::settings::BoardSettings;
 use callboard_domain::time::Timestamp;
 use callboard_engine::{CardWait, CardWaited, EngineError, WaitEnd};
 use schemars::JsonSchema;
@@ -17,14 +18,11 @@ use super::words::{Status, WAIT_TIMEOUT};
 use crate::time::{parse_rfc3339, rfc3339_us};
 use crate::tool::{Call, Run};
 
-const WAIT_DEFAULT_S: f64 = 900.0;
-const WAIT_MAX_S: f64 = 900.0;
-
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "all but the id are read as they come")]
 pub(super) struct Wait {
     task_id: String,
-    /// more than 0; the server caps it [default: 900]
+    /// more than 0; the server's settings cap it [default: theirs]
     timeout_seconds: Option<f64>,
     /// end only in one of BACKLOG, IN_PROGRESS, REVIEW, DONE
     wait_for_status: Option<Vec<String>>,
@@ -56,7 +54,8 @@ async fn tasks_wait(
     statuses: &Value,
     since: &Value,
 ) -> Reply {
-    let wanted = match asked(timeout, statuses, since) {
+    let settings = call.engine.board_settings(&call.op.principal.org).await?;
+    let wanted = match asked(&settings, timeout, statuses, since) {
         Ok(wanted) => wanted,
         Err(refused) => return Ok(refusal(id, &refused)),
     };
@@ -76,9 +75,14 @@ async fn tasks_wait(
 
 type Asked = (Duration, Vec<Status>, Option<Timestamp>);
 
-fn asked(timeout: &Value, statuses: &Value, since: &Value) -> Result<Asked, Refused> {
+fn asked(
+    settings: &BoardSettings,
+    timeout: &Value,
+    statuses: &Value,
+    since: &Value,
+) -> Result<Asked, Refused> {
     let invalid = |message: String| Refused("INVALID_PARAMS", message);
-    let timeout = seconds(timeout)?;
+    let timeout = seconds(settings, timeout)?;
     let goals = statuses_of(statuses).map_err(invalid)?;
     let since = match since {
         Value::Null => None,
@@ -90,16 +94,16 @@ fn asked(timeout: &Value, statuses: &Value, since: &Value) -> Result<Asked, Refu
     Ok((timeout, goals, since))
 }
 
-fn seconds(given: &Value) -> Result<Duration, Refused> {
+fn seconds(settings: &BoardSettings, given: &Value) -> Result<Duration, Refused> {
     let number = match given {
-        Value::Null => Some(WAIT_DEFAULT_S),
+        Value::Null => return Ok(Duration::from_secs_f64(settings.wait_s(None))),
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
     let number = number.filter(|number| number.is_finite() && *number > 0.0);
     let invalid = || Refused("INVALID_TIMEOUT", "timeout_seconds must be more than 0".into());
-    Ok(Duration::from_secs_f64(number.ok_or_else(invalid)?.min(WAIT_MAX_S)))
+    Ok(Duration::from_secs_f64(settings.wait_s(Some(number.ok_or_else(invalid)?))))
 }
 
 /// A list, one word, words with commas between them, or a list as JSON.
@@ -187,15 +191,25 @@ async fn answer(call: &Call<'_>, id: &str, waited: &CardWaited) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::settings::SettingKey;
+
     use super::*;
 
     #[test]
     fn a_timeout_is_a_number_above_zero() {
+        let mut settings = BoardSettings::default();
+        let longest = SettingKey::TasksWaitMaxTimeoutSeconds;
+        settings.set(longest, &json!(60), &[]).expect("fits");
         for wrong in [json!(0), json!(-1), json!("abc"), json!(true), json!("NaN"), json!("inf")] {
-            assert!(matches!(seconds(&wrong), Err(Refused("INVALID_TIMEOUT", _))), "{wrong}");
+            assert!(
+                matches!(seconds(&settings, &wrong), Err(Refused("INVALID_TIMEOUT", _))),
+                "{wrong}"
+            );
         }
-        for (given, s) in [(json!("2"), 2.0), (json!(0.5), 0.5), (json!(99999), WAIT_MAX_S)] {
-            let got = seconds(&given).ok().map(|wait| wait.as_secs_f64());
+        let right =
+            [(json!("2"), 2.0), (json!(0.5), 0.5), (json!(99999), 60.0), (json!(null), 60.0)];
+        for (given, s) in right {
+            let got = seconds(&settings, &given).ok().map(|wait| wait.as_secs_f64());
             assert_eq!(got, Some(s), "{given}");
         }
     }
