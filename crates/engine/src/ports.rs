@@ -4,6 +4,7 @@
 //! how work gets from there into a branch (`merge.rs`), and whoever turns texts into vectors. The
 //! engine never names the runner.
 
+mod deliver;
 mod forge;
 mod merge;
 mod pair;
@@ -20,6 +21,7 @@ use callboard_store::FileSpan;
 use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
+pub use deliver::{Courier, Delivery, Letter};
 pub use forge::{Forge, ForgeFault, Wanted};
 pub use merge::{
     MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart,

@@ -11,4 +11,5 @@ mod forge;
 mod processes;
 mod tree;
 mod workspaces;
+mod webhooks;
 mod worktrees;
