@@ -22,7 +22,7 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use deliver::{Courier, Delivery, Letter};
-pub use forge::{Forge, ForgeFault, Wanted};
+pub use forge::{Forge, ForgeFault, NewPull, OpenedPull, Wanted};
 pub use merge::{
     MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart,
 };
