@@ -35,5 +35,5 @@ pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, Prompt
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
 pub use sandbox::SandboxMode;
+pub use webhook::{Webhooks, judge_secret};
 pub use worktree::LocalWorktrees;
-pub use webhook::{Webhooks, new_secret};

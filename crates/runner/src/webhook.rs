@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_engine::ports::{Courier, Delivery, Letter};
+use callboard_domain::delivery::Receipt;
+use callboard_engine::ports::{Courier, Letter};
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
@@ -18,22 +19,24 @@ use tokio::sync::OnceCell;
 
 use addresses::{Addresses, literal};
 
-use crate::wire::{self, Wire, chain};
+use crate::wire::{self, Wire, cause, chain};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What a secret begins with when somebody reads it.
 const SECRET_MARK: &str = "whsec_";
 
 pub struct Webhooks {
+    secret: Option<String>,
     addresses: Addresses,
     plain: OnceCell<Wire<Addresses>>,
     encrypted: OnceCell<Wire<Addresses>>,
 }
 
 impl Webhooks {
-    pub fn new(allow_private: bool) -> Self {
+    /// Without a secret of its own it signs with what it is handed.
+    pub fn new(allow_private: bool, secret: Option<String>) -> Self {
         let addresses = Addresses { allow_private };
-        Self { addresses, plain: OnceCell::new(), encrypted: OnceCell::new() }
+        Self { secret, addresses, plain: OnceCell::new(), encrypted: OnceCell::new() }
     }
 
     async fn post(&self, letter: &Letter, secret: &str) -> Result<StatusCode, String> {
@@ -53,36 +56,54 @@ impl Webhooks {
             .header("webhook-signature", signature(letter, secret)?)
             .body(Full::from(letter.body.clone()))
             .map_err(|error| chain(&error))?;
-        let answer = wire.request(request).await.map_err(|error| chain(&error))?;
+        let answer = wire.request(request).await.map_err(|error| cause(&error))?;
         Ok(answer.status())
     }
 }
 
 #[async_trait]
 impl Courier for Webhooks {
-    async fn deliver(&self, letter: &Letter, secret: &str) -> Delivery {
+    fn secret(&self) -> Option<&str> {
+        self.secret.as_deref()
+    }
+
+    fn new_secret(&self) -> Result<String, String> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| format!("no randomness: {error}"))?;
+        Ok(format!("{SECRET_MARK}{}", STANDARD.encode(key)))
+    }
+
+    async fn deliver(&self, letter: &Letter, secret: &str) -> Receipt {
         match tokio::time::timeout(PATIENCE, self.post(letter, secret)).await {
-            Ok(Ok(status)) if status.is_success() => Delivery::Taken,
-            Ok(Ok(StatusCode::GONE)) => Delivery::Unwanted,
-            Ok(Ok(status)) => Delivery::Failed(format!("answered {status}")),
-            Ok(Err(words)) => Delivery::Failed(words),
-            Err(_) => Delivery::Failed(format!("no answer within {} s", PATIENCE.as_secs())),
+            Ok(Ok(status)) if status.is_success() => Receipt::Taken,
+            Ok(Ok(StatusCode::GONE)) => Receipt::Unwanted,
+            Ok(Ok(status)) => Receipt::Failed(format!("answered {status}")),
+            Ok(Err(words)) => Receipt::Failed(words),
+            Err(_) => Receipt::Failed(format!("no answer within {} s", PATIENCE.as_secs())),
         }
     }
 }
 
 /// Over id, time and body, so that neither can be changed nor sent again as something else.
 fn signature(letter: &Letter, secret: &str) -> Result<String, String> {
-    let key = STANDARD.decode(secret.trim_start_matches(SECRET_MARK));
-    let key = key.map_err(|_| "relay.webhook_secret is not whsec_ and base64".to_owned())?;
+    let key = key_of(secret)?;
     let signed = format!("{}.{}.{}", letter.id, letter.sent_at, letter.body);
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), signed.as_bytes());
     Ok(format!("v1,{}", STANDARD.encode(tag)))
 }
 
-/// A new secret, as it is kept and shown.
-pub fn new_secret() -> Result<String, String> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| format!("no randomness: {error}"))?;
-    Ok(format!("{SECRET_MARK}{}", STANDARD.encode(key)))
+fn key_of(secret: &str) -> Result<Vec<u8>, String> {
+    let key = STANDARD.decode(secret.trim_start_matches(SECRET_MARK)).unwrap_or_default();
+    if key.is_empty() {
+        return Err("must be whsec_ and base64".into());
+    }
+    Ok(key)
+}
+
+/// What is wrong with a secret that somebody chose.
+pub fn judge_secret(secret: &str) -> Result<(), String> {
+    match key_of(secret)?.len() {
+        24..=64 => Ok(()),
+        bytes => Err(format!("must hold 24 to 64 bytes, not {bytes}")),
+    }
 }

@@ -65,3 +65,9 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (**error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
+
+/// The innermost cause alone, for those who cannot do anything about the rest.
+pub(crate) fn cause(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (**error).source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,6 +1,7 @@
 //! Messages to whoever asked to be told.
 
 use async_trait::async_trait;
+use callboard_domain::delivery::Receipt;
 
 /// One message, the same each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,19 +14,15 @@ pub struct Letter {
     pub body: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delivery {
-    /// The receiver has it.
-    Taken,
-    /// The receiver wants no more.
-    Unwanted,
-    /// Not now, or not there; why, in words for the log.
-    Failed(String),
-}
-
 /// Sends letters. Nothing but the receiver's address decides where they go.
 #[async_trait]
 pub trait Courier: Send + Sync {
+    /// What every letter is signed with, where somebody said so.
+    fn secret(&self) -> Option<&str>;
+
+    /// Another one, as it is kept and shown.
+    fn new_secret(&self) -> Result<String, String>;
+
     /// Never fails otherwise than by saying so.
-    async fn deliver(&self, letter: &Letter, secret: &str) -> Delivery;
+    async fn deliver(&self, letter: &Letter, secret: &str) -> Receipt;
 }

@@ -10,6 +10,6 @@ mod fixture;
 mod forge;
 mod processes;
 mod tree;
-mod workspaces;
 mod webhooks;
+mod workspaces;
 mod worktrees;

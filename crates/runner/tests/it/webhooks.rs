@@ -9,8 +9,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::post;
-use callboard_engine::ports::{Courier, Delivery, Letter};
-use callboard_runner::{Webhooks, new_secret};
+use callboard_domain::delivery::Receipt;
+use callboard_engine::ports::{Courier, Letter};
+use callboard_runner::{Webhooks, judge_secret};
 use standardwebhooks::Webhook;
 
 type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
@@ -34,6 +35,10 @@ async fn receiver() -> (String, Got) {
     (format!("http://{address}"), got)
 }
 
+fn new_secret() -> String {
+    Webhooks::new(false, None).new_secret().expect("a secret")
+}
+
 fn letter(url: String) -> Letter {
     let sent_at = jiff::Timestamp::now().as_second();
     let body = r#"{"type":"job.finished"}"#.to_owned();
@@ -43,28 +48,28 @@ fn letter(url: String) -> Letter {
 #[tokio::test]
 async fn another_implementation_accepts_the_signature() {
     let (base, got) = receiver().await;
-    let secret = new_secret().expect("a secret");
-    let sent = Webhooks::new(true).deliver(&letter(format!("{base}/200")), &secret).await;
-    assert_eq!(sent, Delivery::Taken);
+    let secret = new_secret();
+    let sent = Webhooks::new(true, None).deliver(&letter(format!("{base}/200")), &secret).await;
+    assert_eq!(sent, Receipt::Taken);
     let (headers, body) = got.lock().expect("free").pop().expect("one letter");
     let judge = Webhook::new(&secret).expect("a secret");
     judge.verify(&body, &headers).expect("it is ours");
     assert_eq!(headers["webhook-id"], "msg_1");
     assert_eq!(headers["content-type"], "application/json");
-    let other = Webhook::new(&new_secret().expect("a secret")).expect("a secret");
+    let other = Webhook::new(&new_secret()).expect("a secret");
     other.verify(&body, &headers).expect_err("signed with another secret");
 }
 
 #[tokio::test]
 async fn the_answer_decides() {
     let (base, got) = receiver().await;
-    let secret = new_secret().expect("a secret");
-    let hooks = Webhooks::new(true);
+    let secret = new_secret();
+    let hooks = Webhooks::new(true, None);
     for (status, expected) in [
-        (204, Delivery::Taken),
-        (410, Delivery::Unwanted),
-        (500, Delivery::Failed("answered 500 Internal Server Error".into())),
-        (302, Delivery::Failed("answered 302 Found".into())),
+        (204, Receipt::Taken),
+        (410, Receipt::Unwanted),
+        (500, Receipt::Failed("answered 500 Internal Server Error".into())),
+        (302, Receipt::Failed("answered 302 Found".into())),
     ] {
         let sent = hooks.deliver(&letter(format!("{base}/{status}")), &secret).await;
         assert_eq!(sent, expected);
@@ -75,19 +80,23 @@ async fn the_answer_decides() {
 #[tokio::test]
 async fn private_addresses_are_not_connected_to() {
     let (base, got) = receiver().await;
-    let secret = new_secret().expect("a secret");
+    let secret = new_secret();
     let port = base.rsplit_once(':').expect("a port").1.to_owned();
-    let hooks = Webhooks::new(false);
+    let hooks = Webhooks::new(false, None);
     for url in [
         format!("{base}/200"),
         format!("http://localhost:{port}/200"),
         format!("http://[::1]:{port}/200"),
+        // Names to us, addresses to whoever looks names up.
+        format!("http://127.1:{port}/200"),
+        format!("http://2130706433:{port}/200"),
+        "http://10.1/200".into(),
         format!("http://[::ffff:127.0.0.1]:{port}/200"),
         "http://169.254.169.254/latest".into(),
     ] {
         let sent = hooks.deliver(&letter(url.clone()), &secret).await;
         let refused =
-            matches!(&sent, Delivery::Failed(words) if words.contains("private or link-local"));
+            matches!(&sent, Receipt::Failed(words) if words.contains("private or link-local"));
         assert!(refused, "{url}: {sent:?}");
     }
     assert!(got.lock().expect("free").is_empty());
@@ -98,9 +107,20 @@ async fn whoever_is_not_there_is_tried_later() {
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", gone.local_addr().expect("an address"));
     drop(gone);
-    let secret = new_secret().expect("a secret");
-    let sent = Webhooks::new(true).deliver(&letter(url), &secret).await;
-    assert!(matches!(sent, Delivery::Failed(_)), "{sent:?}");
-    let odd = Webhooks::new(true).deliver(&letter("http://127.0.0.1:1/".into()), "whsec_%").await;
-    assert_eq!(odd, Delivery::Failed("relay.webhook_secret is not whsec_ and base64".into()));
+    let secret = new_secret();
+    let sent = Webhooks::new(true, None).deliver(&letter(url), &secret).await;
+    assert!(matches!(sent, Receipt::Failed(_)), "{sent:?}");
+    let odd =
+        Webhooks::new(true, None).deliver(&letter("http://127.0.0.1:1/".into()), "whsec_%").await;
+    assert_eq!(odd, Receipt::Failed("must be whsec_ and base64".into()));
+}
+
+#[test]
+fn a_chosen_secret_is_judged() {
+    judge_secret(&new_secret()).expect("our own are good");
+    judge_secret("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("the mark may be missing");
+    for (secret, words) in [("whsec_%", "base64"), ("", "base64"), ("whsec_c2hvcnQ=", "24 to 64")] {
+        let fault = judge_secret(secret).expect_err("no good");
+        assert!(fault.contains(words), "{secret}: {fault}");
+    }
 }
