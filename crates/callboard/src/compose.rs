@@ -12,6 +12,7 @@ use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Engine, Parts};
 use callboard_runner::{
     AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalRoots,
+    Webhooks,
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
@@ -68,6 +69,7 @@ impl App {
             runs: settings.runs.clone(),
             board: settings.board.clone(),
             agents: Some(agents),
+            courier: Some(Arc::new(courier(settings))),
             is_gone: identity::is_gone,
         });
         engine.watch_leases().await?;
@@ -161,6 +163,11 @@ fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     };
     let client = ForgeClient::new(&settings).map_err(|error| Failure::config(error.to_string()))?;
     Ok(Arc::new(client))
+}
+
+fn courier(settings: &Settings) -> Webhooks {
+    let secret = settings.webhook_secret.as_ref().map(|secret| secret.reveal().to_owned());
+    Webhooks::new(settings.runs.spec.webhook_allow_private, secret)
 }
 
 /// `note` is what agents should know about this server.

@@ -10,6 +10,7 @@ use crate::attempt::AttemptKind;
 use crate::card::{Card, Mode, Terminal};
 use crate::comment::{CommentId, CommentKind};
 use crate::contract::VerificationContract;
+use crate::delivery::{Receipt, Webhook};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
@@ -17,7 +18,7 @@ use crate::plan::{PlanId, PlannedTask, Todo};
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
-use crate::run::{Artifact, PullRequest};
+use crate::run::Artifact;
 use crate::settings::{BoardSettings, SettingKey};
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
@@ -169,9 +170,17 @@ pub enum Command {
         number: Option<u32>,
         granted: bool,
     },
-    RunPr {
+    /// A pull request for what a job made, or how it stands now.
+    RunPr(RunPr),
+    /// How a receiver answered the message of a deliver job.
+    DeliveryTry {
         job: JobId,
-        pr: PullRequest,
+        tries: u32,
+        /// The job that the message is about.
+        about: JobId,
+        /// `destination` of its address.
+        to: String,
+        receipt: Receipt,
     },
     /// Changes fields and status of a task at once, as the board does.
     CardUpdate(Box<CardUpdate>),
@@ -281,6 +290,7 @@ pub struct RunSubmit {
     pub spec: JobSpec,
     /// The only machine that can run it.
     pub bound_to: Option<String>,
+    pub webhook: Option<Webhook>,
     /// How long a key finds its job after the end.
     pub window_s: u32,
     /// How many jobs of an org may be open.
@@ -317,6 +327,20 @@ pub struct RunLease {
     /// How many runs there may be on it.
     pub running_max: u32,
     pub lease_s: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPr {
+    pub job: JobId,
+    pub forge: String,
+    /// As `Pull` has it.
+    pub repo: String,
+    /// Number and page; `None` where Callboard itself is the forge, which gives them.
+    pub at: Option<(u64, String)>,
+    pub status: String,
+    pub branch: String,
+    pub base: String,
+    pub head: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -568,6 +592,8 @@ pub struct Needs {
     pub open_runs: bool,
     /// How many runs of a kind there are on this machine.
     pub runs_on: Option<(JobKind, String)>,
+    /// The newest number of the org's own pull requests.
+    pub pulls: bool,
     pub org: OrgNeeds,
     /// The subject's card and body.
     pub card: bool,
@@ -642,7 +668,8 @@ impl Command {
             }
             Command::JobTake { job, .. }
             | Command::JobKeep { job, .. }
-            | Command::JobEnd { job, .. } => Needs { job: Some(*job), ..Needs::default() },
+            | Command::JobEnd { job, .. }
+            | Command::DeliveryTry { job, .. } => Needs { job: Some(*job), ..Needs::default() },
             Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
                 Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
@@ -678,7 +705,6 @@ impl Command {
             | Command::RunArtifact { job, .. }
             | Command::RunAsk { job, .. }
             | Command::RunAnswer { job, .. }
-            | Command::RunPr { job, .. }
             | Command::WorkUp { job, .. }
             | Command::WorkEnd { job, .. }
             | Command::WorkStop { job } => Needs {
@@ -717,6 +743,12 @@ impl Command {
             | Command::ReviewDecide(ReviewDecide { task, .. }) => {
                 Needs { dependents: true, run_of_task: true, card: true, ..subject(task) }
             }
+            Command::RunPr(c) => Needs {
+                job: Some(c.job),
+                dependents: true,
+                pulls: c.at.is_none(),
+                ..Needs::default()
+            },
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,

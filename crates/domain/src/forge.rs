@@ -99,6 +99,18 @@ impl PullRef {
     }
 }
 
+/// What a forge calls the repository at an address: `owner/repo`, `group/sub/project`.
+pub fn project_of(kind: ForgeKind, url: &str) -> Option<String> {
+    let path = match url.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.1,
+        // `git@host:owner/repo.git`.
+        None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?.1,
+    };
+    let path = path.trim_matches('/');
+    let project = path.strip_suffix(".git").unwrap_or(path);
+    checked(kind, project, "1").map(|pull| pull.project)
+}
+
 /// Reads `https://host/owner/repo/pull/1`, and hands back what follows.
 fn read_url(kind: ForgeKind, text: &str) -> Option<(PullRef, &str)> {
     let (scheme, rest) = text.split_once("://")?;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::ids::{Id, IdError, TaskId};
@@ -24,10 +24,13 @@ pub enum JobKind {
     Run,
     /// Lets an agent work on a task in the task's own workspace.
     Work,
+    /// Tells somebody of the end of a run.
+    Deliver,
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 4] = [JobKind::Verify, JobKind::Embed, JobKind::Run, JobKind::Work];
+    pub const ALL: [JobKind; 5] =
+        [JobKind::Verify, JobKind::Embed, JobKind::Run, JobKind::Work, JobKind::Deliver];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,6 +38,7 @@ impl JobKind {
             JobKind::Embed => "embed",
             JobKind::Run => "run",
             JobKind::Work => "work",
+            JobKind::Deliver => "deliver",
         }
     }
 
@@ -163,5 +167,18 @@ impl FromStr for JobId {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let id = text.strip_prefix("job_").and_then(Id::parse);
         id.map(Self).ok_or(IdError::Foreign)
+    }
+}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for JobId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| serde::de::Error::custom("not a job id"))
     }
 }

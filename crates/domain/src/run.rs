@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
+use crate::delivery::Webhook;
 use crate::job::{Job, JobId, JobState};
 use crate::relay::JobSpec;
 use crate::relay::spec::Priority;
@@ -61,6 +62,7 @@ pub struct Run {
     /// The newest one.
     pub question: Option<Question>,
     pub pr: Option<PullRequest>,
+    pub webhook: Option<Webhook>,
 }
 
 /// What is asked of an agent.
@@ -97,6 +99,12 @@ impl Order {
 impl Run {
     pub fn artifact(&self, name: ArtifactName) -> Option<&Artifact> {
         self.artifacts.iter().find(|artifact| artifact.name == name)
+    }
+
+    /// Of everything there is to read, in the order it came.
+    pub fn artifact_names(&self) -> impl Iterator<Item = ArtifactName> {
+        let pr = self.pr.as_ref().map(|_| ArtifactName::Pr);
+        self.artifacts.iter().map(|artifact| artifact.name).chain(pr)
     }
 
     /// The question that waits for an answer.
@@ -166,6 +174,8 @@ pub struct PullRequest {
     pub branch: String,
     pub base: String,
     pub forge: String,
+    /// The commit at the end of the branch.
+    pub head: String,
 }
 
 /// A run with its job.

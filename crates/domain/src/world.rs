@@ -4,6 +4,7 @@ use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptState};
 use crate::card::Card;
 use crate::comment::{Comment, CommentId};
+use crate::delivery::{Delivery, Tried};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{Job, JobId};
@@ -11,6 +12,7 @@ use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::plan::{Plan, PlanId};
 use crate::policy::Policy;
 use crate::project::{Project, ProjectRepo, ProjectRoom};
+use crate::pull::Pull;
 use crate::refusal::Refusal;
 use crate::run::{OpenRuns, Run};
 use crate::settings::{SettingKey, SettingsKept};
@@ -42,6 +44,8 @@ pub struct World<'a> {
     pub open_runs: OpenRuns,
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
+    /// The newest number of the org's own pull requests; 0 without any.
+    pub pulls_last: u64,
     pub org: OrgWorld,
     /// What `Needs::above` stands below, at any depth.
     pub above: Vec<TaskId>,
@@ -201,6 +205,18 @@ pub enum Write {
     },
     RunUpdate {
         run: Run,
+    },
+    /// Behind its job.
+    DeliveryInsert {
+        delivery: Delivery,
+    },
+    DeliveryTried {
+        job: JobId,
+        tried: Tried,
+    },
+    /// A new one, or one that is known as it is now.
+    PullPut {
+        pull: Pull,
     },
     AttemptInsert {
         attempt: Attempt,

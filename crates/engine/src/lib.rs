@@ -14,6 +14,7 @@ mod check_log;
 mod comment;
 pub mod context;
 pub mod counts;
+mod delivery;
 mod digest;
 mod embedding;
 pub mod error;
@@ -25,6 +26,7 @@ mod lease;
 mod plan;
 pub mod ports;
 mod project;
+mod pull;
 mod query;
 mod quota;
 mod repository;
@@ -70,7 +72,7 @@ pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{RunEvent, RunFeed, WaitOutcome, Watch};
 
-use ports::{AgentRunner, CheckRunner, Embedder, Forge, IdSource};
+use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource};
 
 /// What a process is made of. The binary fills it, tests fill it with their own doors.
 pub struct Parts {
@@ -99,6 +101,8 @@ pub struct Parts {
     pub board: BoardRule,
     /// `None` on a server that runs no agents.
     pub agents: Option<Arc<dyn AgentRunner>>,
+    /// `None` on a server that tells nobody of the end of jobs.
+    pub courier: Option<Arc<dyn Courier>>,
     /// Whether a process of this machine that ran jobs has ended.
     pub is_gone: fn(&Actor) -> bool,
 }

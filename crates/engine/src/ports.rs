@@ -1,9 +1,10 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
 //! call itself must run, forges (`forge.rs`), agents that make patches (`run.rs`) or work on tasks
 //! (`work.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs (`pair.rs`),
-//! how work gets from there into a branch (`merge.rs`), and whoever turns texts into vectors. The
-//! engine never names the runner.
+//! how work gets from there into a branch (`merge.rs`), and whoever carries
+//! messages (`deliver.rs`) or turns texts into vectors. The engine never names the runner.
 
+mod deliver;
 mod forge;
 mod merge;
 mod pair;
@@ -20,12 +21,16 @@ use callboard_store::FileSpan;
 use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
-pub use forge::{Forge, ForgeFault, Wanted};
+pub use deliver::{Courier, Letter};
+pub use forge::{Forge, ForgeFault, NewPull, OpenedPull, Wanted};
 pub use merge::{
     MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart,
 };
 pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions};
-pub use run::{AgentRunner, Answer, Asks, NOT_ALLOWED, Question, RunOrder, RunReport};
+pub use run::{
+    AgentRunner, Answer, Asks, Branch, BranchState, NOT_ALLOWED, PatchOrder, Question, RunOrder,
+    RunReport,
+};
 pub use work::{McpServer, WorkCall, WorkReport, Worked, Workers};
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileFault, Rebased, Removal, Worktree,

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use callboard_domain::command::{Command, RunSubmit};
+use callboard_domain::delivery::Webhook;
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobState};
 use callboard_domain::refusal::Refusal;
@@ -55,6 +57,10 @@ pub struct RunRule {
     /// Somebody said where local repositories may be. Else they may be anywhere while nobody needs
     /// a token, and nowhere from then on.
     pub has_roots: bool,
+    /// Who is told of the end of a job that names nobody.
+    pub webhook_default: Option<String>,
+    /// Where pull requests are opened; `None`: in Callboard itself.
+    pub forge: Option<ForgeKind>,
 }
 
 impl Default for RunRule {
@@ -74,6 +80,8 @@ impl Default for RunRule {
             kept: Duration::from_secs(30 * 86_400),
             spec: SpecRules::default(),
             has_roots: false,
+            webhook_default: None,
+            forge: None,
         }
     }
 }
@@ -125,12 +133,15 @@ impl Engine {
             Some(project) => project,
             None => self.project_of_new(op, None, None).await?,
         };
+        let wished = spec.notify.as_ref().and_then(|notify| notify.webhook.clone());
+        let webhook = wished.or_else(|| self.parts.runs.webhook_default.clone());
         let submit = RunSubmit {
             job: JobId(self.parts.ids.next_id()),
             task: TaskId { id: self.parts.ids.next_id(), prefix: project.prefix },
             project: project.id,
             spec: spec.clone(),
             bound_to,
+            webhook: webhook.map(|url| Webhook { delivery: JobId(self.parts.ids.next_id()), url }),
             window_s: self.parts.runs.window_s,
             open_max: self.parts.runs.open_max,
         };

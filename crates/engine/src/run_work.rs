@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
+use crate::ports::{AgentRunner, Answer, Asks, Question, RunOrder};
 use crate::run::run_of;
 use crate::wait::RunFeed;
 use crate::{Engine, EngineError};
@@ -207,7 +207,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let feed = self.run_feed(Some(taken.job)).await?;
         let run = seen.record.run;
-        let Order::Patch(spec) = run.order else { return Ok(()) };
+        let Order::Patch(spec) = run.order.clone() else { return Ok(()) };
+        let wished = spec.notify.as_ref().and_then(|notify| notify.enable_pr) == Some(true);
         let seconds = spec.execution.timeout_s.unwrap_or(self.parts.runs.timeout_s);
         let order = RunOrder {
             job: taken.job.to_string(),
@@ -221,14 +222,30 @@ impl Engine {
         let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
         let watched = self.run_watched(taken, feed, Duration::from_millis(left), give_up);
         tokio::pin!(work, watched);
-        let report = tokio::select! {
-            report = &mut work => report,
+        let (mut report, is_wanted) = tokio::select! {
+            report = &mut work => (report, true),
             () = &mut watched => {
                 stop.cancel();
-                work.await
+                (work.await, false)
             }
         };
-        self.run_report(taken, report).await
+        let patch = report.patch.clone().filter(|patch| !patch.trim().is_empty());
+        let (verdict, logs) = (report.verdict, std::mem::take(&mut report.logs));
+        if !self.run_keep_report(taken, report.patch, report.out, logs, verdict).await? {
+            return Ok(());
+        }
+        if let Some(patch) = patch.filter(|_| is_wanted && wished)
+            && verdict == RunVerdict::Succeeded
+        {
+            let opened = tokio::select! {
+                opened = self.pull_open(agents, &taken.org, &run, patch) => opened,
+                () = &mut watched => Err("the run had to stop".into()),
+            };
+            if let Err(cause) = opened {
+                report.summary.push_str(&format!("; pull request not opened: {cause}"));
+            }
+        }
+        self.run_over(taken, verdict, report.summary).await
     }
 
     /// Keeps the lease; returns when the run must stop.
@@ -269,13 +286,19 @@ impl Engine {
         }
     }
 
-    /// Stores what a run left and says how it went. What is not wanted any more is dropped, except
-    /// what it printed.
-    async fn run_report(&self, taken: &Taken, report: RunReport) -> Result<(), EngineError> {
-        let RunReport { verdict, summary, patch, out, logs } = report;
+    /// Stores what a run left. What is not wanted any more is dropped, except what it printed.
+    /// False when the run is not ours any more.
+    async fn run_keep_report(
+        &self,
+        taken: &Taken,
+        patch: Option<String>,
+        out: Option<String>,
+        logs: String,
+        verdict: RunVerdict,
+    ) -> Result<bool, EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         let Some(now) = now.filter(|now| now.record.run.fence == taken.fence) else {
-            return Ok(());
+            return Ok(false);
         };
         let mut files = Vec::new();
         if !now.record.job.is_over() && verdict != RunVerdict::Stopped {
@@ -294,6 +317,16 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
+        Ok(true)
+    }
+
+    /// Says how it went.
+    async fn run_over(
+        &self,
+        taken: &Taken,
+        verdict: RunVerdict,
+        summary: String,
+    ) -> Result<(), EngineError> {
         let (job, fence) = (taken.job, taken.fence);
         let end = Command::RunEnd { job, fence, verdict, summary };
         match self.job_act(&taken.org, end).await {

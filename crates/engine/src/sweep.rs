@@ -46,14 +46,16 @@ fn every(period: Duration) -> Interval {
 }
 
 impl Engine {
-    /// Does this process's share of background work until canceled: sweeps, due jobs, vectors,
-    /// agents.
+    /// Does this process's share of background work until canceled: sweeps, due jobs, messages,
+    /// pull requests, vectors, agents.
     pub fn work_until(self: Arc<Self>, stop: &CancellationToken, alert: Alert) -> Working {
         let agents = tokio::spawn(self.clone().run_agents_until(stop.clone(), alert));
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.sweep_until(token).await });
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.run_jobs_until(token).await });
+        tokio::spawn(self.clone().deliver_until(stop.clone()));
+        tokio::spawn(self.clone().pulls_look_until(stop.clone()));
         let token = stop.clone();
         tokio::spawn(async move { self.embed_until(token).await });
         Working { agents }

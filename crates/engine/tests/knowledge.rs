@@ -104,6 +104,7 @@ async fn world_with(embeds: bool) -> World {
         runs: Default::default(),
         board: Default::default(),
         agents: None,
+        courier: None,
         is_gone: |_| false,
     });
     World { engine, embedder, clock, folder }

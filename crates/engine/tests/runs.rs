@@ -80,6 +80,7 @@ impl Process {
             },
             board: Default::default(),
             agents: Some(agent.clone()),
+            courier: None,
             is_gone: |_| false,
         });
         let stop = CancellationToken::new();

@@ -65,6 +65,7 @@ async fn world() -> World {
         runs: Default::default(),
         board: Default::default(),
         agents: None,
+        courier: None,
         is_gone: |_| false,
     });
     World { engine, clock, _folder: folder }

@@ -1,6 +1,7 @@
 //! The engine's port for agents on this machine: a place to work, a prompt, an executor, and a
 //! verdict on what it said. Each step either hands on to the next or is the end of the run.
 
+mod branch;
 mod judge;
 mod local;
 mod settings;
@@ -14,7 +15,9 @@ use async_trait::async_trait;
 use callboard_domain::relay::prompt::{Snippet, prompt};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, JobSpec, Problem, RunVerdict};
-use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
+use callboard_engine::ports::{
+    AgentRunner, Asks, Branch, BranchState, PatchOrder, RunOrder, RunReport,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::Budget;
@@ -82,6 +85,14 @@ impl AgentRunner for LocalAgents {
         let out = outcome.out.map(|out| log.secrets.hidden(&out));
         let logs = log.finish(self.settings.artifact_bytes_max);
         RunReport { verdict: outcome.verdict, summary, patch: outcome.patch, out, logs }
+    }
+
+    async fn branch(&self, order: PatchOrder) -> Result<Branch, String> {
+        self.make_branch(order).await
+    }
+
+    async fn branch_state(&self, branch: &Branch, base: &str) -> Option<BranchState> {
+        self.look_at_branch(branch, base).await
     }
 
     async fn clean_up(&self) {

@@ -251,7 +251,7 @@ pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, String> {
 
 /// A remote's address as others may read it: no password, no token, and none that is a path of
 /// this machine.
-fn public_url(url: &str) -> Option<String> {
+pub(crate) fn public_url(url: &str) -> Option<String> {
     let Some((scheme, rest)) = url.split_once("://") else {
         // `git@host:path`; what has a slash before the colon is a path.
         let (host, path) = url.split_once(':')?;

@@ -23,6 +23,7 @@ mod sandbox;
 mod tail;
 mod tree;
 mod turn;
+mod webhook;
 mod wire;
 mod workspace;
 mod worktree;
@@ -34,4 +35,5 @@ pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, Prompt
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
 pub use sandbox::SandboxMode;
+pub use webhook::{Webhooks, judge_secret};
 pub use worktree::LocalWorktrees;

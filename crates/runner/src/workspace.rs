@@ -5,6 +5,7 @@
 //! only read, and removing the folder removes everything. No hooks, no submodules, no LFS, no
 //! prompts.
 
+mod branch;
 mod cache;
 mod folder;
 mod patches;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use callboard_domain::relay::spec::Repo;
 
 use crate::git::{Git, GitFault};
+pub(crate) use branch::{origin, push_from, state};
 pub(crate) use cache::Caches;
 pub(crate) use folder::{Folder, clean_up};
 pub(crate) use patches::Applied;
@@ -96,6 +98,21 @@ impl Workspace {
         local: &Path,
         caches: &Caches,
     ) -> Result<Self, String> {
+        let workspace = Self::bare(folder, repo, local, caches).await?;
+        let worktree = workspace.worktree();
+        let add = ["worktree", "add", "-q", "--detach"].map(OsStr::new);
+        let place = [worktree.as_os_str(), OsStr::new(&workspace.commit)];
+        workspace.git().patiently().ask(&[&add[..], &place].concat()).await.map_err(words)?;
+        Ok(workspace)
+    }
+
+    /// The same without files: a repository that has the commit.
+    pub(crate) async fn bare(
+        folder: Folder,
+        repo: &Repo,
+        local: &Path,
+        caches: &Caches,
+    ) -> Result<Self, String> {
         let commit = repo.baseline_commit().to_owned();
         let source = match repo {
             Repo::Git { url, base_branch, .. } => {
@@ -110,10 +127,6 @@ impl Workspace {
         };
         let workspace = Self { folder, commit };
         workspace.borrow(&source).await?;
-        let worktree = workspace.worktree();
-        let add = ["worktree", "add", "-q", "--detach"].map(OsStr::new);
-        let place = [worktree.as_os_str(), OsStr::new(&workspace.commit)];
-        workspace.git().patiently().ask(&[&add[..], &place].concat()).await.map_err(words)?;
         Ok(workspace)
     }
 
@@ -140,6 +153,10 @@ impl Workspace {
 
     pub(crate) fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    fn commit(&self) -> &str {
+        &self.commit
     }
 
     fn repo(&self) -> PathBuf {

@@ -7,6 +7,7 @@
 pub mod baseline;
 mod cards;
 pub mod clock;
+mod deliveries;
 mod feed;
 mod file;
 mod filter;
@@ -15,6 +16,7 @@ mod jobs;
 pub mod knowledge;
 mod org;
 pub mod postgres;
+mod pulls;
 mod queue;
 mod runs;
 pub mod sqlite;
@@ -47,10 +49,12 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+pub use deliveries::DeliveryStore;
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use org::{BackQuery, OrgStore};
+pub use pulls::{PullOf, PullQuery, PullStore};
 pub use queue::{Taken, TasksByState};
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 
@@ -58,7 +62,7 @@ pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
-pub trait Store: RunStore + OrgStore + CardStore + Send + Sync {
+pub trait Store: RunStore + OrgStore + CardStore + DeliveryStore + PullStore + Send + Sync {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
 

@@ -78,12 +78,12 @@ pub(crate) const FORGOTTEN_MAX: usize = 100;
 /// Behind the columns of its job.
 pub(crate) const RUN: &str = "r.spec, r.content_hash, r.version, r.changed_at, r.summary, \
      r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
-     r.question, r.pr, r.up_at, r.gone_at";
+     r.question, r.pr, r.up_at, r.gone_at, r.webhook";
 
 /// Every column, in the order of an INSERT.
 pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, version, changed_at, \
      summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, \
-     gone_at";
+     gone_at, webhook";
 
 /// Columns that change.
 pub(crate) const RUN_STEPS: [&str; 13] = [

@@ -89,7 +89,10 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::PlanProposed
             | EventName::PlanApproved
             | EventName::PlanRejected
-            | EventName::CallAnswered => {}
+            | EventName::CallAnswered
+            | EventName::WebhookQueued
+            | EventName::WebhookDelivered
+            | EventName::WebhookFailed => {}
         }
     }
 }

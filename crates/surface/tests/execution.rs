@@ -59,6 +59,7 @@ impl World {
             runs: Default::default(),
             board: Default::default(),
             agents: None,
+            courier: None,
             is_gone: |_| false,
         });
         let front = Arc::new(Front::new(engine, &[&execution::TOOLSET], None));

@@ -131,6 +131,7 @@ impl Bed {
             runs,
             board: Default::default(),
             agents,
+            courier: None,
             is_gone: |_| false,
         }))
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use crate::compose::settings_kept;
-use crate::config::{KEYS, Key, Resolved, Settings, schema, unknown};
+use crate::config::{KEYS, Key, Kind, Resolved, Settings, Value as SettingValue, schema, unknown};
 use crate::output::{Exit, Failure, Style, Table};
 use crate::place::Place;
 
@@ -60,7 +60,7 @@ fn get(context: &Context, values: &Resolved, name: &str, origin: bool) -> Result
     if context.out.json {
         return context.out.document(&entry(key, values));
     }
-    let value = values.value(key.name);
+    let value = shown(key, values);
     match origin {
         true => context.out.line(&format!("{value}\t{}", values.origin(key.name))),
         false => context.out.line(&value.to_string()),
@@ -74,7 +74,7 @@ fn list(context: &Context, values: &Resolved) -> Result<(), Failure> {
     }
     let mut table = Table::new(&["KEY", "FROM", "VALUE"]).whole();
     for key in KEYS {
-        let value = match values.value(key.name).to_string() {
+        let value = match shown(key, values).to_string() {
             empty if empty.is_empty() => "-".to_owned(),
             value => value,
         };
@@ -88,10 +88,20 @@ fn list(context: &Context, values: &Resolved) -> Result<(), Failure> {
     context.out.raw(&table.render(&context.out))
 }
 
+/// A value as anybody may read it.
+fn shown(key: &Key, values: &Resolved) -> SettingValue {
+    match (key.kind, values.value(key.name)) {
+        (Kind::Secret, SettingValue::Text(text)) if !text.is_empty() => {
+            SettingValue::Text("(secret)".into())
+        }
+        (_, value) => value.clone(),
+    }
+}
+
 fn entry(key: &Key, values: &Resolved) -> Value {
     json!({
         "key": key.name,
-        "value": values.value(key.name).to_json(),
+        "value": shown(key, values).to_json(),
         "origin": values.origin(key.name).to_string(),
         "default": key.default_value().to_json(),
         "help": key.help,

@@ -34,6 +34,7 @@ mod trust;
 mod up;
 mod view;
 mod wait;
+mod webhook;
 mod worker;
 
 use std::process::ExitCode;
@@ -111,6 +112,8 @@ enum Command {
     Job(job::JobCommand),
     Logs(job::LogsArgs),
     Diff(job::DiffArgs),
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     Worker(worker::WorkerArgs),
     Learn(learn::LearnArgs),
     Search(search::SearchArgs),
@@ -214,6 +217,7 @@ impl Command {
             Command::Job(command) => command.run(context).await,
             Command::Logs(args) => job::cmd_logs(context, args).await,
             Command::Diff(args) => job::cmd_diff(context, args).await,
+            Command::Webhook(command) => command.run(context).await,
             Command::Worker(args) => worker::cmd_worker(context, args).await,
             Command::Learn(args) => learn::cmd_learn(context, args).await,
             Command::Search(args) => search::cmd_search(context, args).await,

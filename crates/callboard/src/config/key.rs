@@ -14,6 +14,8 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
+    /// A text that is never shown.
+    Secret,
     Integer {
         min: i64,
         max: i64,
@@ -102,6 +104,8 @@ pub static KEYS: &[Key] = &[
         "Seconds that an agent may take to start."),
     key("board.audit_reads", Kind::Boolean, "false",
         "Whether the board's reads are in the event log as well."),
+    key("forge.kind", Kind::Word(&["local", "github", "gitlab"]), "local",
+        "Where pull requests are opened: as records of Callboard's own (local), or at a forge."),
     key("forge.github_url", Kind::Text, "https://api.github.com",
         "Root of GitHub's API; its token is in GITHUB_TOKEN."),
     key("forge.gitlab_url", Kind::Text, "https://gitlab.com/api/v4",
@@ -198,6 +202,10 @@ pub static KEYS: &[Key] = &[
         "Schemes that a job's repository URL may have; http and file may be added."),
     key("relay.local_roots", Kind::List, "",
         "Folders that hold the local repositories jobs may name; empty = any, for a local user without tokens."),
+    key("relay.webhook_default", Kind::Text, "",
+        "URL that is told of the end of jobs which name none; empty = nobody."),
+    key("relay.webhook_secret", Kind::Secret, "",
+        "What webhooks are signed with, like whsec_ and base64; empty = one made for each org, which callboard webhook secret shows."),
     key("relay.webhook_allow_private", Kind::Boolean, "false",
         "Whether webhooks may go to loopback and private addresses."),
     key("relay.retention_days", Kind::Integer { min: 1, max: 36_500 }, "30",

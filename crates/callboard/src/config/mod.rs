@@ -8,7 +8,7 @@ mod schema;
 mod settings;
 mod value;
 
-pub use key::{KEYS, Key};
+pub use key::{KEYS, Key, Kind};
 pub use layer::{FlagValue, Resolved, unknown};
 pub use schema::schema;
 pub use settings::{EmbedderChoice, Settings, StoreUrl};

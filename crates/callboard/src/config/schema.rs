@@ -41,7 +41,7 @@ fn put(tables: &mut Map<String, Value>, name: &str, schema: Value) {
 
 fn of_key(key: &Key) -> Value {
     let mut schema = match key.kind {
-        Kind::Text => json!({"type": "string"}),
+        Kind::Text | Kind::Secret => json!({"type": "string"}),
         Kind::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Kind::Limit => json!({
             "anyOf": [{"enum": [UNLIMITED]}, {"type": "integer", "minimum": 0, "maximum": LIMIT_MAX}]
@@ -57,6 +57,7 @@ fn of_key(key: &Key) -> Value {
     schema["default"] = match key.kind {
         Kind::Fraction => json!(key.default.parse::<f64>().ok()),
         Kind::Text
+        | Kind::Secret
         | Kind::Integer { .. }
         | Kind::Limit
         | Kind::Boolean

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_domain::contract::VerificationKind;
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
-use callboard_domain::relay::SpecRules;
+use callboard_domain::relay::{SpecRules, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_engine::{BoardRule, DigestRule, Quotas, RunRule};
-use callboard_runner::{Executors, SandboxMode};
+use callboard_runner::{Executors, SandboxMode, judge_secret};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
@@ -41,6 +42,7 @@ pub struct Settings {
     pub rate_limit: u32,
     pub embedder: EmbedderChoice,
     pub runs: RunRule,
+    pub webhook_secret: Option<Secret>,
     pub agents: AgentsChoice,
     pub board: BoardRule,
     pub store: StoreUrl,
@@ -168,17 +170,22 @@ impl Reader<'_> {
             public_url: self.public_url()?,
             rate_limit: self.number("http.rate_limit"),
             embedder: self.embedder()?,
-            runs: self.runs(),
+            runs: self.runs()?,
+            webhook_secret: self.webhook_secret()?,
             agents: self.agents()?,
             board: self.board()?,
             store: self.store()?,
         })
     }
 
-    fn runs(&self) -> RunRule {
+    fn runs(&self) -> Result<RunRule, String> {
         let seconds = |name| Duration::from_secs(self.number(name).into());
         let schemes = self.list("relay.git_schemes").iter().map(|word| word.to_lowercase());
-        RunRule {
+        let spec = SpecRules {
+            git_schemes: schemes.collect(),
+            webhook_allow_private: self.boolean("relay.webhook_allow_private"),
+        };
+        Ok(RunRule {
             running_max: self.number("relay.max_concurrency"),
             open_max: self.number("relay.max_queued"),
             lease_s: self.number("relay.lease_s"),
@@ -191,12 +198,29 @@ impl Reader<'_> {
             look_every: RunRule::default().look_every,
             drain: seconds("runner.drain_s"),
             kept: Duration::from_secs(u64::from(self.number("relay.retention_days")) * 86_400),
-            spec: SpecRules {
-                git_schemes: schemes.collect(),
-                webhook_allow_private: self.boolean("relay.webhook_allow_private"),
+            webhook_default: self.webhook_default(&spec)?,
+            forge: match self.text("forge.kind") {
+                "github" => Some(ForgeKind::GitHub),
+                "gitlab" => Some(ForgeKind::GitLab),
+                _ => None,
             },
             has_roots: !self.list("relay.local_roots").is_empty(),
-        }
+            spec,
+        })
+    }
+
+    fn webhook_default(&self, rules: &SpecRules) -> Result<Option<String>, String> {
+        let name = "relay.webhook_default";
+        let Some(url) = self.filled(name) else { return Ok(None) };
+        judge_webhook(url, rules).map_err(|words| self.at(name, &words))?;
+        Ok(Some(url.to_owned()))
+    }
+
+    fn webhook_secret(&self) -> Result<Option<Secret>, String> {
+        let name = "relay.webhook_secret";
+        let Some(secret) = self.filled(name) else { return Ok(None) };
+        judge_secret(secret).map_err(|words| self.at(name, &words))?;
+        Ok(Some(Secret(secret.to_owned())))
     }
 
     fn agents(&self) -> Result<AgentsChoice, String> {

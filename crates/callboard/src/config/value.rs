@@ -23,7 +23,7 @@ impl Value {
     pub fn from_text(key: &Key, text: &str) -> Result<Self, String> {
         let text = text.trim();
         match key.kind {
-            Kind::Text => Ok(Self::Text(text.to_owned())),
+            Kind::Text | Kind::Secret => Ok(Self::Text(text.to_owned())),
             Kind::List => Ok(Self::List(items(text))),
             Kind::Boolean => match text.to_ascii_lowercase().as_str() {
                 "true" | "1" | "yes" | "on" => Ok(Self::Boolean(true)),
@@ -64,7 +64,7 @@ impl Value {
     pub fn from_toml(key: &Key, value: &toml_edit::Value) -> Result<Self, String> {
         let wrong = |wanted: &str| format!("{} must be {wanted}", key.name);
         match key.kind {
-            Kind::Text | Kind::Word(_) => {
+            Kind::Text | Kind::Secret | Kind::Word(_) => {
                 let text = value.as_str().ok_or_else(|| wrong("a string"))?;
                 Self::from_text(key, text)
             }

@@ -211,3 +211,28 @@ fn colour_only_where_it_is_wanted() {
     assert!(!world.ok(&["task", "list"]).stdout.contains('\x1b'));
     assert!(world.ok(&["task", "list", "--color", "always"]).stdout.contains('\x1b'));
 }
+
+#[test]
+fn a_webhook_secret_is_made_once_and_a_chosen_one_is_not_shown_by_config() {
+    let world = World::project();
+    let secret = world.ok(&["webhook", "secret", "--json"]).json()["secret"].clone();
+    assert!(secret.as_str().is_some_and(|secret| secret.starts_with("whsec_")), "{secret}");
+    assert_eq!(world.ok(&["webhook", "secret", "--json"]).json()["secret"], secret);
+    assert_eq!(world.ok(&["webhook", "list"]).stdout, "nobody was told of a job yet\n");
+    world.write(
+        &world.callboard("config.local.toml"),
+        "[relay]\nwebhook_secret = \"whsec_c2hvcnQ=\"\n",
+    );
+    let refused = world.run(&["webhook", "secret"]);
+    assert!(refused.stderr.contains("24 to 64 bytes"), "{}", refused.stderr);
+    let chosen = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let settings = format!("[relay]\nwebhook_secret = \"{chosen}\"\n");
+    world.write(&world.callboard("config.local.toml"), &settings);
+    assert_eq!(world.ok(&["webhook", "secret", "--json"]).json()["secret"], chosen);
+    for shown in
+        [&["config"][..], &["config", "get", "relay.webhook_secret"], &["config", "--json"]]
+    {
+        let shown = world.ok(shown).stdout;
+        assert!(shown.contains("(secret)") && !shown.contains(chosen), "{shown}");
+    }
+}

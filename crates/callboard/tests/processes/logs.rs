@@ -138,6 +138,7 @@ async fn machine(
         runs: Default::default(),
         board: Default::default(),
         agents: None,
+        courier: None,
         is_gone: |_| false,
     })
 }

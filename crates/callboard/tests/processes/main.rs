@@ -15,6 +15,7 @@ mod kill;
 mod leases;
 mod logs;
 mod metrics;
+mod notify;
 mod outage;
 mod peer;
 mod race;

@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
-use callboard_engine::ports::{AgentRunner, Answer, Asks, Question, RunOrder, RunReport};
+use callboard_engine::ports::{
+    AgentRunner, Answer, Asks, Branch, BranchState, PatchOrder, Question, RunOrder, RunReport,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Succeeds with a one-line patch unless told otherwise: `agent> fails CONFLICT words`,
-/// `agent> waits` (until it is stopped), `agent> asks make`.
+/// `agent> waits` (until it is stopped), `agent> asks make`; `agent> branchless words` has no branch
+/// made of it, `agent> merged` and `agent> gone` say what became of branches.
 #[derive(Default)]
 pub struct ScriptedAgent {
     next: Mutex<String>,
@@ -52,6 +55,7 @@ impl AgentRunner for ScriptedAgent {
     async fn repo_problems(&self, repo: &Repo) -> Vec<Problem> {
         match repo {
             Repo::Git { .. } => Vec::new(),
+            Repo::Local { path, .. } if path == "/repo" => Vec::new(),
             Repo::Local { .. } => vec![Problem {
                 path: "repo.path".into(),
                 problem: "must be a git repository".into(),
@@ -96,6 +100,27 @@ impl AgentRunner for ScriptedAgent {
             }
             _ => report(RunVerdict::Succeeded, done, Some(PATCH)),
         }
+    }
+
+    async fn branch(&self, order: PatchOrder) -> Result<Branch, String> {
+        let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(words) = line.strip_prefix("branchless ") {
+            return Err(words.to_owned());
+        }
+        let (repo, remote) = match order.repo {
+            Repo::Git { url, .. } => (url.clone(), Some(url)),
+            Repo::Local { path, .. } => (path, None),
+        };
+        Ok(Branch { name: order.name, head: "c0ffee".into(), repo, remote })
+    }
+
+    async fn branch_state(&self, _branch: &Branch, _base: &str) -> Option<BranchState> {
+        let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(match line.as_str() {
+            "merged" => BranchState::Merged,
+            "gone" => BranchState::Gone,
+            _ => BranchState::Open,
+        })
     }
 
     async fn clean_up(&self) {}

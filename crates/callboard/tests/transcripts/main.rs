@@ -3,6 +3,7 @@
 //! the replies instead; review them with `git diff transcripts/`.
 
 mod agents;
+mod hook;
 mod lanes;
 mod names;
 #[path = "../../../store/tests/it/schema.rs"]

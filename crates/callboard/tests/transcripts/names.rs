@@ -16,6 +16,7 @@ pub struct Names {
     jobs: Vec<String>,
     knowledge: Vec<String>,
     plans: Vec<String>,
+    messages: Vec<String>,
 }
 
 impl Names {
@@ -73,6 +74,9 @@ impl Names {
             let (job, what) = rest.split_once('/')?;
             return Some(format!("mcp://jobs/{}/{what}", self.short(job)?));
         }
+        if let Some(job) = word.strip_prefix("callboard/") {
+            return Some(format!("callboard/{}", self.short(job)?));
+        }
         if word.starts_with(".callboard/runs/") {
             return Some(format!("log{}", number_of(&mut self.logs, word)));
         }
@@ -91,6 +95,7 @@ impl Names {
             "att" => Some(format!("A{}", number_of(&mut self.attempts, id))),
             "cmt" => Some(format!("C{}", number_of(&mut self.comments, id))),
             "job" => Some(format!("J{}", number_of(&mut self.jobs, id))),
+            "msg" => Some(format!("M{}", number_of(&mut self.messages, id))),
             "kn" => Some(format!("K{}", number_of(&mut self.knowledge, id))),
             "plan" => Some(format!("P{}", number_of(&mut self.plans, id))),
             _ => Some(format!("T{}", number_of(&mut self.tasks, word))),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use callboard_domain::actor::Actor;
 use callboard_domain::contract::VerificationKind;
 use callboard_domain::event::EventName;
+use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::plan::PlanState;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
@@ -18,7 +19,7 @@ use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
 use callboard_engine::{BoardRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
-use callboard_runner::LocalChecks;
+use callboard_runner::{LocalChecks, Webhooks};
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
@@ -29,6 +30,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use crate::agents::{self, ScriptedAgent};
+use crate::hook::Hook;
 use crate::lanes::{Lane, Reply, Transport};
 use crate::names::{Names, START};
 use crate::schema::Schema;
@@ -79,6 +81,7 @@ struct World {
     board: BoardRule,
     script: Arc<ScriptedAgent>,
     agents: Option<JoinHandle<usize>>,
+    hook: Option<Hook>,
 }
 
 struct Server {
@@ -116,6 +119,7 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
         board: BoardRule::default(),
         script: Arc::default(),
         agents: None,
+        hook: None,
         schema: match kind {
             StoreKind::Sqlite => None,
             StoreKind::Postgres => Schema::new(),
@@ -149,6 +153,9 @@ impl World {
             "agent" => self.script.next(rest),
             "answer" => return self.answer(rest).await,
             "plan" => return self.decide_plan(rest).await,
+            "hook" => self.hook().await.answers(rest),
+            "deliver" => return self.deliver().await,
+            "look" => return self.look().await,
             "read" => return self.read(rest).await,
             "sh" => return self.shell("sh", &["-c", rest]),
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
@@ -214,6 +221,42 @@ impl World {
             },
         };
         vec![self.names.shorten(&said)]
+    }
+
+    async fn hook(&mut self) -> &Hook {
+        if self.hook.is_none() {
+            self.hook = Some(Hook::open().await);
+        }
+        self.hook.as_ref().expect("just opened")
+    }
+
+    /// Sends what is due; what came of it, and what was in it the first time.
+    async fn deliver(&mut self) -> Vec<String> {
+        let engine = self.server().await.engine.clone();
+        let sent = engine.deliver().await.expect("can be tried");
+        let secret = engine.webhook_secret("default").await.expect("a secret");
+        let mut lines = vec![format!("sent {sent}")];
+        for got in self.hook().await.got() {
+            let signed = if got.is_signed(&secret) { "signed" } else { "NOT SIGNED" };
+            let id = self.names.shorten(got.header("webhook-id"));
+            let at = got.header("webhook-timestamp");
+            lines.push(format!("{id} at {at}, {signed}, answered {}", got.status.as_u16()));
+            lines.push(format!("| {}", self.names.shorten(&got.body)));
+        }
+        let op = OpContext::new(Principal::local(actor("ana")), "webhook_list");
+        for (job, letter) in engine.delivery_list(&op, 10).await.expect("readable") {
+            let outcome = letter.tried.map_or("-".into(), |tried| tried.outcome);
+            let about = self.names.shorten(&letter.about.to_string());
+            lines.push(format!("{about} {} after {}: {outcome}", job.state.as_str(), job.tries));
+        }
+        lines
+    }
+
+    /// Looks what became of pull requests.
+    async fn look(&mut self) -> Vec<String> {
+        let engine = self.server().await.engine.clone();
+        let changed = engine.pulls_look(true).await.expect("can be looked at");
+        vec![format!("changed {changed}")]
     }
 
     async fn read(&mut self, uri: &str) -> Vec<String> {
@@ -324,6 +367,7 @@ impl World {
             runs: self.runs.clone(),
             board: self.board.clone(),
             agents: Some(self.script.clone()),
+            courier: Some(Arc::new(Webhooks::new(self.runs.spec.webhook_allow_private, None))),
             is_gone: |_| false,
         });
         let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));
@@ -341,6 +385,9 @@ impl World {
         let mut arguments = self.in_folder(arguments);
         if tool == "jobs_submit" && arguments["spec"].is_object() {
             arguments["spec"] = agents::example_with(arguments["spec"].take());
+            if arguments["spec"]["notify"]["webhook"] == "hook" {
+                arguments["spec"]["notify"]["webhook"] = self.hook().await.url.clone().into();
+            }
         }
         let lane = self.server().await.lane.clone();
         let (who, starts) = who.strip_suffix('&').map_or((who, false), |who| (who, true));
@@ -435,6 +482,17 @@ impl World {
                 self.policy = Policy::with_labels(labels).expect("complete labels");
             }
             "graph.finish_requires_checks" => self.policy.finish_requires_checks = value == "true",
+            "relay.webhook_allow_private" => {
+                self.runs.spec.webhook_allow_private = value == "true";
+            }
+            "relay.webhook_default" => self.runs.webhook_default = Some(value.into()),
+            "forge.kind" => {
+                self.runs.forge = match value {
+                    "github" => Some(ForgeKind::GitHub),
+                    "gitlab" => Some(ForgeKind::GitLab),
+                    _ => None,
+                };
+            }
             "relay.max_queued" => self.runs.open_max = value.parse().expect("a number"),
             "relay.max_concurrency" => self.runs.running_max = value.parse().expect("a number"),
             "graph.gate_canceled" => self.policy.gate_canceled = value == "true",

@@ -6,6 +6,7 @@ mod call;
 mod card;
 mod check;
 mod comment;
+mod delivery;
 mod dependency;
 mod draft;
 mod input;
@@ -14,6 +15,7 @@ mod knowledge;
 mod lease;
 mod plan;
 mod project;
+mod pull;
 mod review;
 mod run;
 mod settings;
@@ -102,7 +104,6 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         Command::RunAnswer { job, number, granted } => {
             run::run_answer(world, *job, *number, *granted, now)
         }
-        Command::RunPr { job, pr } => run::run_pr(world, *job, pr, now),
         Command::CardUpdate(c) => card::card_update(world, c, now),
         Command::CardRemove { task } => card::card_remove(world, *task, now),
         Command::ScratchpadAppend { task, text } => card::scratchpad_append(world, *task, text),
@@ -118,6 +119,10 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             work::work_end(world, *job, *fence, end, *reviewer, now)
         }
         Command::WorkStop { job } => work::work_stop(world, *job, now),
+        Command::RunPr(c) => pull::run_pr(world, c, now),
+        Command::DeliveryTry { job, tries, about, to, receipt } => {
+            delivery::delivery_try(world, *job, *tries, (*about, to), receipt, now)
+        }
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
         Command::SettingsUpdate(c) => settings::settings_update(world, c),
         Command::ProjectCreate(c) => project::project_create(world, c, now),

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::{check, task, work};
+use super::{check, delivery, task, work};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::Card;
@@ -18,7 +18,7 @@ use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::relay::spec::Wanted;
 use crate::relay::{FailReason, RunVerdict};
-use crate::run::{Artifact, ArtifactName, Order, PullRequest, Question, Run, holder, run_key};
+use crate::run::{Artifact, ArtifactName, Order, Question, Run, holder, run_key};
 use crate::time::Timestamp;
 use crate::work::WorkFault;
 use crate::world::{Change, Reply, World, Write};
@@ -90,19 +90,28 @@ impl<'w> Step<'w> {
         Event { actor, name, about, data: data.into() }
     }
 
-    /// Makes the step: what is written, and what is logged.
-    pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Event) {
+    /// Makes the step: what is written, and what is logged. Whoever wants to be told of the end is
+    /// told of the one that is written here.
+    pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Vec<Event>) {
         self.run.version += 1;
         self.run.changed_at = self.now;
-        let event = self.event(name, more);
-        (vec![Write::JobUpdate { job: self.job }, Write::RunUpdate { run: self.run }], event)
+        let mut events = vec![self.event(name, more)];
+        let webhook = self.run.webhook.as_ref();
+        let told = webhook.and_then(|to| delivery::queued(&self.job, to, &events[0], self.now));
+        let mut writes =
+            vec![Write::JobUpdate { job: self.job }, Write::RunUpdate { run: self.run }];
+        if let Some((more, event)) = told {
+            writes.extend(more);
+            events.push(event);
+        }
+        (writes, events)
     }
 
     /// The whole change, when the task has no part in it.
     pub fn alone(self, name: EventName, more: Value) -> Change {
         let reply = Reply::Run(self.job.id);
-        let (writes, event) = self.taken(name, more);
-        Change { writes, events: vec![event], reply, but: None }
+        let (writes, events) = self.taken(name, more);
+        Change { writes, events, reply, but: None }
     }
 
     pub fn unchanged(&self) -> Change {
@@ -113,7 +122,7 @@ impl<'w> Step<'w> {
     /// The change together with what happens to the task.
     pub fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
         let reply = Reply::Run(self.job.id);
-        let (mut writes, event) = self.taken(name, more);
+        let (mut writes, steps) = self.taken(name, more);
         let mut events = Vec::new();
         if let Some(draft) = draft {
             let change = draft.done();
@@ -121,7 +130,7 @@ impl<'w> Step<'w> {
             events.extend(change.events);
         }
         // Behind what it speaks of: whoever hears of the job finds its task as it says.
-        events.push(event);
+        events.extend(steps);
         Change { writes, events, reply, but: None }
     }
 
@@ -134,7 +143,7 @@ impl<'w> Step<'w> {
     /// What whoever waits for the job is told at its end.
     pub fn last_words(&self) -> Value {
         let ms = |at: Timestamp| at.0 / 1000;
-        let names: Vec<&str> = self.run.artifacts.iter().map(|a| a.name.as_str()).collect();
+        let names: Vec<&str> = self.run.artifact_names().map(ArtifactName::as_str).collect();
         let mut words = json!({
             "summary": self.run.summary,
             "artifacts": names,
@@ -288,6 +297,7 @@ pub(super) fn run_submit(
         artifacts: Vec::new(),
         question: None,
         pr: None,
+        webhook: new.webhook.clone(),
     };
     let about = Some(About { project: new.project, task: new.task, attempt: None });
     let claimed = json!({"assignee": holder()});
@@ -552,9 +562,9 @@ pub(super) fn closed_elsewhere(draft: &mut Draft<'_>) {
     step.job.state = JobState::Canceled { at: now };
     step.summary(CANCELED);
     let words = step.last_words();
-    let (writes, event) = step.taken(EventName::JobCanceled, words);
+    let (writes, events) = step.taken(EventName::JobCanceled, words);
     writes.into_iter().for_each(|write| draft.write(write));
-    draft.event(event.name, event.data);
+    events.into_iter().for_each(|event| draft.event(event.name, event.data));
 }
 
 pub(super) fn run_artifact(
@@ -624,19 +634,4 @@ pub(super) fn run_answer(
     step.run.question = Some(Question { answer: Some(granted), ..question });
     step.run.summary = None;
     Ok(step.alone(EventName::JobAnswered, answered))
-}
-
-pub(super) fn run_pr(
-    world: &World<'_>,
-    id: JobId,
-    pr: &PullRequest,
-    now: Timestamp,
-) -> Result<Change, Refusal> {
-    let mut step = Step::of(world, id, now)?;
-    if step.run.pr.as_ref() == Some(pr) {
-        return Ok(step.unchanged());
-    }
-    step.run.pr = Some(pr.clone());
-    let more = json!({"artifact": ArtifactName::Pr.as_str(), "status": pr.status});
-    Ok(step.alone(EventName::JobPr, more))
 }

@@ -107,6 +107,7 @@ fn queued(
         artifacts: Vec::new(),
         question: None,
         pr: None,
+        webhook: None,
     };
     let step = Step { world: draft.world, job: job.clone(), run: run.clone(), now };
     let asked = step.event(EventName::JobSubmitted, json!({"role": new.order.role.as_str()}));

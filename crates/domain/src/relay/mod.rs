@@ -4,6 +4,7 @@
 //! Running an agent is the runner's work; nothing here knows of processes, files or git.
 
 pub mod ask;
+pub mod ending;
 pub mod fail;
 mod fields;
 pub mod patch;
@@ -15,5 +16,5 @@ pub mod scope;
 pub mod spec;
 
 pub use fail::{FailReason, RunVerdict};
-pub use rules::is_public_address;
+pub use rules::{is_public_address, judge_webhook};
 pub use spec::{JobSpec, Problem, SpecRules};

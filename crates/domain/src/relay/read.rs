@@ -190,6 +190,6 @@ fn notify(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Optio
     let mut fields = Fields::open("notify", given, &["enablePr", "webhook"], problems)?;
     let enable_pr = fields.flag("enablePr", false);
     let webhook = fields.text_if_given("webhook", 1..=2000);
-    let webhook = fields.judged("webhook", webhook, |url| rules::webhook(url, rules));
+    let webhook = fields.judged("webhook", webhook, |url| rules::judge_webhook(url, rules));
     Some(Notify { enable_pr, webhook })
 }

@@ -81,7 +81,8 @@ pub(super) fn inner_path(path: &str) -> Judged {
     Ok(())
 }
 
-pub(super) fn webhook(url: &str, rules: &SpecRules) -> Judged {
+/// Whether a webhook may be given; what its name means is seen at each delivery.
+pub fn judge_webhook(url: &str, rules: &SpecRules) -> Judged {
     let host = ["https://", "http://"].into_iter().find_map(|scheme| {
         let start = url.get(..scheme.len())?;
         start.eq_ignore_ascii_case(scheme).then(|| &url[scheme.len()..])

@@ -1,7 +1,8 @@
 //! How a pull is named, and when it is enough: `what is given => what comes of it`.
 
 use crate::forge::{
-    ForgeCheck, ForgeCheckState, ForgeKind, PullReason, PullRef, PullState, PullVerdict, judge_pull,
+    ForgeCheck, ForgeCheckState, ForgeKind, PullReason, PullRef, PullState, PullVerdict,
+    judge_pull, project_of,
 };
 use crate::limits::PULL_REF_CHARS_MAX;
 use ForgeKind::{GitHub, GitLab};
@@ -273,4 +274,25 @@ fn merged_green_and_complete_is_enough_and_nothing_less() {
     }
     assert!(judged("open main |").starts_with("pending verification.pr_not_merged "));
     assert!(judged("open main a=red | checks:a").starts_with("failed verification.checks_failed "));
+}
+
+#[test]
+fn a_project_is_found_in_an_address() {
+    let table = "
+        https://github.com/acme/shop.git           acme/shop   acme/shop
+        https://github.com/acme/shop/              acme/shop   acme/shop
+        git@github.com:acme/shop.git               acme/shop   acme/shop
+        ssh://git@gitlab.com:22/a/b/c.git          -           a/b/c
+        https://github.com/acme                    -           -
+        https://github.com/acme/../shop            -           -
+        /home/ana/shop                             -           -
+        file:///home/ana/shop.git                  -           home/ana/shop
+    ";
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        for (kind, wanted) in [(ForgeKind::GitHub, columns[1]), (ForgeKind::GitLab, columns[2])] {
+            let found = project_of(kind, columns[0]);
+            assert_eq!(found.as_deref().unwrap_or("-"), wanted, "{kind} {line}");
+        }
+    }
 }

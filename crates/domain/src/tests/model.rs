@@ -39,6 +39,7 @@ pub struct Model {
     pub runs: BTreeMap<JobId, Run>,
     pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
+    pub pulls_last: u64,
     pub events: Vec<&'static str>,
     pub org: OrgModel,
     next: u128,
@@ -92,6 +93,7 @@ impl Model {
             runs: BTreeMap::new(),
             knowledge: BTreeMap::new(),
             edges: Vec::new(),
+            pulls_last: 0,
             events: Vec::new(),
             org: OrgModel::default(),
             next: 0,
@@ -173,6 +175,7 @@ impl Model {
             runs_here,
             org: self.org.world(actor, &needs.org),
             above: self.above(needs.above),
+            pulls_last: self.pulls_last,
         }
     }
 
@@ -245,6 +248,8 @@ impl Model {
             Write::ScratchpadPut { task, text } => {
                 self.scratchpads.insert(*task, text.clone());
             }
+            Write::DeliveryInsert { .. } | Write::DeliveryTried { .. } => {}
+            Write::PullPut { pull } => self.pulls_last = self.pulls_last.max(pull.number),
             Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
             Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
             Write::DependentsAdjust { dep, delta } => {

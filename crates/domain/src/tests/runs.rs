@@ -3,12 +3,14 @@
 
 use super::model::Model;
 use super::relay_spec::example;
-use crate::command::{Command, RunLease, RunSettle, RunSubmit};
+use crate::command::{Command, RunLease, RunPr, RunSettle, RunSubmit};
+use crate::delivery::{Receipt, Webhook};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::policy::Policy;
+use crate::pull::LOCAL;
 use crate::relay::{FailReason, JobSpec, RunVerdict, SpecRules};
-use crate::run::{Artifact, ArtifactName, PullRequest};
+use crate::run::{Artifact, ArtifactName};
 
 struct Jobs {
     model: Model,
@@ -21,6 +23,10 @@ fn number(name: &str) -> u128 {
 
 fn job(name: &str) -> JobId {
     JobId(Id(number(name)))
+}
+
+fn delivery(name: &str) -> JobId {
+    JobId(Id(1 << 95 | number(name)))
 }
 
 fn task(name: &str) -> TaskId {
@@ -50,6 +56,7 @@ impl Jobs {
                     project: 1,
                     spec,
                     bound_to: option("on"),
+                    webhook: option("tell").map(|url| Webhook { delivery: delivery(name), url }),
                     window_s: 86_400,
                     open_max: count("max", 1000),
                 }))
@@ -102,15 +109,26 @@ impl Jobs {
                 let number = option("number").map(|text| text.parse().expect("a number"));
                 Command::RunAnswer { job: job(name), number, granted: !rest.contains(&"no") }
             }
-            "pr" => Command::RunPr {
+            "pr" => Command::RunPr(RunPr {
                 job: job(name),
-                pr: PullRequest {
-                    url: "u".into(),
-                    number: 1,
-                    status: rest[0].into(),
-                    branch: "b".into(),
-                    base: "main".into(),
-                    forge: "local".into(),
+                forge: option("forge").unwrap_or_else(|| LOCAL.into()),
+                repo: "/r".into(),
+                at: option("number").map(|number| (number.parse().expect("a number"), "u".into())),
+                status: rest[0].into(),
+                branch: "b".into(),
+                base: "main".into(),
+                head: option("head").unwrap_or_else(|| "h".into()),
+            }),
+            "take" => Command::JobTake { job: delivery(name), lease_s: 60 },
+            "sent" => Command::DeliveryTry {
+                job: delivery(name),
+                tries: count("try", 1),
+                about: job(name),
+                to: "https://x".into(),
+                receipt: match rest[0] {
+                    "200" => Receipt::Taken,
+                    "410" => Receipt::Unwanted,
+                    other => Receipt::Failed(other.into()),
                 },
             },
             "close" => {
@@ -146,6 +164,11 @@ fn table(text: &str) {
                 continue;
             }
             "?" => jobs.shown(rest),
+            "pr" => {
+                let pr = jobs.model.runs[&job(rest)].pr.clone().expect("there is one");
+                format!("{} {} {}", pr.status, pr.number, pr.url)
+            }
+            "letter" => jobs.model.jobs[&delivery(rest)].state.as_str().into(),
             "summary" => {
                 jobs.model.runs[&job(rest)].summary.clone().unwrap_or_else(|| "none".into())
             }
@@ -315,9 +338,105 @@ fn questions_wait_for_an_answer() {
         w1  ask A                 => running v5 a1 in_progress held
         ana cancel A              => canceled v6 a1 canceled held
         ana answer A              => NO_QUESTION
-        ana pr A open             => canceled v7 a1 canceled held
-        ana pr A open             => same
-        ana pr A merged           => canceled v8 a1 canceled held
         ",
     );
+}
+
+#[test]
+fn pull_requests_come_before_the_end_and_go_on_after_it() {
+    table(
+        "
+        ana submit A              => queued v1 a0 backlog held
+        ana submit B              => queued v1 a0 backlog held
+        ana submit C              => queued v1 a0 backlog held
+        w1  lease A               => running v2 a1 in_progress held
+        w1  pr A open             => running v3 a1 in_progress held
+        w1  pr A open             => same
+        w1  pr A open head=h2     => running v4 a1 in_progress held
+        pr A                      => open 1 callboard://pr/1
+        w1  lease B               => running v2 a1 in_progress held
+        w1  pr B open             => running v3 a1 in_progress held
+        pr B                      => open 2 callboard://pr/2
+        w1  lease C               => running v2 a1 in_progress held
+        w1  pr C open forge=github number=7 => running v3 a1 in_progress held
+        pr C                      => open 7 u
+        w1  end A ok              => done v5 a1 done held
+        w1  pr A merged head=h2   => done v6 a1 done held
+        pr A                      => merged 1 callboard://pr/1
+        ana cancel B              => canceled v4 a1 canceled held
+        ana submit D              => queued v1 a0 backlog held
+        ana cancel D              => canceled v2 a0 canceled held
+        w1  pr D open             => JOB_LOST
+        ",
+    );
+}
+
+#[test]
+fn the_end_is_told_until_somebody_has_it() {
+    table(
+        "
+        ana submit A tell=https://x/s3cret => queued v1 a0 backlog held
+        w1  lease A               => running v2 a1 in_progress held
+        w1  end A ok              => done v3 a1 done held
+        events 2                  => job.succeeded webhook.queued
+        letter A                  => queued
+        w1  store A logs.txt      => done v4 a1 done held
+        events 1                  => job.artifact
+        w1  take A                => done v4 a1 done held
+        w2  sent A 200            => JOB_LOST
+        w1  sent A 500            => done v4 a1 done held
+        events 1                  => webhook.failed
+        w1  take A                => JOB_LOST
+        clock +5s                 =>
+        w1  take A                => done v4 a1 done held
+        w1  sent A 500 try=2      => done v4 a1 done held
+        clock +29s                =>
+        w1  take A                => JOB_LOST
+        clock +1s                 =>
+        w1  take A                => done v4 a1 done held
+        w1  sent A 200 try=3      => done v4 a1 done held
+        events 1                  => webhook.delivered
+        letter A                  => done
+        w1  take A                => JOB_LOST
+        ",
+    );
+}
+
+#[test]
+fn a_receiver_may_want_no_more() {
+    table(
+        "
+        ana submit A tell=https://x => queued v1 a0 backlog held
+        ana cancel A              => canceled v2 a0 canceled held
+        w1  take A                => canceled v2 a0 canceled held
+        w1  sent A 410            => canceled v2 a0 canceled held
+        letter A                  => failed
+        ana submit B tell=https://x => queued v1 a0 backlog held
+        ana remove B              => canceled v2 a0 backlog held
+        events 3                  => task.removed job.canceled webhook.queued
+        letter B                  => queued
+        ana submit C tell=https://x ttl=10 => queued v1 a0 backlog held
+        clock +10s                =>
+        w1  settle C              => expired v2 a0 canceled held
+        letter C                  => queued
+        ",
+    );
+}
+
+#[test]
+fn a_message_is_given_up_after_the_last_pause() {
+    let mut jobs = Jobs { model: Model::new(Policy::default()), attempts: 0 };
+    let act = |jobs: &mut Jobs, line: &str| {
+        let command = jobs.command(line);
+        jobs.model.act("w1", &command).expect("allowed");
+        jobs.model.jobs.get(&delivery("A")).map(|job| job.state.as_str())
+    };
+    act(&mut jobs, "submit A tell=https://x");
+    assert_eq!(act(&mut jobs, "cancel A"), Some("queued"));
+    for number in 1..=7 {
+        assert_eq!(act(&mut jobs, "take A"), Some("running"));
+        let state = act(&mut jobs, &format!("sent A 500 try={number}"));
+        assert_eq!(state, Some(if number == 7 { "failed" } else { "queued" }), "{number}");
+        jobs.model.now = jobs.model.now.plus_s(7200);
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
 
-/// Asks GitHub and GitLab; never writes there.
+/// Asks GitHub and GitLab, and opens pulls there.
 #[async_trait]
 pub trait Forge: Send + Sync {
     /// A pull as it is now. What is not wanted stays empty and is not asked for.
@@ -15,6 +15,26 @@ pub trait Forge: Send + Sync {
         pull: &PullRef,
         wanted: &Wanted,
     ) -> Result<PullState, ForgeFault>;
+
+    /// Opens a pull for a branch that is there already; the open one of that branch, if it has one.
+    async fn open(&self, kind: ForgeKind, new: &NewPull) -> Result<OpenedPull, ForgeFault>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPull {
+    /// `owner/repo`, or `group/sub/project`.
+    pub project: String,
+    pub branch: String,
+    pub base: String,
+    pub title: String,
+    pub body: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedPull {
+    pub number: u64,
+    /// Its page.
+    pub url: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,6 +29,17 @@ pub trait AgentRunner: Send + Sync {
     async fn run(&self, order: RunOrder, asks: Arc<dyn Asks>, stop: CancellationToken)
     -> RunReport;
 
+    /// Puts a patch on a branch where others find it, and nothing else there is touched. The same
+    /// branch again is moved. The fault is the cause, for a person.
+    async fn branch(&self, _order: PatchOrder) -> Result<Branch, String> {
+        Err("this server makes no branches".into())
+    }
+
+    /// How a branch in a repository of this machine stands; `None` when that cannot be told.
+    async fn branch_state(&self, _branch: &Branch, _base: &str) -> Option<BranchState> {
+        None
+    }
+
     /// Ends and removes what processes of this machine that are gone left behind: their agents,
     /// and the folders those worked in. What a live process runs is left alone.
     async fn clean_up(&self);
@@ -57,6 +68,41 @@ pub struct RunReport {
     pub out: Option<String>,
     /// logs.txt of this attempt; never empty.
     pub logs: String,
+}
+
+/// A patch that is to become a branch.
+#[derive(Clone, Debug)]
+pub struct PatchOrder {
+    /// Names the folder it is made in, as the run's.
+    pub job: String,
+    pub attempt: u32,
+    pub repo: Repo,
+    pub name: String,
+    pub patch: String,
+    /// Of its one commit.
+    pub message: String,
+    /// A local repository's goes to its `origin` too.
+    pub push: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    pub name: String,
+    /// Its commit.
+    pub head: String,
+    /// The path of a local repository, or the address.
+    pub repo: String,
+    /// Where it was pushed to; without secrets.
+    pub remote: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BranchState {
+    Open,
+    /// Its commits are in the base branch.
+    Merged,
+    /// It is not there any more.
+    Gone,
 }
 
 /// Somebody who can be asked on behalf of a running agent.

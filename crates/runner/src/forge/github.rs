@@ -1,10 +1,11 @@
-//! GitHub's REST API: a pull request, what ran on its head, which files it changes.
+//! GitHub's REST API: a pull request, what ran on its head, which files it changes; and a new one.
 
 use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
-use callboard_engine::ports::{ForgeFault, Wanted};
+use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, Wanted};
 use serde::Deserialize;
+use serde_json::json;
 
-use super::http::Api;
+use super::http::{Api, quoted};
 
 #[derive(Deserialize)]
 struct Pull {
@@ -90,6 +91,28 @@ pub(super) async fn pull(
         state.files = files.into_iter().flat_map(names).flatten().collect();
     }
     Ok(state)
+}
+
+#[derive(Deserialize)]
+struct Page {
+    number: u64,
+    html_url: String,
+}
+
+impl From<Page> for OpenedPull {
+    fn from(page: Page) -> Self {
+        Self { number: page.number, url: page.html_url }
+    }
+}
+
+pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFault> {
+    let pulls = format!("/repos/{}/pulls", new.project);
+    let owner = new.project.split('/').next().unwrap_or_default();
+    let head = format!("{owner}:{}", new.branch);
+    let at = format!("{pulls}?state=open&head={}&base={}", quoted(&head), quoted(&new.base));
+    let NewPull { title, body, branch, base, .. } = new;
+    let wish = json!({"title": title, "body": body, "head": branch, "base": base});
+    Ok(api.find_or_post::<Page>(&at, &pulls, &wish).await?.into())
 }
 
 async fn checks(api: &Api, commit: &str) -> Result<Vec<ForgeCheck>, ForgeFault> {

@@ -1,12 +1,13 @@
-//! GitLab's REST API: a merge request, what ran on its head, which files it changes.
+//! GitLab's REST API: a merge request, what ran on its head, which files it changes; and a new one.
 
 use std::collections::HashMap;
 
 use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
-use callboard_engine::ports::{ForgeFault, Wanted};
+use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, Wanted};
 use serde::Deserialize;
+use serde_json::json;
 
-use super::http::Api;
+use super::http::{Api, quoted};
 
 #[derive(Deserialize)]
 struct MergeRequest {
@@ -82,6 +83,32 @@ pub(super) async fn pull(
         }
     }
     Ok(state)
+}
+
+#[derive(Deserialize)]
+struct Page {
+    iid: u64,
+    web_url: String,
+}
+
+impl From<Page> for OpenedPull {
+    fn from(page: Page) -> Self {
+        Self { number: page.iid, url: page.web_url }
+    }
+}
+
+pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFault> {
+    let requests = format!("/projects/{}/merge_requests", new.project.replace('/', "%2F"));
+    let NewPull { title, body, branch, base, .. } = new;
+    let (source, target) = (quoted(branch), quoted(base));
+    let at = format!("{requests}?state=opened&source_branch={source}&target_branch={target}");
+    let wish = json!({
+        "title": title,
+        "description": body,
+        "source_branch": branch,
+        "target_branch": base,
+    });
+    Ok(api.find_or_post::<Page>(&at, &requests, &wish).await?.into())
 }
 
 impl Pipeline {

@@ -1,4 +1,4 @@
-//! One question to one forge: a GET with the token, bounded in time, size and redirects, answered
+//! One question to one forge: a request with the token, bounded in time, size and redirects, answered
 //! with JSON or a fault. The token goes to the API root's own host and nowhere else; whatever a
 //! forge says is cut and cleaned of the token before it becomes anybody's words.
 
@@ -8,10 +8,14 @@ use callboard_domain::forge::ForgeKind;
 use callboard_engine::ports::ForgeFault;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LINK, LOCATION, USER_AGENT};
-use hyper::{Request, StatusCode, Uri};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LINK, LOCATION, USER_AGENT,
+};
+use hyper::{Method, Request, StatusCode, Uri};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::rate;
@@ -75,7 +79,33 @@ impl Api {
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ForgeFault> {
-        self.read(&self.ask(path).await?)
+        self.read(&self.ask(Method::GET, path, Bytes::new()).await?)
+    }
+
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, ForgeFault> {
+        self.read(&self.ask(Method::POST, path, body.to_string().into()).await?)
+    }
+
+    /// Makes what the list does not have yet. It may be there from somebody who did not hear of it,
+    /// or just now from somebody else.
+    pub(super) async fn find_or_post<T: DeserializeOwned>(
+        &self,
+        list: &str,
+        at: &str,
+        wish: &Value,
+    ) -> Result<T, ForgeFault> {
+        if let Some(found) = self.first(list).await? {
+            return Ok(found);
+        }
+        match self.post(at, wish).await {
+            Err(refused @ ForgeFault::Refused(_)) => self.first(list).await?.ok_or(refused),
+            made => made,
+        }
+    }
+
+    async fn first<T: DeserializeOwned>(&self, list: &str) -> Result<Option<T>, ForgeFault> {
+        let found: Vec<T> = self.get(list).await?;
+        Ok(found.into_iter().next())
     }
 
     /// Every page of a list that belongs to something already seen.
@@ -86,7 +116,8 @@ impl Api {
     ) -> Result<Pages<P>, ForgeFault> {
         let mut pages = Vec::new();
         for page in 1..=PAGES_MAX {
-            let asked = self.ask(&format!("{path}?per_page={PER_PAGE}&page={page}")).await;
+            let at = format!("{path}?per_page={PER_PAGE}&page={page}");
+            let asked = self.ask(Method::GET, &at, Bytes::new()).await;
             let answer = asked.map_err(|fault| match fault {
                 ForgeFault::NotFound => self.refused(&format!("the token may not see {what}")),
                 other => other,
@@ -99,35 +130,44 @@ impl Api {
         Ok(Pages { pages, cut: true })
     }
 
-    async fn ask(&self, path: &str) -> Result<Answer, ForgeFault> {
-        let answer = tokio::time::timeout(REQUEST_TIME_MAX, self.follow(path)).await;
+    async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, ForgeFault> {
+        let answer = tokio::time::timeout(REQUEST_TIME_MAX, self.follow(method, path, body)).await;
         let late = format!("no answer within {} s", REQUEST_TIME_MAX.as_secs());
         let answer = answer.unwrap_or_else(|_| Err(self.unavailable(&late)))?;
         tracing::debug!(forge = %self.kind, path, status = answer.status.as_u16(), "asked a forge");
         if answer.status.is_success() { Ok(answer) } else { Err(self.fault(&answer)) }
     }
 
-    async fn follow(&self, path: &str) -> Result<Answer, ForgeFault> {
+    async fn follow(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, ForgeFault> {
         let uri = format!("{}{path}", self.root).parse();
         let mut uri: Uri = uri.map_err(|_| ForgeFault::NotFound)?;
         for _ in 0..=REDIRECTS_MAX {
-            let answer = self.exchange(uri).await?;
+            let answer = self.exchange(&method, uri, body.clone()).await?;
+            // Other redirects would make a question out of what was to be written.
+            let keeps_method = matches!(
+                answer.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            let moves = answer.status.is_redirection() && (method == Method::GET || keeps_method);
             match answer.headers.get(LOCATION) {
-                Some(location) if answer.status.is_redirection() => uri = self.hop(location)?,
+                Some(location) if moves => uri = self.hop(location)?,
                 _ => return Ok(answer),
             }
         }
         Err(self.unavailable("it redirects in circles"))
     }
 
-    async fn exchange(&self, uri: Uri) -> Result<Answer, ForgeFault> {
+    async fn exchange(&self, method: &Method, uri: Uri, body: Bytes) -> Result<Answer, ForgeFault> {
         let wire = self.wire.get_or_try_init(|| wire::wire(self.origin.scheme == "https"));
         let wire = wire.await.map_err(|error| self.unavailable(&chain(&error)))?;
-        let request = Request::get(uri)
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header(CONTENT_TYPE, "application/json")
             .header(AUTHORIZATION, &self.authorization)
             .header(USER_AGENT, concat!("callboard/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, self.accepted())
-            .body(Full::default())
+            .body(Full::new(body))
             .expect("a parsed URI and constant headers make a request");
         let response = wire.request(request).await;
         let response = response.map_err(|error| self.unavailable(&chain(&error)))?;
@@ -234,15 +274,20 @@ fn has_next(headers: &HeaderMap) -> bool {
 fn complaint(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Complaint {
-        message: Option<serde_json::Value>,
+        message: Option<Value>,
         error_description: Option<String>,
-        error: Option<serde_json::Value>,
+        error: Option<Value>,
     }
     let complaint: Complaint = serde_json::from_slice(body).ok()?;
-    let plain = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => text,
+    let plain = |value: Value| match value {
+        Value::String(text) => text,
         other => other.to_string(),
     };
     let Complaint { message, error_description, error } = complaint;
     message.map(plain).or(error_description).or(error.map(plain))
+}
+
+/// A value inside a query.
+pub(super) fn quoted(text: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(text, NON_ALPHANUMERIC)
 }

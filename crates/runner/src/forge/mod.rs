@@ -1,5 +1,5 @@
-//! Forges: asks GitHub and GitLab how a pull stands. `github.rs` and `gitlab.rs` know what each
-//! answers, `http.rs` how one question is asked. Nothing is ever written to a forge.
+//! Forges: asks GitHub and GitLab how a pull stands, and opens new ones. `github.rs` and `gitlab.rs`
+//! know what each answers, `http.rs` how one question is asked. Nothing else is ever written there.
 
 mod github;
 mod gitlab;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
-use callboard_engine::ports::{Forge, ForgeFault, Wanted};
+use callboard_engine::ports::{Forge, ForgeFault, NewPull, OpenedPull, Wanted};
 
 use http::Api;
 
@@ -94,18 +94,35 @@ impl Forge for ForgeClient {
         pull: &PullRef,
         wanted: &Wanted,
     ) -> Result<PullState, ForgeFault> {
-        let asked = async {
+        in_time(kind, async {
             match kind {
                 ForgeKind::GitHub => github::pull(configured(&self.github)?, pull, wanted).await,
                 ForgeKind::GitLab => gitlab::pull(configured(&self.gitlab)?, pull, wanted).await,
             }
-        };
-        let answer = tokio::time::timeout(PULL_TIME_MAX, asked).await;
-        answer.unwrap_or_else(|_| {
-            let words = format!("{kind} took more than {} s", PULL_TIME_MAX.as_secs());
-            Err(ForgeFault::Unavailable { words, retry_after: None })
         })
+        .await
     }
+
+    async fn open(&self, kind: ForgeKind, new: &NewPull) -> Result<OpenedPull, ForgeFault> {
+        in_time(kind, async {
+            match kind {
+                ForgeKind::GitHub => github::open(configured(&self.github)?, new).await,
+                ForgeKind::GitLab => gitlab::open(configured(&self.gitlab)?, new).await,
+            }
+        })
+        .await
+    }
+}
+
+async fn in_time<T>(
+    kind: ForgeKind,
+    asked: impl Future<Output = Result<T, ForgeFault>>,
+) -> Result<T, ForgeFault> {
+    let answer = tokio::time::timeout(PULL_TIME_MAX, asked).await;
+    answer.unwrap_or_else(|_| {
+        let words = format!("{kind} took more than {} s", PULL_TIME_MAX.as_secs());
+        Err(ForgeFault::Unavailable { words, retry_after: None })
+    })
 }
 
 fn configured(api: &Option<Api>) -> Result<&Api, ForgeFault> {

@@ -29,6 +29,11 @@ impl Caches {
         Self { protocols: git_schemes.join(":"), turns: Mutex::default() }
     }
 
+    /// What git may speak, as `GIT_ALLOW_PROTOCOL` has it.
+    pub(crate) fn protocols(&self) -> &str {
+        &self.protocols
+    }
+
     /// Sees to it that the cache of `url` has the commit.
     pub(crate) async fn with_commit(
         &self,

@@ -10,5 +10,6 @@ mod fixture;
 mod forge;
 mod processes;
 mod tree;
+mod webhooks;
 mod workspaces;
 mod worktrees;

@@ -7,11 +7,13 @@ use callboard_domain::attempt::Attempt;
 use callboard_domain::card::Card;
 use callboard_domain::command::{Needs, verify_key};
 use callboard_domain::comment::{Comment, CommentId};
+use callboard_domain::delivery::{Delivery, Tried};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
+use callboard_domain::pull::Pull;
 use callboard_domain::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
@@ -36,6 +38,7 @@ pub(super) struct Desk {
     pub runs: HashMap<Id, (i64, Run, Option<TaskId>)>,
     pub open_runs: OpenRuns,
     pub runs_here: u32,
+    pub pulls_last: u64,
     /// With their org; those named by commands, and what earlier replies were about.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     pub org: OrgWorld,
@@ -104,6 +107,11 @@ pub(super) struct Changes {
     pub jobs: BTreeSet<Id>,
     pub runs_new: BTreeSet<Id>,
     pub runs: BTreeSet<Id>,
+    /// With their org.
+    pub deliveries_new: Vec<(i64, Delivery)>,
+    pub deliveries_tried: BTreeMap<Id, Tried>,
+    /// With their org.
+    pub pulls: Vec<(i64, Pull)>,
     pub entries: BTreeMap<LineKey, (Entry, Option<AttemptId>)>,
     /// Those of `entries` that replace a line the database has already.
     pub entries_again: BTreeSet<LineKey>,
@@ -271,6 +279,7 @@ impl Desk {
             runs_here: self.runs_here,
             org: self.org.clone(),
             above: if needs.above.is_some() { self.above.clone() } else { Vec::new() },
+            pulls_last: self.pulls_last,
         }
     }
 
@@ -469,6 +478,11 @@ impl Desk {
                 self.changes.runs.insert(run.job.0);
                 self.runs.insert(run.job.0, (org, run, None));
             }
+            Write::DeliveryInsert { delivery } => self.changes.deliveries_new.push((org, delivery)),
+            Write::DeliveryTried { job, tried } => {
+                self.changes.deliveries_tried.insert(job.0, tried);
+            }
+            Write::PullPut { pull } => self.changes.pulls.push((org, pull)),
             Write::TaskTombstone { task } => {
                 let now = self.now.0;
                 self.sheet(task.id)?.removed_at = Some(now);

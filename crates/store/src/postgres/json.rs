@@ -2,8 +2,10 @@
 
 use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::comment::Comment;
+use callboard_domain::delivery::{Delivery, Tried};
 use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::Job;
+use callboard_domain::pull::Pull;
 use callboard_domain::run::Run;
 use callboard_domain::task::Check;
 use callboard_domain::world::Reply;
@@ -165,6 +167,43 @@ pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
         "pr": run.pr.as_ref().map(to_json),
         "up_at": run.up_at,
         "gone_at": run.gone_at,
+        "webhook": run.webhook.as_ref().map(to_json),
+    })
+}
+
+pub(super) fn delivery_row((org, delivery): &(i64, Delivery)) -> Value {
+    json!({
+        "job": text(delivery.job.0),
+        "org": org,
+        "about": text(delivery.about.0),
+        "url": delivery.url,
+        "kind": delivery.kind,
+        "data": delivery.data.to_string(),
+        "ended_at": delivery.ended_at,
+    })
+}
+
+pub(super) fn tried_row((job, tried): (&Id, &Tried)) -> Value {
+    json!({"job": text(*job), "tried_at": tried.at, "outcome": tried.outcome})
+}
+
+pub(super) fn pull_row((org, pull): &(i64, Pull)) -> Value {
+    json!({
+        "org": org,
+        "forge": pull.forge,
+        "repo": pull.repo,
+        "number": pull.number,
+        "url": pull.url,
+        "status": pull.status,
+        "branch": pull.branch,
+        "base": pull.base,
+        "head": pull.head,
+        "title": pull.title,
+        "task": pull.task.map(|task| text(task.id)),
+        "job": pull.job.map(|job| text(job.0)),
+        "machine": pull.machine,
+        "created_at": pull.created_at,
+        "changed_at": pull.changed_at,
     })
 }
 

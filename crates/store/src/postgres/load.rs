@@ -69,6 +69,8 @@ struct Wanted {
     jobs_carded: BTreeSet<Id>,
     /// Such a command goes alone.
     above: Option<TaskId>,
+    /// An org whose own pull requests get a new number; such a command goes alone.
+    pulls_of: Option<i64>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -102,6 +104,7 @@ impl Wanted {
             if !needs.org.is_empty() {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
+            wanted.pulls_of = wanted.pulls_of.or(needs.pulls.then_some(*org));
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
             if needs.card || needs.scratchpad {
                 wanted.carded.extend(needs.task.map(|task| task.id));
@@ -191,7 +194,7 @@ async fn fill(
     Err(StoreError::Unavailable("too many writers on the same tasks; try again".into()).into())
 }
 
-/// How many jobs for agents there are. Whoever asks where another might add to them waits its turn.
+/// How many jobs for agents, or pull requests, there are. Whoever asks where another might add to them waits its turn.
 async fn counted(
     db: &Db,
     statements: &Statements,
@@ -208,6 +211,11 @@ async fn counted(
         db.batch_execute(&schema::alone_with(&format!("runs on {machine}"))).await?;
         let row = db.query_one(&statements.runs_here, &[&kind.as_str(), machine]).await?;
         desk.runs_here = count(&row, 0)?;
+    }
+    if let Some(org) = wanted.pulls_of {
+        db.batch_execute(&schema::alone_with(&format!("pulls of {org}"))).await?;
+        let row = db.query_one(&statements.pulls_last, &[&org]).await?;
+        desk.pulls_last = row.try_get::<_, i64>(0)?.unsigned_abs();
     }
     Ok(())
 }

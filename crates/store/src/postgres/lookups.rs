@@ -26,6 +26,7 @@ pub(super) struct Statements {
     pub runs_here: Statement,
     pub beside: Statement,
     pub above: Statement,
+    pub pulls_last: Statement,
 }
 
 /// What holds for a batch and ends with it. Every batch only looks rows up by key, so plans that
@@ -140,6 +141,10 @@ impl Statements {
             runs_here: prepare(&crate::runs::count_on("$1", "$2")).await?,
             beside: prepare(&cards::sql()).await?,
             above: prepare(cards::ABOVE).await?,
+            pulls_last: prepare(
+                "SELECT coalesce(max(number), 0) FROM pulls WHERE org = $1 AND forge = 'local'",
+            )
+            .await?,
             ancestry: prepare(
                 "WITH RECURSIVE above (id) AS (
                      SELECT $1::uuid

@@ -13,6 +13,7 @@ mod columns;
 mod comments;
 mod connections;
 mod db;
+mod deliveries;
 mod desk;
 mod errors;
 mod files;
@@ -26,6 +27,7 @@ mod load;
 mod lookups;
 mod org;
 mod orgs;
+mod pulls;
 mod quotas;
 mod read;
 mod records;
@@ -75,6 +77,9 @@ use errors::Trouble;
 use records::Ask;
 use writer::Writer;
 
+#[doc(hidden)]
+pub use schema::schema_drop;
+
 /// How long the largest file may be on its way.
 const FILE_PATIENCE: Duration = Duration::from_secs(60);
 /// PostgreSQL's longest name.
@@ -121,19 +126,6 @@ impl PostgresStore {
         tokio::spawn(records::run(shared.clone(), asked));
         Ok(Self { shared, inbox, asks })
     }
-}
-
-/// Drops the schema that `url` names with everything in it, when the benchmark is done with it.
-/// Nothing in the product uses this.
-#[doc(hidden)]
-pub async fn schema_drop(url: &str) -> Result<(), StoreError> {
-    let address::Address { config, tls, schema } = address::Address::parse(url)?;
-    let Some(schema) = schema else { return Ok(()) };
-    let (client, connection) = config.connect(tls).await.map_err(Trouble::from)?;
-    let driver = tokio::spawn(connection);
-    let dropped = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
-    driver.abort();
-    Ok(dropped.map_err(Trouble::from)?)
 }
 
 fn closing() -> StoreError {

@@ -18,7 +18,7 @@ use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
-pub(super) const RUN_COLUMNS: usize = 16;
+pub(super) const RUN_COLUMNS: usize = 17;
 
 /// Jobs with their runs: of these jobs, and the open ones of these tasks.
 pub(super) fn lookup() -> String {
@@ -55,6 +55,7 @@ pub(super) fn record(row: &Row) -> Result<RunRecord> {
         pr: rows::json(row, at(13), "pr")?,
         up_at: row.try_get::<_, Option<i64>>(at(14))?.map(Timestamp),
         gone_at: row.try_get::<_, Option<i64>>(at(15))?.map(Timestamp),
+        webhook: rows::json(row, at(16), "webhook")?,
     };
     Ok(RunRecord { job, run })
 }
@@ -158,10 +159,14 @@ pub(super) async fn works(
 /// Forgets some jobs that ended before this; 0 when there are none left. In a transaction.
 pub(super) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<usize> {
     let sql = "WITH old AS (SELECT id FROM jobs WHERE kind = 'run' AND ended_at < $1 LIMIT $2),
-         gone AS (DELETE FROM runs WHERE job IN (SELECT id FROM old))
-         DELETE FROM jobs WHERE id IN (SELECT id FROM old)";
-    let sql = db.prepare_cached(sql).await?;
-    Ok(db.execute(&sql, &[&before.0, &(limit as i64)]).await? as usize)
+         gone AS (DELETE FROM runs WHERE job IN (SELECT id FROM old)),
+         left_over AS (UPDATE pulls SET job = NULL WHERE job IN (SELECT id FROM old)),
+         told AS (DELETE FROM deliveries WHERE about IN (SELECT id FROM old) RETURNING job),
+         jobs_gone AS (DELETE FROM jobs WHERE id IN (SELECT id FROM old UNION SELECT job FROM told))
+         SELECT count(*) FROM old";
+    let row = read::one(db, sql, &[&before.0, &(limit as i64)]).await?;
+    let forgotten = row.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+    Ok(forgotten.unwrap_or_default() as usize)
 }
 
 #[async_trait]

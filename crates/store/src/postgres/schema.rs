@@ -3,6 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::address::Address;
 use super::connections::{Connections, MIGRATION, TRANSACTION};
 use super::db::Db;
 use super::errors::Trouble;
@@ -25,6 +26,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 6, name: "knowledge", sql: include_str!("migrations/0006_knowledge.sql") },
     Migration { version: 7, name: "handles", sql: include_str!("migrations/0007_handles.sql") },
     Migration { version: 8, name: "runs", sql: include_str!("migrations/0008_runs.sql") },
+    Migration {
+        version: 9,
+        name: "deliveries",
+        sql: include_str!("migrations/0009_deliveries.sql"),
+    },
     Migration { version: 10, name: "cards", sql: include_str!("migrations/0010_cards.sql") },
     Migration { version: 11, name: "org", sql: include_str!("migrations/0011_org.sql") },
     Migration { version: 12, name: "work", sql: include_str!("migrations/0012_work.sql") },
@@ -150,4 +156,16 @@ async fn verify_checksums(db: &Db) -> Result<(), Trouble> {
 
 fn checksum(sql: &str) -> String {
     Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Drops the schema that `url` names with everything in it, when the benchmark is done with it.
+/// Nothing in the product uses this.
+pub async fn schema_drop(url: &str) -> Result<(), StoreError> {
+    let Address { config, tls, schema } = Address::parse(url)?;
+    let Some(schema) = schema else { return Ok(()) };
+    let (client, connection) = config.connect(tls).await.map_err(Trouble::from)?;
+    let driver = tokio::spawn(connection);
+    let dropped = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
+    driver.abort();
+    Ok(dropped.map_err(Trouble::from)?)
 }

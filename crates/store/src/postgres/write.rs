@@ -15,10 +15,12 @@ use super::db::{Db, Statement};
 use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{
-    attempt_row, body_row, comment_row, dep_row, job_row, key_row, output_row, retry_rows, run_row,
-    task_row,
+    attempt_row, body_row, comment_row, delivery_row, dep_row, job_row, key_row, output_row,
+    pull_row, retry_rows, run_row, task_row, tried_row,
 };
 use super::{knowledge, org};
+use crate::deliveries::DELIVERY_ALL;
+use crate::pulls::{PULL_AGAIN, PULL_ALL};
 use crate::runs::{RUN_ALL, RUN_STEPS};
 
 /// Prepared once per connection, so that they reach the server in the order they are sent.
@@ -42,6 +44,9 @@ pub(super) struct Statements {
     jobs_insert: Statement,
     runs_insert: Statement,
     runs_update: Statement,
+    deliveries_insert: Statement,
+    deliveries_tried: Statement,
+    pulls: Statement,
     entries_again: Statement,
     retries_old: Statement,
     retries: Statement,
@@ -191,6 +196,15 @@ impl Statements {
             jobs_insert: prepare(&insert("jobs", JOB, "")).await?,
             runs_insert: prepare(&insert("runs", RUN_ALL, "")).await?,
             runs_update: prepare(&update_by("runs", "job", &RUN_STEPS, &[])).await?,
+            deliveries_insert: prepare(&insert("deliveries", DELIVERY_ALL, "")).await?,
+            deliveries_tried: prepare(&update_by(
+                "deliveries",
+                "job",
+                &["tried_at", "outcome"],
+                &[],
+            ))
+            .await?,
+            pulls: prepare(&insert("pulls", PULL_ALL, PULL_AGAIN)).await?,
             entries_again: prepare(&entries(
                 "ON CONFLICT (task, number) DO UPDATE SET who = excluded.who, at = excluded.at,
                      did = excluded.did, text = excluded.text, attempt = excluded.attempt",
@@ -331,6 +345,9 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
         run(db, &s.runs_insert, runs(&mut changes.runs_new.iter())),
         run(db, &s.runs_update, runs(run_before)),
+        run(db, &s.deliveries_insert, changes.deliveries_new.iter().map(delivery_row).collect()),
+        run(db, &s.deliveries_tried, changes.deliveries_tried.iter().map(tried_row).collect()),
+        run(db, &s.pulls, changes.pulls.iter().map(pull_row).collect()),
         run(db, &s.retries_old, changes.retries_old.iter().map(key_row).collect()),
         run(db, &s.retries, retry_rows(desk)),
     ];

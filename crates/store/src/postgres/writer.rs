@@ -242,6 +242,7 @@ fn goes_alone(job: &Job) -> bool {
             | Command::PlanPropose(_)
             | Command::PlanApprove(_)
             | Command::PlanReject { .. }
+            | Command::RunPr(_)
     ) || job.op.command.needs(&job.op.actor).above.is_some()
 }
 

@@ -15,7 +15,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{cards, comments, jobs, knowledge, org, rows, runs};
+use super::{cards, comments, jobs, knowledge, org, pulls, rows, runs};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -100,6 +100,7 @@ pub(super) fn world<'a>(
         runs_here,
         org: org_rows,
         above,
+        pulls_last: if needs.pulls { pulls::last(db, org)? } else { 0 },
     })
 }
 

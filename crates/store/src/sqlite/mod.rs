@@ -6,6 +6,7 @@
 mod bell;
 mod cards;
 mod comments;
+mod deliveries;
 mod errors;
 mod files;
 mod free;
@@ -14,6 +15,7 @@ mod jobs;
 mod knowledge;
 mod load;
 mod org;
+mod pulls;
 mod read;
 mod rows;
 mod runs;

@@ -14,7 +14,7 @@ use super::{SqliteStore, read, rows};
 use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, json, overdue};
 use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
 
-const RUN_COLUMNS: usize = 16;
+const RUN_COLUMNS: usize = 17;
 
 fn record_sql(rest: &str) -> String {
     format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
@@ -42,6 +42,7 @@ fn record(row: &Row<'_>) -> Result<RunRecord> {
         pr: rows::json(row, at(13), "pr")?,
         up_at: row.get::<_, Option<i64>>(at(14))?.map(Timestamp),
         gone_at: row.get::<_, Option<i64>>(at(15))?.map(Timestamp),
+        webhook: rows::json(row, at(16), "webhook")?,
     };
     Ok(RunRecord { job, run })
 }
@@ -180,7 +181,7 @@ pub(super) fn works(
 }
 
 pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
-    let places: Vec<String> = (1..=20).map(|n| format!("?{n}")).collect();
+    let places: Vec<String> = (1..=21).map(|n| format!("?{n}")).collect();
     let sql = format!("INSERT INTO runs ({RUN_ALL}) VALUES ({})", places.join(", "));
     db.prepare_cached(&sql)?.execute(params![
         run.job.0.to_bytes(),
@@ -203,6 +204,7 @@ pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Resu
         run.pr.as_ref().map(json),
         run.up_at.map(|at| at.0),
         run.gone_at.map(|at| at.0),
+        run.webhook.as_ref().map(json),
     ])?;
     Ok(())
 }
@@ -239,6 +241,10 @@ pub(super) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Re
         .query_map(params![before.0, limit as i64], |row| row.get(0))?
         .collect::<Result<_>>()?;
     for id in &ids {
+        tx.execute("UPDATE pulls SET job = NULL WHERE job = ?1", [id])?;
+        let told = "DELETE FROM jobs WHERE id IN (SELECT job FROM deliveries WHERE about = ?1)";
+        tx.execute(told, [id])?;
+        tx.execute("DELETE FROM deliveries WHERE about = ?1", [id])?;
         tx.execute("DELETE FROM runs WHERE job = ?1", [id])?;
         tx.execute("DELETE FROM jobs WHERE id = ?1", [id])?;
     }

@@ -26,6 +26,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 6, name: "knowledge", sql: include_str!("migrations/0006_knowledge.sql") },
     Migration { version: 7, name: "handles", sql: include_str!("migrations/0007_handles.sql") },
     Migration { version: 8, name: "runs", sql: include_str!("migrations/0008_runs.sql") },
+    Migration {
+        version: 9,
+        name: "deliveries",
+        sql: include_str!("migrations/0009_deliveries.sql"),
+    },
     Migration { version: 10, name: "cards", sql: include_str!("migrations/0010_cards.sql") },
     Migration { version: 11, name: "org", sql: include_str!("migrations/0011_org.sql") },
     Migration { version: 12, name: "work", sql: include_str!("migrations/0012_work.sql") },

@@ -9,7 +9,7 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
-use super::{cards, comments, jobs, knowledge, org, runs};
+use super::{cards, comments, deliveries, jobs, knowledge, org, pulls, runs};
 
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
@@ -64,6 +64,9 @@ pub(super) fn write(
         Write::JobUpdate { job } => jobs::update(db, job),
         Write::RunInsert { run, task } => runs::insert(db, org, run, *task),
         Write::RunUpdate { run } => runs::update(db, run),
+        Write::DeliveryInsert { delivery } => deliveries::insert(db, org, delivery),
+        Write::DeliveryTried { job, tried } => deliveries::tried(db, *job, tried),
+        Write::PullPut { pull } => pulls::put(db, org, pull),
         Write::AttemptInsert { attempt } => attempt_insert(db, attempt),
         Write::AttemptUpdate { attempt } => attempt_update(db, attempt),
         Write::EntryPut { task, number, entry, attempt } => {

@@ -364,6 +364,9 @@ fn as_written(
             | Write::JobUpdate { .. }
             | Write::RunInsert { .. }
             | Write::RunUpdate { .. }
+            | Write::DeliveryInsert { .. }
+            | Write::DeliveryTried { .. }
+            | Write::PullPut { .. }
             | Write::EntryPut { .. }
             | Write::KnowledgeInsert { .. }
             | Write::KnowledgeLink { .. }

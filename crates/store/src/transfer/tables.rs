@@ -41,7 +41,12 @@ pub static TABLES: &[Table] = &[
     table("jobs", "id", "org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, reason, \
         priority"),
     table("runs", "job", "org, task, key, content_hash, spec, version, changed_at, summary, attempt, \
-        fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, gone_at"),
+        fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, gone_at, \
+        webhook"),
+    table("deliveries", "job", "org, about, url, kind, data, ended_at, tried_at, outcome"),
+    table("secrets", "org, name", "value"),
+    table("pulls", "org, forge, repo, number", "url, status, branch, base, head, title, task, job, \
+        machine, created_at, changed_at"),
     table("quotas", "org, metric, period", "used"),
     table("ticks", "one", "at"),
     table("entries", "task, number", "who, at, did, text, attempt"),

@@ -4,6 +4,7 @@
 
 mod cards;
 mod conformance;
+mod deliveries;
 mod fixture;
 mod handles;
 mod knowledge;

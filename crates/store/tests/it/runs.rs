@@ -1,11 +1,12 @@
 //! What every store must do with jobs for agents.
 
-use callboard_domain::command::{Command, RunLease, RunSettle, RunSubmit};
+use callboard_domain::command::{Command, RunLease, RunPr, RunSettle, RunSubmit};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{JobId, JobKind, JobState};
+use callboard_domain::pull::{LOCAL, OPEN};
 use callboard_domain::relay::spec::Priority;
 use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
-use callboard_domain::run::{Artifact, ArtifactName, PullRequest};
+use callboard_domain::run::{Artifact, ArtifactName};
 use callboard_store::{Applied, Outcome, RunOrder, RunPage, RunQuery, RunSeen};
 use serde_json::json;
 
@@ -22,9 +23,9 @@ conformance! {
     jobs_are_forgotten_after_a_while,
 }
 
-const ODD: &str = "\u{1f980} 'patch' \\ \"é\"\n";
+pub const ODD: &str = "\u{1f980} 'patch' \\ \"é\"\n";
 
-fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
+pub fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
     let spec = json!({
         "repo": {
             "type": "git",
@@ -50,24 +51,25 @@ fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
         project: f.home.project.id,
         spec: JobSpec::read(&spec, &SpecRules::default()).unwrap(),
         bound_to: None,
+        webhook: None,
         window_s: 86_400,
         open_max: 1000,
     }
 }
 
-fn seen(applied: Applied) -> RunSeen {
+pub fn seen(applied: Applied) -> RunSeen {
     match applied.outcome {
         Outcome::Run(seen) => *seen,
         other => panic!("{other:?}"),
     }
 }
 
-async fn submitted(f: &Fixture, key: &str, priority: Priority) -> RunSeen {
+pub async fn submitted(f: &Fixture, key: &str, priority: Priority) -> RunSeen {
     let command = Command::RunSubmit(Box::new(submit(f, key, priority)));
     seen(f.done("agent:w1", command).await)
 }
 
-fn lease(job: JobId, machine: &str, running_max: u32) -> Command {
+pub fn lease(job: JobId, machine: &str, running_max: u32) -> Command {
     Command::RunLease(RunLease {
         kind: JobKind::Run,
         agent: None,
@@ -79,8 +81,21 @@ fn lease(job: JobId, machine: &str, running_max: u32) -> Command {
     })
 }
 
-async fn read(f: &Fixture, job: JobId) -> RunSeen {
+pub async fn read(f: &Fixture, job: JobId) -> RunSeen {
     f.store.run("default", job).await.unwrap().unwrap()
+}
+
+pub fn pr(job: JobId, at: Option<(u64, String)>, status: &str) -> Command {
+    Command::RunPr(RunPr {
+        job,
+        forge: if at.is_some() { "github" } else { LOCAL }.into(),
+        repo: ODD.into(),
+        at,
+        status: status.into(),
+        branch: "b".into(),
+        base: "main".into(),
+        head: "c0ffee".into(),
+    })
 }
 
 /// A job with everything a job can have, as transfers must carry it.
@@ -92,15 +107,7 @@ pub async fn told(f: &Fixture) -> JobId {
     f.done("runner:r1", Command::RunArtifact { job, fence, artifact }).await;
     let (text, command) = (ODD.to_owned(), Some(ODD.to_owned()));
     f.done("runner:r1", Command::RunAsk { job, fence, text, command }).await;
-    let pr = PullRequest {
-        url: ODD.into(),
-        number: 7,
-        status: "open".into(),
-        branch: "b".into(),
-        base: "main".into(),
-        forge: "local".into(),
-    };
-    f.done("runner:r1", Command::RunPr { job, pr }).await;
+    f.done("runner:r1", pr(job, Some((7, ODD.into())), OPEN)).await;
     job
 }
 

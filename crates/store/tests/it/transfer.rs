@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use callboard_domain::card::{Card, Mode, Terminal};
 use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
 use callboard_domain::comment::CommentKind;
+use callboard_domain::delivery::Receipt;
 use callboard_domain::handle::{HandleChange, HandleEnd};
 use callboard_domain::ids::Prefix;
 use callboard_domain::knowledge::EdgeKind;
@@ -24,7 +25,7 @@ use serde_json::json;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
 use crate::schema::Schema;
-use crate::{handles, leases, org, runs};
+use crate::{deliveries, handles, leases, org, runs};
 
 /// A place for a store to move to.
 enum Target {
@@ -188,6 +189,9 @@ async fn rich(f: &Fixture) {
     }
     runs::told(f).await;
     org::filled(f).await;
+    let told = deliveries::canceled(f, "told").await;
+    deliveries::tried(f, told, 1, Receipt::Failed(odd.into())).await;
+    f.store.secret("default", odd, odd).await.unwrap();
     let asking = handles::opened(f).await.id;
     let questions = handles::map(json!({"ask_1": odd, "ask_2": odd}));
     f.store.handle_change(asking, HandleChange::Ask { questions }).await.unwrap();

@@ -63,6 +63,7 @@ impl World {
             runs: Default::default(),
             board: Default::default(),
             agents,
+            courier: None,
             is_gone: |_| false,
         });
         let front = Front::new(engine, toolsets, None);

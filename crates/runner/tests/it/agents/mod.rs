@@ -2,6 +2,7 @@
 
 mod acp;
 mod bed;
+mod branches;
 mod choice;
 mod endings;
 mod replies;

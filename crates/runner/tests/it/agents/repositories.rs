@@ -12,7 +12,7 @@ use super::bed::{Bed, DIFF, answer, assert_failed, assert_succeeded, run};
 use crate::fixture::{Repo, git_in, snapshot};
 
 /// Dirty files, a stash, a branch that is checked out, a hook that would write.
-fn lived_in() -> Repo {
+pub fn lived_in() -> Repo {
     let repo = Repo::committed();
     repo.write("a.txt", "stashed\n");
     repo.git(&["stash", "-q"]);

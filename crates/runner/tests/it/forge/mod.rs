@@ -3,6 +3,7 @@
 mod faults;
 mod github;
 mod gitlab;
+mod opening;
 mod server;
 mod slow;
 

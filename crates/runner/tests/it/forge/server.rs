@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use tokio::net::TcpListener;
@@ -27,8 +27,10 @@ struct Desk {
 }
 
 pub struct Seen {
+    pub method: Method,
     pub path: String,
     pub headers: HeaderMap,
+    pub body: Bytes,
 }
 
 #[derive(Clone)]
@@ -129,9 +131,10 @@ impl Drop for FakeForge {
 
 async fn answer(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-    let headers = request.headers().clone();
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.expect("a short body");
     let reply = desk.replies.lock().expect("no panic").get(&path).cloned();
-    desk.seen.lock().expect("no panic").push(Seen { path, headers });
+    desk.seen.lock().expect("no panic").push(Seen { method, path, headers, body });
     let not_found = || Reply::new(404, include_str!("github/not_found.json"));
     let reply = reply.unwrap_or_else(not_found);
     let mut response = Response::builder().status(reply.status);

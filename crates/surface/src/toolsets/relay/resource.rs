@@ -169,8 +169,7 @@ pub(crate) async fn list(
             title: title.to_owned(),
             media_type: JSON,
         });
-        let pr = run.pr.as_ref().map(|_| ArtifactName::Pr);
-        for name in run.artifacts.iter().map(|artifact| artifact.name).chain(pr) {
+        for name in run.artifact_names() {
             infos.push(ResourceInfo {
                 uri: view::artifact_uri(id, name.as_str()),
                 name: format!("{id} {}", name.as_str()),

@@ -1,13 +1,16 @@
 //! What this toolset answers with. Times are Unix milliseconds; what is absent is left out.
 
 use callboard_domain::job::{JobId, JobState};
+use callboard_domain::relay::ending::{Ending, artifact_uris};
 use callboard_domain::run::{ArtifactName, PullRequest, RunRecord};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::{RunPage, RunSeen};
 use callboard_engine::{RunEvent, Submitted};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::words::State;
+
+pub(crate) use callboard_domain::relay::ending::artifact_uri;
 
 fn ms(at: Timestamp) -> i64 {
     at.0 / 1000
@@ -15,10 +18,6 @@ fn ms(at: Timestamp) -> i64 {
 
 pub(crate) fn status_uri(job: JobId) -> String {
     format!("mcp://jobs/{job}/status")
-}
-
-pub(crate) fn artifact_uri(job: JobId, name: &str) -> String {
-    format!("mcp://jobs/{job}/artifacts/{name}")
 }
 
 pub(super) fn submitted(submitted: &Submitted) -> Value {
@@ -87,24 +86,11 @@ pub(super) fn result(seen: &RunSeen) -> Value {
 }
 
 fn what_exists(RunRecord { job, run }: &RunRecord) -> Value {
-    let pr = run.pr.as_ref().map(|_| ArtifactName::Pr);
-    let names = run.artifacts.iter().map(|artifact| artifact.name).chain(pr);
-    artifacts(job.id, names.map(ArtifactName::as_str))
+    artifact_uris(job.id, run.artifact_names().map(ArtifactName::as_str))
 }
 
 fn pull_request(pr: &PullRequest) -> Value {
     json!({"url": pr.url, "number": pr.number, "status": pr.status})
-}
-
-/// `{patch?, out?, logs?, pr?}`.
-fn artifacts<'n>(job: JobId, names: impl Iterator<Item = &'n str>) -> Value {
-    let mut uris = Map::new();
-    for name in names {
-        if let Some((key, _)) = name.split_once('.') {
-            uris.insert(key.into(), artifact_uri(job, name).into());
-        }
-    }
-    uris.into()
 }
 
 pub(super) fn page(page: &RunPage, offset: usize) -> Value {
@@ -143,39 +129,10 @@ pub(super) fn status(seen: &RunSeen) -> Value {
 
 /// What whoever waits for a job is told at its end: the method and its parameters.
 pub(crate) fn ended(event: &RunEvent) -> Option<(&'static str, Value)> {
-    use callboard_domain::event::EventName;
-    let data = &event.data;
-    let state = State::of_core(data["state"].as_str()?)?;
-    let mut params = json!({
-        "jobId": event.job.to_string(),
-        "state": state.word(),
-        "summary": data["summary"].as_str().unwrap_or_default(),
-    });
-    let finished = match event.name {
-        EventName::JobSucceeded => true,
-        EventName::JobFailed | EventName::JobCanceled | EventName::JobExpired => false,
-        _ => return None,
+    let ending = Ending::of(event.job, event.name, &event.data)?;
+    let method = match ending.finished {
+        true => "notifications/job/finished",
+        false => "notifications/job/failed",
     };
-    if finished {
-        let names = data["artifacts"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        params["artifacts"] = artifacts(event.job, names);
-    } else if let Some(reason) = data["reason"].as_str() {
-        params["reasonCode"] = reason.into();
-    }
-    params["stateVersion"] = data["version"].clone();
-    if finished {
-        let (started, ended) = (data["started_at"].as_i64(), data["finished_at"].as_i64());
-        if let Some(started) = started {
-            params["startedAt"] = started.into();
-        }
-        if let Some(ended) = ended {
-            params["finishedAt"] = ended.into();
-        }
-        if let (Some(started), Some(ended)) = (started, ended) {
-            params["durationMs"] = (ended - started).into();
-        }
-    }
-    params["attempt"] = data["attempt"].clone();
-    let method = if finished { "notifications/job/finished" } else { "notifications/job/failed" };
-    Some((method, params))
+    Some((method, ending.data))
 }

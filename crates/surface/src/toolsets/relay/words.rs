@@ -21,16 +21,6 @@ pub(crate) enum State {
 }
 
 impl State {
-    const ALL: [State; 7] = [
-        State::Queued,
-        State::Running,
-        State::Succeeded,
-        State::Failed,
-        State::Canceled,
-        State::Expired,
-        State::Stale,
-    ];
-
     pub(crate) fn of(state: &JobState) -> Self {
         match state {
             JobState::Queued { .. } => State::Queued,
@@ -41,11 +31,6 @@ impl State {
             JobState::Canceled { .. } => State::Canceled,
             JobState::Expired { .. } => State::Expired,
         }
-    }
-
-    /// From the core's word, as events have it.
-    pub(crate) fn of_core(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.core() == word)
     }
 
     pub(crate) fn word(self) -> &'static str {

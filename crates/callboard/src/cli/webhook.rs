@@ -1,0 +1,105 @@
+//! `callboard webhook`: who was told of the end of jobs, and how they know that it was us.
+
+use callboard_domain::delivery::{Delivery, destination};
+use callboard_domain::job::{Job, JobState};
+use callboard_surface::time::rfc3339_ms;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use crate::output::{Failure, Style, Table};
+
+/// See who was told of the end of jobs
+#[derive(clap::Subcommand, Debug)]
+pub enum WebhookCommand {
+    List(ListArgs),
+    Secret(SecretArgs),
+}
+
+/// List messages about jobs that are over, the newest first
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard webhook list --limit 5")]
+pub struct ListArgs {
+    #[arg(long, default_value_t = 20)]
+    limit: usize,
+}
+
+/// Print what webhooks are signed with
+///
+/// Receivers check the header webhook-signature with it, after the Standard Webhooks specification.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard webhook secret > secret.txt")]
+pub struct SecretArgs {}
+
+impl WebhookCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            WebhookCommand::List(args) => cmd_webhook_list(context, args).await,
+            WebhookCommand::Secret(SecretArgs {}) => cmd_webhook_secret(context).await,
+        }
+    }
+}
+
+async fn cmd_webhook_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let sent = open.engine().delivery_list(&open.op("webhook_list"), args.limit).await?;
+    if context.out.json {
+        let items: Vec<Value> = sent.iter().map(|(job, letter)| document(job, letter)).collect();
+        return context.out.document(&json!({ "items": items }));
+    }
+    let mut table = Table::new(&["JOB", "TO", "STATE", "TRIES", "LAST"]);
+    for (job, letter) in &sent {
+        let last = letter.tried.as_ref().map_or("-", |tried| tried.outcome.as_str());
+        table.row([
+            (letter.about.to_string(), Style::Plain),
+            (destination(&letter.url), Style::Plain),
+            (state(job).into(), Style::Plain),
+            (job.tries.to_string(), Style::Plain),
+            (last.to_owned(), Style::Dim),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line("nobody was told of a job yet");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+async fn cmd_webhook_secret(context: &Context) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let secret = open.engine().webhook_secret(context.org()).await?;
+    if context.out.json {
+        return context.out.document(&json!({ "secret": secret }));
+    }
+    context.out.line(&secret)?;
+    context.out.note("hand it to the receiver, and to any Standard Webhooks library there");
+    context.out.note("relay.webhook_secret sets another one");
+    Ok(())
+}
+
+fn state(job: &Job) -> &'static str {
+    match job.state {
+        JobState::Queued { .. } => "waiting",
+        JobState::Running { .. } | JobState::Stale { .. } => "sending",
+        JobState::Done { .. } => "delivered",
+        JobState::Failed { .. } | JobState::Canceled { .. } | JobState::Expired { .. } => {
+            "given up"
+        }
+    }
+}
+
+fn document(job: &Job, letter: &Delivery) -> Value {
+    let again_at = match job.state {
+        JobState::Queued { due_at } => Some(rfc3339_ms(due_at)),
+        _ => None,
+    };
+    json!({
+        "id": letter.message_id(),
+        "job": letter.about.to_string(),
+        "to": destination(&letter.url),
+        "type": letter.kind,
+        "state": state(job),
+        "tries": job.tries,
+        "tried_at": letter.tried.as_ref().map(|tried| rfc3339_ms(tried.at)),
+        "outcome": letter.tried.as_ref().map(|tried| tried.outcome.clone()),
+        "again_at": again_at,
+    })
+}

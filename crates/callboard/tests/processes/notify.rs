@@ -1,0 +1,297 @@
+//! A job tells of its end and opens its pull request: a real server, a real repository, receivers on
+//! loopback.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+
+use crate::peer::{Peer, board, clean, command};
+
+/// What somebody sent: the path, the other lines of the head, the body.
+type Asked = (String, Vec<String>, String);
+
+/// Answers every request by its path.
+fn listener(answer: fn(&str) -> (&'static str, String)) -> (String, Receiver<Asked>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, asked) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(&stream);
+            let mut head: Vec<String> = Vec::new();
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap() == 0 || line.trim().is_empty() {
+                    break;
+                }
+                head.push(line.trim().to_owned());
+            }
+            let length = head.iter().find_map(|line| {
+                line.to_lowercase().strip_prefix("content-length: ").map(|n| n.parse().unwrap())
+            });
+            let mut body = vec![0; length.unwrap_or(0)];
+            reader.read_exact(&mut body).unwrap();
+            let path = head[0].split(' ').nth(1).unwrap().to_owned();
+            let (status, text) = answer(&path);
+            let _ = write!(
+                &stream,
+                "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\nConnection: close\r\n\r\n{text}",
+                text.len()
+            );
+            let _ = tell.send((path, head, String::from_utf8(body).unwrap()));
+        }
+    });
+    (url, asked)
+}
+
+/// A repository with a board beside the work that lies in it, and an agent that changes `a.txt`.
+struct Shop {
+    board: tempfile::TempDir,
+    commit: String,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let board = board();
+        let shop = Self { commit: String::new(), board };
+        fs::write(shop.at("a.txt"), "one\n").unwrap();
+        shop.git(&["init", "-q", "-b", "main"]);
+        shop.git(&["add", "a.txt"]);
+        shop.git(&["commit", "-q", "-m", "first"]);
+        let commit = shop.git(&["rev-parse", "HEAD"]);
+        // What somebody was in the middle of.
+        fs::write(shop.at("a.txt"), "stashed\n").unwrap();
+        shop.git(&["stash", "-q"]);
+        fs::write(shop.at("a.txt"), "dirty\n").unwrap();
+        let agent = r"#!/bin/sh
+cat > /dev/null
+printf '## DIFF\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+more\n\n'
+printf '## TEST_PLAN\nnone\n\n## NOTES\nnone\n'
+";
+        fs::create_dir(shop.at("bin")).unwrap();
+        let program = shop.at("bin/opencode");
+        fs::write(&program, agent).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { commit, ..shop }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.board.path().join(name)
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        git_in(self.board.path(), arguments)
+    }
+
+    /// What must be as it was.
+    fn state(&self) -> Vec<String> {
+        let asked: [&[&str]; 6] = [
+            &["status", "--porcelain"],
+            &["symbolic-ref", "HEAD"],
+            &["rev-parse", "HEAD"],
+            &["stash", "list"],
+            &["worktree", "list"],
+            &["config", "--list", "--local"],
+        ];
+        asked.map(|arguments| self.git(arguments)).into()
+    }
+
+    fn server(&self, settings: &[(&str, &str)]) -> Peer {
+        let mut mcp = command(self.board.path());
+        mcp.args(["mcp", "--toolsets", "relay", "--actor", "agent:w"]);
+        let path = std::env::var("PATH").unwrap();
+        mcp.env("PATH", format!("{}:{path}", self.at("bin").display()));
+        mcp.env("CALLBOARD_RELAY_SANDBOX", "executor");
+        mcp.env("CALLBOARD_RELAY_WEBHOOK_ALLOW_PRIVATE", "true");
+        mcp.env_remove("GITHUB_TOKEN").envs(settings.iter().copied());
+        let mut peer = Peer::over(mcp);
+        peer.hello();
+        peer
+    }
+
+    fn submit(&self, peer: &mut Peer, notify: &Value) -> String {
+        let spec = json!({
+            "repo": {
+                "type": "local",
+                "path": self.board.path(),
+                "baseBranch": "main",
+                "baselineCommit": self.commit,
+            },
+            "task": {"title": "One more", "description": "d", "acceptance": []},
+            "scope": {"readPaths": [], "disallowReformatting": false},
+            "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
+            "execution": {
+                "preferredModel": "fake/model",
+                "sandbox": "read-only",
+                "askPolicy": "untrusted",
+                "priority": "P1",
+                "ttlS": 600,
+            },
+            "idempotencyKey": "k",
+            "notify": notify,
+        });
+        let answer = peer.call("jobs_submit", json!({ "spec": spec })).unwrap();
+        answer["jobId"].as_str().unwrap().to_owned()
+    }
+
+    fn said(&self, arguments: &[&str]) -> Value {
+        let Output { stdout, stderr, status } =
+            command(self.board.path()).args(arguments).arg("--json").output().unwrap();
+        assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+        serde_json::from_slice(&stdout).unwrap()
+    }
+}
+
+fn git_in(folder: &Path, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    clean(&mut git, folder);
+    for role in ["AUTHOR", "COMMITTER"] {
+        git.env(format!("GIT_{role}_NAME"), "ana");
+        git.env(format!("GIT_{role}_EMAIL"), "ana@example.org");
+    }
+    let done = git.args(arguments).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// What the client is told of the job's end.
+fn end(peer: &mut Peer) -> Value {
+    let is_end = |note: &Value| note["method"].as_str().unwrap_or("").contains("/job/");
+    if let Some(at) = peer.notes.iter().position(is_end) {
+        return peer.notes.remove(at);
+    }
+    loop {
+        let message = peer.receive().expect("the server lives");
+        if is_end(&message) {
+            return message;
+        }
+    }
+}
+
+fn status(peer: &mut Peer, job: &str) -> Value {
+    peer.call("jobs_get", json!({ "jobId": job })).unwrap()
+}
+
+#[test]
+fn a_job_opens_its_pull_request_and_tells_of_its_end() {
+    let (url, letters) = listener(|_| ("204 No Content", String::new()));
+    let shop = Shop::open();
+    let before = shop.state();
+    let mut server = shop.server(&[]);
+    let hook = format!("{url}/s3cret?key=s3cret");
+    let job = shop.submit(&mut server, &json!({"enablePr": true, "webhook": hook}));
+    let end = end(&mut server);
+    assert_eq!(end["method"], "notifications/job/finished", "{end}");
+    let uri = format!("mcp://jobs/{job}/artifacts/pr.json");
+    assert_eq!(end["params"]["artifacts"]["pr"], uri);
+    let seen = status(&mut server, &job);
+    let pr = json!({"url": "callboard://pr/1", "number": 1, "status": "open"});
+    assert_eq!((&seen["pr"], &seen["summary"]), (&pr, &end["params"]["summary"]));
+
+    let branch = format!("callboard/{job}");
+    assert_eq!(shop.git(&["show", &format!("{branch}:a.txt")]), "one\nmore");
+    assert_eq!(shop.git(&["rev-parse", &format!("{branch}^")]), shop.commit);
+    let message = shop.git(&["log", "-1", "--format=%B", &branch]);
+    assert_eq!(message, format!("One more\n\nd\n\nCallboard job: {job}"));
+    assert_eq!(shop.state(), before);
+    let file = server.request("resources/read", json!({ "uri": uri }));
+    let file: Value =
+        serde_json::from_str(file["result"]["contents"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(file["head"], shop.git(&["rev-parse", &branch]));
+
+    let (path, head, body) = letters.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert_eq!(path, "/s3cret?key=s3cret");
+    let told: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&told["type"], &told["data"]), (&json!("job.finished"), &end["params"]));
+    let header = |name: &str| {
+        let line = head.iter().find_map(|line| line.split_once(": ").filter(|(n, _)| *n == name));
+        line.unwrap_or_else(|| panic!("{name}: {head:?}")).1.to_owned()
+    };
+    let secret = shop.said(&["webhook", "secret"])["secret"].as_str().unwrap().to_owned();
+    let at = header("webhook-timestamp").parse().unwrap();
+    let signed =
+        Webhook::new(&secret).unwrap().sign(&header("webhook-id"), at, body.as_bytes()).unwrap();
+    assert_eq!(signed, header("webhook-signature"));
+    // The answer is written down after it came.
+    let listed = loop {
+        let listed = shop.said(&["webhook", "list"])["items"][0].clone();
+        if listed["state"] == "delivered" {
+            break listed;
+        }
+    };
+    assert_eq!((&listed["to"], &listed["job"]), (&json!(url), &json!(job)));
+    assert!(!listed.to_string().contains("s3cret"), "{listed}");
+}
+
+#[test]
+fn a_pull_request_is_opened_at_a_forge() {
+    fn answer(path: &str) -> (&'static str, String) {
+        match path.strip_prefix("/repos/acme/shop/pulls") {
+            Some("") => (
+                "201 Created",
+                r#"{"number": 7, "state": "open", "html_url": "https://github.com/acme/shop/pull/7"}"#
+                    .into(),
+            ),
+            Some(query) if query.starts_with('?') => ("200 OK", "[]".into()),
+            _ => ("404 Not Found", "{}".into()),
+        }
+    }
+    let (url, asked) = listener(answer);
+    let shop = Shop::open();
+    let bare = shop.at("remotes/shop.git");
+    let place = bare.display().to_string();
+    shop.git(&["clone", "-q", "--bare", ".", &place]);
+    shop.git(&["remote", "add", "origin", "https://github.com/acme/shop.git"]);
+    let rewrite = format!("url.file://{}/.insteadOf", shop.at("remotes").display());
+    shop.git(&["config", &rewrite, "https://github.com/acme/"]);
+    let settings = [
+        ("CALLBOARD_FORGE_KIND", "github"),
+        ("CALLBOARD_FORGE_GITHUB_URL", url.as_str()),
+        ("CALLBOARD_RELAY_GIT_SCHEMES", "https,ssh,file"),
+        ("GITHUB_TOKEN", "forge-secret"),
+    ];
+    let mut server = shop.server(&settings);
+    let job = shop.submit(&mut server, &json!({"enablePr": true}));
+    end(&mut server);
+    let seen = status(&mut server, &job);
+    let page = "https://github.com/acme/shop/pull/7";
+    assert_eq!(seen["pr"], json!({"url": page, "number": 7, "status": "open"}), "{seen}");
+    let branch = format!("callboard/{job}");
+    assert_eq!(git_in(&bare, &["show", &format!("{branch}:a.txt")]), "one\nmore");
+    let opened = asked.iter().find(|(path, ..)| path.ends_with("/pulls")).unwrap();
+    let opened: Value = serde_json::from_str(&opened.2).unwrap();
+    assert_eq!((&opened["head"], &opened["base"]), (&json!(branch), &json!("main")));
+    assert_eq!(opened["title"], "One more");
+}
+
+#[test]
+fn a_forge_that_is_down_is_named_in_the_summary() {
+    let shop = Shop::open();
+    let bare = shop.at("remotes/shop.git").display().to_string();
+    shop.git(&["clone", "-q", "--bare", ".", &bare]);
+    shop.git(&["remote", "add", "origin", "https://github.com/acme/shop.git"]);
+    let rewrite = format!("url.file://{}/.insteadOf", shop.at("remotes").display());
+    shop.git(&["config", &rewrite, "https://github.com/acme/"]);
+    let settings = [
+        ("CALLBOARD_FORGE_KIND", "github"),
+        ("CALLBOARD_FORGE_GITHUB_URL", "http://127.0.0.1:1"),
+        ("CALLBOARD_RELAY_GIT_SCHEMES", "https,ssh,file"),
+        ("GITHUB_TOKEN", "forge-secret"),
+    ];
+    let mut server = shop.server(&settings);
+    let job = shop.submit(&mut server, &json!({"enablePr": true}));
+    assert_eq!(end(&mut server)["params"]["state"], "SUCCEEDED");
+    let seen = status(&mut server, &job);
+    let summary = seen["summary"].as_str().unwrap();
+    assert!(summary.contains("; pull request not opened: GitHub: "), "{summary}");
+    assert_eq!((&seen["pr"], &seen["artifacts"]["pr"]), (&Value::Null, &Value::Null));
+}

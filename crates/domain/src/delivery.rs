@@ -1,0 +1,84 @@
+//! Telling somebody that a job is over: what is sent where, and when it is tried again. The sending
+//! itself is the runner's work.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::job::JobId;
+use crate::time::Timestamp;
+
+/// Pauses before the second try and those after it; then it is given up.
+pub const AGAIN_AFTER_S: [u32; 6] = [5, 30, 120, 600, 1800, 7200];
+
+/// Whom to tell of a job's end; said when the job is submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    /// The job that will send it.
+    pub delivery: JobId,
+    pub url: String,
+}
+
+/// One message, beside the `Job` that sends it. What is sent never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// The job that sends it.
+    pub job: JobId,
+    /// The job that is over.
+    pub about: JobId,
+    pub url: String,
+    /// `job.finished` or `job.failed`.
+    pub kind: String,
+    pub data: Value,
+    pub ended_at: Timestamp,
+    /// The newest try.
+    pub tried: Option<Tried>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    pub at: Timestamp,
+    /// What came of it, for a person.
+    pub outcome: String,
+}
+
+impl Delivery {
+    /// What receivers tell a repeat by.
+    pub fn message_id(&self) -> String {
+        format!("msg_{}", self.job.0)
+    }
+}
+
+/// How a receiver answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// It has it.
+    Taken,
+    /// It wants no more.
+    Unwanted,
+    /// Not now, or not there; why, in words for the log.
+    Failed(String),
+}
+
+/// The part of an address that anybody may read: paths and users of webhooks are often secrets.
+pub fn destination(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{}://{host}", scheme.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::destination;
+
+    #[test]
+    fn nothing_secret_of_an_address_is_shown() {
+        for (url, shown) in [
+            ("https://hooks.example/T0/s3cret", "https://hooks.example"),
+            ("HTTP://ana:s3cret@host:81?key=s3cret", "http://host:81"),
+            ("https://[::1]:8/x@y", "https://[::1]:8"),
+        ] {
+            assert_eq!(destination(url), shown);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What whoever waits for a job is told at its end: the same in a notification and in a webhook.
+
+use serde_json::{Map, Value, json};
+
+use crate::event::EventName;
+use crate::job::JobId;
+
+pub fn artifact_uri(job: JobId, name: &str) -> String {
+    format!("mcp://jobs/{job}/artifacts/{name}")
+}
+
+/// `{patch?, out?, logs?, pr?}` of these artifacts.
+pub fn artifact_uris<'n>(job: JobId, names: impl Iterator<Item = &'n str>) -> Value {
+    let mut uris = Map::new();
+    for name in names {
+        if let Some((key, _)) = name.split_once('.') {
+            uris.insert(key.into(), artifact_uri(job, name).into());
+        }
+    }
+    uris.into()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Whether it succeeded.
+    pub finished: bool,
+    pub data: Value,
+}
+
+impl Ending {
+    /// From the event that ends a job; `None` for any other.
+    pub fn of(job: JobId, name: EventName, data: &Value) -> Option<Self> {
+        let (finished, state) = match name {
+            EventName::JobSucceeded => (true, "SUCCEEDED"),
+            EventName::JobFailed => (false, "FAILED"),
+            EventName::JobCanceled => (false, "CANCELED"),
+            EventName::JobExpired => (false, "EXPIRED"),
+            _ => return None,
+        };
+        let mut told = json!({
+            "jobId": job.to_string(),
+            "state": state,
+            "summary": data["summary"].as_str().unwrap_or_default(),
+        });
+        if finished {
+            let names = data["artifacts"].as_array().into_iter().flatten();
+            told["artifacts"] = artifact_uris(job, names.filter_map(Value::as_str));
+        } else if let Some(reason) = data["reason"].as_str() {
+            told["reasonCode"] = reason.into();
+        }
+        told["stateVersion"] = data["version"].clone();
+        if finished {
+            let (started, ended) = (data["started_at"].as_i64(), data["finished_at"].as_i64());
+            if let Some(started) = started {
+                told["startedAt"] = started.into();
+            }
+            if let Some(ended) = ended {
+                told["finishedAt"] = ended.into();
+            }
+            if let (Some(started), Some(ended)) = (started, ended) {
+                told["durationMs"] = (ended - started).into();
+            }
+        }
+        told["attempt"] = data["attempt"].clone();
+        Some(Self { finished, data: told })
+    }
+
+    /// What a webhook calls it.
+    pub fn kind(&self) -> &'static str {
+        if self.finished { "job.finished" } else { "job.failed" }
+    }
+}

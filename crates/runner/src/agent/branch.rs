@@ -1,0 +1,74 @@
+//! What an agent made, as a branch: in the repository of this machine it worked on, at the address
+//! it was fetched from, or both.
+
+use std::path::{Path, PathBuf};
+
+use callboard_domain::relay::spec::Repo;
+use callboard_engine::ports::{Branch, BranchState, PatchOrder};
+
+use super::{LocalAgents, local};
+use crate::git::public_url;
+use crate::run_log::Secrets;
+use crate::workspace::{self, Workspace};
+
+impl LocalAgents {
+    pub(super) async fn make_branch(&self, order: PatchOrder) -> Result<Branch, String> {
+        let mut secrets = Secrets::default();
+        let place = match &order.repo {
+            Repo::Local { path, .. } => Some(local::allowed(&self.settings, path)?),
+            Repo::Git { .. } => None,
+        };
+        let remote = match (&order.repo, &place) {
+            (Repo::Git { url, .. }, _) => Some(url.clone()),
+            (Repo::Local { .. }, Some(place)) if order.push => {
+                let origin = workspace::origin(place).await;
+                Some(origin.ok_or("the repository has no remote called origin")?)
+            }
+            (Repo::Local { .. }, _) => None,
+        };
+        if let Some(remote) = &remote {
+            secrets.add_url(remote);
+        }
+        let folder = self.folder(&order.job, order.attempt).await?;
+        let local = place.as_deref().unwrap_or(Path::new(""));
+        let workspace = Workspace::bare(folder, &order.repo, local, &self.caches).await;
+        let workspace = workspace.map_err(|cause| secrets.hidden(&cause))?;
+        let made = self.placed(&workspace, &order, place.as_deref(), remote.as_deref()).await;
+        workspace.close().await;
+        let head = made.map_err(|cause| secrets.hidden(&cause))?;
+        let remote = remote.and_then(|remote| public_url(&remote));
+        let repo = match &place {
+            Some(place) => place.display().to_string(),
+            None => remote.clone().unwrap_or_default(),
+        };
+        Ok(Branch { name: order.name, head, repo, remote })
+    }
+
+    async fn placed(
+        &self,
+        workspace: &Workspace,
+        order: &PatchOrder,
+        place: Option<&Path>,
+        remote: Option<&str>,
+    ) -> Result<String, String> {
+        let PatchOrder { name, patch, message, .. } = order;
+        let head = workspace.branch(place, name, patch, message).await?;
+        let protocols = self.caches.protocols();
+        if let Some(place) = place {
+            workspace.give(place, name).await?;
+        }
+        match (remote, place) {
+            (Some(remote), None) => workspace.push(remote, name, protocols).await?,
+            (Some(remote), Some(place)) => {
+                workspace::push_from(place, remote, name, protocols).await?;
+            }
+            (None, _) => {}
+        }
+        Ok(head)
+    }
+
+    pub(super) async fn look_at_branch(&self, branch: &Branch, base: &str) -> Option<BranchState> {
+        let place = PathBuf::from(&branch.repo).canonicalize().ok()?;
+        workspace::state(&place, &branch.name, &branch.head, base).await
+    }
+}

@@ -1,0 +1,82 @@
+//! Pull requests: read and written.
+
+use async_trait::async_trait;
+use callboard_domain::ids::{Prefix, TaskId};
+use callboard_domain::job::JobId;
+use callboard_domain::pull::Pull;
+use rusqlite::{Connection, Result, Row, params};
+
+use super::errors::from_sqlite;
+use super::{SqliteStore, rows};
+use crate::pulls::{PULL, PULL_AGAIN, PULL_ALL, PULL_FROM};
+use crate::{PullOf, PullQuery, PullStore, StoreError};
+
+/// The newest number of an org's own.
+pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
+    let sql = "SELECT coalesce(max(number), 0) FROM pulls WHERE org = ?1 AND forge = 'local'";
+    let last: i64 = db.prepare_cached(sql)?.query_row([org], |row| row.get(0))?;
+    Ok(last.unsigned_abs())
+}
+
+pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
+    let places: Vec<String> = (1..=15).map(|n| format!("?{n}")).collect();
+    let sql = format!("INSERT INTO pulls ({PULL_ALL}) VALUES ({}) {PULL_AGAIN}", places.join(", "));
+    db.prepare_cached(&sql)?.execute(params![
+        org,
+        pull.forge,
+        pull.repo,
+        pull.number as i64,
+        pull.url,
+        pull.status,
+        pull.branch,
+        pull.base,
+        pull.head,
+        pull.title,
+        pull.task.map(|task| task.id.to_bytes()),
+        pull.job.map(|job| job.0.to_bytes()),
+        pull.machine,
+        pull.created_at.0,
+        pull.changed_at.0,
+    ])?;
+    Ok(())
+}
+
+fn pull(row: &Row<'_>) -> Result<PullOf> {
+    let prefix = row.get::<_, Option<String>>(11)?.and_then(|prefix| Prefix::parse(&prefix));
+    let prefix = prefix.unwrap_or_else(Prefix::fallback);
+    let pull = Pull {
+        forge: row.get(1)?,
+        repo: row.get(2)?,
+        number: row.get::<_, i64>(3)?.unsigned_abs(),
+        url: row.get(4)?,
+        status: row.get(5)?,
+        branch: row.get(6)?,
+        base: row.get(7)?,
+        head: row.get(8)?,
+        title: row.get(9)?,
+        task: rows::optional_id(row, 10)?.map(|id| TaskId { id, prefix }),
+        job: rows::optional_id(row, 12)?.map(JobId),
+        machine: row.get(13)?,
+        created_at: rows::time(row, 14)?,
+        changed_at: rows::time(row, 15)?,
+    };
+    Ok(PullOf { org: row.get::<_, String>(0)?.into(), pull })
+}
+
+#[async_trait]
+impl PullStore for SqliteStore {
+    async fn pulls(&self, query: PullQuery) -> Result<Vec<PullOf>, StoreError> {
+        self.read(move |db, _| {
+            let list = || -> Result<Vec<PullOf>> {
+                let sql = format!(
+                    "SELECT {PULL} FROM {PULL_FROM} WHERE (?1 IS NULL OR o.name = ?1) \
+                     AND (?2 IS NULL OR p.status = ?2) ORDER BY p.created_at DESC LIMIT ?3"
+                );
+                let values = params![query.org.as_deref(), query.status, query.limit as i64];
+                db.prepare_cached(&sql)?.query_map(values, pull)?.collect()
+            };
+            list().map_err(from_sqlite)
+        })
+        .await
+    }
+}

@@ -1,0 +1,135 @@
+//! What every store must do with messages about jobs, their secrets, and pull requests.
+
+use callboard_domain::command::Command;
+use callboard_domain::delivery::{Receipt, Webhook};
+use callboard_domain::job::{JobId, JobKind};
+use callboard_domain::pull::{MERGED, OPEN};
+use callboard_domain::relay::spec::Priority;
+use callboard_store::{PullOf, PullQuery};
+
+use crate::conformance::conformance;
+use crate::fixture::{Fixture, next_id, place};
+use crate::runs::{ODD, lease, pr, read, seen, submit, submitted};
+
+conformance! {
+    an_end_is_queued_for_whoever_wants_to_know,
+    a_secret_stays_the_first_one,
+    pull_requests_are_numbered_per_org,
+    what_belongs_to_a_job_is_forgotten_with_it,
+}
+
+/// A job that was canceled, and the job that tells of it.
+pub async fn canceled(f: &Fixture, key: &str) -> (JobId, JobId) {
+    let mut new = submit(f, key, Priority::P1);
+    let delivery = JobId(next_id());
+    new.webhook = Some(Webhook { delivery, url: ODD.into() });
+    let job = new.job;
+    f.done("agent:w1", Command::RunSubmit(Box::new(new))).await;
+    f.done("human:ana", Command::RunCancel { job }).await;
+    (job, delivery)
+}
+
+pub async fn tried(f: &Fixture, (about, job): (JobId, JobId), tries: u32, receipt: Receipt) {
+    f.done("runner:r1", Command::JobTake { job, lease_s: 60 }).await;
+    let to = "https://x".into();
+    f.done("runner:r1", Command::DeliveryTry { job, tries, about, to, receipt }).await;
+}
+
+async fn an_end_is_queued_for_whoever_wants_to_know(f: Fixture) {
+    let told = canceled(&f, "a").await;
+    let other = f.neighbour().await;
+    let due = other.store.jobs_due(JobKind::Deliver, 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.job.id).collect::<Vec<_>>(), [told.1]);
+    let letter = other.store.delivery("default", told.1).await.unwrap().unwrap();
+    assert_eq!((letter.about, letter.url.as_str()), (told.0, ODD));
+    assert_eq!((letter.kind.as_str(), &letter.data["state"]), ("job.failed", &"CANCELED".into()));
+    assert_eq!((letter.ended_at, &letter.tried), (f.store.now(), &None));
+    assert_eq!(read(&f, told.0).await.record.run.webhook.unwrap().delivery, told.1);
+    f.store.settle(place("other")).await.unwrap();
+    assert_eq!(f.store.delivery("other", told.1).await.unwrap(), None, "another org's");
+    assert_eq!(f.store.delivery("default", told.0).await.unwrap(), None, "no message");
+
+    tried(&f, told, 1, Receipt::Failed(ODD.into())).await;
+    assert_eq!(f.store.jobs_due(JobKind::Deliver, 10).await.unwrap(), []);
+    let listed = other.store.deliveries("default", 10).await.unwrap();
+    let [(job, again)] = listed.as_slice() else { panic!("{listed:?}") };
+    assert_eq!((job.state.as_str(), job.tries), ("queued", 1));
+    assert_eq!(again.tried.as_ref().unwrap().outcome, ODD);
+    assert_eq!(again.message_id(), letter.message_id());
+    f.clock.advance_ms(5000);
+    tried(&f, told, 2, Receipt::Taken).await;
+    let newer = canceled(&f, "b").await;
+    let listed = other.store.deliveries("default", 10).await.unwrap();
+    let states: Vec<_> = listed.iter().map(|(job, _)| (job.id, job.state.as_str())).collect();
+    assert_eq!(states, [(newer.1, "queued"), (told.1, "done")]);
+    assert_eq!(f.store.deliveries("default", 1).await.unwrap().len(), 1);
+    f.assert_sound().await;
+}
+
+async fn a_secret_stays_the_first_one(f: Fixture) {
+    let other = f.neighbour().await;
+    f.store.settle(place("other")).await.unwrap();
+    assert_eq!(f.store.secret("default", "webhook", "one").await.unwrap(), "one");
+    assert_eq!(other.store.secret("default", "webhook", "two").await.unwrap(), "one");
+    assert_eq!(other.store.secret("other", "webhook", "two").await.unwrap(), "two");
+    assert_eq!(f.store.secret("default", "else", ODD).await.unwrap(), ODD);
+}
+
+async fn pulls(f: &Fixture, status: Option<&'static str>) -> Vec<PullOf> {
+    f.store.pulls(PullQuery { org: None, status, limit: 10 }).await.unwrap()
+}
+
+async fn pull_requests_are_numbered_per_org(f: Fixture) {
+    let other = f.neighbour().await;
+    let mut asked = Vec::new();
+    for n in 0..6 {
+        let job = submitted(&f, &format!("{n}"), Priority::P1).await.record.job.id;
+        f.done("runner:r1", lease(job, "m1", 9)).await;
+        let from = if n % 2 == 0 { &f } else { &other };
+        let op = from.op("runner:r1", pr(job, None, OPEN));
+        let store = from.store.clone();
+        asked.push(tokio::spawn(async move { seen(store.apply(op).await.unwrap()) }));
+    }
+    let mut numbers = Vec::new();
+    let mut last = None;
+    for asked in asked {
+        let record = asked.await.unwrap().record;
+        numbers.push(record.run.pr.as_ref().unwrap().number);
+        last = Some(record);
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    let last = last.unwrap();
+    let elsewhere = submitted(&f, "elsewhere", Priority::P1).await.record.job.id;
+    f.done("runner:r1", pr(elsewhere, Some((1, "u".into())), OPEN)).await;
+    assert_eq!(pulls(&f, None).await.len(), 7);
+    f.clock.advance_ms(1);
+    f.done("runner:r1", pr(last.job.id, None, MERGED)).await;
+    let merged = pulls(&other, Some(MERGED)).await;
+    let [PullOf { org, pull }] = merged.as_slice() else { panic!("{merged:?}") };
+    assert_eq!((&**org, pull.job, pull.task), ("default", Some(last.job.id), last.job.task));
+    assert_eq!((pull.repo.as_str(), pull.url.clone()), (ODD, last.run.pr.unwrap().url));
+    assert!(pull.changed_at > pull.created_at);
+    assert_eq!(pulls(&f, Some(OPEN)).await.len(), 6);
+    let nobody = PullQuery { org: Some("nobody".into()), status: None, limit: 10 };
+    assert_eq!(f.store.pulls(nobody).await.unwrap(), []);
+    f.assert_sound().await;
+}
+
+async fn what_belongs_to_a_job_is_forgotten_with_it(f: Fixture) {
+    let told = canceled(&f, "told").await;
+    let kept = canceled(&f, "kept").await;
+    let opened = submitted(&f, "opened", Priority::P1).await.record.job.id;
+    f.done("runner:r1", pr(opened, None, OPEN)).await;
+    f.done("human:ana", Command::RunCancel { job: opened }).await;
+    f.clock.advance_ms(1);
+    let later = f.store.now();
+    assert_eq!(f.store.runs_forget(later).await.unwrap(), 3);
+    for (job, delivery) in [told, kept] {
+        assert_eq!(f.store.run("default", job).await.unwrap(), None);
+        assert_eq!(f.store.delivery("default", delivery).await.unwrap(), None);
+        assert_eq!(f.store.job("default", delivery).await.unwrap(), None);
+    }
+    assert_eq!(pulls(&f, None).await[0].pull.job, None, "it is still there");
+    f.assert_sound().await;
+}
