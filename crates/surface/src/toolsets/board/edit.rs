@@ -45,6 +45,18 @@ fn terminal(text: &str) -> Result<Option<Terminal>, Refusal> {
     })
 }
 
+/// Who is to work on it must be somebody this server knows how to run; an empty text is nobody.
+fn judge_agent(call: &Call<'_>, given: Option<&String>) -> Result<(), Refusal> {
+    let known = &call.engine.board_rule().agents;
+    match given.map(|text| text.trim()).filter(|text| !text.is_empty()) {
+        Some(name) if !known.iter().any(|agent| agent == name) => {
+            let known = known.join(", ");
+            Err(Refusal::invalid(format!("agent_backend must be one of {known}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A status and a mode as two arguments say them, and what to tell whoever mixed them up.
 struct Placed {
     status: Option<Status>,
@@ -90,6 +102,7 @@ pub(super) struct Create {
 pub(super) async fn tasks_create(call: &Call<'_>, args: Create) -> Reply {
     at_most("title", Some(&args.title), TITLE_CHARS_MAX)?;
     at_most("description", args.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
+    judge_agent(call, args.agent_backend.as_ref())?;
     let placed = placed(args.status.as_ref(), args.task_type)?;
     let card = Card {
         mode: placed.mode.map(TaskType::core).unwrap_or_default(),
@@ -141,6 +154,7 @@ pub(super) struct Update {
 pub(super) async fn tasks_update(call: &Call<'_>, args: Update) -> Reply {
     at_most("title", args.title.as_ref(), TITLE_CHARS_MAX)?;
     at_most("description", args.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
+    judge_agent(call, args.agent_backend.as_ref())?;
     let placed = placed(args.status.as_ref(), args.task_type)?;
     let task = task_id(&args.task_id)?;
     let parent = match args.parent_id.as_deref().map(str::trim) {
