@@ -24,6 +24,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Events read at once after a long silence.
 const PAGE: usize = 1000;
 
+/// PostgreSQL's longest name.
+const NAME_BYTES_MAX: usize = 63;
+
+/// Where commits of a schema are announced.
+pub(super) fn channel(schema: &str) -> String {
+    let mut name = format!("callboard_{schema}");
+    // Two schemas on one channel only wake each other for nothing.
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
+    name
+}
+
 #[derive(Default)]
 pub(super) struct Bell {
     /// Rung by notifications, and by this process when it has reason to look.

@@ -82,8 +82,6 @@ pub use schema::schema_drop;
 
 /// How long the largest file may be on its way.
 const FILE_PATIENCE: Duration = Duration::from_secs(60);
-/// PostgreSQL's longest name.
-const NAME_BYTES_MAX: usize = 63;
 
 pub struct PostgresStore {
     shared: Arc<Shared>,
@@ -115,7 +113,7 @@ impl PostgresStore {
             orgs: orgs::Orgs::default(),
             feed: Arc::default(),
             bell: bell::Bell::default(),
-            channel: channel(&schema),
+            channel: bell::channel(&schema),
             vectors: VectorCache::default(),
         });
         let clock = &shared.clock;
@@ -130,15 +128,6 @@ impl PostgresStore {
 
 fn closing() -> StoreError {
     StoreError::Unavailable("the store is closing".into())
-}
-
-fn channel(schema: &str) -> String {
-    let mut name = format!("callboard_{schema}");
-    // Two schemas on one channel only wake each other for nothing.
-    while name.len() > NAME_BYTES_MAX {
-        name.pop();
-    }
-    name
 }
 
 impl Shared {
