@@ -37,6 +37,7 @@ pub mod ids;
 pub mod job;
 pub mod knowledge;
 pub mod limits;
+pub mod needs;
 pub mod plan;
 pub mod policy;
 pub mod project;

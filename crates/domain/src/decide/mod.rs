@@ -18,6 +18,7 @@ mod project;
 mod pull;
 mod review;
 mod run;
+mod run_output;
 mod settings;
 mod task;
 pub mod verification;
@@ -96,13 +97,13 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         }
         Command::RunCancel { job } => run::run_cancel(world, *job, now),
         Command::RunArtifact { job, fence, artifact } => {
-            run::run_artifact(world, *job, *fence, artifact, now)
+            run_output::run_artifact(world, *job, *fence, artifact, now)
         }
         Command::RunAsk { job, fence, text, command } => {
-            run::run_ask(world, *job, *fence, text, command.as_deref(), now)
+            run_output::run_ask(world, *job, *fence, text, command.as_deref(), now)
         }
         Command::RunAnswer { job, number, granted } => {
-            run::run_answer(world, *job, *number, *granted, now)
+            run_output::run_answer(world, *job, *number, *granted, now)
         }
         Command::CardUpdate(c) => card::card_update(world, c, now),
         Command::CardRemove { task } => card::card_remove(world, *task, now),

@@ -18,7 +18,7 @@ use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::relay::spec::Wanted;
 use crate::relay::{FailReason, RunVerdict};
-use crate::run::{Artifact, ArtifactName, Order, Question, Run, holder, run_key};
+use crate::run::{ArtifactName, Order, Question, Run, holder, run_key};
 use crate::time::Timestamp;
 use crate::work::WorkFault;
 use crate::world::{Change, Reply, World, Write};
@@ -565,73 +565,4 @@ pub(super) fn closed_elsewhere(draft: &mut Draft<'_>) {
     let (writes, events) = step.taken(EventName::JobCanceled, words);
     writes.into_iter().for_each(|write| draft.write(write));
     events.into_iter().for_each(|event| draft.event(event.name, event.data));
-}
-
-pub(super) fn run_artifact(
-    world: &World<'_>,
-    id: JobId,
-    fence: u64,
-    artifact: &Artifact,
-    now: Timestamp,
-) -> Result<Change, Refusal> {
-    let mut step = Step::of(world, id, now)?;
-    let open = match step.job.state {
-        JobState::Running { .. } | JobState::Stale { .. } => true,
-        JobState::Queued { .. } => false,
-        // What a killed run printed may come after its end; nothing else may.
-        JobState::Done { .. }
-        | JobState::Failed { .. }
-        | JobState::Canceled { .. }
-        | JobState::Expired { .. } => artifact.name == ArtifactName::Logs,
-    };
-    if !open || step.run.fence != fence {
-        return Err(Refusal::JobLost { job: id });
-    }
-    match step.run.artifacts.iter_mut().find(|known| known.name == artifact.name) {
-        Some(known) => *known = artifact.clone(),
-        None => step.run.artifacts.push(artifact.clone()),
-    }
-    let more = json!({
-        "artifact": artifact.name.as_str(),
-        "size": artifact.size,
-        "sha256": artifact.sha256,
-    });
-    Ok(step.alone(EventName::JobArtifact, more))
-}
-
-pub(super) fn run_ask(
-    world: &World<'_>,
-    id: JobId,
-    fence: u64,
-    text: &str,
-    command: Option<&str>,
-    now: Timestamp,
-) -> Result<Change, Refusal> {
-    let mut step = Step::own(world, id, fence, now)?;
-    let number = step.run.question.as_ref().map_or(0, |asked| asked.number) + 1;
-    step.summary(&format!("Waiting for an answer: {text}"));
-    step.run.question = Some(Question {
-        number,
-        text: text.to_owned(),
-        command: command.map(str::to_owned),
-        answer: None,
-    });
-    Ok(step.alone(EventName::JobAsked, json!({"question": number})))
-}
-
-pub(super) fn run_answer(
-    world: &World<'_>,
-    id: JobId,
-    number: Option<u32>,
-    granted: bool,
-    now: Timestamp,
-) -> Result<Change, Refusal> {
-    let mut step = Step::of(world, id, now)?;
-    let open = step.run.open_question().cloned().filter(|_| !step.job.is_over());
-    let open = open.filter(|asked| number.is_none_or(|number| asked.number == number));
-    let question = open.ok_or(Refusal::NoQuestion { job: id })?;
-    let answered = json!({"question": question.number, "granted": granted});
-    step.run.question = Some(Question { answer: Some(granted), ..question });
-    step.run.summary = None;
-    Ok(step.alone(EventName::JobAnswered, answered))
 }

@@ -108,7 +108,7 @@ fn queue(draft: &mut Draft<'_>, id: JobId) {
             let job = Job {
                 id,
                 kind: JobKind::Verify,
-                key: crate::command::verify_key(draft.task.id),
+                key: crate::needs::verify_key(draft.task.id),
                 task: Some(draft.task.id),
                 priority: PRIORITY_DEFAULT,
                 tries: 0,

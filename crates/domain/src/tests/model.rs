@@ -8,7 +8,7 @@ use crate::card::{Card, Mode};
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
     LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewVerdict, TaskCreate,
-    TaskEdit, verify_key,
+    TaskEdit,
 };
 use crate::comment::{Comment, CommentId, CommentKind};
 use crate::contract::{VerificationContract, VerificationKind};
@@ -16,6 +16,7 @@ use crate::decide;
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{Job, JobId, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
+use crate::needs::verify_key;
 use crate::policy::{Phase, Policy};
 use crate::refusal::Refusal;
 use crate::run::{OpenRuns, Run, run_key};

@@ -8,6 +8,7 @@ use super::model::{Model, actor, task_named};
 use crate::actor::Actor;
 use crate::command::*;
 use crate::ids::Id;
+use crate::needs::OrgNeeds;
 use crate::plan::*;
 use crate::policy::Policy;
 use crate::project::{Project, ProjectRepo, ProjectRoom};

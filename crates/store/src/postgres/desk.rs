@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempt::Attempt;
 use callboard_domain::card::Card;
-use callboard_domain::command::{Needs, verify_key};
 use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::delivery::{Delivery, Tried};
 use callboard_domain::event::Event;
@@ -13,15 +12,14 @@ use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
+use callboard_domain::needs::{Needs, verify_key};
 use callboard_domain::pull::Pull;
 use callboard_domain::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{
-    Change, LastEntry, OrgWorld, OrgWrite, Reply, Subject, World, Write,
-};
+use callboard_domain::world::{LastEntry, OrgWorld, OrgWrite, Reply, Subject, World};
 
-use crate::{Applied, Op, Outcome, RunSeen, StoreError, Taken};
+use crate::{Op, Outcome, RunSeen, StoreError};
 
 #[derive(Default)]
 pub(super) struct Desk {
@@ -369,27 +367,6 @@ impl Desk {
     }
 
     /// Such a command goes alone, so what it writes is all that the desk has of it.
-    fn write_org(&mut self, write: &OrgWrite) {
-        match write {
-            OrgWrite::SettingPut { key, value } => {
-                self.org.settings.retain(|(known, _)| known != key);
-                self.org.settings.push((*key, value.clone()));
-            }
-            OrgWrite::ProjectInsert { project } => self.org.project = Some(project.clone()),
-            OrgWrite::ProjectOpen { project, .. } => {
-                self.org.opened = Some(*project);
-                let now = self.now;
-                if let Some(project) = &mut self.org.project {
-                    project.opened_at = Some(now);
-                }
-            }
-            OrgWrite::RepoInsert { .. } => {}
-            OrgWrite::PlanInsert { plan } | OrgWrite::PlanUpdate { plan } => {
-                self.org.plan = Some(plan.clone());
-            }
-        }
-    }
-
     fn record(&self, org: i64, sheet: &Sheet) -> TaskRecord {
         TaskRecord {
             body: sheet.body.clone(),
@@ -399,202 +376,6 @@ impl Desk {
             newest: sheet.task.newest_attempt.and_then(|id| self.attempt(org, id)).cloned(),
             task: sheet.task.clone(),
         }
-    }
-
-    /// Carries out a change on the desk. `last_seq` counts the batch's events so far; the writer
-    /// adds where the log stood.
-    pub fn carry_out(&mut self, org: i64, op: &Op, change: Change) -> Result<Applied, StoreError> {
-        let about = change.events.first().and_then(|event| event.about);
-        let subject = about.and_then(|about| self.tasks.get(&about.task.id));
-        let known = subject.map(|sheet| (&sheet.task, sheet.deps.len()));
-        let taken = Taken::of(&change.events, known);
-        for write in change.writes {
-            self.write(org, write)?;
-        }
-        self.changes.events.extend(change.events.into_iter().map(|event| (org, event)));
-        if let Some(key) = RetryKey::of(org, op).filter(|_| change.but.is_none()) {
-            if self.retries.insert(key.clone(), (change.reply, self.now)).is_some() {
-                self.changes.retries_old.push(key.clone());
-            }
-            self.changes.retries.push((key, change.reply));
-        }
-        let last_seq = Some(self.changes.events.len() as u64);
-        let outcome = self.outcome(org, change.reply)?;
-        Ok(Applied { outcome, before: None, but: change.but, last_seq, at: self.now, taken })
-    }
-
-    fn sheet(&mut self, id: Id) -> Result<&mut Sheet, StoreError> {
-        let missing = || StoreError::Internal(format!("task {id} was not loaded"));
-        self.tasks.get_mut(&id).ok_or_else(missing)
-    }
-
-    fn write(&mut self, org: i64, write: Write) -> Result<(), StoreError> {
-        match write {
-            Write::TaskInsert { task, body, execution_contract, deps } => {
-                self.task_insert(org, task, body, execution_contract, &deps)?;
-            }
-            Write::TaskUpdate { task } => {
-                let id = task.id.id;
-                let sheet = self.sheet(id)?;
-                let only_moved = sheet.moved(&task) == task;
-                sheet.task = task;
-                self.changes.tasks.insert(id);
-                if !only_moved {
-                    self.changes.tasks_edited.insert(id);
-                }
-            }
-            Write::PlanMark { task } => {
-                let plan = &mut self.sheet(task.id)?.task;
-                if !plan.is_plan {
-                    plan.is_plan = true;
-                    self.changes.tasks.insert(task.id);
-                    self.changes.tasks_edited.insert(task.id);
-                }
-            }
-            Write::OutputPut { attempt, output } => {
-                self.changes.outputs.insert(attempt.0, output);
-            }
-            Write::CommentInsert { comment } => {
-                self.changes.comments_new.insert(comment.id.0);
-                self.comments.insert(comment.id.0, comment);
-            }
-            Write::CommentUpdate { comment } => {
-                self.changes.comments.insert(comment.id.0);
-                self.comments.insert(comment.id.0, comment);
-            }
-            Write::JobInsert { job } => {
-                self.changes.jobs_new.insert(job.id.0);
-                self.jobs.insert(job.id.0, (org, job));
-            }
-            Write::JobUpdate { job } => {
-                self.changes.jobs.insert(job.id.0);
-                self.jobs.insert(job.id.0, (org, job));
-            }
-            Write::RunInsert { run, task } => {
-                self.changes.runs_new.insert(run.job.0);
-                self.runs.insert(run.job.0, (org, run, Some(task)));
-            }
-            Write::RunUpdate { run } => {
-                self.changes.runs.insert(run.job.0);
-                self.runs.insert(run.job.0, (org, run, None));
-            }
-            Write::DeliveryInsert { delivery } => self.changes.deliveries_new.push((org, delivery)),
-            Write::DeliveryTried { job, tried } => {
-                self.changes.deliveries_tried.insert(job.0, tried);
-            }
-            Write::PullPut { pull } => self.changes.pulls.push((org, pull)),
-            Write::TaskTombstone { task } => {
-                let now = self.now.0;
-                self.sheet(task.id)?.removed_at = Some(now);
-                self.changes.tasks.insert(task.id);
-            }
-            Write::BodyReplace { task, body } => {
-                self.sheet(task.id)?.body = body;
-                self.changes.bodies.insert(task.id);
-            }
-            Write::CardPut { task, card } => {
-                self.sheet(task.id)?.card = card;
-                self.changes.cards.insert(task.id);
-            }
-            Write::ScratchpadPut { task, text } => {
-                self.sheet(task.id)?.scratchpad = text;
-                self.changes.scratchpads.insert(task.id);
-            }
-            Write::DepInsert { task, dep } => self.dep_insert(task.id, dep.id)?,
-            Write::DepDelete { task, dep } => {
-                self.sheet(task.id)?.deps.retain(|(_, id)| *id != dep.id);
-                if let Some(dep) = self.tasks.get_mut(&dep.id) {
-                    dep.dependents.retain(|id| *id != task.id);
-                }
-                if self.changes.deps_new.remove(&(task.id, dep.id)).is_none() {
-                    self.changes.deps_gone.insert((task.id, dep.id));
-                }
-            }
-            Write::DependentsAdjust { dep, delta } => {
-                for dependent in self.sheet(dep.id)?.dependents.clone() {
-                    let sheet = self.sheet(dependent)?;
-                    if sheet.removed_at.is_none() {
-                        let counted = sheet.task.open_deps.saturating_add_signed(delta);
-                        sheet.task.open_deps = counted;
-                        self.changes.tasks.insert(dependent);
-                    }
-                }
-            }
-            Write::AttemptInsert { attempt } => {
-                self.changes.attempts_new.insert(attempt.id.0);
-                self.attempts.insert(attempt.id.0, (org, attempt));
-            }
-            Write::AttemptUpdate { attempt } => {
-                self.changes.attempts.insert(attempt.id.0);
-                self.attempts.insert(attempt.id.0, (org, attempt));
-            }
-            Write::EntryPut { task, number, entry, attempt } => {
-                let key = (task.id, number);
-                let fresh = self.changes.entries.insert(key, (entry.clone(), attempt)).is_none();
-                // A new task's first line comes before the task itself.
-                if let Some(sheet) = self.tasks.get_mut(&task.id) {
-                    let replaces = sheet.put_line(Line { number, entry, attempt });
-                    if fresh && replaces {
-                        self.changes.entries_again.insert(key);
-                    }
-                }
-            }
-            Write::KnowledgeInsert { entry } => {
-                self.knowledge.insert(entry.id, (org, entry.clone()));
-                self.changes.knowledge_new.push((org, entry));
-            }
-            Write::KnowledgeLink { task, entry, kind } => {
-                self.changes.edges.push((task, entry, kind));
-            }
-            Write::KnowledgeSupersede { entry, by } => {
-                if let Some((_, old)) = self.knowledge.get_mut(&entry) {
-                    old.superseded_by = Some(by);
-                }
-                self.changes.superseded.push((org, entry, by));
-            }
-            Write::Org(write) => {
-                self.write_org(&write);
-                self.changes.org.push((org, write));
-            }
-        }
-        Ok(())
-    }
-
-    fn task_insert(
-        &mut self,
-        org: i64,
-        task: Task,
-        body: String,
-        execution_contract: Option<String>,
-        deps: &[TaskId],
-    ) -> Result<(), StoreError> {
-        let id = task.id.id;
-        let mut sheet = Sheet::row(org, task, None);
-        for ((_, number), (entry, attempt)) in self.changes.entries.range((id, 0)..=(id, u32::MAX))
-        {
-            sheet.put_line(Line { number: *number, entry: entry.clone(), attempt: *attempt });
-        }
-        if !body.is_empty() || execution_contract.is_some() {
-            self.changes.bodies.insert(id);
-            (sheet.body, sheet.execution_contract) = (body, execution_contract);
-        }
-        if self.tasks.insert(id, sheet).is_some() {
-            return Err(StoreError::Internal(format!("task {id} is there already")));
-        }
-        self.changes.tasks_new.insert(id);
-        deps.iter().try_for_each(|dep| self.dep_insert(id, dep.id))
-    }
-
-    fn dep_insert(&mut self, task: Id, dep: Id) -> Result<(), StoreError> {
-        let deps = &mut self.sheet(task)?.deps;
-        let position = deps.last().map_or(0, |(position, _)| position + 1);
-        deps.push((position, dep));
-        let dependents = &mut self.sheet(dep)?.dependents;
-        if let Err(place) = dependents.binary_search(&task) {
-            dependents.insert(place, task);
-        }
-        self.changes.deps_new.insert((task, dep), position);
-        Ok(())
     }
 }
 
@@ -608,7 +389,7 @@ impl Sheet {
 
     /// The task with what most commands change taken from `after`. Comparing it with `after` itself
     /// tells whether anything else differs, also in columns that are added one day.
-    fn moved(&self, after: &Task) -> Task {
+    pub fn moved(&self, after: &Task) -> Task {
         Task {
             label: after.label.clone(),
             phase: after.phase,
@@ -623,7 +404,7 @@ impl Sheet {
     }
 
     /// Adds a line, or replaces the newest one when it has the same number; says whether it did.
-    fn put_line(&mut self, line: Line) -> bool {
+    pub fn put_line(&mut self, line: Line) -> bool {
         let again = self.lines.last_mut().filter(|last| last.number == line.number);
         let replaces = again.is_some();
         match again {

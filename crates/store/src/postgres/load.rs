@@ -5,12 +5,12 @@
 use std::collections::{BTreeSet, HashSet};
 
 use callboard_domain::actor::Actor;
-use callboard_domain::command::{OrgNeeds, verify_key};
 use callboard_domain::comment::CommentId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::job::JobKind;
 use callboard_domain::knowledge::KnowledgeId;
+use callboard_domain::needs::{OrgNeeds, verify_key};
 use callboard_domain::plan::PlanId;
 use callboard_domain::run::{OpenRuns, RunRecord};
 use callboard_domain::time::Timestamp;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
-use callboard_domain::command::OrgNeeds;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::Prefix;
+use callboard_domain::needs::OrgNeeds;
 use callboard_domain::plan::{Plan, PlanId, PlanState};
 use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
 use callboard_domain::settings::{SettingKey, SettingsKept};

@@ -1,0 +1,214 @@
+//! Which rows each command has to be shown.
+
+use crate::actor::Actor;
+use crate::command::{Command, PlanApprove, ReviewDecide, RunSettle};
+use crate::comment::CommentId;
+use crate::ids::{AttemptId, TaskId};
+use crate::job::{JobId, JobKind};
+use crate::knowledge::KnowledgeId;
+use crate::plan::PlanId;
+
+/// Which rows a store loads before `decide` may look at a command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    pub task: Option<TaskId>,
+    pub attempt: Option<AttemptId>,
+    pub attempt_by_key: Option<(TaskId, Actor, String)>,
+    /// Tasks that are only named: do they exist, are they closed.
+    pub named: Vec<TaskId>,
+    /// Tasks that wait for the subject: wanted when it may close or reopen.
+    pub dependents: bool,
+    /// Everything this task depends on, at any depth: wanted for the cycle check.
+    pub ancestry_of: Option<TaskId>,
+    /// The newest line of the subject's history.
+    pub last_entry: bool,
+    /// The subject's open blockers.
+    pub blockers: bool,
+    /// A comment; without a task of its own it names the subject.
+    pub comment: Option<CommentId>,
+    /// A job; without a task of its own it names the subject.
+    pub job: Option<JobId>,
+    /// The subject's verify job that is not over.
+    pub verify_job: bool,
+    /// The job with this key that is not over.
+    pub job_key: Option<String>,
+    /// An entry that is only named.
+    pub knowledge: Option<KnowledgeId>,
+    /// The subject's run that is not over, with its job: wanted when the subject may close.
+    pub run_of_task: bool,
+    /// The newest run with this idempotency key, with its job.
+    pub run_key: Option<String>,
+    /// How many jobs of the org are open.
+    pub open_runs: bool,
+    /// How many runs of a kind there are on this machine.
+    pub runs_on: Option<(JobKind, String)>,
+    /// The newest number of the org's own pull requests.
+    pub pulls: bool,
+    pub org: OrgNeeds,
+    /// The subject's card and body.
+    pub card: bool,
+    /// The subject's notes.
+    pub scratchpad: bool,
+    /// Everything this task stands below: wanted when it becomes a parent.
+    pub above: Option<TaskId>,
+}
+
+/// Rows that belong to the org and to no task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrgNeeds {
+    pub settings: bool,
+    /// A project, and which one the actor has open.
+    pub project: Option<i64>,
+    /// Numbers for a new project with this many repositories.
+    pub room: Option<usize>,
+    pub plan: Option<PlanId>,
+}
+
+impl OrgNeeds {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Command {
+    pub fn needs(&self, actor: &Actor) -> Needs {
+        let subject = |task: &TaskId| Needs { task: Some(*task), ..Needs::default() };
+        let attempt = |attempt: &AttemptId| Needs {
+            attempt: Some(*attempt),
+            last_entry: true,
+            ..Needs::default()
+        };
+        let of_org = |org| Needs { org, ..Needs::default() };
+        let none = OrgNeeds::default();
+        match self {
+            Command::TaskCreate(c) => Needs {
+                named: c.deps.iter().chain(&c.parent).copied().collect(),
+                ..Needs::default()
+            },
+            Command::TaskEdit(c) => subject(&c.task),
+            Command::TaskClaim { task }
+            | Command::TaskRelease { task }
+            | Command::TaskNote { task, .. }
+            | Command::CheckRun { task, .. }
+            | Command::TaskReopen { task } => subject(task),
+            Command::CheckAttest { task, .. } | Command::VerificationQueue { task, .. } => {
+                Needs { verify_job: true, ..subject(task) }
+            }
+            Command::LeaseTake { task, .. } => Needs { blockers: true, ..subject(task) },
+            Command::LeaseUpdate(c) => {
+                Needs { dependents: true, last_entry: true, ..subject(&c.task) }
+            }
+            Command::LeaseComplete(c) => {
+                Needs { dependents: true, verify_job: true, ..subject(&c.task) }
+            }
+            Command::CommentAdd(c) => {
+                Needs { blockers: true, comment: c.parent, ..subject(&c.task) }
+            }
+            Command::CommentResolve { comment, .. } => Needs {
+                comment: Some(*comment),
+                blockers: true,
+                verify_job: true,
+                ..Needs::default()
+            },
+            Command::VerificationJudge { job, .. } => {
+                Needs { job: Some(*job), dependents: true, blockers: true, ..Needs::default() }
+            }
+            Command::JobQueue { key, .. } => {
+                Needs { job_key: Some(key.clone()), ..Needs::default() }
+            }
+            Command::JobTake { job, .. }
+            | Command::JobKeep { job, .. }
+            | Command::JobEnd { job, .. }
+            | Command::DeliveryTry { job, .. } => Needs { job: Some(*job), ..Needs::default() },
+            Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
+                Needs { dependents: true, run_of_task: true, ..subject(task) }
+            }
+            Command::DependencyAdd { task, dep } => {
+                Needs { named: vec![*dep], ancestry_of: Some(*dep), ..subject(task) }
+            }
+            Command::DependencyRemove { task, dep } => Needs { named: vec![*dep], ..subject(task) },
+            Command::AttemptBegin(c) => Needs {
+                attempt_by_key: c.key.clone().map(|key| (c.task, actor.clone(), key)),
+                ..subject(&c.task)
+            },
+            Command::AttemptHeartbeat { attempt: id, .. }
+            | Command::AttemptFinish { attempt: id, .. }
+            | Command::AttemptCancel { attempt: id, .. }
+            | Command::AttemptExpire { attempt: id } => attempt(id),
+            Command::RunSubmit(c) => Needs {
+                run_key: Some(c.spec.idempotency_key.clone()),
+                open_runs: true,
+                ..Needs::default()
+            },
+            Command::WorkSubmit(c) => Needs { run_of_task: true, card: true, ..subject(&c.task) },
+            Command::RunLease(c) => Needs {
+                job: Some(c.job),
+                dependents: true,
+                card: true,
+                runs_on: Some((c.kind, c.machine.clone())),
+                ..Needs::default()
+            },
+            Command::RunKeep { job, .. }
+            | Command::RunSettle(RunSettle { job, .. })
+            | Command::RunEnd { job, .. }
+            | Command::RunCancel { job }
+            | Command::RunArtifact { job, .. }
+            | Command::RunAsk { job, .. }
+            | Command::RunAnswer { job, .. }
+            | Command::WorkUp { job, .. }
+            | Command::WorkEnd { job, .. }
+            | Command::WorkStop { job } => Needs {
+                job: Some(*job),
+                dependents: true,
+                card: true,
+                scratchpad: true,
+                ..Needs::default()
+            },
+            Command::CallRefuse { .. } | Command::CallAnswer { .. } => Needs::default(),
+            Command::SettingsUpdate(_) => of_org(OrgNeeds { settings: true, ..none }),
+            Command::ProjectCreate(c) => of_org(OrgNeeds { room: Some(c.repos.len()), ..none }),
+            Command::ProjectOpen { project } => {
+                of_org(OrgNeeds { project: Some(*project), ..none })
+            }
+            Command::PlanPropose(_) => Needs::default(),
+            Command::PlanApprove(PlanApprove { plan, .. }) | Command::PlanReject { plan } => {
+                of_org(OrgNeeds { plan: Some(*plan), ..none })
+            }
+            Command::CardUpdate(c) => {
+                let parent = c.parent.flatten();
+                Needs {
+                    named: parent.into_iter().collect(),
+                    above: parent,
+                    dependents: true,
+                    run_of_task: true,
+                    card: true,
+                    ..subject(&c.task)
+                }
+            }
+            Command::CardRemove { task } => {
+                Needs { dependents: true, run_of_task: true, ..subject(task) }
+            }
+            Command::ScratchpadAppend { task, .. } => Needs { scratchpad: true, ..subject(task) },
+            Command::ReviewRequest { task, .. }
+            | Command::ReviewDecide(ReviewDecide { task, .. }) => {
+                Needs { dependents: true, run_of_task: true, card: true, ..subject(task) }
+            }
+            Command::RunPr(c) => Needs {
+                job: Some(c.job),
+                dependents: true,
+                pulls: c.at.is_none(),
+                ..Needs::default()
+            },
+            Command::KnowledgeStore(c) => Needs {
+                task: c.task.map(|(task, _)| task),
+                knowledge: c.supersedes,
+                ..Needs::default()
+            },
+        }
+    }
+}
+
+/// The key of the one verify job a task may have under way.
+pub fn verify_key(task: TaskId) -> String {
+    format!("verify-{task}")
+}
