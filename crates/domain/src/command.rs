@@ -197,6 +197,19 @@ pub enum Command {
         summary: String,
     },
     ReviewDecide(ReviewDecide),
+    /// Asks whether work may be merged, by the checks that ran on what it would become.
+    ReviewClear {
+        task: TaskId,
+        checked: Option<Checked>,
+    },
+    /// What came of a merge or a rebase.
+    ReviewSettle(ReviewSettle),
+    /// An agent and a person work on a task together from now on.
+    SessionBegin(SessionBegin),
+    /// They do not any more.
+    SessionEnd {
+        task: TaskId,
+    },
     /// Writes down that somebody was told no.
     CallRefuse {
         tool: &'static str,
@@ -426,6 +439,43 @@ pub enum ReviewVerdict {
     Approve { unmerged: bool },
     /// Back to whoever works on it, or to the start.
     Reject { to: Phase },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReviewSettle {
+    pub task: TaskId,
+    pub outcome: ReviewOutcome,
+    /// For the task's history.
+    pub words: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReviewOutcome {
+    /// Without a commit there was nothing to merge.
+    Merged {
+        commit: Option<String>,
+        pushed: Option<bool>,
+    },
+    /// `files` are those that stand in the way.
+    MergeFailed {
+        files: Vec<String>,
+    },
+    Rebased,
+    /// Goes back to whoever works on it.
+    RebaseConflict {
+        files: Vec<String>,
+    },
+    RebaseFailed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionBegin {
+    pub attempt: AttemptId,
+    pub task: TaskId,
+    /// Who works there; never the caller.
+    pub agent: Actor,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -749,6 +799,15 @@ impl Command {
                 pulls: c.at.is_none(),
                 ..Needs::default()
             },
+            Command::ReviewClear { task, .. } | Command::SessionEnd { task } => subject(task),
+            Command::ReviewSettle(c) => Needs {
+                dependents: true,
+                run_of_task: true,
+                card: true,
+                scratchpad: true,
+                ..subject(&c.task)
+            },
+            Command::SessionBegin(c) => Needs { card: true, ..subject(&c.task) },
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,
