@@ -9,16 +9,16 @@ use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
-use callboard_engine::{Engine, Parts};
+use callboard_engine::{Engine, Parts, Workshop};
 use callboard_runner::{
-    AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalRoots,
-    Webhooks,
+    AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
+    LocalRoots, LocalWorktrees, Webhooks,
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::tool::Toolset;
 
-use crate::config::{Settings, StoreUrl};
+use crate::config::{Settings, StoreUrl, without_password};
 use crate::embedder;
 use crate::identity;
 use crate::output::Failure;
@@ -70,6 +70,7 @@ impl App {
             board: settings.board.clone(),
             agents: Some(agents),
             courier: Some(Arc::new(courier(settings))),
+            workshop: Some(workshop(settings, place)),
             is_gone: identity::is_gone,
         });
         engine.watch_leases().await?;
@@ -150,6 +151,42 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         local_roots,
         ..AgentSettings::new(home, folder)
     }))
+}
+
+/// Who makes worktrees, merges them and opens sessions here.
+fn workshop(settings: &Settings, place: Option<&Place>) -> Workshop {
+    let worktrees = Arc::new(LocalWorktrees::new(settings.board.worktree_dir.clone()));
+    Workshop {
+        merges: worktrees.clone(),
+        worktrees,
+        pairs: Arc::new(LocalPairs::default()),
+        root: place.map(|place| place.root.clone()),
+        server: server(settings, place),
+        programs: settings.agents.executors.programs(),
+    }
+}
+
+/// How an agent in another folder starts a server of this board. A password goes into no file: such
+/// an address must be in the configuration of whoever starts the agent.
+fn server(settings: &Settings, place: Option<&Place>) -> Vec<String> {
+    let program = std::env::current_exe().unwrap_or_else(|_| "callboard".into());
+    let program = program.to_string_lossy().into_owned();
+    let mut words = match place {
+        Some(place) => {
+            let root = place.root.display();
+            vec!["env".into(), format!("{}={root}", place::ROOT_VARIABLE), program]
+        }
+        None => vec![program],
+    };
+    let store = match &settings.store {
+        StoreUrl::Default => None,
+        StoreUrl::File(path) => Some(path.display().to_string()),
+        StoreUrl::Postgres(url) => Some(url.reveal().to_owned()),
+    };
+    if let Some(store) = store.filter(|store| without_password(store) == *store) {
+        words.extend(["--store".into(), store]);
+    }
+    words
 }
 
 /// The tokens are nobody's settings: they come from the environment alone.

@@ -1,28 +1,30 @@
 //! Everything that can be asked of the core, as data. Ids and outcomes of outside work come in
 //! with the command, so that `decide` stays pure.
 
-use std::path::PathBuf;
-
-use serde_json::Value;
+mod board;
 
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
-use crate::card::{Card, Mode, Terminal};
+use crate::card::Card;
 use crate::comment::{CommentId, CommentKind};
 use crate::contract::VerificationContract;
 use crate::delivery::{Receipt, Webhook};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
-use crate::plan::{PlanId, PlannedTask, Todo};
+use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
 use crate::run::Artifact;
-use crate::settings::{BoardSettings, SettingKey};
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
 use crate::work::{WorkEnd, WorkOrder};
+
+pub use board::{
+    CardUpdate, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide, ReviewOutcome,
+    ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -197,6 +199,19 @@ pub enum Command {
         summary: String,
     },
     ReviewDecide(ReviewDecide),
+    /// Asks whether work may be merged, by the checks that ran on what it would become.
+    ReviewClear {
+        task: TaskId,
+        checked: Option<Checked>,
+    },
+    /// What came of a merge or a rebase.
+    ReviewSettle(ReviewSettle),
+    /// An agent and a person work on a task together from now on.
+    SessionBegin(SessionBegin),
+    /// They do not any more.
+    SessionEnd {
+        task: TaskId,
+    },
     /// Writes down that somebody was told no.
     CallRefuse {
         tool: &'static str,
@@ -239,47 +254,6 @@ pub enum Command {
     WorkStop {
         job: JobId,
     },
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct SettingsUpdate {
-    /// What holds where nobody changed anything.
-    pub base: BoardSettings,
-    /// The executors there are.
-    pub agents: Vec<String>,
-    pub set: Vec<(SettingKey, Value)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProjectCreate {
-    pub name: String,
-    pub description: String,
-    /// Where its repositories are.
-    pub machine: String,
-    /// The first is the primary one.
-    pub repos: Vec<NewRepo>,
-}
-
-/// A repository that somebody looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewRepo {
-    pub path: PathBuf,
-    pub default_branch: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanPropose {
-    pub plan: PlanId,
-    pub tasks: Vec<PlannedTask>,
-    pub todos: Vec<Todo>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanApprove {
-    pub plan: PlanId,
-    pub project: i64,
-    /// An id for each task of the plan.
-    pub tasks: Vec<TaskId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -371,61 +345,6 @@ pub struct TaskCreate {
     pub card: Box<Card>,
     /// Where it starts out.
     pub phase: Phase,
-}
-
-/// What is `None` stays as it is; `Some(None)` and empty texts clear.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CardUpdate {
-    pub task: TaskId,
-    pub title: Option<String>,
-    pub body: Option<String>,
-    pub priority: Option<u16>,
-    pub mode: Option<Mode>,
-    pub criteria: Option<Vec<String>>,
-    pub terminal: Option<Option<Terminal>>,
-    pub agent: Option<String>,
-    pub base_branch: Option<String>,
-    pub parent: Option<Option<TaskId>>,
-    pub project: Option<i64>,
-    pub to: Option<Phase>,
-    pub checked: Option<Checked>,
-}
-
-impl CardUpdate {
-    /// One that changes nothing yet.
-    pub fn of(task: TaskId) -> Self {
-        Self {
-            task,
-            title: None,
-            body: None,
-            priority: None,
-            mode: None,
-            criteria: None,
-            terminal: None,
-            agent: None,
-            base_branch: None,
-            parent: None,
-            project: None,
-            to: None,
-            checked: None,
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReviewDecide {
-    pub task: TaskId,
-    pub verdict: ReviewVerdict,
-    pub feedback: String,
-    pub checked: Option<Checked>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewVerdict {
-    /// With work that still has to be merged it stays in review.
-    Approve { unmerged: bool },
-    /// Back to whoever works on it, or to the start.
-    Reject { to: Phase },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -199,6 +199,15 @@ impl Command {
                 pulls: c.at.is_none(),
                 ..Needs::default()
             },
+            Command::ReviewClear { task, .. } | Command::SessionEnd { task } => subject(task),
+            Command::ReviewSettle(c) => Needs {
+                dependents: true,
+                run_of_task: true,
+                card: true,
+                scratchpad: true,
+                ..subject(&c.task)
+            },
+            Command::SessionBegin(c) => Needs { card: true, ..subject(&c.task) },
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,

@@ -186,6 +186,10 @@ pub enum Refusal {
     NotAuto {
         task: TaskId,
     },
+    /// It is for an agent alone.
+    NotPair {
+        task: TaskId,
+    },
     /// Nobody asked for a review of it.
     ReviewNotReady {
         task: TaskId,
@@ -282,7 +286,7 @@ impl Refusal {
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
-            Self::NotAuto { .. } => "TASK_TYPE_MISMATCH",
+            Self::NotAuto { .. } | Self::NotPair { .. } => "TASK_TYPE_MISMATCH",
             Self::SessionNotFound { .. } => "SESSION_NOT_FOUND",
             Self::DanglingDependency { .. } => "DANGLING_DEPENDENCY",
             Self::UnknownState { .. } => "UNKNOWN_STATE",
@@ -366,6 +370,7 @@ impl Refusal {
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
             | Self::NotAuto { .. }
+            | Self::NotPair { .. }
             | Self::InvalidRepoPath { .. }
             | Self::InvalidSetting { .. }
             | Self::PlanNotFound { .. }

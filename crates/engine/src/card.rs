@@ -85,12 +85,27 @@ impl Engine {
         };
         let (checked, _turn) = checks.unzip();
         update.checked = checked;
-        self.act_on_task(op, Command::CardUpdate(Box::new(update))).await
+        let updated = self.act_on_task(op, Command::CardUpdate(Box::new(update))).await?;
+        self.session_close_if_over(&op.principal.org, &record, &updated.it).await?;
+        Ok(updated)
     }
 
-    /// Removes a task unless an open one waits for it.
-    pub async fn card_remove(&self, op: &OpContext, task: TaskId) -> Result<(), EngineError> {
-        self.act(op, Command::CardRemove { task }).await.map(|_| ())
+    /// Removes a task unless an open one waits for it, and then what was made for it as far as no
+    /// work is lost; says what stays.
+    pub async fn card_remove(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Vec<String>, EngineError> {
+        let seen = self.card_get(op, task).await?.it;
+        self.act(op, Command::CardRemove { task }).await?;
+        let (org, record) = (&op.principal.org, &seen.record);
+        let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
+            Ok(parts) => parts,
+            Err(fault) => return Ok(vec![fault.to_string()]),
+        };
+        self.session_close(&parts, task).await;
+        Ok(self.workspace_remove(&parts).await.unwrap_or_else(|fault| vec![fault.to_string()]))
     }
 
     pub async fn scratchpad_get(
@@ -131,15 +146,17 @@ impl Engine {
         feedback: String,
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
-        let record = self.task_get(op, task).await?.it;
+        let seen = self.card_get(op, task).await?.it;
+        let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;
+        let record = seen.record;
         let checks = match record.task.phase {
             Phase::Review => self.checks_towards(op, &record, Phase::ClosedDone).await?,
             Phase::Initial | Phase::Working | Phase::ClosedDone | Phase::ClosedCanceled => None,
         };
         let (checked, _turn) = checks.unzip();
-        let verdict = ReviewVerdict::Approve { unmerged: false };
+        let verdict = ReviewVerdict::Approve { unmerged };
         let decision = ReviewDecide { task, verdict, feedback, checked };
-        self.act_on_task(op, Command::ReviewDecide(decision)).await
+        self.review_decide(op, &record, decision).await
     }
 
     pub async fn review_reject(
@@ -149,9 +166,21 @@ impl Engine {
         feedback: String,
         to: Phase,
     ) -> Result<At<TaskRecord>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
         let verdict = ReviewVerdict::Reject { to };
         let decision = ReviewDecide { task, verdict, feedback, checked: None };
-        self.act_on_task(op, Command::ReviewDecide(decision)).await
+        self.review_decide(op, &record, decision).await
+    }
+
+    async fn review_decide(
+        &self,
+        op: &OpContext,
+        before: &TaskRecord,
+        decision: ReviewDecide,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let decided = self.act_on_task(op, Command::ReviewDecide(decision)).await?;
+        self.session_close_if_over(&op.principal.org, before, &decided.it).await?;
+        Ok(decided)
     }
 
     /// The results of checks that had to run on the way to a column, if it asks for any.

@@ -13,6 +13,7 @@ use callboard_domain::task::{CheckKind, TaskRecord, Verdict, VerdictSource};
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState, Turn};
+use crate::workspace::branch_of;
 use crate::{At, Engine, EngineError};
 
 /// A long check says that it still runs this often.
@@ -63,8 +64,28 @@ impl Engine {
         op: &OpContext,
         record: &TaskRecord,
     ) -> Result<(Checked, Turn), EngineError> {
-        let task = record.task.id;
         let site = self.site(record).await?;
+        self.checks_at(op, record, site).await
+    }
+
+    /// The same in a folder with the files as a merge would make them.
+    pub(crate) async fn checks_for_merging(
+        &self,
+        op: &OpContext,
+        record: &TaskRecord,
+        root: PathBuf,
+    ) -> Result<(Checked, Turn), EngineError> {
+        let site = Site { root, ..self.site(record).await? };
+        self.checks_at(op, record, site).await
+    }
+
+    async fn checks_at(
+        &self,
+        op: &OpContext,
+        record: &TaskRecord,
+        site: Site,
+    ) -> Result<(Checked, Turn), EngineError> {
+        let task = record.task.id;
         let turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
         // Another run may have ended while this one waited for its turn.
         let record = self.task_get(op, task).await?.it;
@@ -156,7 +177,14 @@ impl Engine {
             .ok_or_else(|| {
                 missing(format!("no repository is registered for task {}", record.task.id))
             })?;
-        let root = runner.root(&repo, self.worktree(record)).await;
+        let root = match (self.worktree(record), &self.parts.workshop) {
+            (None, Some(shop)) => {
+                let (name, branch) = (record.task.id.to_string(), branch_of(record.task.id));
+                let own = shop.worktrees.worktree_find(&repo, &name, &branch).await.ok().flatten();
+                own.map_or_else(|| repo.clone(), |own| own.path)
+            }
+            (worktree, _) => runner.root(&repo, worktree).await,
+        };
         Ok(Site { runner, repo, root })
     }
 

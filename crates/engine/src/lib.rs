@@ -30,14 +30,17 @@ mod pull;
 mod query;
 mod quota;
 mod repository;
+mod review;
 mod run;
 mod run_work;
+mod session;
 mod settings;
 mod sweep;
 mod task;
 mod token;
 mod verify;
 mod wait;
+mod workspace;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -64,13 +67,16 @@ pub use project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
+pub use review::{Merged, ReviewEnd, Reviewed};
 pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
 pub use run_work::Alert;
+pub use session::{SessionFault, SessionFound, SessionMade};
 pub use settings::{BoardRule, SettingsUpdated};
 pub use sweep::{SWEEP_EVERY, Working};
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{RunEvent, RunFeed, WaitOutcome, Watch};
+pub use workspace::{Workshop, WorkspaceFault, WorkspacePart, WorkspaceSeen};
 
 use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource};
 
@@ -103,6 +109,8 @@ pub struct Parts {
     pub agents: Option<Arc<dyn AgentRunner>>,
     /// `None` on a server that tells nobody of the end of jobs.
     pub courier: Option<Arc<dyn Courier>>,
+    /// `None` on a server that touches no repositories.
+    pub workshop: Option<Workshop>,
     /// Whether a process of this machine that ran jobs has ended.
     pub is_gone: fn(&Actor) -> bool,
 }

@@ -105,6 +105,7 @@ async fn world_with(embeds: bool) -> World {
         board: Default::default(),
         agents: None,
         courier: None,
+        workshop: None,
         is_gone: |_| false,
     });
     World { engine, embedder, clock, folder }

@@ -81,6 +81,7 @@ impl Process {
             board: Default::default(),
             agents: Some(agent.clone()),
             courier: None,
+            workshop: None,
             is_gone: |_| false,
         });
         let stop = CancellationToken::new();

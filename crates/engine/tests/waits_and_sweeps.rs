@@ -66,6 +66,7 @@ async fn world() -> World {
         board: Default::default(),
         agents: None,
         courier: None,
+        workshop: None,
         is_gone: |_| false,
     });
     World { engine, clock, _folder: folder }

@@ -67,6 +67,11 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::ReviewRequested
             | EventName::ReviewApproved
             | EventName::ReviewRejected
+            | EventName::ReviewMerged
+            | EventName::ReviewRebased
+            | EventName::ReviewFailed
+            | EventName::SessionCreated
+            | EventName::SessionKilled
             | EventName::JobQueued
             | EventName::JobTaken
             | EventName::JobKept

@@ -60,6 +60,7 @@ impl World {
             board: Default::default(),
             agents: None,
             courier: None,
+            workshop: None,
             is_gone: |_| false,
         });
         let front = Arc::new(Front::new(engine, &[&execution::TOOLSET], None));

@@ -132,6 +132,7 @@ impl Bed {
             board: Default::default(),
             agents,
             courier: None,
+            workshop: None,
             is_gone: |_| false,
         }))
     }

@@ -239,6 +239,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::NotAuto { .. }
+        | Refusal::NotPair { .. }
         | Refusal::PlanDecided { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
@@ -300,6 +301,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::NotAuto { .. }
+        | Refusal::NotPair { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::MixedArguments { .. }
         | Refusal::InvalidRepoPath { .. }

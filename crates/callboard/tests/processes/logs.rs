@@ -139,6 +139,7 @@ async fn machine(
         board: Default::default(),
         agents: None,
         courier: None,
+        workshop: None,
         is_gone: |_| false,
     })
 }

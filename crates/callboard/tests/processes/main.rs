@@ -22,6 +22,7 @@ mod race;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests use the rest")]
 mod schema;
+mod sessions;
 mod stdin;
 mod tokens;
 mod versions;

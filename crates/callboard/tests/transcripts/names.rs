@@ -86,6 +86,14 @@ impl Names {
         if word.len() == 40 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Some(format!("hash{}", number_of(&mut self.hashes, word)));
         }
+        if word.contains('/') {
+            return each_part(word, |part| self.short(part));
+        }
+        for prefix in ["callboard-", "ws_"] {
+            if let Some(rest) = word.strip_prefix(prefix) {
+                return Some(format!("{prefix}{}", self.short(rest)?));
+            }
+        }
         let (kind, id) = word.rsplit_once(['-', '_'])?;
         if id.len() != 26 || !id.bytes().all(|b| b.is_ascii_alphanumeric()) {
             return None;
@@ -107,6 +115,9 @@ impl Names {
         {
             return Some(format!("mcp://jobs/{}/{what}", self.long(job)?));
         }
+        if word.contains('/') {
+            return each_part(word, |part| self.long(part));
+        }
         let (kind, number) = word.split_at_checked(1)?;
         let index = number.parse::<usize>().ok()?.checked_sub(1)?;
         match kind {
@@ -120,6 +131,20 @@ impl Names {
             _ => None,
         }
     }
+}
+
+/// Of a path, as far as any of them has another name.
+fn each_part(word: &str, mut name: impl FnMut(&str) -> Option<String>) -> Option<String> {
+    let mut renamed = false;
+    let parts = word.split('/').map(|part| match name(part) {
+        Some(name) => {
+            renamed = true;
+            name
+        }
+        None => part.to_owned(),
+    });
+    let whole = parts.collect::<Vec<_>>().join("/");
+    renamed.then_some(whole)
 }
 
 fn number_of(known: &mut Vec<String>, word: &str) -> usize {

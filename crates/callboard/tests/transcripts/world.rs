@@ -18,8 +18,10 @@ use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
-use callboard_engine::{BoardRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
-use callboard_runner::{LocalChecks, Webhooks};
+use callboard_engine::{
+    BoardRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY, Workshop,
+};
+use callboard_runner::{LocalChecks, LocalPairs, LocalWorktrees, Webhooks};
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
@@ -157,7 +159,10 @@ impl World {
             "deliver" => return self.deliver().await,
             "look" => return self.look().await,
             "read" => return self.read(rest).await,
-            "sh" => return self.shell("sh", &["-c", rest]),
+            "sh" => {
+                let script = self.names.expand(&rest.into());
+                return self.shell("sh", &["-c", script.as_str().expect("a text stays one")]);
+            }
             "git" => return self.shell("git", &rest.split_whitespace().collect::<Vec<_>>()),
             "restart" => self.server = None,
             "rights" => self.grant(rest).await,
@@ -368,11 +373,23 @@ impl World {
             board: self.board.clone(),
             agents: Some(self.script.clone()),
             courier: Some(Arc::new(Webhooks::new(self.runs.spec.webhook_allow_private, None))),
+            workshop: Some(self.workshop()),
             is_gone: |_| false,
         });
         let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));
         let lane = Arc::new(Lane::open(self.transport, front.clone()).await);
         Server { front, lane, engine, store }
+    }
+
+    fn workshop(&self) -> Workshop {
+        Workshop {
+            worktrees: Arc::new(LocalWorktrees::default()),
+            merges: Arc::new(LocalWorktrees::default()),
+            pairs: Arc::new(LocalPairs::default().with("TMUX_TMPDIR", self.folder.path())),
+            root: Some(self.repo()),
+            server: vec!["callboard".into()],
+            programs: HashMap::new(),
+        }
     }
 
     async fn call(&mut self, who: &str, rest: &str) -> Vec<String> {

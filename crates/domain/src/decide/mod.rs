@@ -19,6 +19,7 @@ mod pull;
 mod review;
 mod run;
 mod run_output;
+mod session;
 mod settings;
 mod task;
 pub mod verification;
@@ -112,6 +113,12 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             review::review_request(world, *task, summary, now)
         }
         Command::ReviewDecide(c) => review::review_decide(world, c, now),
+        Command::ReviewClear { task, checked } => {
+            review::review_clear(world, *task, checked.as_ref(), now)
+        }
+        Command::ReviewSettle(c) => review::review_settle(world, c, now),
+        Command::SessionBegin(c) => session::session_begin(world, c, now),
+        Command::SessionEnd { task } => session::session_end(world, *task, now),
         Command::CallRefuse { tool, code, task } => Ok(call::call_refuse(world, tool, code, *task)),
         Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
         Command::WorkSubmit(c) => work::work_submit(world, c, now),

@@ -1,19 +1,20 @@
-//! Reviews: asked for, approved, rejected. The record stays with the card; merging is another step.
+//! Reviews: asked for, approved, rejected, and what came of merging and rebasing what they are about.
+//! The record stays with the card.
 
 use serde_json::json;
 
-use super::card::{go, label_of};
+use super::card::{go, kept, label_of};
 use super::draft::Draft;
-use super::{input, task};
+use super::{input, task, verification};
 use crate::card::{Card, Review, ReviewState};
-use crate::command::{ReviewDecide, ReviewVerdict};
+use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::limits::REVIEW_CHARS_MAX;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-use crate::world::{Change, World, Write};
+use crate::world::{Change, Reply, World, Write};
 
 pub(super) fn review_request(
     world: &World<'_>,
@@ -96,19 +97,113 @@ fn approve(
     Ok(draft.done())
 }
 
+/// Whether what was looked at may be merged. Moves nothing: the merge itself comes after this.
+pub(super) fn review_clear(
+    world: &World<'_>,
+    id: TaskId,
+    checked: Option<&Checked>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
+    match task::gates(&mut draft, &done, checked, true)? {
+        Ok((_, None)) => Ok(draft.unchanged(Reply::Task(id))),
+        Ok((_, ran)) => {
+            draft.entry("ran checks", ran);
+            Ok(draft.done())
+        }
+        Err(refusal) => Ok(draft.done_but(refusal)),
+    }
+}
+
+/// Writes down what git did, so nothing here can be refused: it has happened.
+pub(super) fn review_settle(
+    world: &World<'_>,
+    settle: &ReviewSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, settle.task, now)?;
+    let label = |phase| label_of(world.policy, phase).cloned();
+    match &settle.outcome {
+        ReviewOutcome::Merged { commit, pushed } => {
+            verification::approve(&mut draft, true);
+            merged(&mut draft, commit.clone());
+            let data = json!({"commit": commit, "pushed": pushed});
+            draft.event(EventName::ReviewMerged, data);
+            if draft.task.phase != Phase::ClosedDone {
+                go(&mut draft, &label(Phase::ClosedDone)?);
+            }
+            draft.entry("merged", Some(settle.words.clone()));
+        }
+        ReviewOutcome::MergeFailed { files } => {
+            in_conflict(&mut draft, files);
+            draft.event(EventName::ReviewFailed, json!({"action": "merge", "files": files.len()}));
+            let waits = draft.task.phase == Phase::Initial && draft.deps_gate().is_err();
+            if draft.task.phase != Phase::Review && !waits {
+                go(&mut draft, &label(Phase::Review)?);
+            }
+            draft.entry("could not merge", Some(settle.words.clone()));
+        }
+        ReviewOutcome::Rebased => {
+            in_conflict(&mut draft, &[]);
+            draft.event(EventName::ReviewRebased, json!({}));
+            draft.entry("rebased", Some(settle.words.clone()));
+        }
+        ReviewOutcome::RebaseConflict { files } => {
+            in_conflict(&mut draft, files);
+            draft.event(EventName::ReviewFailed, json!({"action": "rebase", "files": files.len()}));
+            let text = kept(&draft.subject.scratchpad, &settle.words);
+            draft.write(Write::ScratchpadPut { task: settle.task, text });
+            go(&mut draft, &label(Phase::Working)?);
+            draft.entry("could not rebase", Some(settle.words.clone()));
+        }
+        ReviewOutcome::RebaseFailed => {
+            draft.event(EventName::ReviewFailed, json!({"action": "rebase"}));
+            draft.entry("could not rebase", Some(settle.words.clone()));
+        }
+    }
+    Ok(draft.done())
+}
+
+/// Whoever merges work approves of it, unless somebody did before.
+fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
+    let known = draft.subject.card.review.as_ref();
+    if known.is_none_or(|review| review.state != ReviewState::Approved) {
+        let review = decision(draft, ReviewState::Approved, "");
+        let review = Review { conflict_files: Vec::new(), merge_commit: commit, ..review };
+        put(draft, review);
+    } else if let Some(known) = known {
+        let known = known.clone();
+        put(draft, Review { conflict_files: Vec::new(), merge_commit: commit, ..known });
+    }
+}
+
+/// Notes the files that stand in the way, if anybody asked for a review.
+fn in_conflict(draft: &mut Draft<'_>, files: &[String]) {
+    let Some(known) = draft.subject.card.review.clone() else { return };
+    if known.conflict_files != files {
+        put(draft, Review { conflict_files: files.to_vec(), ..known });
+    }
+}
+
 fn said(feedback: &str) -> Option<String> {
     Some(feedback.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// A task can come into review without anybody asking here, so there may be no record yet.
 pub(super) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
+    let review = decision(draft, state, feedback);
+    put(draft, review);
+}
+
+fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) -> Review {
     let (by, now) = (draft.actor().clone(), draft.now);
     let known = draft.subject.card.review.clone();
     let (summary, requested_at, conflict_files) = match known {
         Some(known) => (known.summary, known.requested_at, known.conflict_files),
         None => (String::new(), now, Vec::new()),
     };
-    let review = Review {
+    Review {
         state,
         summary,
         feedback: said(feedback),
@@ -117,8 +212,7 @@ pub(super) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str)
         decided_at: Some(now),
         conflict_files,
         merge_commit: None,
-    };
-    put(draft, review);
+    }
 }
 
 pub(super) fn put(draft: &mut Draft<'_>, review: Review) {

@@ -303,8 +303,22 @@ pub(super) fn task_transition(
 /// behind.
 pub(super) type Passage = Result<(Label, Option<String>), Refusal>;
 
-/// Both gates on the way to a label. `approved` is the word that a contract may wait for.
+/// Through both gates to a label. `approved` is the word that a contract may wait for.
 pub(super) fn passage(
+    draft: &mut Draft<'_>,
+    to: &str,
+    checked: Option<&Checked>,
+    approved: bool,
+) -> Result<Passage, Refusal> {
+    let passed = gates(draft, to, checked, approved)?;
+    if passed.as_ref().is_ok_and(|(label, _)| label.phase == Phase::ClosedDone) {
+        verification::approve(draft, approved);
+    }
+    Ok(passed)
+}
+
+/// Both gates on the way to a label; nothing but results of checks is written down.
+pub(super) fn gates(
     draft: &mut Draft<'_>,
     to: &str,
     checked: Option<&Checked>,
@@ -343,9 +357,6 @@ pub(super) fn passage(
             (label, ran)
         }
     };
-    if label.phase == Phase::ClosedDone {
-        verification::approve(draft, approved);
-    }
     Ok(Ok((label, ran)))
 }
 

@@ -27,6 +27,7 @@ impl Refusal {
                 let open: Vec<_> = open.iter().map(TaskId::to_string).collect();
                 format!("tasks wait for {task}: {}", open.join(", "))
             }
+            Self::NotPair { task } => format!("task {task} is for an agent alone"),
             Self::ReviewNotReady { task, label } => {
                 format!("task {task} is {label}; only what is in review can be reviewed")
             }
@@ -161,6 +162,7 @@ impl Refusal {
             Self::HasDependents { .. } => "remove the dependency, or what waits, first",
             Self::ReviewNotReady { .. } => "request_review puts it there",
             Self::NotAuto { .. } => "set its task_type to AUTO first",
+            Self::NotPair { .. } => "set its task_type to PAIR first",
             Self::SessionNotFound { .. } => "list_sessions shows the sessions there are",
             Self::DanglingDependency { .. } => "create the dependency first; nothing was created",
             Self::UnknownState { .. } => "use one of the states named",
@@ -287,6 +289,7 @@ impl Refusal {
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
             | Self::NotAuto { .. }
+            | Self::NotPair { .. }
             | Self::JobLost { .. } => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::model::{Model, task_named};
 use super::rules::table;
+use crate::card::ReviewState;
 use crate::policy::{Policy, parse_labels};
 
 #[test]
@@ -216,4 +217,95 @@ fn each_change_has_its_own_moment() {
         }
         last = Some(moment);
     }
+}
+
+#[test]
+fn a_merge_is_cleared_by_checks_and_then_simply_true() {
+    table(
+        Policy::default(),
+        "
+        ana create A checks=cmd
+        ana create B deps=A
+        w1  ask A                       =>
+        ana clear A                     => CHECKS_NOT_PASSED (recorded)
+        ana clear A ran=0:fail          => CHECKS_NOT_PASSED (recorded)
+        ana clear A ran=0:pass          =>
+        ? A                             => in_review - checks=pass
+        ana clear B                     => DEPS_NOT_CLOSED
+        ana merged A                    =>
+        events 3                        => review.merged task.status_changed task.ready
+        ? A                             => done - checks=pass
+        ",
+    );
+    let model = after(&["create A", "ask A", "merged A"]);
+    let review = model.cards[&task_named("A")].review.clone().expect("one was asked for");
+    assert_eq!(review.state, ReviewState::Approved, "merging is approving");
+    assert_eq!(review.merge_commit.as_deref(), Some("c1"));
+}
+
+#[test]
+fn what_git_cannot_do_goes_where_somebody_looks_at_it() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana create B deps=A
+        w1  card A to=working           =>
+        ana unmergeable A               =>
+        events 2                        => review.failed task.status_changed
+        ? A                             => in_review -
+        ana unmergeable B               =>
+        ? B                             => backlog - open=1
+        w1  ask A                       =>
+        ana conflict A                  =>
+        events 2                        => review.failed task.status_changed
+        ? A                             => in_progress -
+        ",
+    );
+    let model = after(&["create A", "ask A", "conflict A"]);
+    let id = task_named("A");
+    let review = model.cards[&id].review.clone().expect("one was asked for");
+    assert_eq!(review.conflict_files, ["a.rs"]);
+    assert_eq!(model.scratchpads[&id], "git");
+}
+
+/// The world after these.
+fn after(lines: &[&str]) -> Model {
+    let mut model = Model::new(Policy::default());
+    for line in lines {
+        let command = model.command(line);
+        model.act("ana", &command).expect("accepted");
+    }
+    model
+}
+
+#[test]
+fn a_session_belongs_to_the_agent_that_works_there() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        ana create B deps=A
+        ana pair B                      => DEPS_NOT_CLOSED
+        ana pair A as=s                 =>
+        events 3                        => session.created task.claimed task.status_changed
+        ? A                             => in_progress pair
+        w1  begin A as=x                => ALREADY_CLAIMED
+        w1  pair A as=t                 =>
+        events 2                        => attempt.ended session.created
+        ana unpair A                    =>
+        events 3                        => attempt.ended session.killed task.released
+        ana unpair A                    => same
+        ? A                             => in_progress -
+        w1  claim A                     =>
+        w2  pair A as=u                 => ALREADY_CLAIMED
+        w1  pair A as=u                 =>
+        ? A                             => in_progress pair
+        ana card A mode=auto            =>
+        ana pair A as=v                 => TASK_TYPE_MISMATCH
+        ana card A to=closed_done       =>
+        ana card A mode=pair            =>
+        ana pair A as=v                 => TASK_CLOSED
+        ",
+    );
 }

@@ -7,8 +7,8 @@ use crate::attempt::{Attempt, AttemptKind};
 use crate::card::{Card, Mode};
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
-    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewVerdict, TaskCreate,
-    TaskEdit,
+    LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewOutcome, ReviewSettle,
+    ReviewVerdict, SessionBegin, TaskCreate, TaskEdit,
 };
 use crate::comment::{Comment, CommentId, CommentKind};
 use crate::contract::{VerificationContract, VerificationKind};
@@ -347,6 +347,28 @@ impl Model {
                 feedback: option("feedback").unwrap_or_default(),
                 checked: self.checked(task, &option("ran"), option("tree")),
             }),
+            "clear" => Command::ReviewClear {
+                task,
+                checked: self.checked(task, &option("ran"), option("tree")),
+            },
+            "merged" | "unmergeable" | "rebased" | "conflict" => {
+                let files = vec!["a.rs".to_owned()];
+                let outcome = match verb {
+                    "merged" => ReviewOutcome::Merged { commit: Some("c1".into()), pushed: None },
+                    "unmergeable" => ReviewOutcome::MergeFailed { files },
+                    "rebased" => ReviewOutcome::Rebased,
+                    _ => ReviewOutcome::RebaseConflict { files },
+                };
+                Command::ReviewSettle(ReviewSettle { task, outcome, words: "git".into() })
+            }
+            "pair" => Command::SessionBegin(SessionBegin {
+                attempt: attempt_named(&option("as").unwrap_or_else(|| "pair".into())),
+                task,
+                agent: actor("pair"),
+                worktree: None,
+                branch: None,
+            }),
+            "unpair" => Command::SessionEnd { task },
             "claim" => Command::TaskClaim { task },
             "release" => Command::TaskRelease { task },
             "note" => Command::TaskNote { task, text: option("text").unwrap_or_default() },

@@ -101,6 +101,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::HasDependents { task: a, open: vec![b] },
         Refusal::NotAuto { task: a },
         Refusal::ReviewNotReady { task: a, label: text("backlog") },
+        Refusal::NotPair { task: a },
         Refusal::OutsideTask { task: b.to_string(), bound: a },
         Refusal::MixedArguments {
             verb: text("jobs_submit"),

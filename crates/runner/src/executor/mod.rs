@@ -8,6 +8,7 @@ pub(crate) mod mcp;
 mod settings;
 mod wire;
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,14 @@ impl Executors {
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(|executor| executor.name.as_str())
+    }
+
+    /// The programs of those that are not built in, by name.
+    pub fn programs(&self) -> HashMap<String, String> {
+        let builtin = builtin::all();
+        let is_own = |own: &&ExecutorSettings| !builtin.iter().any(|known| known.name == own.name);
+        let own = self.all.iter().filter(is_own);
+        own.filter_map(|own| Some((own.name.clone(), own.command.first()?.clone()))).collect()
     }
 
     /// The one of that name, if its program is there.

@@ -64,6 +64,7 @@ impl World {
             board: Default::default(),
             agents,
             courier: None,
+            workshop: None,
             is_gone: |_| false,
         });
         let front = Front::new(engine, toolsets, None);

@@ -216,8 +216,12 @@ pub(super) async fn tasks_move(call: &Call<'_>, args: Move) -> Reply {
 
 pub(super) async fn tasks_delete(call: &Call<'_>, args: TaskArgument) -> Reply {
     let task = task_id(&args.task_id)?;
-    call.engine.card_remove(call.op, task).await?;
-    let done = Envelope::yes("Deleted successfully").code("DELETED");
+    let kept = call.engine.card_remove(call.op, task).await?;
+    let message = match kept.as_slice() {
+        [] => "Deleted successfully".to_owned(),
+        kept => format!("Deleted successfully; kept: {}", kept.join("; ")),
+    };
+    let done = Envelope::yes(message).code("DELETED");
     Ok(done.answer(call, json!({ "task_id": task })))
 }
 

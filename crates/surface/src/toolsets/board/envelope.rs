@@ -144,6 +144,9 @@ fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
         };
         fields.insert((*key).into(), value);
     }
+    if let Refusal::NotPair { .. } = refusal {
+        fields.insert("current_task_type".into(), words::TaskType::Auto.word().into());
+    }
     if let Refusal::ChecksNotPassed { checks, .. } = refusal {
         let checks = checks
             .iter()

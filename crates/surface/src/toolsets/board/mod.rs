@@ -7,6 +7,7 @@ mod envelope;
 mod plans;
 mod projects;
 mod review;
+mod sessions;
 mod settings;
 mod tasks;
 mod view;
@@ -125,6 +126,22 @@ static TOOLS: &[Tool] = &[
         and_next!("Makes a project the one that your new tasks go to."),
         Hints::WRITE, schema_of::<projects::ProjectArgument>, with_envelope!("project_id", "name"),
         answered!(projects::projects_open)).for_profile(Profile::Maintainer),
+    Tool::new("sessions_create", "Sessions create",
+        and_next!("Opens a session on a PAIR task in a worktree of its own: a terminal, or an editor's command."),
+        Hints::WRITE_OUTSIDE, schema_of::<sessions::Create>,
+        with_envelope!("task_id", "session_name", "backend", "already_exists", "worktree_path",
+            "prompt_path", "primary_command", "commands", "links", "instructions", "next_step",
+            "current_task_type"),
+        answered!(sessions::sessions_create)).for_profile(Profile::PairWorker).on_task(),
+    Tool::new("sessions_exists", "Sessions exists",
+        "Says whether a task's session is open, and where.",
+        Hints::READ, schema_of::<tasks::TaskArgument>,
+        &["task_id", "exists", "session_name", "backend", "worktree_path", "prompt_path"],
+        handler!(sessions::sessions_exists)).for_profile(Profile::PairWorker),
+    Tool::new("sessions_kill", "Sessions kill",
+        and_next!("Ends a task's session with every process in it. Worktree and status stay."),
+        Hints::WRITE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id"),
+        answered!(sessions::sessions_kill)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("request_review", "Request review",
         and_next!("Says what was done and moves the task to REVIEW."),
         Hints::WRITE, schema_of::<review::Request>, with_envelope!("status"),

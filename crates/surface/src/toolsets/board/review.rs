@@ -1,14 +1,14 @@
-//! Reviews: asked for, approved, rejected.
+//! Reviews: asked for, approved, rejected; what they are about merged or rebased.
 
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
 use callboard_domain::task::TaskRecord;
+use callboard_engine::{ReviewEnd, Reviewed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::{Envelope, Reply};
+use super::envelope::{Envelope, Next, Reply};
 use super::tasks::task_id;
 use super::words::Status;
 use crate::tool::Call;
@@ -93,8 +93,17 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
     match args.action {
         Action::Approve => {
             let record = call.engine.review_approve(call.op, task, feedback).await?.it;
-            let done = Envelope::yes("Approved").code("APPROVED");
-            Ok(done.answer(call, fields(&record)))
+            let done = match (record.task.phase, held < Profile::Maintainer) {
+                (Phase::Review, true) => {
+                    Envelope::yes("Approved, not merged").hint("Ask a maintainer to merge it")
+                }
+                (Phase::Review, false) => {
+                    let merge = json!({"task_id": task, "action": "merge"});
+                    Envelope::yes("Approved, not merged").next(Next::new("review", merge))
+                }
+                _ => Envelope::yes("Approved"),
+            };
+            Ok(done.code("APPROVED").answer(call, fields(&record)))
         }
         Action::Reject => {
             let to = args.rejection_action.map_or(Phase::Working, RejectionAction::phase);
@@ -102,20 +111,61 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
             let done = Envelope::yes("Rejected").code("REJECTED");
             Ok(done.answer(call, fields(&record)))
         }
-        Action::Merge => {
-            let record = call.engine.task_get(call.op, task).await?.it;
-            let no = Envelope::no("MERGE_FAILED", "The task has no workspace to merge");
-            Ok(no.answer(call, fields(&record)))
-        }
-        Action::Rebase => {
-            let record = call.engine.task_get(call.op, task).await?.it;
-            if record.task.phase != Phase::Review {
-                return Err(Refusal::ReviewNotReady { task, label: record.task.label }.into());
-            }
-            let no = Envelope::no("REBASE_FAILED", "The task has no workspace to rebase");
-            Ok(no.answer(call, fields(&record)))
-        }
+        Action::Merge => Ok(settled(call, call.engine.review_merge(call.op, task).await?)),
+        Action::Rebase => Ok(settled(call, call.engine.review_rebase(call.op, task).await?)),
     }
+}
+
+/// What came of a merge or a rebase, with what to do next.
+fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
+    let Reviewed { record, end } = reviewed;
+    let task = record.task.id;
+    let mut fields = fields(&record);
+    let look = || Next::new("get_context", json!({"task_id": task}));
+    let envelope = match end {
+        ReviewEnd::Merged(merged) => {
+            let message = match (&merged.commit, &merged.pushed) {
+                (None, _) => "Nothing to merge".to_owned(),
+                (Some(_), Some(Err(words))) => format!("Merged, but not pushed: {words}"),
+                (Some(_), Some(Ok(())) | None) => "Merged".to_owned(),
+            };
+            fields["merge_commit"] = merged.commit.into();
+            fields["pushed"] = json!(merged.pushed.map(|pushed| pushed.is_ok()));
+            Envelope::yes(message).code("MERGED")
+        }
+        ReviewEnd::Unapproved => {
+            let approve = json!({"task_id": task, "action": "approve"});
+            Envelope::no("MERGE_FAILED", "The settings ask for an approval before a merge")
+                .hint("Approve it first")
+                .next(Next::new("review", approve))
+        }
+        ReviewEnd::MergeFailed { words, files } => {
+            let has_files = !files.is_empty();
+            fields["conflict_files"] = files.into();
+            let no = Envelope::no("MERGE_FAILED", format!("Not merged: {words}"));
+            match has_files {
+                true => no.hint("Settle it in these files, then merge again").next(look()),
+                false => no,
+            }
+        }
+        ReviewEnd::Rebased { onto } => {
+            Envelope::yes(format!("Rebased onto {onto}")).code("REBASED")
+        }
+        ReviewEnd::RebaseConflict { files } => {
+            let count = match files.len() {
+                1 => "1 file".to_owned(),
+                count => format!("{count} files"),
+            };
+            fields["conflict_files"] = files.into();
+            Envelope::no("REBASE_CONFLICT", format!("Rebase conflict in {count}"))
+                .hint("Resolve in the worktree, then request_review")
+                .next(look())
+        }
+        ReviewEnd::RebaseFailed { words } => {
+            Envelope::no("REBASE_FAILED", format!("Not rebased: {words}"))
+        }
+    };
+    envelope.answer(call, fields)
 }
 
 fn fields(record: &TaskRecord) -> Value {

@@ -105,7 +105,8 @@ pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
             linked.push(view::linked(&found.it));
         }
     }
-    Ok(view::context(&seen.it, &scratchpad, linked, seen.now))
+    let places = call.engine.workspace_get(call.op, &seen.it).await?;
+    Ok(view::context(&seen.it, &scratchpad, &places, linked, seen.now))
 }
 
 /// Every `@PROJ-01…` in a text, in the order of their ids.

@@ -5,8 +5,8 @@ use callboard_domain::card::{Card, Review, ReviewState, Terminal};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
-use callboard_engine::CardSeen;
 use callboard_engine::store::CardRow;
+use callboard_engine::{CardSeen, WorkspaceSeen};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -157,29 +157,49 @@ pub(super) fn linked(record: &TaskRecord) -> Value {
     })
 }
 
-/// What somebody needs to work on a task. Nobody has made a workspace for it yet.
+/// What somebody needs to work on a task; where, if a place was made for it.
 pub(super) fn context(
     seen: &CardSeen,
     scratchpad: &str,
+    places: &[WorkspaceSeen],
     linked: Vec<Value>,
     now: Timestamp,
 ) -> Value {
     let CardSeen { record, card } = seen;
     let task = &record.task;
+    let place = places.iter().find_map(|seen| seen.part.worktree.as_ref());
     json!({
         "task_id": task.id,
         "title": task.title,
         "description": record.body,
         "acceptance_criteria": card.criteria,
         "scratchpad": scratchpad,
-        "workspace_id": null,
-        "workspace_branch": null,
-        "workspace_path": null,
-        "working_dir": null,
-        "repos": [],
-        "repo_count": 0,
+        "workspace_id": place.map(|_| format!("ws_{}", task.id)),
+        "workspace_branch": place.map(|place| &place.branch),
+        "workspace_path": place.map(|place| &place.path),
+        "working_dir": place.map(|place| &place.path),
+        "repos": places.iter().map(repo_at_work).collect::<Vec<_>>(),
+        "repo_count": places.len(),
         "linked_tasks": linked,
         "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), now),
+    })
+}
+
+/// A repository with what was done there for one task.
+fn repo_at_work(seen: &WorkspaceSeen) -> Value {
+    let WorkspaceSeen { part, name, state } = seen;
+    let diff = state.as_ref().map(|state| {
+        let diff = state.diff;
+        json!({"files": diff.files, "insertions": diff.insertions, "deletions": diff.deletions})
+    });
+    json!({
+        "repo_id": format!("repo_{}", part.repo.id),
+        "name": name,
+        "path": part.repo.path,
+        "worktree_path": part.worktree.as_ref().map(|place| &place.path),
+        "target_branch": part.target,
+        "has_changes": state.as_ref().map(|state| state.has_changes()),
+        "diff_stats": diff,
     })
 }
 

@@ -170,7 +170,7 @@ pub(super) fn is_call_error(refusal: &Refusal) -> bool {
     )
 }
 
-pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
+pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let plain = Said::plain(refusal);
     let as_code = |code| Said { code, ..plain.clone() };
     match refusal {
@@ -205,6 +205,15 @@ pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
             message: format!("Task {task} is held by {holder}"),
             hint: Some("tasks_list shows other tasks".into()),
             ..plain
+        },
+        Refusal::NotPair { task } => Said {
+            message: format!("Task {task} is AUTO"),
+            hint: Some("Set the mode with tasks_update".into()),
+            ..plain
+        },
+        Refusal::TaskClosed { .. } if tool == "sessions_create" => Said {
+            hint: Some("tasks_move opens it again".into()),
+            ..as_code("SESSION_CREATE_FAILED")
         },
         Refusal::NotHolder { .. }
         | Refusal::StaleFence { .. }
@@ -253,6 +262,10 @@ pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> O
     match (tool, refusal) {
         ("request_review", Refusal::TaskNotFound { .. } | Refusal::DepsNotClosed { .. }) => {
             Some(Next::new("get_task", look()))
+        }
+        (_, Refusal::NotPair { .. }) => {
+            let arguments = json!({"task_id": task, "task_type": TaskType::Pair.word()});
+            Some(Next::new("tasks_update", arguments))
         }
         _ => None,
     }

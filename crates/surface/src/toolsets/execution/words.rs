@@ -178,6 +178,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::NotAuto { .. }
+        | Refusal::NotPair { .. }
         | Refusal::TaskClosed { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::SessionNotFound { .. }

@@ -1,0 +1,146 @@
+//! What the board asks: cards and their reviews, sessions, settings, projects, plans.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Checked;
+use crate::actor::Actor;
+use crate::card::{Mode, Terminal};
+use crate::ids::{AttemptId, TaskId};
+use crate::plan::{PlanId, PlannedTask, Todo};
+use crate::policy::Phase;
+use crate::settings::{BoardSettings, SettingKey};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingsUpdate {
+    /// What holds where nobody changed anything.
+    pub base: BoardSettings,
+    /// The executors there are.
+    pub agents: Vec<String>,
+    pub set: Vec<(SettingKey, Value)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectCreate {
+    pub name: String,
+    pub description: String,
+    /// Where its repositories are.
+    pub machine: String,
+    /// The first is the primary one.
+    pub repos: Vec<NewRepo>,
+}
+
+/// A repository that somebody looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRepo {
+    pub path: PathBuf,
+    pub default_branch: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanPropose {
+    pub plan: PlanId,
+    pub tasks: Vec<PlannedTask>,
+    pub todos: Vec<Todo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanApprove {
+    pub plan: PlanId,
+    pub project: i64,
+    /// An id for each task of the plan.
+    pub tasks: Vec<TaskId>,
+}
+
+/// What is `None` stays as it is; `Some(None)` and empty texts clear.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardUpdate {
+    pub task: TaskId,
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub priority: Option<u16>,
+    pub mode: Option<Mode>,
+    pub criteria: Option<Vec<String>>,
+    pub terminal: Option<Option<Terminal>>,
+    pub agent: Option<String>,
+    pub base_branch: Option<String>,
+    pub parent: Option<Option<TaskId>>,
+    pub project: Option<i64>,
+    pub to: Option<Phase>,
+    pub checked: Option<Checked>,
+}
+
+impl CardUpdate {
+    /// One that changes nothing yet.
+    pub fn of(task: TaskId) -> Self {
+        Self {
+            task,
+            title: None,
+            body: None,
+            priority: None,
+            mode: None,
+            criteria: None,
+            terminal: None,
+            agent: None,
+            base_branch: None,
+            parent: None,
+            project: None,
+            to: None,
+            checked: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewDecide {
+    pub task: TaskId,
+    pub verdict: ReviewVerdict,
+    pub feedback: String,
+    pub checked: Option<Checked>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVerdict {
+    /// With work that still has to be merged it stays in review.
+    Approve { unmerged: bool },
+    /// Back to whoever works on it, or to the start.
+    Reject { to: Phase },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReviewSettle {
+    pub task: TaskId,
+    pub outcome: ReviewOutcome,
+    /// For the task's history.
+    pub words: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReviewOutcome {
+    /// Without a commit there was nothing to merge.
+    Merged {
+        commit: Option<String>,
+        pushed: Option<bool>,
+    },
+    /// `files` are those that stand in the way.
+    MergeFailed {
+        files: Vec<String>,
+    },
+    Rebased,
+    /// Goes back to whoever works on it.
+    RebaseConflict {
+        files: Vec<String>,
+    },
+    RebaseFailed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionBegin {
+    pub attempt: AttemptId,
+    pub task: TaskId,
+    /// Who works there; never the caller.
+    pub agent: Actor,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+}

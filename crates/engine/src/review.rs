@@ -1,0 +1,315 @@
+//! Merging and rebasing what a review is about. Git does its part outside any transaction; what came
+//! of it is written down afterwards, and a merge that was published but not written down is found
+//! again by the next call.
+
+use callboard_domain::attempt::{AttemptKind, AttemptState};
+use callboard_domain::card::ReviewState;
+use callboard_domain::command::{Checked, Command, ReviewOutcome, ReviewSettle};
+use callboard_domain::decide::{TransitionGate, label_of, transition_gate};
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::task::TaskRecord;
+
+use crate::context::{OpContext, Scope};
+use crate::ports::{MergeFault, MergeOrder, MergedPart, PreparedMerge, Rebased, Turn};
+use crate::workspace::{Workshop, WorkspacePart};
+use crate::{CardSeen, Engine, EngineError};
+
+/// A target that moves while its merge is made is looked at again so often.
+const TRIES_MAX: u32 = 3;
+
+/// A task after a merge or a rebase, and what came of that.
+#[derive(Clone, Debug)]
+pub struct Reviewed {
+    pub record: TaskRecord,
+    pub end: ReviewEnd,
+}
+
+/// Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReviewEnd {
+    Merged(Merged),
+    /// The settings ask for an approval, and there is none.
+    Unapproved,
+    MergeFailed {
+        words: String,
+        files: Vec<String>,
+    },
+    Rebased {
+        onto: String,
+    },
+    RebaseConflict {
+        files: Vec<String>,
+    },
+    RebaseFailed {
+        words: String,
+    },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// In the primary repository, or the first that has one; `None` when there was nothing to merge.
+    pub commit: Option<String>,
+    /// `None` when nobody wanted it or there is no `origin`; else git's words if it failed.
+    pub pushed: Option<Result<(), String>>,
+}
+
+impl Engine {
+    /// Brings a task's work into its target as one commit per repository, if its checks pass on what
+    /// that would be.
+    pub async fn review_merge(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Reviewed, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let org = &op.principal.org;
+        let seen = self.card_get(op, task).await?.it;
+        let review = seen.card.review.as_ref();
+        if seen.record.task.phase == Phase::ClosedDone
+            && let Some(commit) = review.and_then(|review| review.merge_commit.clone())
+        {
+            let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
+            return Ok(Reviewed { record: seen.record, end });
+        }
+        let settings = self.board_settings(org).await?;
+        let is_approved = review.is_some_and(|review| review.state == ReviewState::Approved);
+        if settings.require_review_approval && !is_approved {
+            return Ok(Reviewed { record: seen.record, end: ReviewEnd::Unapproved });
+        }
+        let failed =
+            |words: &str| ReviewEnd::MergeFailed { words: words.into(), files: Vec::new() };
+        if runs(&seen.record) {
+            let end = failed("an agent works on the task: stop it first");
+            return Ok(Reviewed { record: seen.record, end });
+        }
+        let (shop, parts) = match self.work_of(org, &seen).await? {
+            Ok(found) => found,
+            Err(words) => return Ok(Reviewed { record: seen.record, end: failed(&words) }),
+        };
+        let orders: Vec<MergeOrder> = parts
+            .iter()
+            .filter_map(|part| {
+                Some(MergeOrder {
+                    worktree: part.worktree.clone()?,
+                    task: task.to_string(),
+                    target: part.target.clone(),
+                    message: message(&seen.record),
+                    leftovers_message: leftovers(task),
+                    fetch: settings.auto_sync_base_branch,
+                    one_at_a_time: settings.serialize_merges,
+                })
+            })
+            .collect();
+        let mut tries = 0;
+        let merged = loop {
+            tries += 1;
+            match self.merge_once(op, shop, task, orders.clone()).await? {
+                Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
+                merged => break merged,
+            }
+        };
+        match merged {
+            Ok(merged) => {
+                let merged = Merged::of(&merged);
+                let outcome = ReviewOutcome::Merged {
+                    commit: merged.commit.clone(),
+                    pushed: merged.pushed.as_ref().map(Result::is_ok),
+                };
+                let words = merged.commit.clone().unwrap_or_else(|| "nothing to merge".into());
+                let reviewed = self.settle(op, task, outcome, words, ReviewEnd::Merged(merged));
+                let reviewed = reviewed.await?;
+                self.session_close_if_over(org, &seen.record, &reviewed.record).await?;
+                Ok(reviewed)
+            }
+            Err(fault) => {
+                let (words, files) = (fault.to_string(), fault.files().to_vec());
+                let outcome = ReviewOutcome::MergeFailed { files: files.clone() };
+                let end = ReviewEnd::MergeFailed { words: words.clone(), files };
+                self.settle(op, task, outcome, words, end).await
+            }
+        }
+    }
+
+    /// One look at the targets. Checks that do not pass are a refusal, and nothing is published.
+    async fn merge_once(
+        &self,
+        op: &OpContext,
+        shop: &Workshop,
+        task: TaskId,
+        orders: Vec<MergeOrder>,
+    ) -> Result<Result<Vec<MergedPart>, MergeFault>, EngineError> {
+        let prepared = match shop.merges.merge_prepare(orders).await {
+            Ok(prepared) => prepared,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let cleared = match self.checks_of_merge(op, shop, task, &prepared).await {
+            Ok(Ok(checks)) => {
+                let (checked, _turn) = checks.unzip();
+                self.act(op, Command::ReviewClear { task, checked }).await.map(|_| Ok(()))
+            }
+            Ok(Err(fault)) => Ok(Err(fault)),
+            Err(error) => Err(error),
+        };
+        match cleared {
+            Ok(Ok(())) => {
+                Ok(shop.merges.merge_publish(prepared, self.parts.board.push_after_merge).await)
+            }
+            Ok(Err(fault)) => {
+                shop.merges.merge_abandon(prepared).await;
+                Ok(Err(fault))
+            }
+            Err(error) => {
+                shop.merges.merge_abandon(prepared).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// What had to run on the files as they would be, if closing asks for any command checks.
+    async fn checks_of_merge(
+        &self,
+        op: &OpContext,
+        shop: &Workshop,
+        task: TaskId,
+        prepared: &PreparedMerge,
+    ) -> Result<Result<Option<(Checked, Turn)>, MergeFault>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        let done = label_of(&self.parts.policy, Phase::ClosedDone)?;
+        let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, &done.name)?;
+        let has_commands = record.task.checks.iter().any(|check| check.is_command());
+        if !has_commands || matches!(gate, TransitionGate::Free(_)) {
+            return Ok(Ok(None));
+        }
+        // Checks belong to the primary repository.
+        let root = match prepared.parts.first() {
+            Some(part) => match shop.merges.merge_look(part).await {
+                Ok(root) => root,
+                Err(fault) => return Ok(Err(fault)),
+            },
+            None => return Ok(Ok(None)),
+        };
+        Ok(Ok(Some(self.checks_for_merging(op, &record, root).await?)))
+    }
+
+    /// Puts a task's work on top of the newest target. What conflicts goes back to whoever works on
+    /// it.
+    pub async fn review_rebase(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Reviewed, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let org = &op.principal.org;
+        let seen = self.card_get(op, task).await?.it;
+        if seen.record.task.phase != Phase::Review {
+            let label = seen.record.task.label.clone();
+            return Err(Refusal::ReviewNotReady { task, label }.into());
+        }
+        let failed = |words: String| ReviewEnd::RebaseFailed { words };
+        if runs(&seen.record) {
+            let end = failed("an agent works on the task: stop it first".into());
+            return Ok(Reviewed { record: seen.record, end });
+        }
+        let (shop, parts) = match self.work_of(org, &seen).await? {
+            Ok(found) => found,
+            Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
+        };
+        let fetch = self.board_settings(org).await?.auto_sync_base_branch;
+        let mut onto = Vec::new();
+        for part in &parts {
+            match rebase(shop, part, task, fetch).await {
+                Ok(Rebased::Onto { target, .. }) => onto.push(target),
+                Ok(Rebased::Conflict { target, files }) => {
+                    let words = format!("Rebase onto {target} conflicts in: {}", files.join(", "));
+                    let outcome = ReviewOutcome::RebaseConflict { files: files.clone() };
+                    let end = ReviewEnd::RebaseConflict { files };
+                    return self.settle(op, task, outcome, words, end).await;
+                }
+                Err(words) => {
+                    let outcome = ReviewOutcome::RebaseFailed;
+                    return self.settle(op, task, outcome, words.clone(), failed(words)).await;
+                }
+            }
+        }
+        onto.dedup();
+        let onto = onto.join(", ");
+        let end = ReviewEnd::Rebased { onto: onto.clone() };
+        self.settle(op, task, ReviewOutcome::Rebased, format!("onto {onto}"), end).await
+    }
+
+    /// The worktrees of a task, or why there is nothing to do with them.
+    async fn work_of(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+    ) -> Result<Result<(&Workshop, Vec<WorkspacePart>), String>, EngineError> {
+        let none = || Err("the task has no workspace on this machine".to_owned());
+        let Some(shop) = &self.parts.workshop else { return Ok(none()) };
+        let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
+        Ok(match found {
+            Ok(parts) if parts.is_empty() => none(),
+            Ok(parts) => Ok((shop, parts)),
+            Err(fault) => Err(fault.to_string()),
+        })
+    }
+
+    async fn settle(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        outcome: ReviewOutcome,
+        words: String,
+        end: ReviewEnd,
+    ) -> Result<Reviewed, EngineError> {
+        let settle = ReviewSettle { task, outcome, words };
+        let record = self.act_on_task(op, Command::ReviewSettle(settle)).await?.it;
+        Ok(Reviewed { record, end })
+    }
+}
+
+impl Merged {
+    fn of(parts: &[MergedPart]) -> Self {
+        let commit = parts.iter().find_map(|part| part.commit.clone());
+        let pushed: Vec<_> = parts.iter().filter_map(|part| part.pushed.clone()).collect();
+        let pushed = match pushed.iter().find(|pushed| pushed.is_err()) {
+            Some(failed) => Some(failed.clone()),
+            None => pushed.first().cloned(),
+        };
+        Self { commit, pushed }
+    }
+}
+
+async fn rebase(
+    shop: &Workshop,
+    part: &WorkspacePart,
+    task: TaskId,
+    fetch: bool,
+) -> Result<Rebased, String> {
+    let place = part.worktree.as_ref().ok_or("the worktree is gone")?;
+    let leftovers = shop.worktrees.leftovers_commit(place, &leftovers(task)).await;
+    leftovers.map_err(|fault| fault.to_string())?;
+    let rebased = shop.worktrees.worktree_rebase(place, &part.target, fetch).await;
+    rebased.map_err(|fault| fault.to_string())
+}
+
+/// Whether an agent works on it alone, right now.
+fn runs(record: &TaskRecord) -> bool {
+    record.newest.as_ref().is_some_and(|newest| {
+        newest.kind == AttemptKind::Job && matches!(newest.state, AttemptState::Live { .. })
+    })
+}
+
+fn leftovers(task: TaskId) -> String {
+    format!("chore: adding uncommitted agent changes ({task})")
+}
+
+fn message(record: &TaskRecord) -> String {
+    let title = record.task.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let subject = format!("{title} (callboard {})", record.task.id);
+    match record.body.trim() {
+        "" => subject,
+        body => format!("{subject}\n\n{body}"),
+    }
+}

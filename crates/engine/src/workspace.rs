@@ -1,0 +1,264 @@
+//! Where a task's work stands: a worktree in every repository that its project has on this machine,
+//! made when work begins and found again by the task's id.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use callboard_domain::card::Card;
+use callboard_domain::ids::TaskId;
+use callboard_domain::project::ProjectRepo;
+use callboard_domain::settings::{BaseRef, BoardSettings};
+use callboard_domain::task::Task;
+
+use crate::context::{OpContext, Scope};
+use crate::ports::{
+    BaseFrom, Merges, PairSessions, Removal, Worktree, WorktreeFault, WorktreeOrder, WorktreeState,
+    Worktrees,
+};
+use crate::{CardSeen, Engine, EngineError};
+
+/// What it takes to let tasks be worked on in places of their own.
+pub struct Workshop {
+    pub worktrees: Arc<dyn Worktrees>,
+    pub merges: Arc<dyn Merges>,
+    pub pairs: Arc<dyn PairSessions>,
+    /// Where Callboard's own folder is, if it has one here.
+    pub root: Option<PathBuf>,
+    /// How an agent starts a server of this board: a program and its first arguments.
+    pub server: Vec<String>,
+    /// The programs of executors that are not built in.
+    pub programs: HashMap<String, String>,
+}
+
+/// A task's work in one repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspacePart {
+    pub repo: ProjectRepo,
+    /// The branch it starts from and goes to.
+    pub target: String,
+    /// `None` while nobody made one, and for a repository that is not here.
+    pub worktree: Option<Worktree>,
+}
+
+/// The same as somebody sees it who looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceSeen {
+    pub part: WorkspacePart,
+    pub name: String,
+    /// `None` too when git cannot say.
+    pub state: Option<WorktreeState>,
+}
+
+/// Why there is no place to work in. Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkspaceFault {
+    #[error("the project has no git repository on this machine")]
+    NoRepo,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<WorktreeFault> for WorkspaceFault {
+    fn from(fault: WorktreeFault) -> Self {
+        Self::Failed(fault.to_string())
+    }
+}
+
+/// The branch of a task, in every repository.
+pub fn branch_of(task: TaskId) -> String {
+    format!("callboard/{task}")
+}
+
+impl Engine {
+    /// Where a task's work stands, the primary repository first.
+    pub async fn workspace_get(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<Vec<WorkspaceSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let parts = self.workspace_parts(&op.principal.org, &seen.record.task, &seen.card).await?;
+        let mut all = Vec::with_capacity(parts.len());
+        for (part, found) in parts {
+            if let Err(fault) = found {
+                tracing::warn!(%fault, task = %seen.record.task.id, "a worktree is not shown");
+            }
+            let name = part.repo.path.file_name().unwrap_or(part.repo.path.as_os_str());
+            let name = name.to_string_lossy().into_owned();
+            let state = match (&self.parts.workshop, &part.worktree) {
+                (Some(shop), Some(place)) => {
+                    shop.worktrees.worktree_state(place, &part.target).await.ok()
+                }
+                _ => None,
+            };
+            all.push(WorkspaceSeen { part, name, state });
+        }
+        Ok(all)
+    }
+
+    /// The parts that have a worktree. One that somebody turned to something else is a fault.
+    pub(crate) async fn workspace_find(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Result<Vec<WorkspacePart>, WorktreeFault>, EngineError> {
+        let mut parts = Vec::new();
+        for (part, found) in self.workspace_parts(org, task, card).await? {
+            match found {
+                Ok(()) if part.worktree.is_some() => parts.push(part),
+                Ok(()) => {}
+                Err(fault) => return Ok(Err(fault)),
+            }
+        }
+        Ok(Ok(parts))
+    }
+
+    /// A worktree in every repository on this machine, made where there is none; the primary one
+    /// first.
+    pub(crate) async fn workspace_make(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Result<Vec<WorkspacePart>, WorkspaceFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+        let settings = self.board_settings(org).await?;
+        let mut made = Vec::new();
+        for (mut part, found) in self.workspace_parts(org, task, card).await? {
+            if let Err(fault) = found {
+                return Ok(Err(fault.into()));
+            }
+            if !self.is_git_here(&part.repo).await {
+                continue;
+            }
+            if part.worktree.is_none() {
+                let order = WorktreeOrder {
+                    repo: part.repo.path.clone(),
+                    name: task.id.to_string(),
+                    branch: branch_of(task.id),
+                    base: part.target.clone(),
+                    base_from: base_from(settings.base_ref),
+                    fetch: settings.auto_sync_base_branch,
+                };
+                match shop.worktrees.worktree_make(order).await {
+                    Ok(made) => part.worktree = Some(made.worktree),
+                    Err(fault) => return Ok(Err(fault.into())),
+                }
+            }
+            made.push(part);
+        }
+        Ok(if made.is_empty() { Err(WorkspaceFault::NoRepo) } else { Ok(made) })
+    }
+
+    /// Whether something of a task's work is not in its target yet.
+    pub(crate) async fn is_unmerged(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+    ) -> Result<bool, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(false) };
+        // Work that cannot be looked at is not known to be merged.
+        let Ok(parts) = self.workspace_find(org, &seen.record.task, &seen.card).await? else {
+            return Ok(true);
+        };
+        for part in &parts {
+            let Some(place) = &part.worktree else { continue };
+            let state = shop.worktrees.worktree_state(place, &part.target).await;
+            if state.map_or(true, |state| state.has_changes()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes worktrees and branches away as far as nothing is lost; says what stays and why.
+    pub(crate) async fn workspace_remove(
+        &self,
+        parts: &[WorkspacePart],
+    ) -> Result<Vec<String>, WorktreeFault> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        let mut kept = Vec::new();
+        for part in parts {
+            let Some(place) = &part.worktree else { continue };
+            let removed = shop.worktrees.worktree_remove(place, &part.target).await?;
+            match (removed.folder, removed.branch) {
+                (Removal::Kept(why), _) => kept.push(format!("{}: {why}", place.path.display())),
+                (_, Removal::Kept(why)) => kept.push(format!("branch {}: {why}", place.branch)),
+                _ => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Each with what looking for its worktree came to.
+    async fn workspace_parts(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Vec<(WorkspacePart, Result<(), WorktreeFault>)>, EngineError> {
+        let settings = self.board_settings(org).await?;
+        let mut repos = self.parts.store.repos(org, task.project).await?;
+        // A project may be on several machines; what is here can be worked on from here.
+        repos.sort_by_key(|repo| repo.machine != self.parts.machine);
+        let mut parts = Vec::with_capacity(repos.len());
+        for repo in repos {
+            let target = self.target_of(&repo, card, &settings).await;
+            let found = match &self.parts.workshop {
+                Some(shop) if self.is_git_here(&repo).await => {
+                    let (name, branch) = (task.id.to_string(), branch_of(task.id));
+                    shop.worktrees.worktree_find(&repo.path, &name, &branch).await
+                }
+                _ => Ok(None),
+            };
+            let (worktree, found) = match found {
+                Ok(worktree) => (worktree, Ok(())),
+                Err(fault) => (None, Err(fault)),
+            };
+            parts.push((WorkspacePart { repo, target, worktree }, found));
+        }
+        Ok(parts)
+    }
+
+    async fn is_git_here(&self, repo: &ProjectRepo) -> bool {
+        match &self.parts.checks {
+            Some(runner) if repo.machine == self.parts.machine => {
+                runner.repository(&repo.path).await.is_ok()
+            }
+            _ => false,
+        }
+    }
+
+    /// Where a task's work goes. What a person happens to have checked out decides nothing as long
+    /// as anything else does.
+    async fn target_of(&self, repo: &ProjectRepo, card: &Card, settings: &BoardSettings) -> String {
+        let usual = &settings.default_base_branch;
+        if let Some(branch) = card.base_branch.as_ref().or(repo.default_branch.as_ref()) {
+            return branch.clone();
+        }
+        let (Some(runner), Some(shop)) = (&self.parts.checks, &self.parts.workshop) else {
+            return usual.clone();
+        };
+        if repo.machine != self.parts.machine {
+            return usual.clone();
+        }
+        if let Some(branch) = runner.origin(&repo.path).await.default_branch {
+            return branch;
+        }
+        if shop.worktrees.branch_contains(&repo.path, usual, usual).await.is_ok() {
+            return usual.clone();
+        }
+        let said = runner.repository(&repo.path).await.ok().and_then(|found| found.default_branch);
+        said.unwrap_or_else(|| usual.clone())
+    }
+}
+
+fn base_from(setting: BaseRef) -> BaseFrom {
+    match setting {
+        BaseRef::Remote => BaseFrom::Remote,
+        BaseRef::LocalIfAhead => BaseFrom::LocalIfAhead,
+        BaseRef::Local => BaseFrom::Local,
+    }
+}

@@ -1,0 +1,150 @@
+//! Tools for sessions of a person and an agent on one task.
+
+use std::path::Path;
+
+use callboard_engine::ports::PairBackend;
+use callboard_engine::{SessionFault, SessionMade};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::envelope::{Envelope, Next, Reply};
+use super::tasks::{TaskArgument, task_id};
+use super::words::TaskType;
+use crate::tool::Call;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Create {
+    task_id: String,
+    /// whether a session that is open will do [default: true]
+    reuse_if_exists: Option<bool>,
+    /// the task's own worktree, if you know it; any other is refused
+    worktree_path: Option<String>,
+}
+
+pub(super) async fn sessions_create(call: &Call<'_>, args: Create) -> Reply {
+    let task = task_id(&args.task_id)?;
+    let reuse = args.reuse_if_exists.unwrap_or(true);
+    let named = args.worktree_path.as_deref().map(str::trim).filter(|path| !path.is_empty());
+    let made = call.engine.session_create(call.op, task, reuse, named).await?;
+    let mode = TaskType::Pair.word();
+    let made = match made {
+        Ok(made) => made,
+        Err(fault) => {
+            let no = refused(&fault, &args.task_id);
+            let mut fields = Map::new();
+            for key in FIELDS {
+                fields.insert((*key).into(), Value::Null);
+            }
+            fields.insert("task_id".into(), json!(task));
+            fields.insert("current_task_type".into(), mode.into());
+            return Ok(no.answer(call, fields.into()));
+        }
+    };
+    let settings = call.engine.board_settings(&call.op.principal.org).await?;
+    let SessionMade { session, worktree, already_exists } = made;
+    let instructions = match settings.skip_pair_instructions {
+        true => String::new(),
+        false => instructions(session.backend, &session.primary_command),
+    };
+    let links = session.links.iter().map(|(name, address)| ((*name).into(), json!(address)));
+    let fields = json!({
+        "task_id": task,
+        "session_name": session.name,
+        "backend": session.backend.as_str(),
+        "already_exists": already_exists,
+        "worktree_path": worktree.path,
+        "prompt_path": session.prompt_path,
+        "primary_command": session.primary_command,
+        "commands": session.commands,
+        "links": links.collect::<Map<String, Value>>(),
+        "instructions": instructions,
+        "next_step": next_step(session.backend),
+        "current_task_type": mode,
+    });
+    let done = match already_exists {
+        true => Envelope::yes("Session is open").code("SESSION_REUSED"),
+        false => Envelope::yes("Session ready").code("SESSION_CREATED"),
+    };
+    let done = match session.left_alone {
+        Some(file) => done.hint(format!(
+            "{file} is tracked by git and was left as it is: name the server of .callboard/mcp.json there"
+        )),
+        None => done,
+    };
+    Ok(done.answer(call, fields))
+}
+
+/// The answer's own fields.
+pub(super) const FIELDS: &[&str] = &[
+    "task_id",
+    "session_name",
+    "backend",
+    "already_exists",
+    "worktree_path",
+    "prompt_path",
+    "primary_command",
+    "commands",
+    "links",
+    "instructions",
+    "next_step",
+    "current_task_type",
+];
+
+fn refused(fault: &SessionFault, task: &str) -> Envelope {
+    let message = fault.to_string();
+    match fault {
+        SessionFault::NoWorkspace(_) => Envelope::no("WORKSPACE_NOT_FOUND", message)
+            .hint("Give the project a repository with projects_create, or move the task there"),
+        SessionFault::OtherWorktree(_) => Envelope::no("INVALID_WORKTREE_PATH", message)
+            .hint("Leave worktree_path out")
+            .next(Next::new("sessions_exists", json!({"task_id": task.trim()}))),
+        SessionFault::Failed(_) => Envelope::no("SESSION_CREATE_FAILED", message)
+            .hint("terminal_backend of the task may be tmux, vscode or cursor"),
+    }
+}
+
+fn instructions(backend: PairBackend, command: &str) -> String {
+    let there = match backend {
+        PairBackend::Tmux => "The agent waits there in a terminal",
+        PairBackend::Vscode | PairBackend::Cursor => {
+            "It opens the worktree and the prompt; start the agent there"
+        }
+    };
+    format!(
+        "Run `{command}`. {there}. When the work is done, ask for a review with request_review."
+    )
+}
+
+fn next_step(backend: PairBackend) -> &'static str {
+    match backend {
+        PairBackend::Tmux => "Reply 'ready' when attached",
+        PairBackend::Vscode | PairBackend::Cursor => "Reply 'ready' when the editor is open",
+    }
+}
+
+pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Reply {
+    let name = args.task_id.trim();
+    let found = match task_id(name) {
+        Ok(task) => Some(call.engine.session_find(call.op, task).await?),
+        Err(_) => None,
+    };
+    let backend = found.as_ref().and_then(|found| found.backend);
+    let place = found.as_ref().and_then(|found| found.worktree.as_deref());
+    let prompt = |place: &Path| place.join(".callboard/start_prompt.md");
+    Ok(json!({
+        "task_id": name,
+        "exists": backend.is_some(),
+        "session_name": format!("callboard-{name}"),
+        "backend": backend.map(PairBackend::as_str),
+        "worktree_path": place,
+        "prompt_path": place.map(prompt),
+    }))
+}
+
+pub(super) async fn sessions_kill(call: &Call<'_>, args: TaskArgument) -> Reply {
+    if let Ok(task) = task_id(&args.task_id) {
+        call.engine.session_kill(call.op, task).await?;
+    }
+    Ok(Envelope::yes("Session terminated").answer(call, json!({"task_id": args.task_id.trim()})))
+}
