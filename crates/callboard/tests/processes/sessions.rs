@@ -62,6 +62,14 @@ impl Drop for Home {
     }
 }
 
+fn has_tmux() -> bool {
+    let has = Command::new("tmux").arg("-V").output().is_ok();
+    if !has {
+        eprintln!("left out: tmux is not installed");
+    }
+    has
+}
+
 fn make(boss: &mut Peer, backend: &str) -> String {
     let task = json!({"title": "A", "terminal_backend": backend});
     let made = boss.call("tasks_create", task).unwrap();
@@ -84,10 +92,8 @@ fn agent(place: &Path) -> Peer {
 fn a_session_lives_in_each_backend_until_it_is_ended() {
     let home = Home::new();
     let mut boss = home.server(&["--actor", "agent:boss", "--lane", "admin"]);
-    let has_tmux = Command::new("tmux").arg("-V").output().is_ok();
     for backend in ["tmux", "vscode", "cursor"] {
-        if backend == "tmux" && !has_tmux {
-            println!("tmux is not installed: its sessions are not tested");
+        if backend == "tmux" && !has_tmux() {
             continue;
         }
         let task = make(&mut boss, backend);
@@ -123,8 +129,7 @@ fn a_session_lives_in_each_backend_until_it_is_ended() {
 
 #[test]
 fn a_terminal_that_is_gone_is_no_session() {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        println!("tmux is not installed: nothing is tested");
+    if !has_tmux() {
         return;
     }
     let home = Home::new();
