@@ -6,7 +6,7 @@
 mod words;
 
 use crate::actor::Actor;
-use crate::attempt::{AttemptKind, Health};
+use crate::attempt::{Attempt, AttemptKind, Health};
 use crate::comment::CommentId;
 use crate::ids::{AttemptId, TaskId};
 use crate::job::JobId;
@@ -229,6 +229,16 @@ pub enum Refusal {
 pub struct Hold {
     pub kind: Option<AttemptKind>,
     pub until: Option<Timestamp>,
+}
+
+impl Hold {
+    /// `live` is the task's attempt, which need not be the holder's.
+    pub fn of(live: Option<&Attempt>, holder: &Actor) -> Self {
+        live.filter(|live| live.actor == *holder).map_or(Self::default(), |live| Self {
+            kind: Some(live.kind),
+            until: live.lease().map(|lease| lease.expires_at),
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, AttemptKind, AttemptState};
-use callboard_domain::card::{Mode, Terminal};
+use callboard_domain::card::Terminal;
 use callboard_domain::command::{Command, SessionBegin};
+use callboard_domain::decide::{SessionGround, session_gate};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::policy::Phase;
-use callboard_domain::refusal::{Hold, Refusal};
+use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::work::prompt::{Brief, pair_prompt};
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{PairBackend, PairOrder, PairSession, Worktree};
 use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
-use crate::{CardSeen, Engine, EngineError};
+use crate::{At, CardSeen, Engine, EngineError};
 
 #[derive(Clone, Debug)]
 pub struct SessionMade {
@@ -57,9 +57,16 @@ impl Engine {
     ) -> Result<Result<SessionMade, SessionFault>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
-        let seen = self.card_get(op, task).await?.it;
+        let At { it: seen, now } = self.card_get(op, task).await?;
         let agent = pair_actor(task);
-        judge(&seen, &op.principal.actor, &agent)?;
+        let ground = SessionGround {
+            task: &seen.record.task,
+            card: &seen.card,
+            deps: &seen.record.deps,
+            newest: seen.record.newest.as_ref(),
+        };
+        // Before anything is made; the transaction judges again.
+        session_gate(&self.parts.policy, &ground, &op.principal.actor, &agent, now)?;
         let Some(shop) = &self.parts.workshop else {
             return Ok(Err(SessionFault::NoWorkspace(WorkspaceFault::NoRepo.to_string())));
         };
@@ -212,30 +219,6 @@ impl Engine {
             server,
             task: task_text,
         })
-    }
-}
-
-/// Before anything is made; the transaction judges again.
-fn judge(seen: &CardSeen, caller: &Actor, agent: &Actor) -> Result<(), Refusal> {
-    let (record, task) = (&seen.record, seen.record.task.id);
-    if seen.card.mode != Mode::Pair {
-        return Err(Refusal::NotPair { task });
-    }
-    if record.task.phase.is_closed() {
-        return Err(Refusal::TaskClosed { task, label: record.task.label.clone() });
-    }
-    let open = record.deps.iter().filter(|dep| dep.is_open());
-    let open: Vec<_> = open.map(|dep| (dep.id, dep.label.clone())).collect();
-    if record.task.phase == Phase::Initial && !open.is_empty() {
-        return Err(Refusal::DepsNotClosed { task, open });
-    }
-    let ours = [caller, agent];
-    match record.task.assignee.as_ref().filter(|holder| !ours.contains(holder)) {
-        Some(holder) => {
-            let hold = Hold::default();
-            Err(Refusal::AlreadyClaimed { task, holder: holder.clone(), hold })
-        }
-        None => Ok(()),
     }
 }
 

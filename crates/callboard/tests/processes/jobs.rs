@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, board_as, clean, command, is_running};
+use crate::relay::{job_spec, next_end};
 use crate::schema::Schema;
 
 /// A board in a git repository, with an agent that does as its folder says.
@@ -150,39 +151,7 @@ impl Office {
     }
 
     fn spec(&self, key: &str) -> Value {
-        json!({
-            "repo": {
-                "type": "local",
-                "path": self.board.path(),
-                "baseBranch": "main",
-                "baselineCommit": self.commit,
-            },
-            "task": {"title": "t", "description": "d", "acceptance": []},
-            "scope": {"readPaths": [], "disallowReformatting": false},
-            "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
-            "execution": {
-                "preferredModel": "fake/model",
-                "sandbox": "read-only",
-                "askPolicy": "untrusted",
-                "priority": "P1",
-                "ttlS": 600,
-            },
-            "idempotencyKey": key,
-        })
-    }
-}
-
-/// The next end of a job that this client hears of.
-fn next_end(peer: &mut Peer) -> Value {
-    let ended = |note: &Value| note["method"].as_str().unwrap_or("").contains("/job/");
-    if let Some(at) = peer.notes.iter().position(ended) {
-        return peer.notes.remove(at);
-    }
-    loop {
-        let message = peer.receive().expect("the server lives");
-        if ended(&message) {
-            return message;
-        }
+        job_spec(self.board.path(), &self.commit, key)
     }
 }
 

@@ -19,6 +19,7 @@ mod notify;
 mod outage;
 mod peer;
 mod race;
+mod relay;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests use the rest")]
 mod schema;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::peer::{Peer, board, clean, command};
+use crate::relay::{job_spec, next_end};
 
 /// What somebody sent: the path, the other lines of the head, the body.
 type Asked = (String, Vec<String>, String);
@@ -119,26 +120,9 @@ printf '## TEST_PLAN\nnone\n\n## NOTES\nnone\n'
     }
 
     fn submit(&self, peer: &mut Peer, notify: &Value) -> String {
-        let spec = json!({
-            "repo": {
-                "type": "local",
-                "path": self.board.path(),
-                "baseBranch": "main",
-                "baselineCommit": self.commit,
-            },
-            "task": {"title": "One more", "description": "d", "acceptance": []},
-            "scope": {"readPaths": [], "disallowReformatting": false},
-            "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
-            "execution": {
-                "preferredModel": "fake/model",
-                "sandbox": "read-only",
-                "askPolicy": "untrusted",
-                "priority": "P1",
-                "ttlS": 600,
-            },
-            "idempotencyKey": "k",
-            "notify": notify,
-        });
+        let mut spec = job_spec(self.board.path(), &self.commit, "k");
+        spec["task"]["title"] = "One more".into();
+        spec["notify"] = notify.clone();
         let answer = peer.call("jobs_submit", json!({ "spec": spec })).unwrap();
         answer["jobId"].as_str().unwrap().to_owned()
     }
@@ -163,20 +147,6 @@ fn git_in(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
-/// What the client is told of the job's end.
-fn end(peer: &mut Peer) -> Value {
-    let is_end = |note: &Value| note["method"].as_str().unwrap_or("").contains("/job/");
-    if let Some(at) = peer.notes.iter().position(is_end) {
-        return peer.notes.remove(at);
-    }
-    loop {
-        let message = peer.receive().expect("the server lives");
-        if is_end(&message) {
-            return message;
-        }
-    }
-}
-
 fn status(peer: &mut Peer, job: &str) -> Value {
     peer.call("jobs_get", json!({ "jobId": job })).unwrap()
 }
@@ -189,7 +159,7 @@ fn a_job_opens_its_pull_request_and_tells_of_its_end() {
     let mut server = shop.server(&[]);
     let hook = format!("{url}/s3cret?key=s3cret");
     let job = shop.submit(&mut server, &json!({"enablePr": true, "webhook": hook}));
-    let end = end(&mut server);
+    let end = next_end(&mut server);
     assert_eq!(end["method"], "notifications/job/finished", "{end}");
     let uri = format!("mcp://jobs/{job}/artifacts/pr.json");
     assert_eq!(end["params"]["artifacts"]["pr"], uri);
@@ -261,7 +231,7 @@ fn a_pull_request_is_opened_at_a_forge() {
     ];
     let mut server = shop.server(&settings);
     let job = shop.submit(&mut server, &json!({"enablePr": true}));
-    end(&mut server);
+    next_end(&mut server);
     let seen = status(&mut server, &job);
     let page = "https://github.com/acme/shop/pull/7";
     assert_eq!(seen["pr"], json!({"url": page, "number": 7, "status": "open"}), "{seen}");
@@ -289,7 +259,7 @@ fn a_forge_that_is_down_is_named_in_the_summary() {
     ];
     let mut server = shop.server(&settings);
     let job = shop.submit(&mut server, &json!({"enablePr": true}));
-    assert_eq!(end(&mut server)["params"]["state"], "SUCCEEDED");
+    assert_eq!(next_end(&mut server)["params"]["state"], "SUCCEEDED");
     let seen = status(&mut server, &job);
     let summary = seen["summary"].as_str().unwrap();
     assert!(summary.contains("; pull request not opened: GitHub: "), "{summary}");

@@ -94,12 +94,8 @@ impl<'w> Draft<'w> {
     }
 
     pub fn claimed_by(&self, holder: &Actor) -> Refusal {
-        let hold = self.live.as_ref().filter(|live| live.actor == *holder).map(|live| Hold {
-            kind: Some(live.kind),
-            until: live.lease().map(|lease| lease.expires_at),
-        });
-        let holder = holder.clone();
-        Refusal::AlreadyClaimed { task: self.task.id, holder, hold: hold.unwrap_or_default() }
+        let hold = Hold::of(self.live.as_ref(), holder);
+        Refusal::AlreadyClaimed { task: self.task.id, holder: holder.clone(), hold }
     }
 
     /// Where the task stands, its lease judged at `now`.

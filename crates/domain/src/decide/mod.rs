@@ -28,6 +28,7 @@ mod work;
 pub use card::{label_of, same_column};
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
+pub use session::{SessionGround, session_gate};
 pub use task::{TransitionGate, transition_gate};
 
 use crate::command::Command;

@@ -5,13 +5,15 @@ use serde_json::json;
 
 use super::draft::Draft;
 use super::task;
+use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::card::Mode;
+use crate::card::{Card, Mode};
 use crate::command::SessionBegin;
 use crate::event::EventName;
 use crate::ids::TaskId;
-use crate::policy::Phase;
-use crate::refusal::Refusal;
+use crate::policy::{Phase, Policy};
+use crate::refusal::{Hold, Refusal};
+use crate::task::{Dep, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -21,10 +23,13 @@ pub(super) fn session_begin(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, new.task, now)?;
-    judge(&draft, new)?;
-    if draft.task.phase == Phase::Initial {
-        draft.deps_gate()?;
-    }
+    let ground = SessionGround {
+        task: &draft.task,
+        card: &draft.subject.card,
+        deps: &draft.subject.deps,
+        newest: draft.subject.newest.as_ref(),
+    };
+    session_gate(world.policy, &ground, world.actor, &new.agent, now)?;
     let reason = "another session took its place".into();
     draft.end_live(AttemptEnd::Canceled { reason });
     draft.task.fence += 1;
@@ -60,22 +65,47 @@ pub(super) fn session_begin(
     Ok(draft.done())
 }
 
-/// The caller may hand over what it holds itself, and an older session makes way for a new one.
-fn judge(draft: &Draft<'_>, new: &SessionBegin) -> Result<(), Refusal> {
-    if draft.subject.card.mode != Mode::Pair {
-        return Err(Refusal::NotPair { task: new.task });
+/// What a session is judged by.
+pub struct SessionGround<'a> {
+    pub task: &'a Task,
+    pub card: &'a Card,
+    pub deps: &'a [Dep],
+    pub newest: Option<&'a Attempt>,
+}
+
+/// Whether a session of `agent` may begin. The caller may hand over what it holds itself, and an older
+/// session makes way for a new one.
+pub fn session_gate(
+    policy: &Policy,
+    ground: &SessionGround<'_>,
+    caller: &Actor,
+    agent: &Actor,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let task = ground.task.id;
+    if ground.card.mode != Mode::Pair {
+        return Err(Refusal::NotPair { task });
     }
-    if draft.task.phase.is_closed() {
-        let label = draft.task.label.clone();
-        return Err(Refusal::TaskClosed { task: new.task, label });
+    if ground.task.phase.is_closed() {
+        return Err(Refusal::TaskClosed { task, label: ground.task.label.clone() });
     }
-    let ours = [draft.actor(), &new.agent];
-    if let Some(holder) = draft.task.assignee.as_ref().filter(|holder| !ours.contains(holder)) {
-        return Err(draft.claimed_by(holder));
+    if ground.task.phase == Phase::Initial {
+        task::deps_gate(task, ground.deps)?;
     }
-    match &draft.live {
-        Some(live) if live.kind != AttemptKind::Pair => Err(task::session_active(draft)),
-        _ => Ok(()),
+    let is_live = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Live { .. });
+    let live = ground.newest.filter(is_live);
+    // Whoever let a lease run out holds nothing any more.
+    if live.is_some_and(|live| live.lease_is_over(now)) {
+        return Ok(());
+    }
+    let ours = [caller, agent];
+    if let Some(holder) = ground.task.assignee.as_ref().filter(|holder| !ours.contains(holder)) {
+        let hold = Hold::of(live, holder);
+        return Err(Refusal::AlreadyClaimed { task, holder: holder.clone(), hold });
+    }
+    match live.filter(|live| live.kind != AttemptKind::Pair) {
+        Some(live) => Err(task::active(live, policy, now)),
+        None => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::draft::Draft;
 use super::{card, check, input, run, verification};
-use crate::attempt::{AttemptEnd, AttemptKind, Health};
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, Health};
 use crate::card::Card;
 use crate::command::{Checked, TaskCreate, TaskEdit};
 use crate::contract::VerificationContract;
@@ -221,11 +221,12 @@ pub(super) fn task_release(
 
 pub(super) fn session_active(draft: &Draft<'_>) -> Refusal {
     let live = draft.live.as_ref().expect("only asked while an attempt is live");
-    Refusal::SessionActive {
-        attempt: live.id,
-        actor: live.actor.clone(),
-        health: live.health(draft.world.policy, draft.now),
-    }
+    active(live, draft.world.policy, draft.now)
+}
+
+pub(super) fn active(live: &Attempt, policy: &Policy, now: Timestamp) -> Refusal {
+    let health = live.health(policy, now);
+    Refusal::SessionActive { attempt: live.id, actor: live.actor.clone(), health }
 }
 
 pub(super) fn task_note(
