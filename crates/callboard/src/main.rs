@@ -9,6 +9,7 @@ mod compose;
 mod config;
 mod embedder;
 mod identity;
+mod limits;
 mod logging;
 mod output;
 mod place;

@@ -133,7 +133,7 @@ impl Engine {
                 biased;
                 () = op.cancel.cancelled() => return Ok(WaitEnd::Interrupted),
                 () = op.closing.cancelled() => return Ok(WaitEnd::Interrupted),
-                () = watch.changed() => {}
+                () = watch.changed() => self.waits.look_again(),
                 () = tokio::time::sleep_until(deadline) => return Ok(WaitEnd::TimedOut),
                 _ = tick.tick() => {
                     op.progress.report(began.elapsed().as_secs_f64(), Some(total), "waiting");

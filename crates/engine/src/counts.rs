@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use callboard_domain::refusal::Refusal;
 use callboard_store::{Applied, ApplyError, Taken, TasksByState, tally};
-use metrics::{counter, describe_counter, describe_histogram, histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -13,6 +13,8 @@ use crate::{Engine, EngineError};
 
 const CLAIM_CONFLICTS: &str = "callboard_claim_conflicts_total";
 const ENTRIES_GIVEN_UP: &str = "callboard_embeddings_given_up_total";
+const WAITS: &str = "callboard_waits";
+const WAIT_LOOKS: &str = "callboard_wait_looks_total";
 /// Public for whoever chooses the buckets.
 pub const QUEUE_WAIT: &str = "callboard_queue_wait_seconds";
 
@@ -29,6 +31,8 @@ pub fn collect() {
     describe_counter!(CLAIM_CONFLICTS, "Claims and begins refused because somebody holds the task");
     describe_histogram!(QUEUE_WAIT, "How long tasks were free before somebody took them");
     describe_counter!(ENTRIES_GIVEN_UP, "Knowledge entries that no vector could be made for");
+    describe_gauge!(WAITS, "Waits of the board that go on now");
+    describe_counter!(WAIT_LOOKS, "How often waits looked again because their task changed");
     counter!(CLAIM_CONFLICTS).increment(0);
     counter!(ENTRIES_GIVEN_UP).increment(0);
     COLLECTED.store(true, Ordering::Relaxed);
@@ -69,6 +73,12 @@ impl Engine {
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "a task's wait stays uncounted"),
         }
+    }
+
+    /// Called by whoever is about to show the counts.
+    pub fn count_waits(&self) {
+        gauge!(WAITS).set(self.card_waits() as f64);
+        counter!(WAIT_LOOKS).absolute(self.wait_looks());
     }
 
     /// How many tasks of the whole server are in which state, as of a moment ago.

@@ -53,9 +53,15 @@ pub(crate) struct Waits {
     by_key: Mutex<HashMap<WaitKey, HashMap<u64, Arc<Notify>>>>,
     next: AtomicU64,
     count: AtomicUsize,
+    /// How often a wait looked again.
+    looks: AtomicU64,
 }
 
 impl Waits {
+    pub(crate) fn look_again(&self) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn by_key(&self) -> MutexGuard<'_, HashMap<WaitKey, HashMap<u64, Arc<Notify>>>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,6 +198,11 @@ impl Engine {
         Ok(watch)
     }
 
+    /// How often a wait of this process looked at its task again, because something happened to it.
+    pub fn wait_looks(&self) -> u64 {
+        self.waits.looks.load(Ordering::Relaxed)
+    }
+
     /// From when this returns, no event of the job (or of any) is missed, whichever process makes it.
     pub async fn run_feed(&self, job: Option<JobId>) -> Result<RunFeed, EngineError> {
         let feed = self.waits.follow(job);
@@ -236,7 +247,7 @@ impl Engine {
                 return Ok(WaitOutcome::Reached(Box::new(seen)));
             }
             tokio::select! {
-                () = watch.changed() => {}
+                () = watch.changed() => self.waits.look_again(),
                 () = tokio::time::sleep_until(deadline) => {
                     return Ok(WaitOutcome::TimedOut(Box::new(seen)));
                 }

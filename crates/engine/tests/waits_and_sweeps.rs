@@ -255,3 +255,31 @@ async fn a_status_that_came_and_went_ends_a_wait_of_the_board() {
     assert!(matches!(waited.why, WaitEnd::Changed(_)), "{:?}", waited.why);
     assert_eq!(waited.before, Phase::Initial);
 }
+
+#[tokio::test]
+async fn among_many_waits_only_the_one_that_is_meant_looks_again() {
+    const WAITS: usize = 2_000;
+    let w = world().await;
+    let mut tasks = Vec::with_capacity(WAITS);
+    for n in 0..WAITS {
+        tasks.push(w.task(&format!("task {n}")).await);
+    }
+    let mut waiting = Vec::with_capacity(WAITS);
+    for task in tasks {
+        waiting.push((task, card_wait(&w, &op("agent:x"), task).await));
+    }
+    while w.engine.card_waits() < WAITS {
+        tokio::task::yield_now().await;
+    }
+    let (task, one) = waiting.swap_remove(WAITS / 2);
+    let any = w.engine.event_watch().await.expect("watches");
+    // Whoever watches everything is woken last, and a task of its own also runs last.
+    let all_were_woken = tokio::spawn(async move { any.changed().await });
+    let update = CardUpdate { to: Some(Phase::Working), ..CardUpdate::of(task) };
+    w.engine.card_update(&op("agent:y"), update).await.expect("moved");
+    let waited = one.await.expect("it ends");
+    all_were_woken.await.expect("it ends");
+    assert!(matches!(waited.why, WaitEnd::Changed(_)), "{:?}", waited.why);
+    assert_eq!(w.engine.wait_looks(), 1, "nobody else had a reason to look");
+    assert_eq!(w.engine.card_waits(), WAITS - 1);
+}

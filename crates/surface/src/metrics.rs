@@ -87,6 +87,7 @@ fn collect() -> PrometheusHandle {
 }
 
 async fn show(engine: &Engine, collected: &PrometheusHandle) -> Response {
+    engine.count_waits();
     count_tasks(engine).await;
     ([(header::CONTENT_TYPE, TEXT_FORMAT)], collected.render()).into_response()
 }

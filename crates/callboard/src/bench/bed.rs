@@ -1,6 +1,8 @@
 //! A store and an engine in a place of their own, as the product would open them.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,6 +66,18 @@ impl Bed {
     pub async fn new(parent: &Path, name: &str) -> anyhow::Result<Self> {
         let folder = Self::folder(parent, name)?;
         let engine = Self::join(&Site::Folder(folder.clone())).await?;
+        Ok(Self { folder, engine })
+    }
+
+    /// The same on a shared database, if there is one: servers that start in the folder use it too.
+    pub async fn on(parent: &Path, name: &str, site: Option<&Site>) -> anyhow::Result<Self> {
+        let Some(site @ Site::Shared(url)) = site else { return Self::new(parent, name).await };
+        let folder = Self::folder(parent, name)?;
+        // In a file, because an address may hold a password and arguments can be seen by all.
+        let mut config =
+            File::options().append(true).open(folder.join(".callboard/config.toml"))?;
+        writeln!(config, "[store]\nurl = '{url}'")?;
+        let engine = Self::join(site).await?;
         Ok(Self { folder, engine })
     }
 

@@ -12,7 +12,9 @@ mod peer;
 mod race;
 mod shared;
 mod start;
+mod waits;
 mod wake;
+mod web;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,6 +46,7 @@ pub struct BenchArgs {
 #[derive(clap::Subcommand, Debug)]
 enum BenchPart {
     Knowledge(knowledge::KnowledgeArgs),
+    Waits(waits::WaitsArgs),
 }
 
 /// A figure, what it is compared with, and what was hoped for.
@@ -122,6 +125,9 @@ pub struct Scale {
     pub jobs: usize,
     pub waiters: usize,
     pub wakes: usize,
+    /// Waits over HTTP, and reads among them.
+    pub waits: usize,
+    pub reads: usize,
     pub many_tasks: usize,
     pub race_tasks: usize,
     pub starts: usize,
@@ -137,6 +143,8 @@ impl Scale {
             jobs: 1_000,
             waiters: 10_000,
             wakes: 500,
+            waits: 2_000,
+            reads: 2_000,
             many_tasks: 1_000_000,
             race_tasks: 200,
             starts: 10,
@@ -152,6 +160,8 @@ impl Scale {
             jobs: 300,
             waiters: 1_000,
             wakes: 100,
+            waits: 500,
+            reads: 500,
             many_tasks: 50_000,
             race_tasks: 50,
             starts: 3,
@@ -159,6 +169,8 @@ impl Scale {
         }
     }
 }
+
+const WAITS: &str = "waits over HTTP, and reads among them";
 
 /// Runs everything; `say` hears what is being measured.
 pub fn run(
@@ -176,11 +188,29 @@ pub fn run(
         .tempdir_in(&parent)
         .with_context(|| format!("cannot write in {}", parent.display()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    if let Some(BenchPart::Knowledge(part)) = &args.part {
-        return knowledge::measure(part, args.quick, &runtime, folder.path(), &say);
-    }
-    if let Some(url) = postgres {
-        return shared::measure(&runtime, folder.path(), url, scale, say);
+    match (&args.part, postgres) {
+        (Some(BenchPart::Knowledge(part)), _) => {
+            return knowledge::measure(part, args.quick, &runtime, folder.path(), &say);
+        }
+        (Some(BenchPart::Waits(_)), None) => {
+            say(WAITS);
+            return waits::measure(&runtime, folder.path(), None, scale);
+        }
+        (Some(BenchPart::Waits(_)), Some(url)) => {
+            say(WAITS);
+            return shared::in_schema(&runtime, url, |site| {
+                waits::measure(&runtime, folder.path(), Some(site), scale)
+            });
+        }
+        (None, Some(url)) => {
+            return shared::in_schema(&runtime, url, |site| {
+                let mut figures = shared::measure(&runtime, folder.path(), site, scale, &say)?;
+                say(WAITS);
+                figures.extend(waits::measure(&runtime, folder.path(), Some(site), scale)?);
+                Ok(figures)
+            });
+        }
+        (None, None) => {}
     }
     let mut figures = Vec::new();
     say("raw 4 KiB overwrite + fdatasync, and claims in process and over stdio");
@@ -189,6 +219,8 @@ pub fn run(
     figures.extend(jobs::measure(folder.path(), scale)?);
     say("wake-ups of waits, in this process and in another");
     figures.extend(wake::measure(&runtime, folder.path(), scale)?);
+    say(WAITS);
+    figures.extend(waits::measure(&runtime, folder.path(), None, scale)?);
     say("the next task among many blocked ones");
     figures.extend(next::measure(&runtime, folder.path(), scale)?);
     say("8 and 32 processes claiming the same tasks");

@@ -18,24 +18,23 @@ use super::{Figure, Goal, Scale, wake};
 /// All servers' together.
 const CLIENTS: usize = 64;
 
-pub fn measure(
+/// Measures in a schema that is dropped afterwards.
+pub fn in_schema(
     runtime: &Runtime,
-    folder: &Path,
     url: &str,
-    scale: Scale,
-    say: impl Fn(&str),
+    measure: impl FnOnce(&Site) -> anyhow::Result<Vec<Figure>>,
 ) -> anyhow::Result<Vec<Figure>> {
     let schema = format!("callboard_bench_{}", std::process::id());
     let mark = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{mark}search_path={schema}");
-    let measured = in_schema(runtime, folder, &Site::Shared(url.clone()), scale, say);
+    let measured = measure(&Site::Shared(url.clone()));
     let dropped = runtime.block_on(schema_drop(&url));
     let figures = measured?;
     dropped?;
     Ok(figures)
 }
 
-fn in_schema(
+pub fn measure(
     runtime: &Runtime,
     folder: &Path,
     site: &Site,

@@ -23,7 +23,7 @@ pub fn measure(runtime: &Runtime, folder: &Path, scale: Scale) -> anyhow::Result
         peer.send(LIST_TOOLS)?;
         tools_bytes = result_bytes(peer.receive()?)?;
         cpu.push(cpu_of(peer.id())?);
-        peak_kb = peak_kb.max(peak_kb_of(peer.id())?);
+        peak_kb = peak_kb.max(memory_kb(peer.id(), "VmHWM:")?);
         peer.send(LIST_TASKS)?;
         list_bytes = text_bytes(peer.receive()?)?;
     }
@@ -64,8 +64,8 @@ fn cpu_of(process: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(total))
 }
 
-fn peak_kb_of(process: u32) -> anyhow::Result<f64> {
+pub fn memory_kb(process: u32, which: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
+    let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap_or("0");
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }

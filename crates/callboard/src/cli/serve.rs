@@ -18,6 +18,7 @@ use super::signal;
 use super::trust::TrustArgs;
 use crate::compose::{self, App};
 use crate::config::{FlagValue, Settings};
+use crate::limits;
 use crate::output::{Exit, Failure};
 use crate::place::Place;
 
@@ -87,6 +88,7 @@ impl Server {
         context: &Context,
         announce: impl FnOnce(&str) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        limits::open_files();
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
         let mut connection = context.connection(&self.scopes, None)?;
         let capped = self.trust.apply(&mut connection.rights);

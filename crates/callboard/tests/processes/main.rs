@@ -27,4 +27,5 @@ mod sessions;
 mod stdin;
 mod tokens;
 mod versions;
+mod waits;
 mod watch;

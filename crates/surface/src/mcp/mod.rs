@@ -39,6 +39,9 @@ pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
 pub(crate) use streamable::{Asked, Streamable};
 
+/// A directive for log filters: for the SDK every client that hangs up during a call is an error.
+pub const HANG_UPS_UNSAID: &str = "rmcp::service=off";
+
 /// How long cancelled calls get to clean up before a connection counts as ended.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 

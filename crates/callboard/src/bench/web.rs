@@ -1,0 +1,91 @@
+//! Our own program as it serves over HTTP, and the least of a client for it: one request at a time
+//! on one connection, and no JSON parser, so that it costs little of the machine it measures.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use super::peer::Peer;
+
+pub struct Served {
+    peer: Peer,
+    address: String,
+}
+
+impl Served {
+    pub fn start(folder: &Path) -> anyhow::Result<Self> {
+        let mut peer = Peer::spawn(folder, &["serve", "--listen", "127.0.0.1:0"])?;
+        let said = peer.receive()?;
+        let (_, address) = said.trim().rsplit_once("http://").context("where it listens")?;
+        let address = address.to_owned();
+        Ok(Self { peer, address })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.peer.id()
+    }
+
+    pub async fn connect(&self) -> anyhow::Result<Line> {
+        let stream = TcpStream::connect(&self.address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Line(BufReader::new(stream)))
+    }
+
+    /// The text of one tool call.
+    pub fn call(&self, toolset: &str, tool: &str, arguments: &Value) -> String {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+        });
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let (body, address) = (body.to_string(), &self.address);
+        format!(
+            "POST /mcp/{toolset}?actor=agent:w0 HTTP/1.1\r\nHost: {address}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    /// One figure of `/metrics`.
+    pub async fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        let page = self.connect().await?.ask(&request).await?;
+        let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        page.lines().find_map(of_name).with_context(|| format!("no {name} in /metrics"))
+    }
+}
+
+pub struct Line(BufReader<TcpStream>);
+
+impl Line {
+    /// Sends a request and returns the body of its answer.
+    pub async fn ask(&mut self, request: &str) -> anyhow::Result<String> {
+        self.0.write_all(request.as_bytes()).await?;
+        let (mut head, mut length) = (String::new(), None);
+        loop {
+            head.clear();
+            if self.0.read_line(&mut head).await? == 0 {
+                bail!("the server hung up");
+            }
+            let line = head.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = Some(value.trim().parse::<usize>()?);
+            }
+        }
+        let mut body = vec![0; length.context("an answer without a length")?];
+        self.0.read_exact(&mut body).await?;
+        Ok(String::from_utf8(body)?)
+    }
+}
