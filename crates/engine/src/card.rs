@@ -145,6 +145,26 @@ impl Engine {
         task: TaskId,
         feedback: String,
     ) -> Result<At<TaskRecord>, EngineError> {
+        self.approve(op, task, feedback, true).await
+    }
+
+    /// The same from whoever may write, without the standing of a reviewer.
+    pub async fn task_approve(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        feedback: String,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        self.approve(op, task, feedback, false).await
+    }
+
+    async fn approve(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        feedback: String,
+        as_reviewer: bool,
+    ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let seen = self.card_get(op, task).await?.it;
         let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;
@@ -154,7 +174,7 @@ impl Engine {
             Phase::Initial | Phase::Working | Phase::ClosedDone | Phase::ClosedCanceled => None,
         };
         let (checked, _turn) = checks.unzip();
-        let verdict = ReviewVerdict::Approve { unmerged };
+        let verdict = ReviewVerdict::Approve { unmerged, as_reviewer };
         let decision = ReviewDecide { task, verdict, feedback, checked };
         self.review_decide(op, &record, decision).await
     }

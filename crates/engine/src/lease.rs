@@ -4,7 +4,6 @@ use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::knowledge::{KnowledgeId, NewKnowledge};
-use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRecord;
@@ -163,25 +162,6 @@ impl Engine {
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
-            }
-        }
-    }
-
-    /// Closes what waits for review. A human's word passes an explicit contract; the checks gate
-    /// it as always.
-    pub async fn task_approve(
-        &self,
-        op: &OpContext,
-        task: TaskId,
-    ) -> Result<At<TaskRecord>, EngineError> {
-        let At { it: seen, now } = self.task_get(op, task).await?;
-        let from = Standing::of(&seen.task, seen.newest.as_ref(), now);
-        let done = self.parts.policy.first_of(Phase::ClosedDone);
-        match done.filter(|_| from.phase == Phase::Review) {
-            Some(done) => self.task_transition(op, task, done.name.clone()).await,
-            None => {
-                let to = "done";
-                Err(Refusal::IllegalMove { task, from, to, completed_by_caller: false }.into())
             }
         }
     }

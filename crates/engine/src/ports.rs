@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub use deliver::{Courier, Letter};
 pub use forge::{Forge, ForgeFault, NewPull, OpenedPull, Wanted};
 pub use merge::{
-    MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart,
+    MergeFault, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
+    PreparedPart,
 };
 pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions};
 pub use run::{
@@ -33,8 +34,9 @@ pub use run::{
 };
 pub use work::{McpServer, WorkCall, WorkReport, Worked, Workers};
 pub use worktree::{
-    Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileFault, Rebased, Removal, Worktree,
-    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+    Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,
+    Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved,
+    WorktreeState, Worktrees,
 };
 
 /// Where a repository keeps the logs of its checks.

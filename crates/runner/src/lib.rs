@@ -20,6 +20,7 @@ mod pair;
 mod process;
 mod run_log;
 mod sandbox;
+mod scratch;
 mod tail;
 mod tree;
 mod turn;

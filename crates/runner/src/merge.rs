@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    MergeFault, MergeOrder, MergePlan, MergedPart, Merges, PreparedMerge, PreparedPart, Rebased,
-    Turn, WorktreeFault,
+    MergeFault, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
+    PreparedPart, Rebased, Turn, Worktree, WorktreeFault,
 };
 
 use crate::git::{Git, GitFault};
+use crate::scratch::Scratch;
 use crate::worktree::{
     Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, common_dir,
     fetch, fork, is_ancestor, is_branch_name, names, rebase_onto, repo_lock, signing, text,
@@ -44,6 +45,14 @@ impl Merges for LocalWorktrees {
             Ok(PreparedMerge { parts, turn })
         });
         prepared.await
+    }
+
+    async fn merge_outlook(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<MergeOutlook, MergeFault> {
+        outlook(worktree, target).await
     }
 
     async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
@@ -113,7 +122,7 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
         let plan = match fork.merged_as {
             Some(commit) => MergePlan::AlreadyThere { commit },
             None if fork.base == head => MergePlan::Nothing,
-            None => match merge_trees(&repo, &fork, &onto, &head).await? {
+            None => match merge_trees(Git::writing(&repo), &fork, &onto, &head).await? {
                 Merged::Tree(tree) => {
                     let trailers = format!("{TASK_TRAILER}: {task}\n{HEAD_TRAILER}: {head}\n");
                     let message = format!("{}\n\n{trailers}", message.trim_end());
@@ -138,6 +147,30 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
     }
 }
 
+/// As far as git can say without writing anything.
+async fn outlook(worktree: &Worktree, target: &str) -> Result<MergeOutlook, MergeFault> {
+    let repo = &worktree.repo;
+    let head = Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await;
+    let head = text(&head.map_err(WorktreeFault::from)?);
+    let onto = onto(repo, &Tips::of(repo, target).await?, target, &head).await?;
+    let count = ["rev-list", "--count", &onto, &format!("^{head}")].map(str::to_owned);
+    let behind = Git::at(repo).ask(&count).await.map_err(WorktreeFault::from)?;
+    let behind = text(&behind).parse().unwrap_or_default();
+    let fork = fork(repo, &head, &onto).await?;
+    if fork.merged_as.is_some() || fork.base == head {
+        return Ok(MergeOutlook { behind, conflicts: Vec::new() });
+    }
+    let objects = common_dir(repo).await?.join("objects");
+    let scratch = Scratch::beside(None, objects).await.map_err(WorktreeFault::from)?;
+    let merged = merge_trees(scratch.used_by(Git::at(repo)), &fork, &onto, &head).await?;
+    scratch.close().await.map_err(WorktreeFault::from)?;
+    let conflicts = match merged {
+        Merged::Tree(_) => Vec::new(),
+        Merged::Conflict(files) => files,
+    };
+    Ok(MergeOutlook { behind, conflicts })
+}
+
 /// What the commit goes on top of. Where both targets have something of their own, ours is it, but
 /// only for work that brings nothing of the other along.
 async fn onto(repo: &Path, tips: &Tips, target: &str, head: &str) -> Result<String, MergeFault> {
@@ -159,7 +192,7 @@ enum Merged {
 }
 
 async fn merge_trees(
-    repo: &Path,
+    git: Git<'_>,
     fork: &Fork,
     onto: &str,
     head: &str,
@@ -171,7 +204,7 @@ async fn merge_trees(
         merge.push(&base);
     }
     merge.extend([onto, head]);
-    let answer = Git::writing(repo).patiently().answer(&merge).await?;
+    let answer = git.patiently().answer(&merge).await?;
     let mut fields = names(&answer.stdout);
     match answer.code {
         0 => Ok(Merged::Tree(fields.remove(0))),

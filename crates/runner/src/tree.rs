@@ -1,21 +1,18 @@
 //! The git tree id of a working tree as it stands: tracked, uncommitted and untracked files, not
 //! ignored ones, without `.callboard/`.
 //!
-//! The repository is only read. Git works on a copy of the index, for what it knows of unchanged
-//! files, and writes new objects to a folder that is thrown away.
+//! The repository is only read: git works on a `Scratch`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::future::Future;
-use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use callboard_engine::ports::{CheckFault, FilesState};
-use tempfile::TempDir;
 
 use crate::git::{self, Git, GitFault};
+use crate::scratch::Scratch;
 
 /// A build that goes on meanwhile may delete a file between git's finding and reading it.
 const ADD_TRIES: usize = 5;
@@ -75,21 +72,16 @@ impl WorkTree {
     }
 
     async fn tree(mut self) -> Result<String, GitFault> {
-        let index = self.index.clone();
-        let scratch = off_runtime(move || Scratch::new(&index)).await?;
+        let scratch = Scratch::beside(Some(self.index.clone()), self.objects.clone()).await?;
         // Someone may keep temporary files in the working tree.
-        self.left_out.extend(inside(&self.top, &real(scratch.folder.path())?));
-        let git = Git::at(&self.top)
-            .with("GIT_INDEX_FILE", scratch.index.clone())
-            .with("GIT_OBJECT_DIRECTORY", scratch.objects.clone())
-            // Git follows the alternates of this one by itself.
-            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects));
+        self.left_out.extend(inside(&self.top, &real(scratch.folder())?));
+        let git = scratch.used_by(Git::at(&self.top));
         git.ask(&self.forget_left_out()).await?;
         self.add_all(&git).await?;
         add_dirty_submodules(&git, &self.top).await?;
         // We want the id alone; missing objects of a partial clone are none of our business.
         let tree = git.ask(&["write-tree", "--missing-ok"]).await?;
-        off_runtime(move || scratch.folder.close()).await?;
+        scratch.close().await?;
         Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
     }
 
@@ -146,43 +138,6 @@ fn add_dirty_submodules<'a>(
     })
 }
 
-struct Scratch {
-    folder: TempDir,
-    index: PathBuf,
-    objects: PathBuf,
-}
-
-impl Scratch {
-    fn new(index_of_repo: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("callboard-tree-").tempdir()?;
-        let (index, objects) = (folder.path().join("index"), folder.path().join("objects"));
-        std::fs::create_dir(&objects)?;
-        match File::open(index_of_repo) {
-            Ok(original) => copy_with_time(original, &index)?,
-            // Nothing was ever added.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        Ok(Self { folder, index, objects })
-    }
-}
-
-/// The time goes along because git compares it: a file as young as the index is read again, an
-/// older one is believed. Under a younger index, an edit of the same instant would be missed.
-fn copy_with_time(mut original: File, to: &Path) -> io::Result<()> {
-    let written = original.metadata()?.modified()?;
-    let mut copy = File::create_new(to)?;
-    io::copy(&mut original, &mut copy)?;
-    copy.set_modified(written)
-}
-
-async fn off_runtime<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, GitFault> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other);
-    done.flatten().map_err(|error| GitFault::Failed(format!("cannot copy the git index: {error}")))
-}
-
 fn real(path: &Path) -> Result<PathBuf, GitFault> {
     path.canonicalize().map_err(|error| GitFault::Failed(format!("cannot find a folder: {error}")))
 }
@@ -207,17 +162,4 @@ fn as_pattern(path: &Path) -> OsString {
         pattern.push(*byte);
     }
     OsString::from_vec(pattern)
-}
-
-/// The variable is a list with `:` between; in quotes a path may hold one.
-fn quoted(path: &Path) -> OsString {
-    let mut quoted = vec![b'"'];
-    for byte in path.as_os_str().as_bytes() {
-        if b"\"\\".contains(byte) {
-            quoted.push(b'\\');
-        }
-        quoted.push(*byte);
-    }
-    quoted.push(b'"');
-    OsString::from_vec(quoted)
 }

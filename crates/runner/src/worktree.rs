@@ -6,6 +6,7 @@
 //! a branch that we did not make. Hooks do not run.
 
 mod branch;
+mod diff;
 mod exclude;
 mod hold;
 mod leftovers;
@@ -23,8 +24,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    BranchMade, BranchOrder, FileFault, Rebased, Worktree, WorktreeFault, WorktreeMade,
-    WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+    BranchMade, BranchOrder, FileFault, Rebased, Worktree, WorktreeDiff, WorktreeFault,
+    WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 use crate::git::{Git, GitFault};
@@ -82,6 +83,15 @@ impl Worktrees for LocalWorktrees {
         target: &str,
     ) -> Result<WorktreeState, WorktreeFault> {
         state::state(worktree, target).await
+    }
+
+    async fn worktree_diff(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        below: Option<&str>,
+    ) -> Result<WorktreeDiff, WorktreeFault> {
+        diff::diff(worktree, target, below).await
     }
 
     async fn worktree_remove(

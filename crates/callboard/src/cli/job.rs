@@ -179,7 +179,7 @@ async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failu
     context.out.line(if granted { "granted" } else { "refused" })
 }
 
-fn job_id(text: &str) -> Result<JobId, Failure> {
+pub fn job_id(text: &str) -> Result<JobId, Failure> {
     let words = || format!("'{text}' is no job; job ids begin with job_");
     JobId::from_str(text.trim()).map_err(|_| Failure::usage(words()))
 }
@@ -206,24 +206,12 @@ pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> 
             }
         }
     }
-    print_artifact(&open, job, ArtifactName::Logs).await
+    open.out.raw(&artifact(&open, job, ArtifactName::Logs).await?)
 }
 
-/// Print the patch that a job made
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard diff job_01k0v3e8xq7rjw2m5c9n4d6t0z | git apply")]
-pub struct DiffArgs {
-    job: String,
-}
-
-pub async fn cmd_diff(context: &Context, args: DiffArgs) -> Result<(), Failure> {
-    let open = context.open().await?;
-    print_artifact(&open, job_id(&args.job)?, ArtifactName::Patch).await
-}
-
-async fn print_artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<(), Failure> {
+pub async fn artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<String, Failure> {
     match open.engine().run_artifact(&open.op("resources"), job, name).await? {
-        ArtifactText::Text(text) => open.out.raw(&text),
+        ArtifactText::Text(text) => Ok(text),
         ArtifactText::Missing(seen) => {
             let state = seen.record.job.state.as_str();
             let words = format!("{job} is {state} and has no {}", name.as_str());

@@ -1,6 +1,7 @@
 //! The command tree and how one command runs. One command, one file: `XArgs`, whose doc comment
 //! is its help, and `cmd_x`.
 
+mod approve;
 mod backup;
 mod bench;
 mod call;
@@ -10,6 +11,7 @@ mod completions;
 mod config;
 mod context;
 mod demo;
+mod diff;
 mod doctor;
 mod done;
 mod duration;
@@ -22,8 +24,11 @@ mod migrate;
 mod model;
 mod next;
 mod note;
+mod patch;
 mod plan;
+mod reject;
 mod release;
+mod review;
 mod search;
 mod serve;
 mod signal;
@@ -106,12 +111,15 @@ enum Command {
     #[command(subcommand)]
     Check(check::CheckCommand),
     Log(log::LogArgs),
+    Review(review::ReviewArgs),
+    Approve(approve::ApproveArgs),
+    Reject(reject::RejectArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
     #[command(subcommand)]
     Job(job::JobCommand),
     Logs(job::LogsArgs),
-    Diff(job::DiffArgs),
+    Diff(diff::DiffArgs),
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
     Worker(worker::WorkerArgs),
@@ -213,10 +221,13 @@ impl Command {
             Command::Wait(args) => wait::cmd_wait(context, args).await,
             Command::Check(command) => command.run(context).await,
             Command::Log(args) => log::cmd_log(context, args).await,
+            Command::Review(args) => review::cmd_review(context, args).await,
+            Command::Approve(args) => approve::cmd_approve(context, args).await,
+            Command::Reject(args) => reject::cmd_reject(context, args).await,
             Command::Plan(command) => command.run(context).await,
             Command::Job(command) => command.run(context).await,
             Command::Logs(args) => job::cmd_logs(context, args).await,
-            Command::Diff(args) => job::cmd_diff(context, args).await,
+            Command::Diff(args) => diff::cmd_diff(context, args).await,
             Command::Webhook(command) => command.run(context).await,
             Command::Worker(args) => worker::cmd_worker(context, args).await,
             Command::Learn(args) => learn::cmd_learn(context, args).await,

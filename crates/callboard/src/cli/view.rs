@@ -208,7 +208,7 @@ fn cells(task: &Task, out: &Out) -> [(String, Style); 6] {
 }
 
 /// On a terminal the word has a glyph beside it, so that nothing depends on colour.
-fn status(task: &Task, out: &Out) -> (String, Style) {
+pub fn status(task: &Task, out: &Out) -> (String, Style) {
     let (glyph, style) = match task.phase {
         Phase::Initial => ("○", Style::Plain),
         Phase::Working => ("◐", Style::Yellow),
@@ -220,7 +220,7 @@ fn status(task: &Task, out: &Out) -> (String, Style) {
     (text, style)
 }
 
-fn checks(checks: &[Check]) -> (String, Style) {
+pub fn checks(checks: &[Check]) -> (String, Style) {
     let count = |result: &str| checks.iter().filter(|check| check.result() == result).count();
     let (passed, failed, all) = (count("pass"), count("fail"), checks.len());
     match (all, failed) {
@@ -231,7 +231,7 @@ fn checks(checks: &[Check]) -> (String, Style) {
     }
 }
 
-fn check_lines(task: &Task, out: &Out) -> String {
+pub fn check_lines(task: &Task, out: &Out) -> String {
     let line = |(index, check): (usize, &Check)| {
         let (result, style) = check_result(check, out);
         format!("check {index:<4}{}  {}\n", out.styled(style, &result), said(check))

@@ -267,7 +267,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::SessionActive { .. } => {
             "finish or cancel the session: callboard call finish, callboard call cancel"
         }
-        Refusal::IllegalMove { .. } => "callboard task show ID",
+        Refusal::IllegalMove { .. } | Refusal::ReviewNotReady { .. } => "callboard task show ID",
         Refusal::JobNotFound { .. } => "callboard job list",
         Refusal::NoQuestion { .. } => "callboard job show JOB",
         Refusal::PlanNotFound { .. } => "callboard plan list",
@@ -299,7 +299,6 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::ProjectNotFound { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::HasDependents { .. }
-        | Refusal::ReviewNotReady { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
         | Refusal::OutsideTask { .. }

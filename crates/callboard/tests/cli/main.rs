@@ -10,6 +10,7 @@ mod migrate;
 mod places;
 mod plan;
 mod review;
+mod review_work;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests ask more of it")]
 mod schema;

@@ -34,7 +34,7 @@ fn a_human_approves_what_waits_for_one() {
     );
     let fresh = world.task(&["nobody began it"]);
     let early = world.run(&["task", "approve", &fresh, "--json"]);
-    assert_eq!((early.code, early.error_code()), (5, "INVARIANT_VIOLATED".into()));
+    assert_eq!((early.code, early.error_code()), (5, "REVIEW_NOT_READY".into()));
 }
 
 #[test]

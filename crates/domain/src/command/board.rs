@@ -102,8 +102,9 @@ pub struct ReviewDecide {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVerdict {
-    /// With work that still has to be merged it stays in review.
-    Approve { unmerged: bool },
+    /// With work that still has to be merged it stays in review. A reviewer's word is one that a
+    /// contract waits for; of others only a human's is.
+    Approve { unmerged: bool, as_reviewer: bool },
     /// Back to whoever works on it, or to the start.
     Reject { to: Phase },
 }

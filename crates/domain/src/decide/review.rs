@@ -59,7 +59,9 @@ pub(super) fn review_decide(
         return Err(Refusal::ReviewNotReady { task: decision.task, label });
     }
     match decision.verdict {
-        ReviewVerdict::Approve { unmerged } => approve(draft, decision, unmerged),
+        ReviewVerdict::Approve { unmerged, as_reviewer } => {
+            approve(draft, decision, unmerged, as_reviewer)
+        }
         ReviewVerdict::Reject { to } => {
             let label = label_of(world.policy, to)?.clone();
             decided(&mut draft, ReviewState::Rejected, &decision.feedback);
@@ -81,9 +83,10 @@ fn approve(
     mut draft: Draft<'_>,
     decision: &ReviewDecide,
     unmerged: bool,
+    as_reviewer: bool,
 ) -> Result<Change, Refusal> {
     let done = label_of(draft.world.policy, Phase::ClosedDone)?.name.clone();
-    let passed = task::passage(&mut draft, &done, decision.checked.as_ref(), true)?;
+    let passed = task::passage(&mut draft, &done, decision.checked.as_ref(), as_reviewer)?;
     let (label, ran) = match passed {
         Ok(passed) => passed,
         Err(refusal) => return Ok(draft.done_but(refusal)),

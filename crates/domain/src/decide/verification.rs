@@ -27,6 +27,26 @@ pub fn contract(task: &Task, policy: &Policy) -> VerificationContract {
         .unwrap_or_else(|| VerificationContract::derived(&task.checks, policy.default_verification))
 }
 
+/// Whether a task in review waits for somebody's word. Others wait for a verifier, which speaks by
+/// itself.
+pub fn waits_for_person(task: &Task) -> bool {
+    let judged = task.verification.as_ref().map(|known| (known.status, known.reason.as_deref()));
+    task.phase == Phase::Review
+        && match judged {
+            Some((VerificationStatus::Pending, reason)) => {
+                matches!(reason, Some(BLOCKED_BY_REVIEW | MANUAL_CHECK_PENDING))
+            }
+            Some((
+                VerificationStatus::Skipped
+                | VerificationStatus::AwaitingHuman
+                | VerificationStatus::Passed
+                | VerificationStatus::Failed,
+                _,
+            ))
+            | None => true,
+        }
+}
+
 /// An explicit contract that wants somebody's word counts as one more check, in every toolset. A
 /// human who closes the task gives that word.
 pub(super) fn unmet(draft: &Draft<'_>, approved: bool) -> Option<UnmetCheck> {

@@ -159,14 +159,45 @@ fn an_approval_passes_a_contract_and_no_check() {
         ana create A verify=manual
         w1  card A to=closed_done       => CHECKS_NOT_PASSED (recorded)
         w1  ask A                       =>
+        w1  approve A plainly           => CHECKS_NOT_PASSED (recorded)
         w1  approve A                   =>
         ? A                             => done - passed
+        ana create C verify=manual
+        w1  ask C                       =>
+        ana approve C plainly           =>
+        ? C                             => done - passed
         ana create B checks=cmd
         w1  ask B                       =>
         w1  approve B                   => CHECKS_NOT_PASSED (recorded)
         w1  approve B ran=0:pass        =>
         ",
     );
+}
+
+#[test]
+fn what_a_verifier_still_judges_waits_for_nobody() {
+    use crate::contract::{Verification, VerificationStatus};
+    use crate::decide::verification::{self, waits_for_person};
+    let model = after(&["create A", "ask A"]);
+    let task = &model.tasks[&task_named("A")];
+    assert!(waits_for_person(task));
+    let table = [
+        (VerificationStatus::Pending, None, false),
+        (VerificationStatus::Pending, Some("verification.pr_not_merged"), false),
+        (VerificationStatus::Pending, Some(verification::MANUAL_CHECK_PENDING), true),
+        (VerificationStatus::Pending, Some(verification::BLOCKED_BY_REVIEW), true),
+        (VerificationStatus::AwaitingHuman, None, true),
+        (VerificationStatus::Failed, Some(verification::CHECKS_FAILED), true),
+    ];
+    for (status, reason, waits) in table {
+        let (by, at) = (super::model::actor("w1"), task.updated_at);
+        let reason = reason.map(str::to_owned);
+        let known = Verification { status, reason, external_ref: None, pendings: 0, by, at };
+        let mut task = task.clone();
+        task.verification = Some(known.clone());
+        assert_eq!(waits_for_person(&task), waits, "{known:?}");
+    }
+    assert!(!waits_for_person(&after(&["create A"]).tasks[&task_named("A")]));
 }
 
 #[test]

@@ -339,7 +339,10 @@ impl Model {
             "approve" | "reject" => Command::ReviewDecide(ReviewDecide {
                 task,
                 verdict: match verb {
-                    "approve" => ReviewVerdict::Approve { unmerged: has("unmerged") },
+                    "approve" => ReviewVerdict::Approve {
+                        unmerged: has("unmerged"),
+                        as_reviewer: !has("plainly"),
+                    },
                     _ => ReviewVerdict::Reject {
                         to: if has("back") { Phase::Initial } else { Phase::Working },
                     },

@@ -14,6 +14,13 @@ pub trait Merges: Send + Sync {
     /// of it, in every repository. Moves no target. Waits for other merges in these repositories.
     async fn merge_prepare(&self, orders: Vec<MergeOrder>) -> Result<PreparedMerge, MergeFault>;
 
+    /// How it would go with what is committed and known here. Asks nobody, writes nothing.
+    async fn merge_outlook(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+    ) -> Result<MergeOutlook, MergeFault>;
+
     /// A folder with the files of one part as they would be: the task's own worktree when it is
     /// the same, else one made for this, which `merge_publish` and `merge_abandon` remove.
     async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault>;
@@ -43,6 +50,14 @@ pub struct MergeOrder {
     pub fetch: bool,
     /// Waits until no other merge in this repository is under way, by any process.
     pub one_at_a_time: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeOutlook {
+    /// Commits of the target that the branch lacks.
+    pub behind: u64,
+    /// Files that both sides changed, in ways that do not go together.
+    pub conflicts: Vec<String>,
 }
 
 /// Keeps other merges out until it is published, abandoned or dropped.

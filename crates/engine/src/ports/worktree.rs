@@ -25,6 +25,15 @@ pub trait Worktrees: Send + Sync {
         target: &str,
     ) -> Result<WorktreeState, WorktreeFault>;
 
+    /// What the work changes, committed or not, against the commit it begins at. With the patch if
+    /// its paths are to stand `below` something: empty, or a folder with a slash behind it.
+    async fn worktree_diff(
+        &self,
+        worktree: &Worktree,
+        target: &str,
+        below: Option<&str>,
+    ) -> Result<WorktreeDiff, WorktreeFault>;
+
     /// Removes the folder unless something in it is not committed, then the branch unless
     /// `target` lacks something of it. One that is not there is removed already.
     async fn worktree_remove(
@@ -162,6 +171,23 @@ pub struct DiffStats {
     pub files: u64,
     pub insertions: u64,
     pub deletions: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeDiff {
+    pub base: String,
+    pub files: Vec<FileDiff>,
+    /// As `git apply` takes it; `None` when nobody wanted it.
+    pub patch: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiff {
+    pub path: String,
+    /// Of a file that was moved.
+    pub was: Option<String>,
+    /// Added and removed; `None` for what is no text.
+    pub lines: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

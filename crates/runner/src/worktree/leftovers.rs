@@ -49,7 +49,7 @@ pub(crate) async fn commit(
 ) -> Result<Option<String>, WorktreeFault> {
     let _hold = Hold::take(worktree).await?;
     must_stand_on_its_branch(worktree).await?;
-    if !add(&worktree.path).await? {
+    if !add(&worktree.path, || Git::writing(&worktree.path)).await? {
         return Ok(None);
     }
     let staged = ["diff-index", "--cached", "--quiet", "--ignore-submodules=dirty", "HEAD"];
@@ -63,7 +63,7 @@ pub(crate) async fn commit(
 }
 
 /// Whether there was anything.
-async fn add(root: &Path) -> Result<bool, WorktreeFault> {
+pub(super) async fn add<'a>(root: &Path, git: impl Fn() -> Git<'a>) -> Result<bool, WorktreeFault> {
     let mut tries = 0;
     loop {
         let found = uncommitted(root).await?;
@@ -71,7 +71,7 @@ async fn add(root: &Path) -> Result<bool, WorktreeFault> {
             return Ok(false);
         }
         let paths: Vec<&[u8]> = found.iter().map(|entry| entry.path.as_bytes()).collect();
-        let git = Git::writing(root).with("GIT_LITERAL_PATHSPECS", "1").input(paths.join(&0));
+        let git = git().with("GIT_LITERAL_PATHSPECS", "1").input(paths.join(&0));
         let add = ["add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"];
         tries += 1;
         match git.ask(&add).await {

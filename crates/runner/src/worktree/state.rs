@@ -24,16 +24,7 @@ pub(super) async fn state(
     git_dir(worktree).await?;
     let (repo, here) = (&worktree.repo, Git::at(&worktree.path));
     let head = text(&here.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
-    let tips = Tips::of(repo, target).await?;
-    let newest = match tips.newest(repo, target).await? {
-        Tip::Local(commit) | Tip::Remote(commit) => commit,
-        Tip::Diverged { local, remote } => {
-            // The one that the branch shares more with.
-            let with_remote = fork(repo, &head, &remote).await?.base;
-            let is_local = is_ancestor(repo, &with_remote, &local).await?;
-            if is_local { local } else { remote }
-        }
-    };
+    let newest = newest(repo, &head, target).await?;
     let fork = fork(repo, &head, &newest).await?;
     let left = [format!("^{}", fork.base), format!("^{newest}")];
     let count = ["rev-list", "--count", &head, &left[0], &left[1]];
@@ -71,6 +62,19 @@ pub(super) async fn state(
         head,
         commits,
         diff,
+    })
+}
+
+/// The commit of the target that a branch is compared with.
+pub(super) async fn newest(repo: &Path, head: &str, target: &str) -> Result<String, WorktreeFault> {
+    Ok(match Tips::of(repo, target).await?.newest(repo, target).await? {
+        Tip::Local(commit) | Tip::Remote(commit) => commit,
+        Tip::Diverged { local, remote } => {
+            // The one that the branch shares more with.
+            let with_remote = fork(repo, head, &remote).await?.base;
+            let is_local = is_ancestor(repo, &with_remote, &local).await?;
+            if is_local { local } else { remote }
+        }
     })
 }
 

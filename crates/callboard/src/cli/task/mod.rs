@@ -1,7 +1,6 @@
 //! `callboard task …`: making, reading and changing tasks.
 
 mod add;
-mod approve;
 mod dep;
 mod edit;
 mod list;
@@ -24,7 +23,7 @@ pub enum TaskCommand {
     Show(show::ShowArgs),
     Edit(edit::EditArgs),
     Move(r#move::MoveArgs),
-    Approve(approve::ApproveArgs),
+    Approve(super::approve::ApproveArgs),
     Reopen(reopen::ReopenArgs),
     Verify(verify::VerifyArgs),
     #[command(subcommand)]
@@ -40,7 +39,7 @@ impl TaskCommand {
             TaskCommand::Show(args) => show::cmd_task_show(context, args).await,
             TaskCommand::Edit(args) => edit::cmd_task_edit(context, args).await,
             TaskCommand::Move(args) => r#move::cmd_task_move(context, args).await,
-            TaskCommand::Approve(args) => approve::cmd_task_approve(context, args).await,
+            TaskCommand::Approve(args) => super::approve::cmd_approve(context, args).await,
             TaskCommand::Reopen(args) => reopen::cmd_task_reopen(context, args).await,
             TaskCommand::Verify(args) => verify::cmd_task_verify(context, args).await,
             TaskCommand::Dep(command) => command.run(context).await,

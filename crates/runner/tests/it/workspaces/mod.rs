@@ -2,6 +2,7 @@
 //! work in them.
 
 mod branch;
+mod diff;
 mod file;
 mod leftovers;
 mod make;

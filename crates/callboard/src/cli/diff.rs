@@ -1,0 +1,151 @@
+//! `callboard diff`: what a task's work changes, or the patch that a job made.
+
+use callboard_domain::job::JobId;
+use callboard_domain::run::ArtifactName;
+use callboard_engine::WorkspaceDiff;
+use callboard_engine::ports::FileDiff;
+use serde_json::{Value, json};
+
+use super::context::{Context, Open};
+use super::job::{artifact, job_id};
+use super::patch;
+use super::view::plain;
+use crate::output::{Exit, Failure, Out, Style, Table};
+
+/// Print what a task's work changes, or the patch that a job made
+///
+/// Of a task: everything in its worktree against the commit it begins at, committed or not. Paths
+/// of a task with several repositories stand below their names.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  callboard diff SHOP-01j8x2k7\n  callboard diff job_01k0v3e8xq7rjw2m5c9n4d6t0z | git apply"
+)]
+pub struct DiffArgs {
+    /// The task, the beginning of its id, or a job
+    id: String,
+    /// Only the files, with their numbers of lines
+    #[arg(long)]
+    stat: bool,
+}
+
+pub async fn cmd_diff(context: &Context, args: DiffArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    match args.id.trim().starts_with("job_") {
+        true => diff_of_job(&open, job_id(&args.id)?, args.stat).await,
+        false => diff_of_task(&open, &args.id, args.stat).await,
+    }
+}
+
+async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure> {
+    let patch = artifact(open, job, ArtifactName::Patch).await?;
+    let files = patch::files(&patch);
+    if open.out.json {
+        let files: Vec<Value> = files.iter().map(file_json).collect();
+        let patch = (!stat).then_some(patch);
+        return open.out.document(&json!({"job": job, "files": files, "patch": patch}));
+    }
+    match stat {
+        true => open.out.raw(&changes(&files, &open.out)),
+        false => print_patch(&open.out, &patch),
+    }
+}
+
+async fn diff_of_task(open: &Open, typed: &str, stat: bool) -> Result<(), Failure> {
+    let id = open.task_id(typed).await?;
+    let op = open.op("diff");
+    let card = open.engine().card_get(&op, id).await?.it;
+    let diffs = match open.engine().workspace_diff(&op, &card, !stat).await? {
+        Ok(diffs) => diffs,
+        Err(fault) => {
+            let failure = Failure::new(Exit::Failure, "DIFF_FAILED", fault.to_string());
+            return Err(failure.hint(format!("callboard diff {id} --stat")));
+        }
+    };
+    if diffs.is_empty() {
+        let words = format!("{id} has no workspace on this machine");
+        return Err(Failure::new(Exit::NotFound, "WORKSPACE_NOT_FOUND", words));
+    }
+    if open.out.json {
+        let repos: Vec<Value> = diffs.iter().map(diff_json).collect();
+        return open.out.document(&json!({"task": id, "repos": repos}));
+    }
+    if diffs.iter().all(|one| one.diff.files.is_empty()) {
+        let merged = card.card.review.and_then(|review| review.merge_commit);
+        open.out.note(&match merged {
+            Some(commit) => format!("nothing that is not merged; git show {commit}"),
+            None => "nothing is changed".to_owned(),
+        });
+    }
+    let several = diffs.len() > 1;
+    for WorkspaceDiff { name, diff, .. } in &diffs {
+        if several && stat {
+            open.out.line(&plain(name))?;
+        }
+        match &diff.patch {
+            Some(patch) => print_patch(&open.out, patch)?,
+            None => open.out.raw(&changes(&diff.files, &open.out))?,
+        }
+    }
+    Ok(())
+}
+
+/// As it is, for programs; a terminal gets colours and must not obey what stands in it.
+fn print_patch(out: &Out, patch: &str) -> Result<(), Failure> {
+    if !out.terminal {
+        return out.raw(patch);
+    }
+    let line = |line: &str| {
+        let style = match line.as_bytes() {
+            [b'+', ..] => Style::Green,
+            [b'-', ..] => Style::Red,
+            [b'@', ..] => Style::Cyan,
+            [b'd', b'i', b'f', b'f', b' ', ..] => Style::Bold,
+            _ => Style::Plain,
+        };
+        let line: String =
+            line.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect();
+        if style == Style::Plain { format!("{line}\n") } else { out.styled(style, &line) + "\n" }
+    };
+    out.raw(&patch.lines().map(line).collect::<String>())
+}
+
+/// A line for each file, with what was added to it and taken from it.
+pub fn changes(files: &[FileDiff], out: &Out) -> String {
+    let mut table = Table::new(&["ADDED", "REMOVED", "FILE"]).without_heads().whole();
+    for FileDiff { path, was, lines } in files {
+        let (added, removed) = match lines {
+            Some((added, removed)) => (format!("+{added}"), format!("-{removed}")),
+            None => ("binary".to_owned(), String::new()),
+        };
+        let name = match was {
+            Some(was) => format!("{was} => {path}"),
+            None => path.clone(),
+        };
+        table.row([(added, Style::Green), (removed, Style::Red), (name, Style::Plain)]);
+    }
+    if table.is_empty() { String::new() } else { table.render(out) }
+}
+
+fn diff_json(one: &WorkspaceDiff) -> Value {
+    let WorkspaceDiff { part, name, diff } = one;
+    let place = part.worktree.as_ref();
+    json!({
+        "repo": name,
+        "path": place.map(|place| &place.path),
+        "branch": place.map(|place| &place.branch),
+        "target": part.target,
+        "base": diff.base,
+        "files": diff.files.iter().map(file_json).collect::<Vec<_>>(),
+        "patch": diff.patch,
+    })
+}
+
+pub fn file_json(file: &FileDiff) -> Value {
+    let (insertions, deletions) = file.lines.unzip();
+    json!({
+        "path": file.path,
+        "was": file.was,
+        "insertions": insertions,
+        "deletions": deletions,
+    })
+}

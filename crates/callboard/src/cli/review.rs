@@ -1,0 +1,210 @@
+//! `callboard review`: what waits for a person, and one of these from close by.
+
+use callboard_domain::card::{Review, ReviewState};
+use callboard_domain::task::TaskRow;
+use callboard_engine::store::CardRow;
+use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork};
+use callboard_surface::time::rfc3339_ms;
+use callboard_surface::toolsets::graph::view;
+use serde_json::{Value, json};
+
+use super::context::{Context, Open};
+use super::diff::{changes, file_json};
+use super::view::{check_lines, checks, plain, plain_lines, status};
+use crate::output::{Failure, Style, Table};
+
+/// Show what waits for a person, or what there is to review of one task
+///
+/// Of one task: what was said about it, its checks, how merging it would go, and the files it
+/// changes.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  callboard review\n  callboard review SHOP-01j8x2k7")]
+pub struct ReviewArgs {
+    /// The task, or the beginning of its id
+    id: Option<String>,
+    /// At most this many, without a task
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+}
+
+pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let op = open.op("review");
+    match args.id {
+        None => {
+            let waiting = open.engine().review_list(&op, args.limit as usize).await?;
+            open.print_queue(waiting)
+        }
+        Some(typed) => {
+            let id = open.task_id(&typed).await?;
+            let seen = open.engine().review_get(&op, id).await?;
+            open.print_review(&seen)
+        }
+    }
+}
+
+impl Open {
+    fn print_queue(&self, waiting: At<(Vec<CardRow>, bool)>) -> Result<(), Failure> {
+        let At { it: (rows, more), now } = waiting;
+        if self.out.json {
+            let item = |row: CardRow| {
+                let review = row.card.review;
+                let deps = row.deps.iter().filter(|dep| !dep.removed).map(|dep| dep.id).collect();
+                let task = TaskRow { task: row.task, deps, newest: row.newest };
+                let mut document = view::task_row(&task, self.policy(), now);
+                document["review"] = review_json(review.as_ref());
+                document
+            };
+            let items: Vec<Value> = rows.into_iter().map(item).collect();
+            return self.out.document(&json!({"items": items, "more": more}));
+        }
+        let mut table = Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"]);
+        for CardRow { task, card, .. } in &rows {
+            let review = card.review.as_ref();
+            let by = review.map(|review| &review.by).or(task.assignee.as_ref());
+            table.row([
+                (task.id.to_string(), Style::Plain),
+                (waits_for(review).to_owned(), Style::Cyan),
+                checks(&task.checks),
+                (by.map_or("-".to_owned(), ToString::to_string), Style::Plain),
+                (task.title.clone(), Style::Plain),
+            ]);
+        }
+        if table.is_empty() {
+            return self.out.line("nothing waits for a review");
+        }
+        self.out.raw(&table.render(&self.out))?;
+        if more {
+            self.out.note("more: --limit N");
+        }
+        Ok(())
+    }
+
+    fn print_review(&self, seen: &At<ReviewSeen>) -> Result<(), Failure> {
+        let At { it: ReviewSeen { card, work }, now } = seen;
+        let (record, review) = (&card.record, card.card.review.as_ref());
+        if self.out.json {
+            let mut document = view::task(record, self.policy(), *now);
+            document["acceptance_criteria"] = json!(card.card.criteria);
+            document["review"] = review_json(review);
+            document["work"] = work.iter().map(work_json).collect();
+            return self.out.document(&document);
+        }
+        let (task, out) = (&record.task, &self.out);
+        let (status, style) = status(task, out);
+        let mut text = format!("{}  {}\n", task.id, out.styled(style, &status));
+        text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
+        if let Some(review) = review {
+            let at = rfc3339_ms(review.decided_at.unwrap_or(review.requested_at));
+            text += &fact("review", &format!("{} by {}, {at}", review.state.as_str(), review.by));
+            text += &fact("summary", &plain_lines(&review.summary));
+            text += &fact("feedback", &plain_lines(review.feedback.as_deref().unwrap_or_default()));
+        }
+        text += &fact("accepted", &plain_lines(&card.card.criteria.join("\n")));
+        text += &check_lines(task, out);
+        for one in work {
+            text += &self.work_lines(one, work.len() > 1);
+        }
+        if work.is_empty() {
+            text += &fact("merge", "nothing: there is no workspace on this machine");
+        }
+        out.raw(&text)
+    }
+
+    fn work_lines(&self, work: &ReviewWork, several: bool) -> String {
+        let ReviewWork { part, name, looked } = work;
+        let mut text = String::new();
+        if several {
+            text += &fact("repo", &plain(name));
+        }
+        let look = match looked {
+            Ok(look) => look,
+            Err(words) => return text + &fact("merge", &plain(words)),
+        };
+        text += &fact("merge", &readiness(look, &part.target));
+        text += &fact("missing", &uncommitted(&look.state.uncommitted));
+        text + &fact("files", changes(&look.files, &self.out).trim_end())
+    }
+}
+
+fn waits_for(review: Option<&Review>) -> &'static str {
+    match review.map(|review| review.state) {
+        Some(ReviewState::Approved) => "merge",
+        Some(ReviewState::Requested | ReviewState::Rejected) | None => "review",
+    }
+}
+
+/// `2 commits into main, 1 behind it, no conflicts`.
+fn readiness(look: &ReviewLook, target: &str) -> String {
+    let target = plain(target);
+    let commits = match look.state.commits {
+        0 if look.state.uncommitted.is_empty() => return format!("nothing that {target} lacks"),
+        1 => "1 commit".to_owned(),
+        count => format!("{count} commits"),
+    };
+    match &look.outlook {
+        Err(words) => format!("{commits} into {target}: {}", plain(words)),
+        Ok(outlook) => {
+            let behind = match outlook.behind {
+                0 => "up to date".to_owned(),
+                behind => format!("{behind} behind it"),
+            };
+            let conflicts = match outlook.conflicts.as_slice() {
+                [] => "no conflicts".to_owned(),
+                files => format!("conflicts in {}", plain(&files.join(", "))),
+            };
+            format!("{commits} into {target}, {behind}, {conflicts}")
+        }
+    }
+}
+
+/// A merge commits these first.
+fn uncommitted(files: &[String]) -> String {
+    match files {
+        [] => String::new(),
+        files => format!("not committed yet: {}", plain(&files.join(", "))),
+    }
+}
+
+/// Nothing where there is nothing to say.
+fn fact(name: &str, value: &str) -> String {
+    let mut lines = value.lines().filter(|_| !value.trim().is_empty());
+    let first = lines.next().map(|line| format!("{name:<10}{line}\n"));
+    let rest = lines.map(|line| format!("{:<10}{line}\n", ""));
+    first.into_iter().chain(rest).collect()
+}
+
+fn review_json(review: Option<&Review>) -> Value {
+    let Some(review) = review else { return Value::Null };
+    json!({
+        "state": review.state.as_str(),
+        "summary": review.summary,
+        "feedback": review.feedback,
+        "by": review.by,
+        "requested_at": rfc3339_ms(review.requested_at),
+        "decided_at": review.decided_at.map(rfc3339_ms),
+        "conflict_files": review.conflict_files,
+        "merge_commit": review.merge_commit,
+    })
+}
+
+fn work_json(work: &ReviewWork) -> Value {
+    let ReviewWork { part, name, looked } = work;
+    let place = part.worktree.as_ref();
+    let mut document = json!({
+        "repo": name,
+        "path": place.map(|place| &place.path),
+        "branch": place.map(|place| &place.branch),
+        "target": part.target,
+        "error": looked.as_ref().err(),
+    });
+    if let Ok(look) = looked {
+        document["commits"] = look.state.commits.into();
+        document["uncommitted"] = json!(look.state.uncommitted);
+        document["behind"] = json!(look.outlook.as_ref().ok().map(|outlook| outlook.behind));
+        document["conflicts"] = json!(look.outlook.as_ref().ok().map(|outlook| &outlook.conflicts));
+        document["error"] = json!(look.outlook.as_ref().err());
+        document["files"] = look.files.iter().map(file_json).collect();
+    }
+    document
+}

@@ -1,0 +1,149 @@
+//! Reviews of work in worktrees: what is shown, what is merged, what goes back.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::fixture::World;
+
+/// A project with a file `a` on main.
+fn project() -> World {
+    let world = World::project();
+    world.write(&world.root().join("a"), "one\n");
+    world.run_git(&world.root(), &["add", "a"]);
+    world.run_git(&world.root(), &["commit", "-q", "-m", "first"]);
+    world
+}
+
+fn board(world: &World, tool: &str, arguments: &str) -> serde_json::Value {
+    world.ok(&["call", tool, arguments, "--toolsets", "board"]).json()
+}
+
+/// A task that a session is open for; in its worktree `b` is committed and `a` is changed.
+fn worked_on(world: &World, title: &str) -> (String, PathBuf) {
+    let id = world.task(&[title]);
+    board(
+        world,
+        "tasks_update",
+        &format!(r#"{{"task_id": "{id}", "terminal_backend": "vscode"}}"#),
+    );
+    board(world, "sessions_create", &format!(r#"{{"task_id": "{id}"}}"#));
+    let place = world.callboard("worktrees").join(&id);
+    world.write(&place.join("b"), "two\n");
+    world.run_git(&place, &["add", "b"]);
+    world.run_git(&place, &["commit", "-q", "-m", "b"]);
+    world.write(&place.join("a"), "one\nmore\n");
+    (id, place)
+}
+
+fn in_review(world: &World, title: &str) -> (String, PathBuf) {
+    let (id, place) = worked_on(world, title);
+    let asked = format!(r#"{{"task_id": "{id}", "summary": "b is there"}}"#);
+    board(world, "request_review", &asked);
+    (id, place)
+}
+
+#[test]
+fn what_waits_is_shown_approved_and_merged() {
+    let world = project();
+    assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");
+    assert_eq!(world.ok(&["review", "--json"]).json(), json!({"items": [], "more": false}));
+    let (id, _) = in_review(&world, "Add b");
+    let queue = world.ok(&["review"]).stdout;
+    assert_eq!(queue, format!("{id}  review  -  human:ana  Add b\n"));
+    let items = world.ok(&["review", "--json"]).json();
+    assert_eq!(items["items"][0]["review"]["summary"], "b is there");
+
+    let shown = world.ok(&["review", &id]).stdout;
+    assert!(shown.contains("\nsummary   b is there\n"), "{shown}");
+    let ready = "\nmerge     1 commit into main, up to date, no conflicts\n\
+                 missing   not committed yet: a\n\
+                 files     +1  -0  a\n          +1  -0  b\n";
+    assert!(shown.ends_with(ready), "{shown}");
+    let work = &world.ok(&["review", &id, "--json"]).json()["work"][0];
+    assert_eq!((&work["behind"], &work["conflicts"]), (&json!(0), &json!([])));
+    assert_eq!(work["files"][1]["path"], "b");
+
+    let approved = world.ok(&["approve", &id, "-m", "well done"]);
+    assert!(approved.stdout.contains("in_review"), "{}", approved.stdout);
+    assert_eq!(approved.stderr, format!("not merged yet: callboard approve {id} --merge\n"));
+    assert!(world.ok(&["review"]).stdout.contains("  merge  "));
+    let merged = world.ok(&["task", "approve", &id, "--merge", "--json"]).json();
+    assert_eq!((&merged["status"], &merged["pushed"]), (&json!("done"), &json!(null)));
+    let commit = merged["merge_commit"].as_str().expect("a commit");
+    let read = |name: &str| std::fs::read_to_string(world.root().join(name)).expect("a file");
+    assert_eq!((read("a").as_str(), read("b").as_str()), ("one\nmore\n", "two\n"));
+    assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");
+    let diff = world.ok(&["diff", &id]);
+    assert_eq!(diff.stdout, "");
+    assert_eq!(diff.stderr, format!("nothing that is not merged; git show {commit}\n"));
+}
+
+#[test]
+fn a_patch_holds_what_is_committed_and_what_is_not() {
+    let world = project();
+    let (id, place) = worked_on(&world, "Add b");
+    world.write(&place.join("new"), "three\nfour\n");
+    let patch = world.ok(&["diff", &id]).stdout;
+    for line in ["+more\n", "+two\n", "+four\n", "diff --git a/new b/new\n"] {
+        assert!(patch.contains(line), "{patch}");
+    }
+    let clone = world.home().join("clone");
+    world.run_git(&world.home(), &["clone", "-q", &world.root().display().to_string(), "clone"]);
+    world.write(&world.home().join("patch"), &patch);
+    world.run_git(&clone, &["apply", "../patch"]);
+    assert_eq!(std::fs::read_to_string(clone.join("new")).expect("a file"), "three\nfour\n");
+
+    assert_eq!(world.ok(&["diff", &id, "--stat"]).stdout, "+1  -0  a\n+1  -0  b\n+2  -0  new\n");
+    let stat = world.ok(&["diff", &id, "--stat", "--json"]).json();
+    let repo = &stat["repos"][0];
+    assert_eq!((&repo["patch"], &repo["target"]), (&json!(null), &json!("main")));
+    let new = json!({"path": "new", "was": null, "insertions": 2, "deletions": 0});
+    assert_eq!(repo["files"][2], new);
+
+    let bare = world.task(&["nobody began it"]);
+    let nothing = world.run(&["diff", &bare, "--json"]);
+    assert_eq!((nothing.code, nothing.error_code()), (3, "WORKSPACE_NOT_FOUND".into()));
+    assert_eq!(world.run(&["diff", "SHOP-1"]).code, 3);
+    assert_eq!(world.run(&["diff", "job_1"]).code, 2);
+    let shown = world.ok(&["review", &bare]).stdout;
+    assert!(shown.ends_with("merge     nothing: there is no workspace on this machine\n"));
+}
+
+#[test]
+fn what_conflicts_is_approved_and_not_merged() {
+    let world = project();
+    let (id, _) = in_review(&world, "Change a");
+    world.write(&world.root().join("a"), "uno\n");
+    world.run_git(&world.root(), &["commit", "-qam", "uno"]);
+    let refused = world.run(&["approve", &id, "--merge", "--json"]);
+    assert_eq!((refused.code, refused.error_code()), (5, "MERGE_FAILED".into()));
+    let error: serde_json::Value = serde_json::from_str(&refused.stderr).expect("one error");
+    assert_eq!(error["error"]["details"]["conflict_files"], json!(["a"]));
+    let again = format!("settle it in these files, then callboard approve {id} --merge");
+    assert_eq!(error["error"]["hint"], again);
+    let shown = world.ok(&["review", &id]).stdout;
+    let outlook = "\nmerge     2 commits into main, 1 behind it, conflicts in a\n";
+    assert!(shown.contains(outlook), "{shown}");
+    assert!(shown.contains("\nreview    approved by human:ana, "), "{shown}");
+    assert_eq!(std::fs::read_to_string(world.root().join("a")).expect("a file"), "uno\n");
+}
+
+#[test]
+fn what_is_rejected_goes_back_with_what_was_said() {
+    let world = project();
+    let (id, _) = in_review(&world, "Add b");
+    assert_eq!(world.run(&["reject", &id]).code, 2, "what is wrong with it?");
+    let back = world.ok(&["reject", &id, "-m", "No test", "--json"]).json();
+    assert_eq!(back["status"], "in_progress");
+    let shown = world.ok(&["review", &id]).stdout;
+    assert!(shown.contains("\nfeedback  No test\n"), "{shown}");
+    let early = world.run(&["reject", &id, "-m", "again", "--json"]);
+    assert_eq!((early.code, early.error_code()), (5, "REVIEW_NOT_READY".into()));
+    let early = world.run(&["approve", &id]).stderr;
+    assert!(early.ends_with(&format!("\nhint: callboard task show {id}\n")), "{early}");
+    board(&world, "request_review", &format!(r#"{{"task_id": "{id}", "summary": "tested"}}"#));
+    let back = world.ok(&["reject", &id, "-m", "Not now", "--to", "backlog", "--json"]).json();
+    assert_eq!((&back["status"], &back["assignee"]), (&json!("backlog"), &json!(null)));
+    assert_eq!(world.run(&["reject", &id, "-m", "x", "--to", "done"]).code, 2);
+}

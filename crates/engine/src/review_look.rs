@@ -1,0 +1,143 @@
+//! What a reviewer looks at: what waits, what was done and how merging it would go. Reads alone; git
+//! is asked without writing anything.
+
+use callboard_domain::decide::verification::waits_for_person;
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_store::{CardPage, CardQuery, CardRow};
+
+use crate::context::{OpContext, Scope};
+use crate::ports::{FileDiff, MergeOutlook, WorktreeDiff, WorktreeState};
+use crate::workspace::{Workshop, WorkspacePart};
+use crate::{At, CardSeen, Engine, EngineError, WorkspaceFault, WorkspaceSeen};
+
+/// So many are read at once.
+const PAGE: usize = 200;
+
+/// A task with what is known of the work on it.
+#[derive(Clone, Debug)]
+pub struct ReviewSeen {
+    pub card: CardSeen,
+    /// Where a worktree is, the primary repository first.
+    pub work: Vec<ReviewWork>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReviewWork {
+    pub part: WorkspacePart,
+    /// Of the repository.
+    pub name: String,
+    pub looked: Result<ReviewLook, String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReviewLook {
+    pub state: WorktreeState,
+    pub files: Vec<FileDiff>,
+    pub outlook: Result<MergeOutlook, String>,
+}
+
+/// The changes of a task in one repository.
+#[derive(Clone, Debug)]
+pub struct WorkspaceDiff {
+    pub part: WorkspacePart,
+    pub name: String,
+    pub diff: WorktreeDiff,
+}
+
+impl Engine {
+    /// What waits for a person, in the order of the board, and whether more does.
+    pub async fn review_list(
+        &self,
+        op: &OpContext,
+        limit: usize,
+    ) -> Result<At<(Vec<CardRow>, bool)>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let project = self.project_of(&op.principal).await?.map(|project| project.id);
+        let mut query = CardQuery {
+            org: op.principal.org.clone(),
+            project,
+            phases: vec![Phase::Review],
+            without: Vec::new(),
+            with_scratchpad: false,
+            offset: 0,
+            limit: PAGE,
+        };
+        let mut waiting = Vec::new();
+        loop {
+            let CardPage { cards, .. } = self.parts.store.cards(query.clone()).await?;
+            let is_last = cards.len() < PAGE;
+            waiting.extend(cards.into_iter().filter(|row| waits_for_person(&row.task)));
+            if is_last || waiting.len() > limit {
+                break;
+            }
+            query.offset += PAGE;
+        }
+        let more = waiting.len() > limit;
+        waiting.truncate(limit);
+        Ok(At { it: (waiting, more), now: self.parts.store.now() })
+    }
+
+    /// What git cannot say is told in its words.
+    pub async fn review_get(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<ReviewSeen>, EngineError> {
+        let At { it: card, now } = self.card_get(op, task).await?;
+        let mut work = Vec::new();
+        for WorkspaceSeen { part, name, state } in self.workspace_get(op, &card).await? {
+            let Some(shop) = &self.parts.workshop else { continue };
+            if part.worktree.is_some() {
+                let looked = look(shop, &part, state).await;
+                work.push(ReviewWork { part, name, looked });
+            }
+        }
+        Ok(At { it: ReviewSeen { card, work }, now })
+    }
+
+    /// What a task's work changes, committed or not; as patches too when they are wanted. Paths of
+    /// several repositories stand below their names.
+    pub async fn workspace_diff(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+        patches: bool,
+    ) -> Result<Result<Vec<WorkspaceDiff>, WorkspaceFault>, EngineError> {
+        let places = self.workspace_get(op, card).await?;
+        let places: Vec<_> =
+            places.into_iter().filter(|seen| seen.part.worktree.is_some()).collect();
+        let several = places.len() > 1;
+        let mut diffs = Vec::new();
+        for WorkspaceSeen { part, name, .. } in places {
+            let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) else {
+                continue;
+            };
+            let below = patches.then(|| if several { format!("{name}/") } else { String::new() });
+            match shop.worktrees.worktree_diff(place, &part.target, below.as_deref()).await {
+                Ok(diff) => diffs.push(WorkspaceDiff { part, name, diff }),
+                Err(fault) => return Ok(Err(fault.into())),
+            }
+        }
+        Ok(Ok(diffs))
+    }
+}
+
+async fn look(
+    shop: &Workshop,
+    part: &WorkspacePart,
+    state: Option<WorktreeState>,
+) -> Result<ReviewLook, String> {
+    let place = part.worktree.as_ref().ok_or("the worktree is gone")?;
+    let state = match state {
+        Some(state) => state,
+        None => shop.worktrees.worktree_state(place, &part.target).await.map_err(said)?,
+    };
+    let diff = shop.worktrees.worktree_diff(place, &part.target, None).await.map_err(said)?;
+    let outlook = shop.merges.merge_outlook(place, &part.target).await.map_err(said);
+    Ok(ReviewLook { state, files: diff.files, outlook })
+}
+
+fn said(fault: impl std::error::Error) -> String {
+    fault.to_string()
+}

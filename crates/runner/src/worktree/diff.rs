@@ -1,0 +1,73 @@
+//! What the work of a task changes, as a patch: committed or not, new files included. Git works on a
+//! `Scratch`, so nothing is staged in the worktree.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use callboard_engine::ports::{FileDiff, Worktree, WorktreeDiff, WorktreeFault};
+
+use super::hold::{common_dir, git_dir};
+use super::state::newest;
+use super::{fork, leftovers, text};
+use crate::git::Git;
+use crate::scratch::Scratch;
+
+/// What a user's settings and attributes would do to a patch.
+const PLAINLY: [&str; 6] = [
+    "diff-index",
+    "--cached",
+    "--find-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=dirty",
+];
+
+pub(super) async fn diff(
+    worktree: &Worktree,
+    target: &str,
+    below: Option<&str>,
+) -> Result<WorktreeDiff, WorktreeFault> {
+    let own = git_dir(worktree).await?;
+    let (repo, root) = (&worktree.repo, &worktree.path);
+    let head = text(&Git::at(root).ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
+    let newest = newest(repo, &head, target).await?;
+    let base = fork(repo, &head, &newest).await?.base;
+
+    let objects = common_dir(repo).await?.join("objects");
+    let scratch = Scratch::beside(Some(own.join("index")), objects).await?;
+    let git = || scratch.used_by(Git::at(root));
+    leftovers::add(root, git).await?;
+    let numbers = [&PLAINLY[..], &["--numstat", "-z", &base]].concat();
+    let files = files(&git().ask(&numbers).await?);
+    let patch = match below {
+        None => None,
+        Some(below) => {
+            let sides = [format!("--src-prefix=a/{below}"), format!("--dst-prefix=b/{below}")];
+            let form = ["-p", "--binary", "--full-index", "--no-color", &sides[0], &sides[1]];
+            let patch = git().ask(&[&PLAINLY[..], &form, &[&base]].concat()).await?;
+            Some(String::from_utf8_lossy(&patch).into_owned())
+        }
+    };
+    scratch.close().await?;
+    Ok(WorktreeDiff { base, files, patch })
+}
+
+/// Of `--numstat -z`: two numbers and a path, or nothing and then the old and the new path.
+fn files(answer: &[u8]) -> Vec<FileDiff> {
+    let path = |bytes: &[u8]| OsStr::from_bytes(bytes).to_string_lossy().into_owned();
+    let mut files = Vec::new();
+    let mut fields = answer.split(|byte| *byte == 0);
+    while let Some(line) = fields.next().filter(|line| !line.is_empty()) {
+        let mut parts = line.splitn(3, |byte| *byte == b'\t');
+        // Binary files have `-` for both.
+        let mut number = || text(parts.next().unwrap_or_default()).parse().ok();
+        let lines = number().zip(number());
+        let named = parts.next().filter(|name| !name.is_empty()).map(path);
+        let (was, now) = match named {
+            Some(name) => (None, name),
+            None => (fields.next().map(path), fields.next().map(path).unwrap_or_default()),
+        };
+        files.push(FileDiff { path: now, was, lines });
+    }
+    files
+}

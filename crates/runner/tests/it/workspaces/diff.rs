@@ -1,0 +1,65 @@
+//! What work changes, as a patch, and how merging it would go. Looking writes nothing.
+
+use std::fs;
+
+use callboard_engine::ports::{FileDiff, MergeOutlook, Merges, Worktree, WorktreeDiff, Worktrees};
+use callboard_runner::LocalWorktrees;
+
+use super::{commit, make, merge, status, write};
+use crate::fixture::{Repo, git_in};
+
+async fn diff(worktree: &Worktree, below: Option<&str>) -> WorktreeDiff {
+    let diff = LocalWorktrees::default().worktree_diff(worktree, "main", below).await;
+    diff.expect("a diff")
+}
+
+async fn outlook(worktree: &Worktree) -> MergeOutlook {
+    LocalWorktrees::default().merge_outlook(worktree, "main").await.expect("an outlook")
+}
+
+fn file(path: &str, lines: Option<(u64, u64)>) -> FileDiff {
+    FileDiff { path: path.into(), was: None, lines }
+}
+
+#[tokio::test]
+async fn a_patch_holds_everything_and_stages_nothing() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    assert_eq!(diff(&worktree, Some("")).await.patch.as_deref(), Some(""));
+    commit(&worktree, "long.txt", &"line\n".repeat(20));
+    merge(&worktree).await.expect("merges");
+    fs::rename(worktree.path.join("long.txt"), worktree.path.join("moved.txt")).expect("moves");
+    write(&worktree, "new.txt", "1\n2\n");
+    write(&worktree, "picture.png", "\0\0\0\n");
+    write(&worktree, "x.o", "ignored\n");
+    write(&worktree, ".callboard/start_prompt.md", "ours\n");
+    let objects = || git_in(&repo.path, &["count-objects"]);
+    let (known, before) = (objects(), status(&worktree.path));
+    let found = diff(&worktree, Some("shop/")).await;
+    assert_eq!((objects(), status(&worktree.path)), (known, before));
+    let moved = FileDiff { was: Some("long.txt".into()), ..file("moved.txt", Some((0, 0))) };
+    let new = [moved, file("new.txt", Some((2, 0))), file("picture.png", None)];
+    assert_eq!(found.files, new, "against what is merged");
+    let patch = found.patch.expect("asked for");
+    assert!(patch.contains("diff --git a/shop/new.txt b/shop/new.txt\n"), "{patch}");
+    assert!(patch.contains("GIT binary patch\n"), "{patch}");
+    assert_eq!(diff(&worktree, None).await.patch, None);
+}
+
+#[tokio::test]
+async fn an_outlook_says_what_a_merge_would_meet() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    let clear = |behind| MergeOutlook { behind, conflicts: Vec::new() };
+    assert_eq!(outlook(&worktree).await, clear(0));
+    commit(&worktree, "a.txt", "ours\n");
+    repo.write("other.txt", "theirs\n");
+    repo.commit("theirs");
+    let known = git_in(&repo.path, &["count-objects"]);
+    assert_eq!(outlook(&worktree).await, clear(1));
+    assert_eq!(git_in(&repo.path, &["count-objects"]), known);
+    repo.write("a.txt", "theirs\n");
+    repo.commit("theirs too");
+    let meets = MergeOutlook { behind: 2, conflicts: vec!["a.txt".into()] };
+    assert_eq!(outlook(&worktree).await, meets);
+}
