@@ -68,6 +68,7 @@ impl App {
             embedder: embedder::of(settings).ok().flatten(),
             runs: settings.runs.clone(),
             board: settings.board.clone(),
+            crew: settings.crew.clone(),
             agents: Some(agents),
             courier: Some(Arc::new(courier(settings))),
             workshop: Some(workshop(settings, place)),

@@ -164,6 +164,11 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
         EventName::PlanProposed => (Plan, "propose"),
         EventName::PlanApproved => (Plan, "approve"),
         EventName::PlanRejected => (Plan, "reject"),
+        EventName::AgentAdded => (Sessions, "add_agent"),
+        EventName::AgentRemoved => (Sessions, "remove_agent"),
+        EventName::MailSent => (Sessions, "send_mail"),
+        EventName::MailRead => (Sessions, "read_mail"),
+        EventName::DecisionLogged => (Sessions, "log_decision"),
     })
 }
 

@@ -2,12 +2,14 @@
 //! with the command, so that `decide` stays pure.
 
 mod board;
+mod crew;
 
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
 use crate::card::Card;
 use crate::comment::{CommentId, CommentKind};
 use crate::contract::VerificationContract;
+use crate::crew::{AgentId, MailId};
 use crate::delivery::{Receipt, Webhook};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
@@ -25,6 +27,7 @@ pub use board::{
     CardUpdate, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide, ReviewOutcome,
     ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
 };
+pub use crew::{AgentAdd, DecisionLog, MailReply, MailSend};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -254,6 +257,22 @@ pub enum Command {
     WorkStop {
         job: JobId,
     },
+    AgentAdd(AgentAdd),
+    AgentRemove {
+        agent: AgentId,
+    },
+    /// It was seen just now.
+    AgentTouch {
+        agent: AgentId,
+    },
+    MailSend(MailSend),
+    MailReply(MailReply),
+    MailRead {
+        mail: MailId,
+        /// Whose inbox it is in; `None`: people's.
+        by: Option<AgentId>,
+    },
+    DecisionLog(DecisionLog),
 }
 
 #[derive(Clone, Debug, PartialEq)]

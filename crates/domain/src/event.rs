@@ -90,6 +90,11 @@ event_names! {
     PlanApproved => "plan.approved",
     PlanRejected => "plan.rejected",
     CallAnswered => "call.answered",
+    AgentAdded => "agent.added",
+    AgentRemoved => "agent.removed",
+    MailSent => "mail.sent",
+    MailRead => "mail.read",
+    DecisionLogged => "decision.logged",
 }
 
 impl EventName {

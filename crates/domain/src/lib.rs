@@ -5,6 +5,8 @@
 //! - **attempt**: one actor's try at one task, with a fencing number and perhaps a lease.
 //! - **card**: what the board knows of a task besides: its mode, what is expected, its review.
 //! - **check**: a command or an attestation that gates closing.
+//! - **agent**: one of a **crew**; its type says what it may call. It writes **mail** and a log of
+//!   **decisions**. An **epic** is a plan that a crew works on.
 //! - **contract**: what must be shown before a completed task is done; its **verification**.
 //! - **job**: one piece of outside work, durable, leased, tried again; a **run** lets an agent do it.
 //! - **handle**: what the caller of a call that takes long holds until its answer is there.
@@ -28,6 +30,7 @@ pub mod card;
 pub mod command;
 pub mod comment;
 pub mod contract;
+pub mod crew;
 pub mod decide;
 pub mod delivery;
 pub mod event;

@@ -3,6 +3,7 @@
 use crate::actor::Actor;
 use crate::command::{Command, PlanApprove, ReviewDecide, RunSettle};
 use crate::comment::CommentId;
+use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::KnowledgeId;
@@ -51,6 +52,21 @@ pub struct Needs {
     pub scratchpad: bool,
     /// Everything this task stands below: wanted when it becomes a parent.
     pub above: Option<TaskId>,
+    pub crew: CrewNeeds,
+}
+
+/// Rows of a crew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrewNeeds {
+    pub agents: Vec<AgentId>,
+    /// With those who sent them.
+    pub mails: Vec<MailId>,
+}
+
+impl CrewNeeds {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Rows that belong to the org and to no task.
@@ -80,6 +96,8 @@ impl Command {
         };
         let of_org = |org| Needs { org, ..Needs::default() };
         let none = OrgNeeds::default();
+        let of_crew =
+            |agents, mails| Needs { crew: CrewNeeds { agents, mails }, ..Needs::default() };
         match self {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
@@ -208,6 +226,17 @@ impl Command {
                 ..subject(&c.task)
             },
             Command::SessionBegin(c) => Needs { card: true, ..subject(&c.task) },
+            Command::AgentAdd(c) => Needs {
+                named: c.epic.iter().chain(&c.task).copied().collect(),
+                ..of_crew(vec![c.agent.clone()], Vec::new())
+            },
+            Command::AgentRemove { agent } | Command::AgentTouch { agent } => {
+                of_crew(vec![agent.clone()], Vec::new())
+            }
+            Command::MailSend(c) => of_crew(c.to.iter().cloned().collect(), vec![c.mail]),
+            Command::MailReply(c) => of_crew(Vec::new(), vec![c.mail, c.original]),
+            Command::MailRead { mail, .. } => of_crew(Vec::new(), vec![*mail]),
+            Command::DecisionLog(_) => Needs::default(),
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,

@@ -8,6 +8,7 @@ mod words;
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptKind, Health};
 use crate::comment::CommentId;
+use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::JobId;
 use crate::plan::PlanId;
@@ -222,6 +223,19 @@ pub enum Refusal {
         plan: PlanId,
         state: &'static str,
     },
+    AgentNotFound {
+        agent: String,
+    },
+    AgentExists {
+        agent: AgentId,
+    },
+    MailNotFound {
+        mail: String,
+    },
+    /// It is in another inbox.
+    MailOfAnother {
+        mail: MailId,
+    },
 }
 
 /// How somebody holds a task: an assignee alone has neither.
@@ -293,6 +307,9 @@ impl Refusal {
             Self::InvalidSetting { .. } => "INVALID_SETTING",
             Self::PlanNotFound { .. } => "PLAN_NOT_FOUND",
             Self::PlanDecided { .. } => "PLAN_DECIDED",
+            Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
+            Self::AgentExists { .. } => "AGENT_EXISTS",
+            Self::MailNotFound { .. } => "MAIL_NOT_FOUND",
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
@@ -328,6 +345,7 @@ impl Refusal {
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
             Self::AuthorizationDenied { .. }
             | Self::ProfileDenied { .. }
+            | Self::MailOfAnother { .. }
             | Self::NotCommentAuthor { .. } => "AUTHORIZATION_DENIED",
             Self::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
         }
@@ -385,6 +403,10 @@ impl Refusal {
             | Self::InvalidSetting { .. }
             | Self::PlanNotFound { .. }
             | Self::PlanDecided { .. }
+            | Self::AgentNotFound { .. }
+            | Self::AgentExists { .. }
+            | Self::MailNotFound { .. }
+            | Self::MailOfAnother { .. }
             | Self::JobLost { .. } => false,
         }
     }

@@ -4,6 +4,7 @@ use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptState};
 use crate::card::Card;
 use crate::comment::{Comment, CommentId};
+use crate::crew::{Agent, AgentId, Decision, Mail, MailId};
 use crate::delivery::{Delivery, Tried};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
@@ -49,6 +50,24 @@ pub struct World<'a> {
     pub org: OrgWorld,
     /// What `Needs::above` stands below, at any depth.
     pub above: Vec<TaskId>,
+    pub crew: CrewWorld,
+}
+
+/// What belongs to a crew, as far as the command needs it.
+#[derive(Clone, Debug, Default)]
+pub struct CrewWorld {
+    pub agents: Vec<Agent>,
+    pub mails: Vec<Mail>,
+}
+
+impl CrewWorld {
+    pub fn agent(&self, id: &AgentId) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.id == *id)
+    }
+
+    pub fn mail(&self, id: MailId) -> Option<&Mail> {
+        self.mails.iter().find(|mail| mail.id == id)
+    }
 }
 
 /// What belongs to the org and to no task, as far as the command needs it.
@@ -135,6 +154,7 @@ pub enum Reply {
     Settings,
     Project(i64),
     Plan(PlanId),
+    Mail(MailId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -244,6 +264,31 @@ pub enum Write {
         by: KnowledgeId,
     },
     Org(OrgWrite),
+    Crew(CrewWrite),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum CrewWrite {
+    AgentInsert {
+        agent: Agent,
+    },
+    /// Its type never changes.
+    AgentUpdate {
+        agent: Agent,
+    },
+    AgentRemove {
+        agent: AgentId,
+    },
+    MailInsert {
+        mail: Mail,
+    },
+    MailRead {
+        mail: MailId,
+        at: Timestamp,
+    },
+    DecisionInsert {
+        decision: Decision,
+    },
 }
 
 /// What is written of an org besides its tasks.

@@ -62,7 +62,7 @@ impl Engine {
         }
     }
 
-    fn op_of(&self, principal: &Principal, op: &OpContext, command: Command) -> Op {
+    pub(crate) fn op_of(&self, principal: &Principal, op: &OpContext, command: Command) -> Op {
         Op {
             org: principal.org.clone(),
             actor: principal.actor.clone(),
@@ -98,6 +98,7 @@ impl Engine {
             | Outcome::Settings(_)
             | Outcome::Project(_)
             | Outcome::Plan(_)
+            | Outcome::Mail(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
@@ -121,6 +122,7 @@ impl Engine {
             | Outcome::Settings(_)
             | Outcome::Project(_)
             | Outcome::Plan(_)
+            | Outcome::Mail(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))

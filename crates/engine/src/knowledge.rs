@@ -130,6 +130,7 @@ impl Engine {
             | Outcome::Settings(_)
             | Outcome::Project(_)
             | Outcome::Plan(_)
+            | Outcome::Mail(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))

@@ -158,6 +158,7 @@ impl Engine {
             | Outcome::Settings(_)
             | Outcome::Project(_)
             | Outcome::Plan(_)
+            | Outcome::Mail(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {

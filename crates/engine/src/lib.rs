@@ -14,6 +14,7 @@ mod check_log;
 mod comment;
 pub mod context;
 pub mod counts;
+mod crew;
 mod delivery;
 mod digest;
 mod embedding;
@@ -59,6 +60,7 @@ pub use card::{CardFilter, CardSeen};
 pub use card_wait::{CardWait, CardWaited, WaitEnd};
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
+pub use crew::{CallLine, CrewRule, MailFilter, MailPage};
 pub use digest::{Digest, DigestRule, DigestTask};
 pub use error::EngineError;
 pub use handle::{LongCall, Words};
@@ -107,6 +109,7 @@ pub struct Parts {
     pub embedder: Option<Arc<dyn Embedder>>,
     pub runs: RunRule,
     pub board: BoardRule,
+    pub crew: CrewRule,
     /// `None` on a server that runs no agents.
     pub agents: Option<Arc<dyn AgentRunner>>,
     /// `None` on a server that tells nobody of the end of jobs.

@@ -103,6 +103,7 @@ async fn world_with(embeds: bool) -> World {
         embedder: embeds.then(|| embedder.clone() as Arc<dyn Embedder>),
         runs: Default::default(),
         board: Default::default(),
+        crew: Default::default(),
         agents: None,
         courier: None,
         workshop: None,

@@ -79,6 +79,7 @@ impl Process {
                 ..RunRule::default()
             },
             board: Default::default(),
+            crew: Default::default(),
             agents: Some(agent.clone()),
             courier: None,
             workshop: None,

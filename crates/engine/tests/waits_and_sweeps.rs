@@ -64,6 +64,7 @@ async fn world() -> World {
         embedder: None,
         runs: Default::default(),
         board: Default::default(),
+        crew: Default::default(),
         agents: None,
         courier: None,
         workshop: None,

@@ -7,6 +7,7 @@
 pub mod baseline;
 mod cards;
 pub mod clock;
+mod crew;
 mod deliveries;
 mod feed;
 mod file;
@@ -33,6 +34,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::command::Command;
 use callboard_domain::comment::Comment;
+use callboard_domain::crew::Mail;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
@@ -49,6 +51,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
+pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
 pub use deliveries::DeliveryStore;
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
@@ -62,7 +65,9 @@ pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
-pub trait Store: RunStore + OrgStore + CardStore + DeliveryStore + PullStore + Send + Sync {
+pub trait Store:
+    RunStore + OrgStore + CardStore + CrewStore + DeliveryStore + PullStore + Send + Sync
+{
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
 
@@ -263,6 +268,7 @@ pub enum Outcome {
     Settings(SettingsKept),
     Project(Box<callboard_domain::project::Project>),
     Plan(Box<Plan>),
+    Mail(Box<Mail>),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
     /// Nothing but history.

@@ -95,6 +95,11 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::PlanApproved
             | EventName::PlanRejected
             | EventName::CallAnswered
+            | EventName::AgentAdded
+            | EventName::AgentRemoved
+            | EventName::MailSent
+            | EventName::MailRead
+            | EventName::DecisionLogged
             | EventName::WebhookQueued
             | EventName::WebhookDelivered
             | EventName::WebhookFailed => {}

@@ -70,7 +70,7 @@ impl Catalog {
 impl Listed {
     fn info(&self, principal: &Principal) -> Option<ToolInfo> {
         let allowed: Vec<&Variant> =
-            self.variants.iter().filter(|variant| variant.tool.judge(principal).is_ok()).collect();
+            self.variants.iter().filter(|variant| variant.tool.is_shown(principal)).collect();
         let first = allowed.first()?;
         Some(ToolInfo {
             name: self.name,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::crew::AgentId;
 use callboard_domain::job::JobId;
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Scope};
@@ -15,7 +16,7 @@ use crate::error::Speaker;
 use crate::metrics::Measured;
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
-use crate::toolsets::{self, relay};
+use crate::toolsets::{self, crew, relay};
 use crate::{error, prompt, resource};
 
 const COMPLETIONS_MAX: usize = 100;
@@ -149,9 +150,20 @@ impl Front {
         self.about.version
     }
 
-    /// Tools this principal may call, in the toolsets' order. Depends on nothing else.
-    pub fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
-        self.catalog.list(principal)
+    /// Tools this principal may call, in the toolsets' order. One of a crew is what the store knows it
+    /// as, whatever its connection says.
+    pub async fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
+        if !self.about.toolsets.contains(&crew::NAME) {
+            return self.catalog.list(principal);
+        }
+        let op = OpContext::new(principal.clone(), "tools");
+        let mut principal = principal.clone();
+        match self.engine.agent_find(&op, &AgentId::of(&principal.actor)).await {
+            Ok(Some(agent)) => principal.rights.agent_type = Some(agent.kind),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "nobody knows which tools an agent may call"),
+        }
+        self.catalog.list(&principal)
     }
 
     /// `arguments` is what the client sent, whatever its type.
@@ -179,7 +191,10 @@ impl Front {
         let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
         let measured = Measured::start(found.tool.name);
         let op = context(found.tool.name);
-        let judged = found.tool.judge(&op.principal);
+        let judged = match found.tool.for_crew {
+            true => Ok(()),
+            false => found.tool.judge(&op.principal),
+        };
         let answer = match judged.and_then(|()| self.catalog.judge(name, &arguments)) {
             Err(refusal) => Err(refusal.into()),
             Ok(()) => {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::args;
 use crate::error::Voice;
 use crate::front::Hints;
+use crate::toolsets::crew;
 
 /// One vocabulary over the core.
 pub struct Toolset {
@@ -45,6 +46,8 @@ pub struct Tool {
     pub may_be_long: bool,
     /// Closed to whoever works on another task than the one that `task_id` names.
     pub on_task: bool,
+    /// For agents of a crew: their type says who sees it, and every "no" is an answer of its own.
+    pub for_crew: bool,
 }
 
 impl Tool {
@@ -59,7 +62,8 @@ impl Tool {
         run: Run,
     ) -> Self {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
-        let (profile, aliases, may_be_long, on_task) = (None, &[] as &[_], false, false);
+        let (profile, aliases) = (None, &[] as &[_]);
+        let (may_be_long, on_task, for_crew) = (false, false, false);
         Self {
             name,
             title,
@@ -73,6 +77,7 @@ impl Tool {
             run,
             may_be_long,
             on_task,
+            for_crew,
         }
     }
 
@@ -91,9 +96,21 @@ impl Tool {
         Self { on_task: true, ..self }
     }
 
+    /// The same for agents of a crew.
+    pub const fn for_crew(self) -> Self {
+        Self { for_crew: true, ..self }
+    }
+
     /// The same for what may take longer than a client should wait.
     pub const fn long(self) -> Self {
         Self { may_be_long: true, ..self }
+    }
+
+    /// Whether a caller is shown it.
+    pub fn is_shown(&self, principal: &Principal) -> bool {
+        let of_type = |kind| crew::is_shown(kind, self.name);
+        self.judge(principal).is_ok()
+            && (!self.for_crew || principal.rights.agent_type.is_some_and(of_type))
     }
 
     pub fn judge(&self, principal: &Principal) -> Result<(), Refusal> {

@@ -58,6 +58,7 @@ impl World {
             embedder: None,
             runs: Default::default(),
             board: Default::default(),
+            crew: Default::default(),
             agents: None,
             courier: None,
             workshop: None,
@@ -201,7 +202,7 @@ async fn a_reader_reads() {
     let task = world.add(json!({"title": "a"})).await;
     let rights = Rights { scopes: vec![Scope::TasksRead], ..Rights::default() };
     let reader = Principal { rights, ..principal("agent:ada") };
-    let listed = world.front.tools(&reader);
+    let listed = world.front.tools(&reader).await;
     let writes = listed.iter().filter(|tool| !tool.hints.read_only).count();
     assert_eq!(writes, 0, "{:?}", listed.iter().map(|tool| tool.name).collect::<Vec<_>>());
     match world.ask(&reader, "get_next_actionable", json!({})).await {

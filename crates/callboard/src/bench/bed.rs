@@ -144,6 +144,7 @@ impl Bed {
             embedder,
             runs,
             board: Default::default(),
+            crew: Default::default(),
             agents,
             courier: None,
             workshop: None,

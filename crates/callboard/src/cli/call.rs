@@ -31,10 +31,16 @@ pub async fn cmd_call(context: &Context, args: CallArgs) -> Result<(), Failure> 
     let front = open.app.front(&toolsets);
     let op = open.op_long("call")?;
     let answer = front.ask(&args.tool, arguments, |tool| OpContext { tool, ..op }).await;
-    let (answer, speaker) = answer.map_err(|Unknown(name)| {
-        let tools = front.tools(&open.principal);
-        unknown_tool(&name, &tools.iter().map(|tool| tool.name).collect::<Vec<_>>())
-    })?;
+    let (answer, speaker) = match answer {
+        Ok(answered) => answered,
+        Err(Unknown(name)) => {
+            let tools = front.tools(&open.principal).await;
+            return Err(unknown_tool(
+                &name,
+                &tools.iter().map(|tool| tool.name).collect::<Vec<_>>(),
+            ));
+        }
+    };
     match answer {
         Ok(value) => context.out.document(&value),
         Err(error) => Err(Failure::rendered(exit_of(&error), &error::render(&error, speaker))),

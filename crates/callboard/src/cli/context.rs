@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
-use callboard_domain::rights::{Lane, Rights};
+use callboard_domain::rights::{AgentType, Lane, Rights};
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Progress};
 use tokio_util::sync::CancellationToken;
@@ -97,6 +97,7 @@ impl Context {
         let mut connection = self.connection(&[], None)?;
         // Whoever types commands on the machine may do everything.
         connection.rights.lane = Lane::KaganAdmin;
+        connection.rights.agent_type = Some(AgentType::Supervisor);
         let principal = connection.principal(self.actor()?);
         let place = Place::find()?;
         let settings = self.settings(place.as_ref(), None)?;

@@ -1,6 +1,6 @@
 //! How far the callers of a server without tokens are trusted: `--lane` and `--profile`.
 
-use callboard_domain::rights::{Lane, Profile, Rights};
+use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
 
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct TrustArgs {
@@ -37,6 +37,13 @@ pub fn lane(text: &str) -> Result<Lane, String> {
     let known = || Lane::ALL.iter().map(|lane| lane.as_str()).collect::<Vec<_>>();
     let word = if text == "admin" { Lane::KaganAdmin.as_str() } else { text };
     Lane::parse(word).ok_or_else(|| format!("lanes are {}", known().join(", ")))
+}
+
+/// In any case, as people type it.
+pub fn agent_type(text: &str) -> Result<AgentType, String> {
+    let known = || AgentType::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
+    let found = AgentType::parse(&text.trim().to_ascii_uppercase());
+    found.ok_or_else(|| format!("types are {}", known().join(", ")))
 }
 
 fn profile(text: &str) -> Result<Profile, String> {

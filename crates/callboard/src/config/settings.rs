@@ -11,7 +11,7 @@ use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
 use callboard_domain::relay::{SpecRules, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
-use callboard_engine::{BoardRule, DigestRule, Quotas, RunRule};
+use callboard_engine::{BoardRule, CrewRule, DigestRule, Quotas, RunRule};
 use callboard_runner::{Executors, SandboxMode, judge_secret};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
@@ -45,6 +45,7 @@ pub struct Settings {
     pub webhook_secret: Option<Secret>,
     pub agents: AgentsChoice,
     pub board: BoardRule,
+    pub crew: CrewRule,
     pub store: StoreUrl,
 }
 
@@ -174,8 +175,17 @@ impl Reader<'_> {
             webhook_secret: self.webhook_secret()?,
             agents: self.agents()?,
             board: self.board()?,
+            crew: self.crew(),
             store: self.store()?,
         })
+    }
+
+    fn crew(&self) -> CrewRule {
+        CrewRule {
+            retry_max: self.number("crew.retry_max"),
+            retry_delay: Duration::from_millis(self.number("crew.retry_delay_ms").into()),
+            body_bytes_max: self.number("crew.body_limit_bytes") as usize,
+        }
     }
 
     fn runs(&self) -> Result<RunRule, String> {

@@ -212,6 +212,8 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::DanglingDependency { .. }
         | Refusal::JobNotFound { .. }
         | Refusal::PlanNotFound { .. }
+        | Refusal::AgentNotFound { .. }
+        | Refusal::MailNotFound { .. }
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
@@ -219,6 +221,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }
+        | Refusal::MailOfAnother { .. }
         | Refusal::NotCommentAuthor { .. } => Exit::Auth,
         Refusal::AlreadyClaimed { .. }
         | Refusal::TaskClosed { .. }
@@ -241,6 +244,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
         | Refusal::PlanDecided { .. }
+        | Refusal::AgentExists { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -272,11 +276,15 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::NoQuestion { .. } => "callboard job show JOB",
         Refusal::PlanNotFound { .. } => "callboard plan list",
         Refusal::PlanDecided { .. } => "callboard plan show PLAN",
+        Refusal::AgentNotFound { .. } => "callboard agent list",
+        Refusal::MailNotFound { .. } => "callboard mail list",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
         Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
         | Refusal::DependencyCycle { .. }
+        | Refusal::AgentExists { .. }
+        | Refusal::MailOfAnother { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }

@@ -137,6 +137,7 @@ async fn machine(
         embedder: None,
         runs: Default::default(),
         board: Default::default(),
+        crew: Default::default(),
         agents: None,
         courier: None,
         workshop: None,

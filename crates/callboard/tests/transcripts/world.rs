@@ -371,6 +371,7 @@ impl World {
             embedder: None,
             runs: self.runs.clone(),
             board: self.board.clone(),
+            crew: Default::default(),
             agents: Some(self.script.clone()),
             courier: Some(Arc::new(Webhooks::new(self.runs.spec.webhook_allow_private, None))),
             workshop: Some(self.workshop()),

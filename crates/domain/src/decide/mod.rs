@@ -6,6 +6,7 @@ mod call;
 mod card;
 mod check;
 mod comment;
+mod crew;
 mod delivery;
 mod dependency;
 mod draft;
@@ -132,6 +133,13 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         Command::DeliveryTry { job, tries, about, to, receipt } => {
             delivery::delivery_try(world, *job, *tries, (*about, to), receipt, now)
         }
+        Command::AgentAdd(c) => crew::agent_add(world, c, now),
+        Command::AgentRemove { agent } => crew::agent_remove(world, agent),
+        Command::AgentTouch { agent } => Ok(crew::agent_touch(world, agent, now)),
+        Command::MailSend(c) => crew::mail_send(world, c, now),
+        Command::MailReply(c) => crew::mail_reply(world, c, now),
+        Command::MailRead { mail, by } => crew::mail_read(world, *mail, by.as_ref(), now),
+        Command::DecisionLog(c) => crew::decision_log(world, c, now),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
         Command::SettingsUpdate(c) => settings::settings_update(world, c),
         Command::ProjectCreate(c) => project::project_create(world, c, now),

@@ -20,6 +20,10 @@ impl Refusal {
             Self::InvalidRepoPath { path, why } => format!("{path} {why}"),
             Self::PlanNotFound { plan } => format!("plan not found: {plan}"),
             Self::PlanDecided { plan, state } => format!("{plan} is {state} already"),
+            Self::AgentNotFound { agent } => format!("Agent with ID '{agent}' not found"),
+            Self::AgentExists { agent } => format!("Agent with ID '{agent}' exists already"),
+            Self::MailNotFound { mail } => format!("Mail with ID '{mail}' not found"),
+            Self::MailOfAnother { mail } => format!("Mail '{mail}' belongs to another agent"),
             Self::ParentCycle { task, parent } => {
                 format!("{parent} is {task} or stands below it, so it cannot be its parent")
             }
@@ -158,6 +162,10 @@ impl Refusal {
             Self::InvalidSetting { .. } => "correct what the message names; nothing was changed",
             Self::PlanNotFound { .. } => "callboard plan list shows the plans there are",
             Self::PlanDecided { .. } => "propose a new plan",
+            Self::AgentNotFound { .. } => "callboard agent list shows the agents there are",
+            Self::AgentExists { .. } => "choose another id, or remove that agent first",
+            Self::MailNotFound { .. } => "list the inbox for the mails there are",
+            Self::MailOfAnother { .. } => "leave it to whom it was sent to",
             Self::ParentCycle { .. } => "choose a task that is not below it",
             Self::HasDependents { .. } => "remove the dependency, or what waits, first",
             Self::ReviewNotReady { .. } => "request_review puts it there",
@@ -284,6 +292,10 @@ impl Refusal {
             | Self::InvalidSetting { .. }
             | Self::PlanNotFound { .. }
             | Self::PlanDecided { .. }
+            | Self::AgentNotFound { .. }
+            | Self::AgentExists { .. }
+            | Self::MailNotFound { .. }
+            | Self::MailOfAnother { .. }
             | Self::ParentNotFound { .. }
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }

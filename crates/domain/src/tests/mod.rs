@@ -1,6 +1,7 @@
 //! The rules as tables. `model` is a world in memory that carries out changes.
 
 mod cards;
+mod crew;
 mod forge;
 mod invariants;
 mod knowledge;

@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::run::{OpenRuns, Run, run_key};
 use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
 use crate::time::Timestamp;
-use crate::world::{Change, LastEntry, Subject, World, Write};
+use crate::world::{Change, CrewWorld, LastEntry, Subject, World, Write};
 
 use super::org::OrgModel;
 
@@ -43,6 +43,7 @@ pub struct Model {
     pub pulls_last: u64,
     pub events: Vec<&'static str>,
     pub org: OrgModel,
+    pub crew: CrewWorld,
     next: u128,
     pub cards: BTreeMap<TaskId, Card>,
     pub scratchpads: BTreeMap<TaskId, String>,
@@ -97,6 +98,7 @@ impl Model {
             pulls_last: 0,
             events: Vec::new(),
             org: OrgModel::default(),
+            crew: CrewWorld::default(),
             next: 0,
             cards: BTreeMap::new(),
             scratchpads: BTreeMap::new(),
@@ -177,6 +179,7 @@ impl Model {
             org: self.org.world(actor, &needs.org),
             above: self.above(needs.above),
             pulls_last: self.pulls_last,
+            crew: self.crew.clone(),
         }
     }
 
@@ -277,6 +280,7 @@ impl Model {
                 old.superseded_by = Some(*by);
             }
             Write::Org(write) => self.org.apply(write),
+            Write::Crew(write) => super::crew::apply(&mut self.crew, write),
         }
     }
 

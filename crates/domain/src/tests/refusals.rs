@@ -6,6 +6,7 @@ use super::check_document;
 use super::model::{actor, task_named};
 use crate::attempt::Health;
 use crate::comment::CommentId;
+use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, Id};
 use crate::job::JobId;
 use crate::plan::PlanId;
@@ -114,6 +115,10 @@ fn examples() -> Vec<Refusal> {
         },
         Refusal::PlanNotFound { plan: text("plan_x") },
         Refusal::PlanDecided { plan: PlanId(Id(7)), state: "approved" },
+        Refusal::AgentNotFound { agent: text("worker-123") },
+        Refusal::AgentExists { agent: AgentId::parse("worker-123").expect("an id") },
+        Refusal::MailNotFound { mail: text("mail-123") },
+        Refusal::MailOfAnother { mail: MailId(Id(7)) },
     ]
 }
 

@@ -17,8 +17,11 @@ use callboard_domain::pull::Pull;
 use callboard_domain::run::{OpenRuns, Run, RunRecord};
 use callboard_domain::task::{Dep, Dependent, Entry, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{LastEntry, OrgWorld, OrgWrite, Reply, Subject, World};
+use callboard_domain::world::{
+    CrewWorld, CrewWrite, LastEntry, OrgWorld, OrgWrite, Reply, Subject, World,
+};
 
+use super::crew::Crews;
 use crate::{Op, Outcome, RunSeen, StoreError};
 
 #[derive(Default)]
@@ -40,6 +43,7 @@ pub(super) struct Desk {
     /// With their org; those named by commands, and what earlier replies were about.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     pub org: OrgWorld,
+    pub crews: Crews,
     /// With the time of the first answer.
     pub retries: HashMap<RetryKey, (Reply, Timestamp)>,
     /// What the new parent of the one task that a batch may move stands below.
@@ -119,6 +123,7 @@ pub(super) struct Changes {
     pub superseded: Vec<(i64, KnowledgeId, KnowledgeId)>,
     /// With their org, in the order they came.
     pub org: Vec<(i64, OrgWrite)>,
+    pub crew: Vec<(i64, CrewWrite)>,
     pub retries: Vec<(RetryKey, Reply)>,
     /// Those whose first answer is too old to be given again.
     pub retries_old: Vec<RetryKey>,
@@ -128,12 +133,16 @@ pub(super) struct Changes {
 
 impl Changes {
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.tasks.is_empty() && self.tasks_new.is_empty()
+        // A call's line in a crew's log has no event.
+        self.events.is_empty()
+            && self.tasks.is_empty()
+            && self.tasks_new.is_empty()
+            && self.crew.is_empty()
     }
 
     /// Whether something is written that needs a statement of its own.
     pub fn is_rare(&self) -> bool {
-        self.learned() || !self.org.is_empty()
+        self.learned() || !self.org.is_empty() || !self.crew.is_empty()
     }
 
     pub fn learned(&self) -> bool {
@@ -278,6 +287,10 @@ impl Desk {
             org: self.org.clone(),
             above: if needs.above.is_some() { self.above.clone() } else { Vec::new() },
             pulls_last: self.pulls_last,
+            crew: match needs.crew.is_empty() {
+                true => CrewWorld::default(),
+                false => self.crews.world(org),
+            },
         }
     }
 
@@ -362,6 +375,10 @@ impl Desk {
             Reply::Plan(id) => match &self.org.plan {
                 Some(plan) if plan.id == id => Ok(Outcome::Plan(Box::new(plan.clone()))),
                 _ => Err(missing(format!("{id}"))),
+            },
+            Reply::Mail(id) => match self.crews.mail(org, id) {
+                Some(mail) => Ok(Outcome::Mail(Box::new(mail.clone()))),
+                None => Err(missing(format!("{id}"))),
             },
         }
     }

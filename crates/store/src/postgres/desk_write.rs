@@ -163,6 +163,10 @@ impl Desk {
                 self.write_org(&write);
                 self.changes.org.push((org, write));
             }
+            Write::Crew(write) => {
+                self.crews.write(org, &write);
+                self.changes.crew.push((org, write));
+            }
         }
         Ok(())
     }

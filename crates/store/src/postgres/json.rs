@@ -224,6 +224,7 @@ pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
             Reply::Settings => ("settings", Id(0)),
             Reply::Project(id) => ("project", Id(*id as u128)),
             Reply::Plan(plan) => ("plan", plan.0),
+            Reply::Mail(mail) => ("mail", mail.0),
         };
         let mut row = key_row(key);
         row["at"] = json!(desk.now);

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::comment::CommentId;
+use callboard_domain::crew::MailId;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::job::JobKind;
@@ -28,7 +29,7 @@ use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::{comments, jobs, knowledge, org, runs, schema};
+use super::{comments, crew, jobs, knowledge, org, runs, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
@@ -69,6 +70,7 @@ struct Wanted {
     jobs_carded: BTreeSet<Id>,
     /// Such a command goes alone.
     above: Option<TaskId>,
+    crew: crew::Wanted,
     /// An org whose own pull requests get a new number; such a command goes alone.
     pulls_of: Option<i64>,
     /// Dependents that appeared while the batch waited for its locks.
@@ -111,6 +113,7 @@ impl Wanted {
                 wanted.jobs_carded.extend(needs.job.map(|job| job.0));
             }
             wanted.above = wanted.above.or(needs.above);
+            wanted.crew.add(*org, &needs.crew);
         }
         wanted
     }
@@ -174,6 +177,7 @@ async fn fill(
     if let Some((org, actor, needs)) = &wanted.org {
         desk.org = org::world(db, *org, actor, needs).await?;
     }
+    desk.crews = crew::Crews::load(db, &wanted.crew).await?;
     if !wanted.knowledge.is_empty() {
         let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
         desk.knowledge.extend(found.into_iter().map(|(org, entry)| (entry.id, (org, entry))));
@@ -293,6 +297,10 @@ async fn earlier(
             "plan" => {
                 wanted.org_again(&key, |needs| needs.plan = Some(PlanId(id)));
                 Reply::Plan(PlanId(id))
+            }
+            "mail" => {
+                wanted.crew.add_mail(id);
+                Reply::Mail(MailId(id))
             }
             _ => {
                 wanted.whole.insert(id);

@@ -12,6 +12,7 @@ mod clock;
 mod columns;
 mod comments;
 mod connections;
+mod crew;
 mod db;
 mod deliveries;
 mod desk;

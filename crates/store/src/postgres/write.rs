@@ -18,7 +18,7 @@ use super::json::{
     attempt_row, body_row, comment_row, delivery_row, dep_row, job_row, key_row, output_row,
     pull_row, retry_rows, run_row, task_row, tried_row,
 };
-use super::{knowledge, org};
+use super::{crew, knowledge, org};
 use crate::deliveries::DELIVERY_ALL;
 use crate::pulls::{PULL_AGAIN, PULL_ALL};
 use crate::runs::{RUN_ALL, RUN_STEPS};
@@ -265,6 +265,9 @@ pub(super) async fn desk(
         // What was learned is numbered by the database, and its index made of these numbers.
         for (of, write) in &desk.changes.org {
             org::write(db, *of, write, desk.now).await?;
+        }
+        for (of, write) in &desk.changes.crew {
+            crew::write(db, *of, write).await?;
         }
         rows.await?;
         if desk.changes.learned() {

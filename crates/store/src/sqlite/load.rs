@@ -16,7 +16,7 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::world::{LastEntry, Subject, World};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{cards, comments, jobs, knowledge, org, pulls, rows, runs};
+use super::{cards, comments, crew, jobs, knowledge, org, pulls, rows, runs};
 
 pub(super) fn world<'a>(
     db: &Connection,
@@ -101,6 +101,7 @@ pub(super) fn world<'a>(
         runs_here,
         org: org_rows,
         above,
+        crew: crew::world(db, org, &needs.crew)?,
         pulls_last: if needs.pulls { pulls::last(db, org)? } else { 0 },
     })
 }

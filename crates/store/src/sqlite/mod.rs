@@ -6,6 +6,7 @@
 mod bell;
 mod cards;
 mod comments;
+mod crew;
 mod deliveries;
 mod errors;
 mod files;

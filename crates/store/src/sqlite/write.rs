@@ -9,7 +9,7 @@ use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
-use super::{cards, comments, deliveries, jobs, knowledge, org, pulls, runs};
+use super::{cards, comments, crew, deliveries, jobs, knowledge, org, pulls, runs};
 
 /// `before` is the subject as it was loaded.
 pub(super) fn write(
@@ -76,6 +76,7 @@ pub(super) fn write(
         Write::KnowledgeLink { task, entry, kind } => knowledge::link(db, *task, *entry, *kind),
         Write::KnowledgeSupersede { entry, by } => knowledge::supersede(db, org, *entry, *by),
         Write::Org(write) => org::write(db, org, write, now),
+        Write::Crew(write) => crew::write(db, org, write),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use callboard_domain::comment::CommentId;
+use callboard_domain::crew::MailId;
 use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
@@ -22,8 +23,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{Shared, comments, jobs, knowledge, load, org, read, runs, schema, write};
-use crate::{Applied, ApplyError, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, tally};
+use super::{Shared, comments, crew, jobs, knowledge, load, org, read, runs, schema, write};
+use crate::{
+    Applied, ApplyError, MailSeen, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, tally,
+};
 
 const BATCH_MAX: usize = 64;
 
@@ -254,6 +257,10 @@ impl Writer {
                 Some(plan) => Ok(Outcome::Plan(Box::new(plan))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
+            Reply::Mail(id) => match crew::mail(&self.db, org, id)? {
+                Some(MailSeen { mail, .. }) => Ok(Outcome::Mail(Box::new(mail))),
+                None => Err(rusqlite::Error::QueryReturnedNoRows),
+            },
         }
     }
 
@@ -279,6 +286,7 @@ impl Writer {
                 "settings" => Reply::Settings,
                 "project" => Reply::Project(id.0 as i64),
                 "plan" => Reply::Plan(PlanId(id)),
+                "mail" => Reply::Mail(MailId(id)),
                 _ => {
                     let prefix = row.get_ref(2)?.as_str()?;
                     let prefix = Prefix::parse(prefix).unwrap_or_else(Prefix::fallback);
@@ -319,6 +327,7 @@ impl Writer {
             Reply::Settings => ("settings", Id(0)),
             Reply::Project(id) => ("project", Id(*id as u128)),
             Reply::Plan(plan) => ("plan", plan.0),
+            Reply::Mail(mail) => ("mail", mail.0),
         };
         self.db
             .prepare_cached(
@@ -371,7 +380,8 @@ fn as_written(
             | Write::KnowledgeInsert { .. }
             | Write::KnowledgeLink { .. }
             | Write::KnowledgeSupersede { .. }
-            | Write::Org(_) => {}
+            | Write::Org(_)
+            | Write::Crew(_) => {}
             Write::TaskInsert { .. }
             | Write::TaskTombstone { .. }
             | Write::PlanMark { .. }

@@ -35,6 +35,10 @@ pub static TABLES: &[Table] = &[
     table("attempts", "id", "task, kind, fence, actor, key, client, model, worktree, branch, \
         head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
         outcome, words, head_finished"),
+    table("crew_agents", "org, id", "type, epic, task, idle_since, last_active_at, created_at, updated_at, \
+        failed_at"),
+    table("mails", "id", "org, from_agent, to_agent, subject, body, in_reply_to, created_at, read_at"),
+    table("decisions", "id", "org, agent, decision, reasoning, context, at"),
     table("outputs", "attempt", "output"),
     table("comments", "id", "task, kind, body, rationale, parent, author, created_at, resolved_at, \
         resolved_by, resolution"),

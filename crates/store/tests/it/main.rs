@@ -4,6 +4,7 @@
 
 mod cards;
 mod conformance;
+mod crew;
 mod deliveries;
 mod fixture;
 mod handles;

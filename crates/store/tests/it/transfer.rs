@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
 use crate::schema::Schema;
-use crate::{deliveries, handles, leases, org, runs};
+use crate::{crew, deliveries, handles, leases, org, runs};
 
 /// A place for a store to move to.
 enum Target {
@@ -189,6 +189,7 @@ async fn rich(f: &Fixture) {
     }
     runs::told(f).await;
     org::filled(f).await;
+    crew::fill(f).await;
     let told = deliveries::canceled(f, "told").await;
     deliveries::tried(f, told, 1, Receipt::Failed(odd.into())).await;
     f.store.secret("default", odd, odd).await.unwrap();

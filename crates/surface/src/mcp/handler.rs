@@ -132,9 +132,9 @@ impl Handler {
         !self.legacy.load(Ordering::SeqCst)
     }
 
-    fn all_tools(&self, ctx: &Context) -> Vec<Tool> {
-        let mut tools: Vec<Tool> =
-            self.front.tools(&self.principal(ctx)).into_iter().map(render::tool).collect();
+    async fn all_tools(&self, ctx: &Context) -> Vec<Tool> {
+        let tools = self.front.tools(&self.principal(ctx)).await;
+        let mut tools: Vec<Tool> = tools.into_iter().map(render::tool).collect();
         if let Some(fixtures) = &self.fixtures {
             tools.extend(fixtures.tools());
         }
@@ -202,7 +202,7 @@ impl ServerHandler for Handler {
         ctx: Context,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(page)?;
-        let tools = guarded(async { Ok(self.all_tools(&ctx)) }).await?;
+        let tools = guarded(async { Ok(self.all_tools(&ctx).await) }).await?;
         let list = ListToolsResult::with_all_items(tools);
         Ok(if is_modern(&ctx) {
             list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private)

@@ -1,6 +1,7 @@
 //! The vocabularies. A toolset is words at the edge; every rule it speaks of lives in the domain.
 
 pub mod board;
+pub mod crew;
 pub mod execution;
 pub mod graph;
 pub mod relay;
@@ -9,7 +10,7 @@ use crate::tool::Toolset;
 
 /// Every toolset there is, in the order `all` merges them.
 pub const ALL: &[&Toolset] =
-    &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET, &board::TOOLSET];
+    &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET, &board::TOOLSET, &crew::TOOLSET];
 
 /// Reads `graph`, `graph,board` or `all`; the error names the unknown word.
 pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {

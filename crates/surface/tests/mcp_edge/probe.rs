@@ -33,6 +33,7 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         aliases: &[],
         may_be_long: true,
         on_task: false,
+        for_crew: false,
         input: any,
         output: &[],
         run,

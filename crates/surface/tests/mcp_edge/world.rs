@@ -62,6 +62,7 @@ impl World {
             embedder: None,
             runs: Default::default(),
             board: Default::default(),
+            crew: Default::default(),
             agents,
             courier: None,
             workshop: None,

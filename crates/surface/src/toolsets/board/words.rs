@@ -226,6 +226,10 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::InvalidSetting { .. }
         | Refusal::PlanNotFound { .. }
         | Refusal::PlanDecided { .. }
+        | Refusal::AgentNotFound { .. }
+        | Refusal::AgentExists { .. }
+        | Refusal::MailNotFound { .. }
+        | Refusal::MailOfAnother { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::NotAuto { .. }

@@ -73,6 +73,10 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::InvalidRepoPath { .. }
         | Refusal::InvalidSetting { .. }
         | Refusal::PlanNotFound { .. }
+        | Refusal::AgentNotFound { .. }
+        | Refusal::AgentExists { .. }
+        | Refusal::MailNotFound { .. }
+        | Refusal::MailOfAnother { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
         Refusal::TaskNotFound { task }
         | Refusal::ParentNotFound { task }

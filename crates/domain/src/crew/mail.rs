@@ -1,0 +1,83 @@
+//! What one of the crew writes to another, or to people.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::AgentId;
+use crate::ids::{Id, IdError};
+use crate::time::Timestamp;
+
+pub const SUBJECT_CHARS_MAX: usize = 200;
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MailId(pub Id);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    pub id: MailId,
+    /// `None`: a person, or the server itself.
+    pub from: Option<AgentId>,
+    /// `None`: people.
+    pub to: Option<AgentId>,
+    pub subject: String,
+    pub body: String,
+    pub in_reply_to: Option<MailId>,
+    pub created_at: Timestamp,
+    /// When its recipient first read it.
+    pub read_at: Option<Timestamp>,
+}
+
+/// The subject of an answer.
+pub fn reply_subject(subject: &str) -> String {
+    let starts = subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
+    let answer = if starts { subject.to_owned() } else { format!("Re: {subject}") };
+    answer.chars().take(SUBJECT_CHARS_MAX).collect()
+}
+
+impl fmt::Display for MailId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mail-{}", self.0)
+    }
+}
+
+impl fmt::Debug for MailId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for MailId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        text.strip_prefix("mail-").and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
+    }
+}
+
+impl Serialize for MailId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_so_once() {
+        for (subject, answer) in [
+            ("Help", "Re: Help"),
+            ("Re: Help", "Re: Help"),
+            ("RE: Help", "RE: Help"),
+            ("Recipe", "Re: Recipe"),
+            ("é", "Re: é"),
+        ] {
+            assert_eq!(reply_subject(subject), answer);
+        }
+        assert_eq!(reply_subject(&"x".repeat(200)).chars().count(), SUBJECT_CHARS_MAX);
+    }
+}

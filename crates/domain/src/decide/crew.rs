@@ -1,0 +1,227 @@
+//! A crew's agents, its mail and its log. A call's own rows of the log, and when an agent was last seen,
+//! have no events: the rows are the history.
+
+use serde_json::json;
+
+use super::input;
+use crate::command::{AgentAdd, DecisionLog, MailReply, MailSend};
+use crate::crew::mail::{self, BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
+use crate::crew::{Agent, AgentId, Decision, Mail, MailId, decision};
+use crate::event::{Event, EventName};
+use crate::ids::TaskId;
+use crate::refusal::Refusal;
+use crate::rights::AgentType;
+use crate::time::Timestamp;
+use crate::world::{Change, CrewWrite, Reply, World, Write};
+
+pub(super) fn agent_add(
+    world: &World<'_>,
+    new: &AgentAdd,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if world.crew.agent(&new.agent).is_some() {
+        return match new.or_keep {
+            true => Ok(noted(Vec::new(), Vec::new())),
+            false => Err(Refusal::AgentExists { agent: new.agent.clone() }),
+        };
+    }
+    for task in new.epic.iter().chain(&new.task) {
+        named(world, *task)?;
+    }
+    if new.task.is_some() && new.kind != AgentType::Worker {
+        return Err(Refusal::invalid("only a WORKER has a task"));
+    }
+    if new.epic.is_some() && new.kind == AgentType::Worker {
+        return Err(Refusal::invalid("a WORKER has the epic of its task"));
+    }
+    let agent = Agent {
+        id: new.agent.clone(),
+        kind: new.kind,
+        epic: new.epic,
+        task: new.task,
+        idle_since: (new.kind == AgentType::Worker && new.task.is_none()).then_some(now),
+        last_active_at: now,
+        created_at: now,
+        updated_at: now,
+        failed_at: None,
+    };
+    let data = json!({
+        "agentId": agent.id,
+        "type": agent.kind,
+        "epicId": agent.epic,
+        "taskId": agent.task,
+    });
+    let events = vec![event(world, EventName::AgentAdded, data)];
+    Ok(noted(vec![CrewWrite::AgentInsert { agent }], events))
+}
+
+fn named(world: &World<'_>, task: TaskId) -> Result<(), Refusal> {
+    let known = world.named.iter().any(|named| named.id == task && !named.removed);
+    if known { Ok(()) } else { Err(Refusal::TaskNotFound { task: task.to_string() }) }
+}
+
+pub(super) fn agent_remove(world: &World<'_>, id: &AgentId) -> Result<Change, Refusal> {
+    known(world, id)?;
+    let events = vec![event(world, EventName::AgentRemoved, json!({"agentId": id}))];
+    Ok(noted(vec![CrewWrite::AgentRemove { agent: id.clone() }], events))
+}
+
+/// One that was removed meanwhile was seen by nobody.
+pub(super) fn agent_touch(world: &World<'_>, id: &AgentId, now: Timestamp) -> Change {
+    let seen = world.crew.agent(id).map(|agent| CrewWrite::AgentUpdate {
+        agent: Agent { last_active_at: now, ..agent.clone() },
+    });
+    noted(seen.into_iter().collect(), Vec::new())
+}
+
+pub(super) fn mail_send(
+    world: &World<'_>,
+    new: &MailSend,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if world.crew.mail(new.mail).is_some() {
+        return Ok(unchanged(new.mail));
+    }
+    input::said("subject", &new.subject, SUBJECT_CHARS_MAX, "subject cannot be blank")?;
+    let body = body("body", &new.body, BODY_BYTES_MAX)?;
+    if let Some(to) = &new.to {
+        known(world, to)?;
+    }
+    let mail = Mail {
+        id: new.mail,
+        from: new.from.clone(),
+        to: new.to.clone(),
+        subject: new.subject.clone(),
+        body,
+        in_reply_to: None,
+        created_at: now,
+        read_at: None,
+    };
+    Ok(sent(world, mail))
+}
+
+/// Goes to whoever sent the original; to people where nobody of the crew did.
+pub(super) fn mail_reply(
+    world: &World<'_>,
+    new: &MailReply,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if world.crew.mail(new.mail).is_some() {
+        return Ok(unchanged(new.mail));
+    }
+    let body = body("body", &new.body, BODY_BYTES_MAX)?;
+    let original = received(world, new.original, new.by.as_ref())?;
+    if let Some(to) = &original.from {
+        known(world, to)?;
+    }
+    let mail = Mail {
+        id: new.mail,
+        from: new.by.clone(),
+        to: original.from.clone(),
+        subject: mail::reply_subject(&original.subject),
+        body,
+        in_reply_to: Some(original.id),
+        created_at: now,
+        read_at: None,
+    };
+    Ok(sent(world, mail))
+}
+
+/// Reading again keeps when it was first read.
+pub(super) fn mail_read(
+    world: &World<'_>,
+    id: MailId,
+    by: Option<&AgentId>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mail = received(world, id, by)?;
+    if mail.read_at.is_some() {
+        return Ok(unchanged(id));
+    }
+    let read = CrewWrite::MailRead { mail: id, at: now };
+    let data = json!({"mailId": id, "toAgentId": mail.to, "isForHuman": mail.to.is_none()});
+    Ok(Change {
+        writes: vec![Write::Crew(read)],
+        events: vec![event(world, EventName::MailRead, data)],
+        reply: Reply::Mail(id),
+        but: None,
+    })
+}
+
+pub(super) fn decision_log(
+    world: &World<'_>,
+    new: &DecisionLog,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if new.by_hand {
+        let blank = "title cannot be blank";
+        input::said("title", &new.words, decision::TITLE_CHARS_MAX, blank)?;
+        body("body", &new.reasoning, decision::BODY_BYTES_MAX)?;
+    }
+    let decision = Decision {
+        id: new.decision,
+        agent: new.agent.clone(),
+        decision: new.words.clone(),
+        reasoning: new.reasoning.clone(),
+        context: new.context.clone(),
+        at: now,
+    };
+    let data = json!({"logId": new.decision, "agentId": new.agent});
+    let events = new.by_hand.then(|| event(world, EventName::DecisionLogged, data));
+    Ok(noted(vec![CrewWrite::DecisionInsert { decision }], events.into_iter().collect()))
+}
+
+/// What is in somebody's inbox; `None`: people's.
+fn received<'w>(
+    world: &'w World<'_>,
+    id: MailId,
+    by: Option<&AgentId>,
+) -> Result<&'w Mail, Refusal> {
+    let not_found = || Refusal::MailNotFound { mail: id.to_string() };
+    let mail = world.crew.mail(id).ok_or_else(not_found)?;
+    if mail.to.as_ref() == by { Ok(mail) } else { Err(Refusal::MailOfAnother { mail: id }) }
+}
+
+fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
+    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+}
+
+/// The event says all of a mail but its body.
+pub(super) fn sent(world: &World<'_>, mail: Mail) -> Change {
+    let data = json!({
+        "mailId": mail.id,
+        "toAgentId": mail.to,
+        "isForHuman": mail.to.is_none(),
+        "subject": mail.subject,
+    });
+    Change {
+        reply: Reply::Mail(mail.id),
+        writes: vec![Write::Crew(CrewWrite::MailInsert { mail })],
+        events: vec![event(world, EventName::MailSent, data)],
+        but: None,
+    }
+}
+
+fn body(field: &str, text: &str, bytes_max: usize) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::invalid(format!("{field} cannot be blank")));
+    }
+    if text.len() > bytes_max {
+        let message = format!("{field} must be at most {bytes_max} bytes, got {}", text.len());
+        return Err(Refusal::invalid(message));
+    }
+    Ok(text.to_owned())
+}
+
+fn unchanged(mail: MailId) -> Change {
+    Change { writes: Vec::new(), events: Vec::new(), reply: Reply::Mail(mail), but: None }
+}
+
+fn noted(writes: Vec<CrewWrite>, events: Vec<Event>) -> Change {
+    let writes = writes.into_iter().map(Write::Crew).collect();
+    Change { writes, events, reply: Reply::Noted, but: None }
+}
+
+fn event(world: &World<'_>, name: EventName, data: serde_json::Value) -> Event {
+    Event { actor: world.actor.clone(), name, about: None, data }
+}

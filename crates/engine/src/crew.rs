@@ -1,0 +1,264 @@
+//! A crew: its agents, their mail, the log of what they decided. What a call leaves behind on its own
+//! account (its lines in the log, that its agent was seen, mail about a failure) needs no right of the
+//! caller's.
+
+use std::time::Duration;
+
+use callboard_domain::command::{AgentAdd, Command, DecisionLog, MailReply, MailSend};
+use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
+use callboard_domain::time::Timestamp;
+use callboard_store::{AgentQuery, DecisionQuery, MailQuery, MailSeen, Outcome};
+
+use crate::context::{OpContext, Scope};
+use crate::{At, Engine, EngineError};
+
+/// How the calls of a crew are treated.
+#[derive(Clone, Debug)]
+pub struct CrewRule {
+    /// How often a call is made again that broke on its way.
+    pub retry_max: u32,
+    pub retry_delay: Duration,
+    /// How large a request may be.
+    pub body_bytes_max: usize,
+}
+
+impl Default for CrewRule {
+    fn default() -> Self {
+        Self {
+            retry_max: 3,
+            retry_delay: Duration::from_millis(1000),
+            body_bytes_max: 10 * 1024 * 1024,
+        }
+    }
+}
+
+/// A page of an inbox.
+#[derive(Clone, Debug)]
+pub struct MailPage {
+    pub mails: Vec<MailSeen>,
+    /// Of the whole inbox.
+    pub unread: u64,
+    /// Whether there are older ones.
+    pub more: bool,
+}
+
+/// Which mails of an inbox are wanted.
+#[derive(Clone, Debug)]
+pub struct MailFilter {
+    /// `None`: the inbox of people.
+    pub to: Option<AgentId>,
+    pub include_read: bool,
+    pub before: Option<MailId>,
+    pub limit: usize,
+}
+
+/// A line that a call leaves in the log.
+#[derive(Clone, Debug)]
+pub struct CallLine {
+    pub decision: String,
+    pub reasoning: &'static str,
+    /// JSON.
+    pub context: String,
+}
+
+impl Engine {
+    pub fn crew(&self) -> &CrewRule {
+        &self.parts.crew
+    }
+
+    /// For what a call makes, however often it is tried.
+    pub fn fresh_id(&self) -> Id {
+        self.parts.ids.next_id()
+    }
+
+    pub async fn agent_find(
+        &self,
+        op: &OpContext,
+        id: &AgentId,
+    ) -> Result<Option<Agent>, EngineError> {
+        Ok(self.parts.store.agent(&op.principal.org, id).await?)
+    }
+
+    pub async fn agent_get(&self, op: &OpContext, id: &AgentId) -> Result<Agent, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let found = self.agent_find(op, id).await?;
+        found.ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() }.into())
+    }
+
+    /// The oldest first.
+    pub async fn agent_list(
+        &self,
+        op: &OpContext,
+        kind: Option<AgentType>,
+        epic: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<Agent>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let org = op.principal.org.clone();
+        Ok(self.parts.store.agents(AgentQuery { org, kind, epic, limit }).await?)
+    }
+
+    pub async fn agent_add(&self, op: &OpContext, add: AgentAdd) -> Result<Agent, EngineError> {
+        let id = add.agent.clone();
+        self.act(op, Command::AgentAdd(add)).await?;
+        self.agent_get(op, &id).await
+    }
+
+    /// The agent behind a connection, made when nobody knows it yet.
+    pub async fn agent_register(
+        &self,
+        op: &OpContext,
+        id: &AgentId,
+        kind: AgentType,
+    ) -> Result<Agent, EngineError> {
+        let add = AgentAdd { agent: id.clone(), kind, epic: None, task: None, or_keep: true };
+        self.agent_add(op, add).await
+    }
+
+    pub async fn agent_remove(&self, op: &OpContext, id: &AgentId) -> Result<(), EngineError> {
+        self.act(op, Command::AgentRemove { agent: id.clone() }).await?;
+        Ok(())
+    }
+
+    /// Who looks after the epic that a worker's task is part of.
+    pub async fn agent_supervisor(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+    ) -> Result<Option<AgentId>, EngineError> {
+        let (AgentType::Worker, Some(task)) = (agent.kind, agent.task) else { return Ok(None) };
+        let org = op.principal.org.clone();
+        let task = self.parts.store.task(&org, task).await?;
+        let Some(epic) = task.and_then(|record| record.task.parent) else { return Ok(None) };
+        let (kind, epic) = (Some(AgentType::Supervisor), Some(epic));
+        let found = self.parts.store.agents(AgentQuery { org, kind, epic, limit: 1 }).await?;
+        Ok(found.into_iter().next().map(|agent| agent.id))
+    }
+
+    pub async fn mail_send(&self, op: &OpContext, send: MailSend) -> Result<Mail, EngineError> {
+        mail_of(self.act(op, Command::MailSend(send)).await?.outcome)
+    }
+
+    pub async fn mail_reply(&self, op: &OpContext, reply: MailReply) -> Result<Mail, EngineError> {
+        mail_of(self.act(op, Command::MailReply(reply)).await?.outcome)
+    }
+
+    /// Marks it as read. `by` is whose inbox it is in; `None`: people's.
+    pub async fn mail_read(
+        &self,
+        op: &OpContext,
+        mail: MailId,
+        by: Option<AgentId>,
+    ) -> Result<MailSeen, EngineError> {
+        self.act(op, Command::MailRead { mail, by }).await?;
+        let found = self.parts.store.mail(&op.principal.org, mail).await?;
+        found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() }.into())
+    }
+
+    /// The newest first.
+    pub async fn mail_list(
+        &self,
+        op: &OpContext,
+        filter: MailFilter,
+    ) -> Result<MailPage, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let unread = store.mails_unread(org, filter.to.as_ref()).await?;
+        let query = MailQuery {
+            org: org.clone(),
+            to: filter.to,
+            unread_only: !filter.include_read,
+            before: filter.before,
+            limit: filter.limit + 1,
+        };
+        let mut mails = store.mails(query).await?;
+        let more = mails.len() > filter.limit;
+        mails.truncate(filter.limit);
+        Ok(MailPage { mails, unread, more })
+    }
+
+    /// What an agent decided, in its own words.
+    pub async fn decision_log(
+        &self,
+        op: &OpContext,
+        agent: &AgentId,
+        decision: DecisionId,
+        (title, body): (String, String),
+    ) -> Result<At<DecisionId>, EngineError> {
+        let log = DecisionLog {
+            decision,
+            agent: agent.clone(),
+            words: title,
+            reasoning: body,
+            context: None,
+            by_hand: true,
+        };
+        let applied = self.act(op, Command::DecisionLog(log)).await?;
+        Ok(At { it: decision, now: applied.at })
+    }
+
+    /// The newest first.
+    pub async fn decision_list(
+        &self,
+        op: &OpContext,
+        agent: Option<AgentId>,
+        before: Option<DecisionId>,
+        limit: usize,
+    ) -> Result<Vec<Decision>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let org = op.principal.org.clone();
+        Ok(self.parts.store.decisions(DecisionQuery { org, agent, before, limit }).await?)
+    }
+
+    /// A call's own line in the log. The caller has its answer either way.
+    pub async fn call_line(&self, op: &OpContext, agent: &AgentId, line: CallLine) {
+        let log = DecisionLog {
+            decision: DecisionId(self.fresh_id()),
+            agent: agent.clone(),
+            words: line.decision,
+            reasoning: line.reasoning.into(),
+            context: Some(line.context),
+            by_hand: false,
+        };
+        let written = self.act_for_call(op, Command::DecisionLog(log)).await;
+        if let Err(error) = written {
+            tracing::warn!(%error, tool = op.tool, %agent, "a call is not in the decision log");
+        }
+    }
+
+    /// An agent was seen just now.
+    pub async fn agent_touch(&self, op: &OpContext, agent: &AgentId) {
+        let touched = self.act_for_call(op, Command::AgentTouch { agent: agent.clone() }).await;
+        if let Err(error) = touched {
+            tracing::warn!(%error, %agent, "nobody knows that an agent was seen");
+        }
+    }
+
+    /// Mail about a call that failed.
+    pub async fn mail_escalate(&self, op: &OpContext, send: MailSend) {
+        let subject = send.subject.clone();
+        if let Err(error) = self.act_for_call(op, Command::MailSend(send)).await {
+            tracing::error!(%error, subject, "nobody was written to about a failure");
+        }
+    }
+
+    async fn act_for_call(&self, op: &OpContext, command: Command) -> Result<(), EngineError> {
+        let op = OpContext { retry_key: None, ..op.clone() };
+        self.parts.store.apply(self.op_of(&op.principal, &op, command)).await?;
+        Ok(())
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.parts.store.now()
+    }
+}
+
+fn mail_of(outcome: Outcome) -> Result<Mail, EngineError> {
+    match outcome {
+        Outcome::Mail(mail) => Ok(*mail),
+        other => Err(EngineError::Internal(format!("not a mail: {other:?}"))),
+    }
+}

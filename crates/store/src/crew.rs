@@ -1,0 +1,123 @@
+//! What is read of a crew: agents, inboxes, the log of decisions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
+use callboard_domain::ids::TaskId;
+use callboard_domain::rights::AgentType;
+
+use crate::StoreError;
+
+/// How much of a mail's body a list shows.
+pub const MAIL_SHOWN_CHARS: usize = 4000;
+
+#[async_trait]
+pub trait CrewStore: Send + Sync {
+    async fn agent(&self, org: &str, id: &AgentId) -> Result<Option<Agent>, StoreError>;
+    /// The oldest first.
+    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError>;
+    async fn mail(&self, org: &str, id: MailId) -> Result<Option<MailSeen>, StoreError>;
+    /// An inbox, the newest first; bodies are cut to `MAIL_SHOWN_CHARS`.
+    async fn mails(&self, query: MailQuery) -> Result<Vec<MailSeen>, StoreError>;
+    async fn mails_unread(&self, org: &str, to: Option<&AgentId>) -> Result<u64, StoreError>;
+    /// The newest first.
+    async fn decisions(&self, query: DecisionQuery) -> Result<Vec<Decision>, StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentQuery {
+    pub org: Arc<str>,
+    pub kind: Option<AgentType>,
+    pub epic: Option<TaskId>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailQuery {
+    pub org: Arc<str>,
+    /// `None`: the inbox of people.
+    pub to: Option<AgentId>,
+    pub unread_only: bool,
+    /// The last one of the page before.
+    pub before: Option<MailId>,
+    pub limit: usize,
+}
+
+/// A mail as its recipient sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailSeen {
+    pub mail: Mail,
+    /// `None` also when the sender is gone.
+    pub from_type: Option<AgentType>,
+    /// Of the whole body, which a list may have cut.
+    pub body_chars: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecisionQuery {
+    pub org: Arc<str>,
+    pub agent: Option<AgentId>,
+    /// The last one of the page before.
+    pub before: Option<DecisionId>,
+    pub limit: usize,
+}
+
+pub(crate) const AGENT: &str = "a.id, a.type, a.epic, e.prefix, a.task, t.prefix, a.idle_since, \
+     a.last_active_at, a.created_at, a.updated_at, a.failed_at FROM crew_agents a \
+     LEFT JOIN tasks e ON e.id = a.epic LEFT JOIN tasks t ON t.id = a.task";
+/// The columns in the order of `AgentRow::values`, the key first.
+pub(crate) const AGENT_ALL: &str = "org, id, type, epic, task, idle_since, last_active_at, \
+     created_at, updated_at, failed_at";
+pub(crate) const DECISION: &str =
+    "d.id, d.agent, d.decision, d.reasoning, d.context, d.at FROM decisions d";
+
+/// `body` is the column, or a part of it.
+pub(crate) fn mail_columns(body: &str) -> String {
+    format!(
+        "m.id, m.from_agent, m.to_agent, m.subject, {body}, m.in_reply_to, m.created_at, \
+         m.read_at, s.type, length(m.body) FROM mails m \
+         LEFT JOIN crew_agents s ON s.org = m.org AND s.id = m.from_agent"
+    )
+}
+
+impl MailQuery {
+    /// Takes the org, the id to stay below, the limit and, with a recipient, that as values.
+    pub(crate) fn sql(&self, sign: char) -> String {
+        let columns = mail_columns(&format!("substr(m.body, 1, {MAIL_SHOWN_CHARS})"));
+        format!(
+            "SELECT {columns} WHERE m.org = {sign}1 AND {} AND m.id < {sign}2 {} \
+             ORDER BY m.id DESC LIMIT {sign}3",
+            recipient(self.to.as_ref(), &format!("{sign}4")),
+            if self.unread_only { "AND m.read_at IS NULL" } else { "" },
+        )
+    }
+}
+
+/// Takes the org and, with a recipient, that as values.
+pub(crate) fn unread_sql(to: Option<&AgentId>, sign: char) -> String {
+    format!(
+        "SELECT count(*) FROM mails m WHERE m.org = {sign}1 AND {} AND m.read_at IS NULL",
+        recipient(to, &format!("{sign}2")),
+    )
+}
+
+/// Two conditions, because a database looks up either in its index, but not one that is both.
+fn recipient(to: Option<&AgentId>, value: &str) -> String {
+    match to {
+        Some(_) => format!("m.to_agent = {value}"),
+        None => "m.to_agent IS NULL".into(),
+    }
+}
+
+impl DecisionQuery {
+    /// Takes the org, the id to stay below, the limit and, with an agent, that as values.
+    pub(crate) fn sql(&self, sign: char) -> String {
+        let of_agent = self.agent.as_ref().map(|_| format!("AND d.agent = {sign}4"));
+        format!(
+            "SELECT {DECISION} WHERE d.org = {sign}1 AND d.id < {sign}2 {} \
+             ORDER BY d.id DESC LIMIT {sign}3",
+            of_agent.unwrap_or_default(),
+        )
+    }
+}

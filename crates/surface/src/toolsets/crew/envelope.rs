@@ -1,0 +1,83 @@
+//! What every answer of this toolset is wrapped in, and every way a call can fail.
+
+use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
+use callboard_engine::EngineError;
+use serde_json::{Value, json};
+
+use super::words;
+use crate::time::rfc3339_ms;
+
+pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
+pub const TOOL_NOT_FOUND: &str = "TOOL_NOT_FOUND";
+pub const INVALID_INPUT: &str = "INVALID_INPUT";
+pub const AGENT_NOT_FOUND: &str = "AGENT_NOT_FOUND";
+pub const RESOURCE_NOT_FOUND: &str = "RESOURCE_NOT_FOUND";
+pub const INVALID_AGENT_STATE: &str = "INVALID_AGENT_STATE";
+pub const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
+pub const TRANSIENT_ERROR: &str = "TRANSIENT_ERROR";
+
+pub(super) type Data = Result<Value, Fault>;
+
+/// Why a tool has no data to give.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// An expected "no".
+    Said(Said),
+    /// Something broke.
+    Broken(EngineError),
+}
+
+/// A "no" in the words of this toolset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    pub code: &'static str,
+    pub message: String,
+    /// Always an object.
+    pub details: Value,
+}
+
+impl Said {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: json!({}) }
+    }
+}
+
+impl Fault {
+    pub fn said(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Said(Said::new(code, message))
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::said(INVALID_INPUT, message)
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Said(words::said(&refusal))
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled => {
+                Self::Broken(error)
+            }
+        }
+    }
+}
+
+pub(super) fn yes(data: Value, now: Timestamp) -> Value {
+    json!({"success": true, "data": data, "timestamp": rfc3339_ms(now)})
+}
+
+pub fn no(said: &Said, now: Timestamp) -> Value {
+    json!({
+        "success": false,
+        "error": {"code": said.code, "message": said.message, "details": said.details},
+        "timestamp": rfc3339_ms(now),
+    })
+}

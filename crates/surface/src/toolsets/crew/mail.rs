@@ -1,0 +1,164 @@
+//! Mail between agents, and to people.
+
+use callboard_domain::command::{MailReply, MailSend};
+use callboard_domain::crew::{AgentId, MailId};
+use callboard_domain::refusal::Refusal;
+use callboard_engine::store::MailSeen;
+use callboard_engine::{EngineError, MailFilter};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::envelope::{self, Data, Fault};
+use super::pipeline::Seat;
+use crate::time::rfc3339_ms;
+
+const PAGE_DEFAULT: u32 = 100;
+/// About how large a page may be.
+const PAGE_BYTES: usize = 64 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListInbox {
+    /// Default false: unread mail only
+    include_read: Option<bool>,
+    /// Default 100
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+    /// nextCursor of an earlier answer
+    cursor: Option<String>,
+}
+
+pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
+    let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
+    let before = cursor.map(|cursor| {
+        let words = "cursor must be the nextCursor of an earlier answer, like mail-…";
+        cursor.parse::<MailId>().map_err(|_| Refusal::invalid(words))
+    });
+    let filter = MailFilter {
+        to: Some(seat.agent.id.clone()),
+        include_read: args.include_read.unwrap_or(false),
+        before: before.transpose()?,
+        limit: args.limit.unwrap_or(PAGE_DEFAULT) as usize,
+    };
+    let page = seat.engine.mail_list(seat.op, filter).await?;
+    let (mut mails, mut bytes, mut more) = (Vec::new(), 0, page.more);
+    let mut last = None;
+    for seen in &page.mails {
+        bytes += seen.mail.subject.len() + seen.mail.body.len();
+        if bytes > PAGE_BYTES && !mails.is_empty() {
+            more = true;
+            break;
+        }
+        mails.push(shown(seen));
+        last = Some(seen.mail.id);
+    }
+    Ok(json!({
+        "count": mails.len(),
+        "unreadCount": page.unread,
+        "mails": mails,
+        "nextCursor": last.filter(|_| more),
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Read {
+    mail_id: String,
+}
+
+pub(super) async fn read(seat: &Seat<'_>, args: Read) -> Data {
+    let not_found = || Refusal::MailNotFound { mail: args.mail_id.clone() };
+    let mail: MailId = args.mail_id.trim().parse().map_err(|_| not_found())?;
+    let seen = seat.engine.mail_read(seat.op, mail, Some(seat.agent.id.clone())).await?;
+    Ok(shown(&seen))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Send {
+    /// Either this or toHuman
+    to_agent_id: Option<String>,
+    /// true: to people
+    to_human: Option<bool>,
+    subject: String,
+    body: String,
+}
+
+pub(super) async fn send(seat: &Seat<'_>, args: Send) -> Data {
+    let to = match (args.to_agent_id, args.to_human.unwrap_or(false)) {
+        (None, false) => {
+            return Err(Fault::invalid("Must specify either 'toAgentId' or 'toHuman: true'"));
+        }
+        (Some(_), true) => {
+            return Err(Fault::invalid("Cannot specify both 'toAgentId' and 'toHuman'"));
+        }
+        (None, true) => None,
+        (Some(to), false) => Some(agent_id(&to)?),
+    };
+    let send = MailSend {
+        mail: MailId(seat.id(0)),
+        from: Some(seat.agent.id.clone()),
+        to,
+        subject: args.subject,
+        body: args.body,
+    };
+    let mail = seat.engine.mail_send(seat.op, send).await?;
+    Ok(json!({"mailId": mail.id, "timestamp": rfc3339_ms(mail.created_at)}))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reply {
+    original_mail_id: String,
+    body: String,
+}
+
+pub(super) async fn reply(seat: &Seat<'_>, args: Reply) -> Data {
+    let not_found = || {
+        let words = format!("Original mail with ID '{}' not found", args.original_mail_id);
+        Fault::said(envelope::RESOURCE_NOT_FOUND, words)
+    };
+    let original: MailId = args.original_mail_id.trim().parse().map_err(|_| not_found())?;
+    let reply = MailReply {
+        mail: MailId(seat.id(0)),
+        original,
+        by: Some(seat.agent.id.clone()),
+        body: args.body,
+    };
+    let mail = seat.engine.mail_reply(seat.op, reply).await.map_err(|error| match error {
+        EngineError::Refused(Refusal::MailNotFound { .. }) => not_found(),
+        EngineError::Refused(Refusal::MailOfAnother { .. }) => {
+            let words = "You can only reply to mail you received";
+            Fault::said(envelope::PERMISSION_DENIED, words)
+        }
+        error => error.into(),
+    })?;
+    Ok(json!({"mailId": mail.id, "timestamp": rfc3339_ms(mail.created_at)}))
+}
+
+/// Nobody is called what no agent could be.
+pub(super) fn agent_id(given: &str) -> Result<AgentId, Refusal> {
+    let unknown = || Refusal::AgentNotFound { agent: given.to_owned() };
+    AgentId::parse(given.trim()).ok_or_else(unknown)
+}
+
+fn shown(seen: &MailSeen) -> Value {
+    let MailSeen { mail, from_type, body_chars } = seen;
+    let cut = body_chars - mail.body.chars().count();
+    let body = match cut {
+        0 => mail.body.clone(),
+        cut => format!("{}[truncated {cut} chars]", mail.body),
+    };
+    json!({
+        "id": mail.id,
+        "fromAgentId": mail.from,
+        "fromAgentType": from_type,
+        "subject": mail.subject,
+        "body": body,
+        "isRead": mail.read_at.is_some(),
+        "createdAt": rfc3339_ms(mail.created_at),
+        "readAt": mail.read_at.map(rfc3339_ms),
+        "inReplyTo": mail.in_reply_to,
+    })
+}

@@ -1,0 +1,23 @@
+//! What an agent decided, written down by itself.
+
+use callboard_domain::crew::DecisionId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::envelope::Data;
+use super::pipeline::Seat;
+use crate::time::rfc3339_ms;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct LogDecision {
+    title: String,
+    body: String,
+}
+
+pub(super) async fn log_decision(seat: &Seat<'_>, args: LogDecision) -> Data {
+    let (agent, decision) = (&seat.agent.id, DecisionId(seat.id(0)));
+    let text = (args.title, args.body);
+    let logged = seat.engine.decision_log(seat.op, agent, decision, text).await?;
+    Ok(json!({"logId": logged.it, "timestamp": rfc3339_ms(logged.now)}))
+}

@@ -1,0 +1,127 @@
+//! Refusals in the words of this toolset.
+
+use callboard_domain::refusal::Refusal;
+use serde_json::json;
+
+use super::envelope::{
+    INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
+};
+use crate::error;
+
+pub(super) fn said(refusal: &Refusal) -> Said {
+    let message = match refusal {
+        Refusal::TaskNotFound { task } | Refusal::ParentNotFound { task } => {
+            format!("Task with ID '{task}' not found")
+        }
+        Refusal::InvalidInput { message } => return invalid(message),
+        other => other.message(),
+    };
+    let details = refusal.details().filter(|details| details.is_object());
+    Said { code: code(refusal), message, details: details.unwrap_or_else(|| json!({})) }
+}
+
+/// What is wrong with the input, and where.
+fn invalid(message: &str) -> Said {
+    let issue = json!({"path": field(message), "message": message});
+    Said {
+        code: INVALID_INPUT,
+        message: format!("Invalid input: {message}"),
+        details: json!({"issues": [issue]}),
+    }
+}
+
+/// Messages about a field start with it, or name an unknown one.
+fn field(message: &str) -> &str {
+    let unknown = message.strip_prefix("unknown argument '");
+    match unknown.and_then(|rest| rest.split_once('\'')) {
+        Some((name, _)) => name,
+        None => message.split([' ', ':', '[']).next().unwrap_or_default(),
+    }
+}
+
+pub(super) fn say(_: &str, refusal: &Refusal) -> error::Said {
+    let said = said(refusal);
+    error::Said {
+        code: said.code,
+        message: said.message,
+        hint: refusal.hint(),
+        retryable: refusal.retryable(),
+        details: Some(said.details),
+    }
+}
+
+fn code(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::InvalidInput { .. }
+        | Refusal::UnknownState { .. }
+        | Refusal::DependencyCycle { .. }
+        | Refusal::ParentCycle { .. }
+        | Refusal::MixedArguments { .. }
+        | Refusal::InvalidSpec { .. }
+        | Refusal::InvalidRepoPath { .. }
+        | Refusal::InvalidSetting { .. }
+        | Refusal::AgentExists { .. } => INVALID_INPUT,
+        Refusal::TaskNotFound { .. }
+        | Refusal::ParentNotFound { .. }
+        | Refusal::SessionNotFound { .. }
+        | Refusal::DanglingDependency { .. }
+        | Refusal::CommentNotFound { .. }
+        | Refusal::JobNotFound { .. }
+        | Refusal::ProjectNotFound { .. }
+        | Refusal::PlanNotFound { .. }
+        | Refusal::CheckLogNotFound { .. }
+        | Refusal::AgentNotFound { .. }
+        | Refusal::MailNotFound { .. } => RESOURCE_NOT_FOUND,
+        Refusal::NotHolder { .. }
+        | Refusal::NotCommentAuthor { .. }
+        | Refusal::NotSessionOwner { .. }
+        | Refusal::AuthorizationDenied { .. }
+        | Refusal::ProfileDenied { .. }
+        | Refusal::OutsideTask { .. }
+        | Refusal::ActorMismatch { .. }
+        | Refusal::ClientMismatch { .. }
+        | Refusal::MailOfAnother { .. } => PERMISSION_DENIED,
+        Refusal::DepsNotClosed { .. }
+        | Refusal::ChecksNotPassed { .. }
+        | Refusal::AlreadyClaimed { .. }
+        | Refusal::StaleFence { .. }
+        | Refusal::NotActionable { .. }
+        | Refusal::AlreadyStarted { .. }
+        | Refusal::AlreadyOver { .. }
+        | Refusal::IllegalMove { .. }
+        | Refusal::BlockersMax { .. }
+        | Refusal::QuotaExceeded(_)
+        | Refusal::JobLost { .. }
+        | Refusal::TooManyJobs { .. }
+        | Refusal::NoPlace { .. }
+        | Refusal::NoQuestion { .. }
+        | Refusal::TaskClosed { .. }
+        | Refusal::SessionActive { .. }
+        | Refusal::SessionTerminal { .. }
+        | Refusal::Conflict { .. }
+        | Refusal::CheckInfrastructure { .. }
+        | Refusal::HasDependents { .. }
+        | Refusal::NotAuto { .. }
+        | Refusal::NotPair { .. }
+        | Refusal::ReviewNotReady { .. }
+        | Refusal::PlanDecided { .. } => INVALID_AGENT_STATE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issue_names_its_field() {
+        for (message, path) in [
+            ("subject is required", "subject"),
+            ("limit must be 1..500, got 0", "limit"),
+            ("unknown argument 'subjet'; did you mean 'subject'?", "subjet"),
+        ] {
+            let said = said(&Refusal::invalid(message));
+            assert_eq!(said.message, format!("Invalid input: {message}"));
+            assert_eq!(said.details, json!({"issues": [{"path": path, "message": message}]}));
+        }
+    }
+}
