@@ -117,11 +117,11 @@ async function refusedByProtocol(lane, what, codes, ask) {
   }
 }
 
-// A check that outlasts the server's patience: its answer comes by way of a task.
+// A check, or a wait, that outlasts the server's patience: its answer comes by way of a task.
 async function longCalls(lane, actor) {
   const client = new current.Client(info, { versionNegotiation: { mode: 'auto' } });
   try {
-    const session = await taskSession(client, `${url}/mcp?actor=${actor}`);
+    const session = await taskSession(client, `${url}/mcp/graph,board?actor=${actor}`);
     const checks = [{ desc: 'takes its time', cmd: 'sleep 3' }];
     const made = await client.callTool({ name: 'create', arguments: { title: lane, checks } });
     const task = made.structuredContent.id;
@@ -130,6 +130,12 @@ async function longCalls(lane, actor) {
     const { outcome } = await running.settle();
     const result = outcome.result?.structuredContent?.checks?.[0].result;
     check(lane, 'its result is the call\'s', result === 'pass', outcome);
+    const waiting = await session.callTool('tasks_wait', { task_id: task });
+    check(lane, 'so is a wait', waiting.kind === 'task', waiting.kind);
+    await client.callTool({ name: 'transition', arguments: { id: task, to: 'in_progress' } });
+    const waited = (await waiting.settle()).outcome;
+    const code = waited.result?.structuredContent?.code;
+    check(lane, 'a change completes it', code === 'TASK_CHANGED', waited);
     const hanging = [{ desc: 'hangs', cmd: 'sleep 600' }];
     const other = await client.callTool({ name: 'create', arguments: { title: lane, checks: hanging } });
     const call = await session.callTool('run_checks', { id: other.structuredContent.id });

@@ -16,6 +16,8 @@ use crate::time::Timestamp;
 
 /// How long the process that runs a call may be silent about it.
 pub const LEASE_MS: i64 = 15_000;
+/// Within this time of the last word another that says nothing new is not written down.
+pub const FRESH_MS: i64 = 5_000;
 /// How long a handle is kept, counted from its beginning and anew from its end.
 pub const KEPT_MS: i64 = 24 * 3600 * 1000;
 
@@ -125,14 +127,18 @@ impl Handle {
         self.actor == *actor && (now < self.expires_at || self.live(now).is_some())
     }
 
-    /// The handle after a change; `None` when nothing changes, because it is over.
+    /// The handle after a change; `None` when nothing changes, because it is over or was kept just now.
     pub fn after(&self, change: HandleChange, now: Timestamp) -> Option<Handle> {
         let mut live = self.live(now)?.clone();
         let mut next = Self { updated_at: now, ..self.clone() };
         match change {
             HandleChange::Keep { message } => {
+                let is_news = message != self.message;
+                if !is_news && now.plus_ms(LEASE_MS - FRESH_MS) < live.alive_until {
+                    return None;
+                }
                 live.alive_until = now.plus_ms(LEASE_MS);
-                if message == self.message {
+                if !is_news {
                     next.updated_at = self.updated_at;
                 }
                 next.message = message;
@@ -242,6 +248,17 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_says_nothing_new_is_written_now_and_then() {
+        let keep = |message: Option<&str>| HandleChange::Keep { message: message.map(Into::into) };
+        assert_eq!(handle().after(keep(None), at(FRESH_MS - 1)), None, "it was kept just now");
+        let told = handle().after(keep(Some("half")), at(1)).expect("it says something");
+        assert_eq!(told.updated_at, at(1));
+        let kept = told.after(keep(Some("half")), at(FRESH_MS + 1)).expect("it is time");
+        assert_eq!(kept.updated_at, at(1), "nothing was said");
+        assert_eq!(kept.seen(at(FRESH_MS + LEASE_MS)), Seen::Working);
+    }
+
+    #[test]
     fn the_last_word_is_the_runners() {
         let asked = handle().after(HandleChange::Cancel, at(1)).expect("in time");
         let ended = asked.after(done(), at(2)).expect("in time");
@@ -274,7 +291,7 @@ mod tests {
         assert!(!handle.is_there_for(&other, at(1)));
         assert!(handle.is_there_for(&handle.actor, at(KEPT_MS - 1)), "also when it failed");
         assert!(!handle.is_there_for(&handle.actor, at(KEPT_MS)));
-        let keep = HandleChange::Keep { message: None };
+        let keep = HandleChange::Keep { message: Some("still at it".into()) };
         let mut long = handle.clone();
         long.state = HandleState::Live(Live::new(at(KEPT_MS - 1)));
         let long = long.after(keep, at(KEPT_MS)).expect("in time");

@@ -1,8 +1,7 @@
 //! Calls that outlive their request. The process that runs one keeps its handle in the store alive
 //! and hears there what its caller wants of it; whichever process is asked answers from the store.
 
-use std::collections::HashMap;
-use std::convert::Infallible;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,9 +18,11 @@ use tokio_util::sync::CancellationToken;
 use crate::context::{OpContext, Scope};
 use crate::{At, Engine, EngineError};
 
-/// How often a process says that it still runs a call: how late it hears of a cancellation that
+/// How often a process says which calls it still runs: how late it hears of a cancellation that
 /// another process was told.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
+/// How many it speaks of at a time: others want to write as well.
+const KEPT_AT_ONCE: usize = 256;
 /// How often the last word is tried before the handle is left to its lease.
 const END_TRIES: u32 = 5;
 /// How long calls get to clean up when their process ends.
@@ -50,16 +51,21 @@ pub struct LongCall {
     cancel: CancellationToken,
     /// The process ends: what is cut short then has failed, nobody cancelled it.
     stopping: AtomicBool,
-    /// Something was said in this process; no need to wait for the next look.
-    nudge: Notify,
     seen: watch::Sender<Handle>,
 }
 
 /// The long calls of this process.
 #[derive(Default)]
 pub(crate) struct Running {
-    calls: Mutex<HashMap<HandleId, Arc<LongCall>>>,
+    calls: Mutex<Calls>,
     ended: Notify,
+}
+
+#[derive(Default)]
+struct Calls {
+    by_id: HashMap<HandleId, Arc<LongCall>>,
+    /// Somebody goes through them and says that they still run.
+    are_kept: bool,
 }
 
 fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -96,7 +102,6 @@ impl Engine {
             words,
             cancel: op.cancel.clone(),
             stopping: AtomicBool::new(false),
-            nudge: Notify::new(),
             seen: watch::Sender::new(handle),
         }))
     }
@@ -107,13 +112,16 @@ impl Engine {
         call: Arc<LongCall>,
         work: impl Future<Output = HandleEnd> + Send + 'static,
     ) {
-        locked(&self.long_calls.calls).insert(call.id, call.clone());
+        {
+            let mut calls = locked(&self.long_calls.calls);
+            calls.by_id.insert(call.id, call.clone());
+            if !std::mem::replace(&mut calls.are_kept, true) {
+                tokio::spawn(self.clone().keep_handles());
+            }
+        }
         let engine = self.clone();
         tokio::spawn(async move {
-            let end = tokio::select! {
-                end = work => end,
-                never = engine.keep_handle(&call) => match never {},
-            };
+            let end = work.await;
             let end = match end {
                 HandleEnd::Cancelled if call.stopping.load(Ordering::SeqCst) => {
                     HandleEnd::Failed(None)
@@ -121,41 +129,73 @@ impl Engine {
                 end => end,
             };
             engine.end_handle(call.id, end).await;
-            locked(&engine.long_calls.calls).remove(&call.id);
+            locked(&engine.long_calls.calls).by_id.remove(&call.id);
             engine.long_calls.ended.notify_waiters();
         });
     }
 
-    async fn keep_handle(&self, call: &LongCall) -> Infallible {
+    /// For all calls of this process, as long as there are any.
+    async fn keep_handles(self: Arc<Self>) {
         let mut tick = tokio::time::interval_at(Instant::now() + KEEP_EVERY, KEEP_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                _ = tick.tick() => {}
-                () = call.nudge.notified() => {}
+            tick.tick().await;
+            let calls: Vec<Arc<LongCall>> = {
+                let mut calls = locked(&self.long_calls.calls);
+                calls.are_kept = !calls.by_id.is_empty();
+                calls.by_id.values().cloned().collect()
+            };
+            if calls.is_empty() {
+                return;
             }
-            let keep = HandleChange::Keep { message: call.words.newest() };
-            match self.parts.store.handle_change(call.id, keep).await {
-                Ok(Some(handle)) => {
-                    match handle.live(self.parts.store.now()) {
-                        Some(live) if !live.cancel_asked => {}
-                        // Cancelled, or lost: its caller was told that it failed.
-                        Some(_) | None => call.cancel.cancel(),
-                    }
-                    call.seen.send_replace(handle);
+            for some in calls.chunks(KEPT_AT_ONCE) {
+                self.keep(some).await;
+            }
+            self.end_with_tokens(&calls).await;
+        }
+    }
+
+    async fn keep(&self, calls: &[Arc<LongCall>]) {
+        let keep =
+            |call: &Arc<LongCall>| (call.id, HandleChange::Keep { message: call.words.newest() });
+        match self.parts.store.handles_change(calls.iter().map(keep).collect()).await {
+            Ok(handles) => {
+                let mut kept: HashMap<_, _> =
+                    handles.into_iter().map(|handle| (handle.id, handle)).collect();
+                for call in calls {
+                    self.hear(call, kept.remove(&call.id));
                 }
-                Ok(None) => call.cancel.cancel(),
-                Err(error) => tracing::warn!(%error, handle = %call.id, "cannot keep a handle"),
             }
-            if self.token_is_over(call.token).await {
-                call.cancel.cancel();
+            Err(error) => tracing::warn!(%error, calls = calls.len(), "cannot keep handles"),
+        }
+    }
+
+    /// What the store has about a call of this process.
+    fn hear(&self, call: &LongCall, handle: Option<Handle>) {
+        let live = handle.as_ref().and_then(|handle| handle.live(self.parts.store.now()));
+        // Cancelled, or lost: its caller was told that it failed.
+        if live.is_none_or(|live| live.cancel_asked) {
+            call.cancel.cancel();
+        }
+        if let Some(handle) = handle {
+            call.seen.send_replace(handle);
+        }
+    }
+
+    async fn end_with_tokens(&self, calls: &[Arc<LongCall>]) {
+        let tokens: HashSet<TokenId> = calls.iter().filter_map(|call| call.token).collect();
+        for token in tokens {
+            if self.token_is_over(token).await {
+                calls
+                    .iter()
+                    .filter(|call| call.token == Some(token))
+                    .for_each(|c| c.cancel.cancel());
             }
         }
     }
 
     /// A store that is away decides nothing.
-    async fn token_is_over(&self, token: Option<TokenId>) -> bool {
-        let Some(token) = token else { return false };
+    async fn token_is_over(&self, token: TokenId) -> bool {
         match self.parts.store.token(token).await {
             Ok(Some(kept)) => kept.token.state(self.parts.store.now()) != TokenState::Live,
             Ok(None) => true,
@@ -176,14 +216,14 @@ impl Engine {
 
     /// Ends the long calls of this process; their handles say so when this returns.
     pub async fn handles_stop(&self) {
-        for call in locked(&self.long_calls.calls).values() {
+        for call in locked(&self.long_calls.calls).by_id.values() {
             call.stopping.store(true, Ordering::SeqCst);
             call.cancel.cancel();
         }
         let all_ended = async {
             loop {
                 let ended = self.long_calls.ended.notified();
-                if locked(&self.long_calls.calls).is_empty() {
+                if locked(&self.long_calls.calls).by_id.is_empty() {
                     return;
                 }
                 ended.await;
@@ -239,9 +279,10 @@ impl Engine {
         if self.handle_of(op, id).await?.is_none() {
             return Ok(false);
         }
-        self.parts.store.handle_change(id, change).await?;
-        if let Some(call) = locked(&self.long_calls.calls).get(&id) {
-            call.nudge.notify_one();
+        let told = self.parts.store.handle_change(id, change).await?;
+        let here = locked(&self.long_calls.calls).by_id.get(&id).cloned();
+        if let Some(call) = here {
+            self.hear(&call, told);
         }
         Ok(true)
     }

@@ -194,12 +194,20 @@ pub trait Store:
     async fn handle_add(&self, handle: Handle) -> Result<(), StoreError>;
     /// Also one that is over or expired; `now` is the store's own right after.
     async fn handle(&self, org: &str, id: HandleId) -> Result<Option<Handle>, StoreError>;
-    /// Loads, lets the domain decide and writes, at once. The handle as it is then.
+    /// Loads, lets the domain decide and writes, all of them at once. The handles as they are then,
+    /// in the order of their changes; those that are not there are left out.
+    async fn handles_change(
+        &self,
+        changes: Vec<(HandleId, HandleChange)>,
+    ) -> Result<Vec<Handle>, StoreError>;
+    /// The same for one.
     async fn handle_change(
         &self,
         id: HandleId,
         change: HandleChange,
-    ) -> Result<Option<Handle>, StoreError>;
+    ) -> Result<Option<Handle>, StoreError> {
+        Ok(self.handles_change(vec![(id, change)]).await?.pop())
+    }
     /// Forgets those that expired before this and that nobody keeps.
     async fn handles_prune(&self, before: Timestamp) -> Result<(), StoreError>;
 

@@ -16,6 +16,9 @@ use crate::error::Voice;
 use crate::front::Hints;
 use crate::toolsets::crew;
 
+/// The code of a wait's answer when somebody ended the wait: its caller, or the server that stops.
+pub(crate) const WAIT_INTERRUPTED: &str = "WAIT_INTERRUPTED";
+
 /// One vocabulary over the core.
 pub struct Toolset {
     pub name: &'static str,

@@ -10,6 +10,9 @@ use tokio::net::TcpStream;
 
 use super::peer::Peer;
 
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A server of the board, among others.
 pub struct Served {
     peer: Peer,
     address: String,
@@ -34,18 +37,19 @@ impl Served {
         Ok(Line(BufReader::new(stream)))
     }
 
-    /// The text of one tool call.
-    pub fn call(&self, toolset: &str, tool: &str, arguments: &Value) -> String {
+    /// The text of one tool call, by a client that takes a task for an answer or by one that does not.
+    pub fn call(&self, tool: &str, arguments: &Value, takes_tasks: bool) -> String {
+        let extensions = if takes_tasks { json!({TASKS: {}}) } else { json!({}) };
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions},
             "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
         });
         let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let (body, address) = (body.to_string(), &self.address);
         format!(
-            "POST /mcp/{toolset}?actor=agent:w0 HTTP/1.1\r\nHost: {address}\r\n\
+            "POST /mcp/board?actor=agent:w0 HTTP/1.1\r\nHost: {address}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n\
              Content-Length: {}\r\n\r\n{body}",

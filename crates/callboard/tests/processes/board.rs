@@ -84,7 +84,7 @@ fn waits_block_nothing_else_on_their_connection() {
     }
 }
 
-fn refused_calls(folder: &Path, store: &[&str]) -> Vec<String> {
+pub fn refused_calls(folder: &Path, store: &[&str]) -> Vec<String> {
     let log = command(folder).args(store).args(["log", "--json"]).output().unwrap();
     let log: Value = serde_json::from_slice(&log.stdout).unwrap();
     let events = log["events"].as_array().unwrap().iter();

@@ -19,12 +19,12 @@ const WAITS: &str = "echo 1 > started; until test -e go; do sleep 0.02; done";
 const HANGS: &str = "sleep 600 & echo $! > child.pid; wait";
 
 /// A board, in a file of its own or in PostgreSQL.
-struct Shop {
+pub struct Shop {
     folder: tempfile::TempDir,
     schema: Option<Schema>,
 }
 
-fn shops() -> Vec<Shop> {
+pub fn shops() -> Vec<Shop> {
     let file = Shop { folder: board(), schema: None };
     let shared = Schema::new().map(|schema| Shop { folder: board(), schema: Some(schema) });
     [Some(file), shared].into_iter().flatten().collect()
@@ -41,17 +41,21 @@ fn side_by_side(test: impl Fn(&Shop) + Sync) {
 }
 
 impl Shop {
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    fn store(&self) -> Vec<&str> {
+    pub fn store(&self) -> Vec<&str> {
         self.schema.iter().flat_map(|schema| ["--store", schema.url()]).collect()
     }
 
     fn http(&self, actor: &str) -> Client {
+        self.http_at(&format!("/mcp?actor={actor}"))
+    }
+
+    pub fn http_at(&self, path: &str) -> Client {
         let server = Server::start_with(self.path(), &self.store());
-        let url = format!("{}/mcp?actor={actor}", server.url);
+        let url = format!("{}{path}", server.url);
         Client { way: Way::Http { server, url, token: None }, extensions: true }
     }
 
@@ -59,7 +63,7 @@ impl Shop {
         self.stdio_with(&["--actor", actor], &[])
     }
 
-    fn stdio_with(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Client {
+    pub fn stdio_with(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Client {
         let mut mcp = command(self.path());
         mcp.args(self.store()).arg("mcp").args(arguments).envs(settings.iter().copied());
         Client { way: Way::Stdio(Box::new(Peer::over(mcp))), extensions: true }
@@ -73,7 +77,7 @@ impl Shop {
 }
 
 /// A client of the modern era with a server process of its own.
-struct Client {
+pub struct Client {
     way: Way,
     extensions: bool,
 }
@@ -107,7 +111,7 @@ impl Client {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
@@ -118,7 +122,7 @@ impl Client {
     }
 
     /// The id of the handle that a call got.
-    fn handle(&mut self, tool: &str, arguments: Value) -> String {
+    pub fn handle(&mut self, tool: &str, arguments: Value) -> String {
         let answer = self.call(tool, arguments);
         let result = &answer["result"];
         assert_eq!(result["resultType"], "task", "{answer}");
@@ -130,19 +134,19 @@ impl Client {
         id.to_owned()
     }
 
-    fn about(&mut self, method: &str, id: &str) -> Value {
+    pub fn about(&mut self, method: &str, id: &str) -> Value {
         let answers = json!({"taskId": id, "inputResponses": {"nobody": "asked"}});
         self.ask(method, if method == "tasks/update" { answers } else { json!({"taskId": id}) })
     }
 
-    fn get(&mut self, id: &str) -> Value {
+    pub fn get(&mut self, id: &str) -> Value {
         let answer = self.about("tasks/get", id);
         assert_eq!(answer["result"]["taskId"], id, "{answer}");
         answer["result"].clone()
     }
 
     /// Asks until the call is over.
-    fn end_of(&mut self, id: &str) -> Value {
+    pub fn end_of(&mut self, id: &str) -> Value {
         loop {
             let seen = self.get(id);
             if seen["status"] != "working" {
@@ -152,7 +156,7 @@ impl Client {
         }
     }
 
-    fn process(&mut self) -> &mut std::process::Child {
+    pub fn process(&mut self) -> &mut std::process::Child {
         match &mut self.way {
             Way::Http { server, .. } => &mut server.child,
             Way::Stdio(peer) => &mut peer.child,

@@ -27,5 +27,6 @@ mod sessions;
 mod stdin;
 mod tokens;
 mod versions;
+mod wait_handles;
 mod waits;
 mod watch;

@@ -1,9 +1,13 @@
 //! Handles of calls that outlive their request.
 
+use std::collections::HashMap;
+
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::rights::Scope;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 
 use super::db::Db;
 use super::errors::Trouble;
@@ -58,35 +62,87 @@ pub(super) async fn find(db: &Db, id: HandleId) -> Result<Option<Handle>> {
 /// In a transaction. May be repeated: what was changed before changes nothing.
 pub(super) async fn change(
     db: &Db,
-    id: HandleId,
-    change: HandleChange,
+    changes: &[(HandleId, HandleChange)],
     now: Timestamp,
-) -> Result<Option<Handle>> {
-    let sql = format!("SELECT {HANDLE} WHERE h.id = $1 FOR NO KEY UPDATE OF h");
-    let Some(row) = read::one(db, &sql, &[&uuid(id.0)]).await? else { return Ok(None) };
-    let found = handle(&row)?;
-    let Some(next) = found.after(change, now) else { return Ok(Some(found)) };
-    let Columns { state, alive_until, cancel_asked, questions, answers, outcome } =
-        Columns::of(&next.state);
-    read::one(
-        db,
-        "UPDATE handles SET state = $2, alive_until = $3, cancel_asked = $4, questions = $5, \
-         answers = $6, outcome = $7, message = $8, updated_at = $9, expires_at = $10 WHERE id = $1",
-        &[
-            &uuid(id.0),
-            &state,
-            &alive_until,
-            &cancel_asked,
-            &questions,
-            &answers,
-            &outcome,
-            &next.message,
-            &next.updated_at.0,
-            &next.expires_at.0,
-        ],
-    )
-    .await?;
-    Ok(Some(next))
+) -> Result<Vec<Handle>> {
+    let ids: Vec<Uuid> = changes.iter().map(|(id, _)| uuid(id.0)).collect();
+    // In one order everywhere, so that nobody waits for somebody who waits for it.
+    let sql = format!("SELECT {HANDLE} WHERE h.id = ANY($1) ORDER BY h.id FOR NO KEY UPDATE OF h");
+    let mut found = HashMap::with_capacity(ids.len());
+    for row in read::all(db, &sql, &[&ids]).await? {
+        let handle = handle(&row)?;
+        found.insert(handle.id, handle);
+    }
+    let (mut handles, mut news) = (Vec::with_capacity(found.len()), Changed::default());
+    for (id, change) in changes {
+        let Some(found) = found.remove(id) else { continue };
+        let next = found.after(change.clone(), now);
+        if let Some(next) = &next {
+            news.add(next);
+        }
+        handles.push(next.unwrap_or(found));
+    }
+    news.write(db).await?;
+    Ok(handles)
+}
+
+/// Changed handles, an array per column.
+#[derive(Default)]
+struct Changed {
+    ids: Vec<Uuid>,
+    states: Vec<String>,
+    alive_until: Vec<Option<i64>>,
+    cancel_asked: Vec<bool>,
+    questions: Vec<String>,
+    answers: Vec<String>,
+    outcomes: Vec<Option<String>>,
+    messages: Vec<Option<String>>,
+    updated_at: Vec<i64>,
+    expires_at: Vec<i64>,
+}
+
+impl Changed {
+    fn add(&mut self, handle: &Handle) {
+        let columns = Columns::of(&handle.state);
+        self.ids.push(uuid(handle.id.0));
+        self.states.push(columns.state);
+        self.alive_until.push(columns.alive_until);
+        self.cancel_asked.push(columns.cancel_asked);
+        self.questions.push(columns.questions);
+        self.answers.push(columns.answers);
+        self.outcomes.push(columns.outcome);
+        self.messages.push(handle.message.clone());
+        self.updated_at.push(handle.updated_at.0);
+        self.expires_at.push(handle.expires_at.0);
+    }
+
+    async fn write(&self, db: &Db) -> Result<()> {
+        if self.ids.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE handles SET state = n.state, alive_until = n.alive_until, \
+             cancel_asked = n.cancel_asked, questions = n.questions, answers = n.answers, \
+             outcome = n.outcome, message = n.message, updated_at = n.updated_at, \
+             expires_at = n.expires_at \
+             FROM unnest($1::uuid[], $2::text[], $3::int8[], $4::bool[], $5::text[], $6::text[], \
+             $7::text[], $8::text[], $9::int8[], $10::int8[]) AS n (id, state, alive_until, \
+             cancel_asked, questions, answers, outcome, message, updated_at, expires_at) \
+             WHERE handles.id = n.id";
+        let columns: [&(dyn ToSql + Sync); 10] = [
+            &self.ids,
+            &self.states,
+            &self.alive_until,
+            &self.cancel_asked,
+            &self.questions,
+            &self.answers,
+            &self.outcomes,
+            &self.messages,
+            &self.updated_at,
+            &self.expires_at,
+        ];
+        read::all(db, sql, &columns).await?;
+        Ok(())
+    }
 }
 
 pub(super) async fn prune(db: &Db, before: Timestamp) -> Result<()> {

@@ -521,15 +521,14 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn handle_change(
+    async fn handles_change(
         &self,
-        id: HandleId,
-        change: HandleChange,
-    ) -> Result<Option<Handle>, StoreError> {
-        let (change, clock) = (&change, &self.shared.clock);
+        changes: Vec<(HandleId, HandleChange)>,
+    ) -> Result<Vec<Handle>, StoreError> {
+        let (changes, clock) = (&changes, &self.shared.clock);
         let change = |db: Arc<Db>| async move {
             let now = load::now(&db, clock).await?;
-            handles::change(&db, id, change.clone(), now).await
+            handles::change(&db, changes, now).await
         };
         Ok(self.shared.connections.run(&TRANSACTION, change).await?)
     }

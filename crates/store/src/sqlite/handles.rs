@@ -53,33 +53,43 @@ pub(super) fn find(db: &Connection, id: HandleId) -> Result<Option<Handle>> {
 
 pub(super) fn change(
     db: &mut Connection,
-    id: HandleId,
-    change: HandleChange,
+    changes: Vec<(HandleId, HandleChange)>,
     now: Timestamp,
-) -> Result<Option<Handle>> {
+) -> Result<Vec<Handle>> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(found) = find(&tx, id)? else { return Ok(None) };
-    let Some(next) = found.after(change, now) else { return Ok(Some(found)) };
+    let mut handles = Vec::with_capacity(changes.len());
+    for (id, change) in changes {
+        let Some(found) = find(&tx, id)? else { continue };
+        let next = found.after(change, now);
+        if let Some(next) = &next {
+            write(&tx, next)?;
+        }
+        handles.push(next.unwrap_or(found));
+    }
+    tx.commit()?;
+    Ok(handles)
+}
+
+fn write(db: &Connection, handle: &Handle) -> Result<()> {
     let Columns { state, alive_until, cancel_asked, questions, answers, outcome } =
-        Columns::of(&next.state);
-    tx.execute(
+        Columns::of(&handle.state);
+    db.prepare_cached(
         "UPDATE handles SET state = ?2, alive_until = ?3, cancel_asked = ?4, questions = ?5, \
          answers = ?6, outcome = ?7, message = ?8, updated_at = ?9, expires_at = ?10 WHERE id = ?1",
-        params![
-            id.0.to_bytes(),
-            state,
-            alive_until,
-            cancel_asked,
-            questions,
-            answers,
-            outcome,
-            next.message,
-            next.updated_at.0,
-            next.expires_at.0,
-        ],
-    )?;
-    tx.commit()?;
-    Ok(Some(next))
+    )?
+    .execute(params![
+        handle.id.0.to_bytes(),
+        state,
+        alive_until,
+        cancel_asked,
+        questions,
+        answers,
+        outcome,
+        handle.message,
+        handle.updated_at.0,
+        handle.expires_at.0,
+    ])?;
+    Ok(())
 }
 
 pub(super) fn prune(db: &Connection, before: Timestamp) -> Result<()> {

@@ -525,13 +525,12 @@ impl Store for SqliteStore {
         Ok(found.filter(|handle| *handle.org == *org))
     }
 
-    async fn handle_change(
+    async fn handles_change(
         &self,
-        id: HandleId,
-        change: HandleChange,
-    ) -> Result<Option<Handle>, StoreError> {
+        changes: Vec<(HandleId, HandleChange)>,
+    ) -> Result<Vec<Handle>, StoreError> {
         let now = self.now();
-        self.on_writer(move |db| handles::change(db, id, change, now).map_err(from_sqlite)).await
+        self.on_writer(move |db| handles::change(db, changes, now).map_err(from_sqlite)).await
     }
 
     async fn handles_prune(&self, before: Timestamp) -> Result<(), StoreError> {

@@ -14,6 +14,7 @@ conformance! {
     a_handle_ends_once,
     a_handle_that_nobody_keeps_has_failed,
     answers_reach_whoever_asked,
+    many_handles_are_kept_at_once,
     handles_are_forgotten_when_they_expire,
 }
 
@@ -126,6 +127,32 @@ async fn answers_reach_whoever_asked(f: Fixture) {
     assert_eq!(seen.seen(f.store.now()), Seen::Working);
     let answers = &seen.live(f.store.now()).unwrap().answers;
     assert_eq!(*answers, map(json!({"ask_1": 1, "ask_2": {"action": "accept"}})));
+}
+
+async fn many_handles_are_kept_at_once(f: Fixture) {
+    let (mut handles, keep) =
+        (Vec::new(), |message: String| HandleChange::Keep { message: Some(message) });
+    for _ in 0..20 {
+        handles.push(opened(&f).await);
+    }
+    change(&f, handles[3].id, HandleChange::Cancel).await;
+    change(&f, handles[7].id, end(HandleEnd::Failed(None))).await;
+    f.clock.advance_ms(LEASE_MS - 1);
+    let unknown = HandleId(next_id());
+    let ids = [unknown].into_iter().chain(handles.iter().rev().map(|handle| handle.id));
+    let changes = ids.clone().enumerate().map(|(n, id)| (id, keep(format!("step {n}"))));
+    let kept = f.store.handles_change(changes.collect()).await.unwrap();
+    assert!(kept.iter().map(|handle| handle.id).eq(ids.skip(1)), "in the order asked for");
+    f.clock.advance_ms(1);
+    let now = f.store.now();
+    for (handle, told) in handles.iter().rev().zip(&kept) {
+        assert_eq!(read(&f, handle.id).await, *told);
+        let live = told.live(now);
+        assert_eq!(live.is_some(), handle.id != handles[7].id, "one was over");
+        assert_eq!(live.is_some_and(|live| live.cancel_asked), handle.id == handles[3].id);
+    }
+    assert_eq!(kept[0].message.as_deref(), Some("step 1"));
+    assert_eq!(f.store.handles_change(Vec::new()).await.unwrap(), Vec::new());
 }
 
 async fn handles_are_forgotten_when_they_expire(f: Fixture) {

@@ -18,6 +18,7 @@ use super::caught::caught;
 use super::tasks;
 use crate::error;
 use crate::front::{Front, Unknown};
+use crate::tool::WAIT_INTERRUPTED;
 
 const RETRY_KEY: &str = "callboard/idempotencyKey";
 /// How long a client that takes a task for an answer waits for the answer itself.
@@ -50,6 +51,7 @@ impl Asked<'_> {
         let key = self.ctx.meta.get(RETRY_KEY).and_then(Value::as_str);
         op.retry_key = key.filter(|key| !key.is_empty()).map(String::from);
         op.cancel = cancel;
+        op.closing = self.closing.clone();
         op.progress = progress;
         op
     }
@@ -59,8 +61,7 @@ impl Asked<'_> {
 pub(super) async fn call(asked: Asked<'_>) -> Result<CallToolResult, ErrorData> {
     let pump = asked.pump();
     let progress = pump.as_ref().map(ProgressPump::sink).unwrap_or_default();
-    let mut op = asked.op(asked.ctx.ct.clone(), progress);
-    op.closing = asked.closing.clone();
+    let op = asked.op(asked.ctx.ct.clone(), progress);
     let answered = answer(asked.front, asked.name, asked.arguments, op).await;
     if let Some(pump) = pump {
         pump.finish().await;
@@ -142,9 +143,17 @@ struct Answered {
 }
 
 async fn answer(front: &Front, name: &str, arguments: Value, op: OpContext) -> Answered {
+    // A server that stops cancels what is left, but nobody wanted that.
+    let is_unwanted = {
+        let (cancel, closing) = (op.cancel.clone(), op.closing.clone());
+        move || cancel.is_cancelled() && !closing.is_cancelled()
+    };
     let context = |tool| OpContext { tool, ..op };
     let (result, canceled) = match caught(front.ask(name, arguments, context)).await {
-        Ok(Ok((Ok(value), _))) => (Ok(CallToolResult::structured(value)), false),
+        Ok(Ok((Ok(value), _))) => {
+            let canceled = value["code"] == WAIT_INTERRUPTED && is_unwanted();
+            (Ok(CallToolResult::structured(value)), canceled)
+        }
         Ok(Ok((Err(error), speaker))) => {
             let refused = CallToolResult::structured_error(error::render(&error, speaker));
             (Ok(refused), matches!(error, EngineError::Canceled))

@@ -16,7 +16,7 @@ use super::tasks::task_id;
 use super::view;
 use super::words::{Status, WAIT_TIMEOUT};
 use crate::time::{parse_rfc3339, rfc3339_us};
-use crate::tool::{Call, Run};
+use crate::tool::{Call, Run, WAIT_INTERRUPTED};
 
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "all but the id are read as they come")]
@@ -164,7 +164,7 @@ async fn answer(call: &Call<'_>, id: &str, waited: &CardWaited) -> Reply {
         WaitEnd::ChangedSince => ("CHANGED_SINCE_CURSOR", updated_at, "Changed since the cursor"),
         WaitEnd::TimedOut => (WAIT_TIMEOUT, None, "No change in time; wait again"),
         WaitEnd::Interrupted => {
-            ("WAIT_INTERRUPTED", None, "Interrupted; wait again with from_updated_at")
+            (WAIT_INTERRUPTED, None, "Interrupted; wait again with from_updated_at")
         }
         WaitEnd::Removed(at) => ("TASK_DELETED", Some(at), "The task was deleted"),
     };
