@@ -1,13 +1,16 @@
 //! Who did what, as somebody who looks after a board asks: which part of it, which command, and
 //! whether it went through. All of it is said by the event log.
 
+use serde::Deserialize;
+
 use crate::actor::Actor;
 use crate::event::{EventName, LoggedEvent};
 use crate::ids::TaskId;
 use crate::time::Timestamp;
 
 /// A part of the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Capability {
     Tasks,
     Projects,

@@ -205,6 +205,8 @@ pub enum Command {
     /// Asks whether work may be merged, by the checks that ran on what it would become.
     ReviewClear {
         task: TaskId,
+        /// Whether the settings ask for an approval first.
+        needs_approval: bool,
         checked: Option<Checked>,
     },
     /// What came of a merge or a rebase.

@@ -217,7 +217,8 @@ impl Command {
                 pulls: c.at.is_none(),
                 ..Needs::default()
             },
-            Command::ReviewClear { task, .. } | Command::SessionEnd { task } => subject(task),
+            Command::ReviewClear { task, .. } => Needs { card: true, ..subject(task) },
+            Command::SessionEnd { task } => subject(task),
             Command::ReviewSettle(c) => Needs {
                 dependents: true,
                 run_of_task: true,

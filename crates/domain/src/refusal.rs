@@ -196,6 +196,16 @@ pub enum Refusal {
         task: TaskId,
         label: String,
     },
+    /// The settings want somebody's yes before work is merged.
+    NotApproved {
+        task: TaskId,
+    },
+    /// Its files change under nobody's hands.
+    AgentAtWork {
+        task: TaskId,
+        agent: Actor,
+        action: ReviewAction,
+    },
     /// Whoever works on one task alone named another.
     OutsideTask {
         task: String,
@@ -236,6 +246,22 @@ pub enum Refusal {
     MailOfAnother {
         mail: MailId,
     },
+}
+
+/// What is done to the work of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewAction {
+    Merge,
+    Rebase,
+}
+
+impl ReviewAction {
+    pub fn done(self) -> &'static str {
+        match self {
+            ReviewAction::Merge => "merged",
+            ReviewAction::Rebase => "rebased",
+        }
+    }
 }
 
 /// How somebody holds a task: an assignee alone has neither.
@@ -313,6 +339,8 @@ impl Refusal {
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
+            Self::NotApproved { .. } => "NOT_APPROVED",
+            Self::AgentAtWork { .. } => "AGENT_AT_WORK",
             Self::NotAuto { .. } | Self::NotPair { .. } => "TASK_TYPE_MISMATCH",
             Self::SessionNotFound { .. } => "SESSION_NOT_FOUND",
             Self::DanglingDependency { .. } => "DANGLING_DEPENDENCY",
@@ -358,6 +386,7 @@ impl Refusal {
             | Self::AlreadyClaimed { .. }
             | Self::NotActionable { why: Unactionable::Blocker(_), .. }
             | Self::SessionActive { .. }
+            | Self::AgentAtWork { .. }
             | Self::Conflict { .. }
             | Self::TooManyJobs { .. }
             | Self::NoPlace { .. }
@@ -397,6 +426,7 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::NotApproved { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }
             | Self::InvalidRepoPath { .. }

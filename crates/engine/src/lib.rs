@@ -36,6 +36,7 @@ mod review_look;
 mod run;
 mod run_work;
 mod session;
+mod session_sweep;
 mod settings;
 mod sweep;
 mod task;

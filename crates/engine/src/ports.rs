@@ -27,7 +27,7 @@ pub use merge::{
     MergeFault, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart,
 };
-pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions};
+pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD};
 pub use run::{
     AgentRunner, Answer, Asks, Branch, BranchState, NOT_ALLOWED, PatchOrder, Question, RunOrder,
     RunReport,

@@ -2,13 +2,12 @@
 //! of it is written down afterwards, and a merge that was published but not written down is found
 //! again by the next call.
 
-use callboard_domain::attempt::{AttemptKind, AttemptState};
-use callboard_domain::card::ReviewState;
 use callboard_domain::command::{Checked, Command, ReviewOutcome, ReviewSettle};
-use callboard_domain::decide::{TransitionGate, label_of, transition_gate};
+use callboard_domain::decide::{
+    MergeGate, TransitionGate, label_of, merge_gate, rebase_gate, transition_gate,
+};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
@@ -30,21 +29,10 @@ pub struct Reviewed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewEnd {
     Merged(Merged),
-    /// The settings ask for an approval, and there is none.
-    Unapproved,
-    MergeFailed {
-        words: String,
-        files: Vec<String>,
-    },
-    Rebased {
-        onto: String,
-    },
-    RebaseConflict {
-        files: Vec<String>,
-    },
-    RebaseFailed {
-        words: String,
-    },
+    MergeFailed { words: String, files: Vec<String> },
+    Rebased { onto: String },
+    RebaseConflict { files: Vec<String> },
+    RebaseFailed { words: String },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,27 +54,23 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
-        let review = seen.card.review.as_ref();
-        if seen.record.task.phase == Phase::ClosedDone
-            && let Some(commit) = review.and_then(|review| review.merge_commit.clone())
-        {
-            let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
-            return Ok(Reviewed { record: seen.record, end });
-        }
         let settings = self.board_settings(org).await?;
-        let is_approved = review.is_some_and(|review| review.state == ReviewState::Approved);
-        if settings.require_review_approval && !is_approved {
-            return Ok(Reviewed { record: seen.record, end: ReviewEnd::Unapproved });
-        }
-        let failed =
-            |words: &str| ReviewEnd::MergeFailed { words: words.into(), files: Vec::new() };
-        if runs(&seen.record) {
-            let end = failed("an agent works on the task: stop it first");
-            return Ok(Reviewed { record: seen.record, end });
+        let needs_approval = settings.require_review_approval;
+        let newest = seen.record.newest.as_ref();
+        // Before git does anything; the transaction judges again.
+        match merge_gate(&seen.record.task, &seen.card, newest, needs_approval)? {
+            MergeGate::Open => {}
+            MergeGate::Merged(commit) => {
+                let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
+                return Ok(Reviewed { record: seen.record, end });
+            }
         }
         let (shop, parts) = match self.work_of(org, &seen).await? {
             Ok(found) => found,
-            Err(words) => return Ok(Reviewed { record: seen.record, end: failed(&words) }),
+            Err(words) => {
+                let end = ReviewEnd::MergeFailed { words, files: Vec::new() };
+                return Ok(Reviewed { record: seen.record, end });
+            }
         };
         let orders: Vec<MergeOrder> = parts
             .iter()
@@ -105,7 +89,7 @@ impl Engine {
         let mut tries = 0;
         let merged = loop {
             tries += 1;
-            match self.merge_once(op, shop, task, orders.clone()).await? {
+            match self.merge_once(op, shop, task, orders.clone(), needs_approval).await? {
                 Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
                 merged => break merged,
             }
@@ -139,6 +123,7 @@ impl Engine {
         shop: &Workshop,
         task: TaskId,
         orders: Vec<MergeOrder>,
+        needs_approval: bool,
     ) -> Result<Result<Vec<MergedPart>, MergeFault>, EngineError> {
         let prepared = match shop.merges.merge_prepare(orders).await {
             Ok(prepared) => prepared,
@@ -147,7 +132,8 @@ impl Engine {
         let cleared = match self.checks_of_merge(op, shop, task, &prepared).await {
             Ok(Ok(checks)) => {
                 let (checked, _turn) = checks.unzip();
-                self.act(op, Command::ReviewClear { task, checked }).await.map(|_| Ok(()))
+                let clear = Command::ReviewClear { task, needs_approval, checked };
+                self.act(op, clear).await.map(|_| Ok(()))
             }
             Ok(Err(fault)) => Ok(Err(fault)),
             Err(error) => Err(error),
@@ -203,15 +189,8 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
-        if seen.record.task.phase != Phase::Review {
-            let label = seen.record.task.label.clone();
-            return Err(Refusal::ReviewNotReady { task, label }.into());
-        }
+        rebase_gate(&seen.record.task, seen.record.newest.as_ref())?;
         let failed = |words: String| ReviewEnd::RebaseFailed { words };
-        if runs(&seen.record) {
-            let end = failed("an agent works on the task: stop it first".into());
-            return Ok(Reviewed { record: seen.record, end });
-        }
         let (shop, parts) = match self.work_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
@@ -292,13 +271,6 @@ async fn rebase(
     leftovers.map_err(|fault| fault.to_string())?;
     let rebased = shop.worktrees.worktree_rebase(place, &part.target, fetch).await;
     rebased.map_err(|fault| fault.to_string())
-}
-
-/// Whether an agent works on it alone, right now.
-fn runs(record: &TaskRecord) -> bool {
-    record.newest.as_ref().is_some_and(|newest| {
-        newest.kind == AttemptKind::Job && matches!(newest.state, AttemptState::Live { .. })
-    })
 }
 
 fn leftovers(task: TaskId) -> String {

@@ -229,7 +229,7 @@ fn pair_actor(task: TaskId) -> Actor {
     format!("agent:pair-{}", tail.to_lowercase()).parse().expect("an id is fit for an actor's name")
 }
 
-fn live_pair(record: &TaskRecord) -> Option<&Attempt> {
+pub(crate) fn live_pair(record: &TaskRecord) -> Option<&Attempt> {
     record.newest.as_ref().filter(|newest| {
         newest.kind == AttemptKind::Pair && matches!(newest.state, AttemptState::Live { .. })
     })

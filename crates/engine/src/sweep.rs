@@ -1,6 +1,7 @@
 //! Background work: functions without input that may run at any time, twice, or never. Nothing
 //! depends on them for correctness; they only write down early what every read already judges.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,13 +66,18 @@ impl Engine {
     pub async fn sweep_until(&self, stop: CancellationToken) {
         let mut watch = every(WATCH_EVERY);
         let mut expire = every(self.parts.sweep_every);
+        let mut sessions = every(self.parts.sweep_every);
         let mut tidy = every(TIDY_EVERY);
+        let mut suspects = BTreeSet::new();
         loop {
             let (done, what) = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = watch.tick() => (self.watch_leases().await, "say that leases are watched"),
                 _ = expire.tick() => {
                     (self.sweep_leases().await.map(|_| ()), "look for leases that are over")
+                }
+                _ = sessions.tick() => {
+                    (self.sweep_sessions(&mut suspects).await, "look for sessions that are over")
                 }
                 _ = tidy.tick() => (self.sweep_leftovers().await, "remove what is too old"),
             };

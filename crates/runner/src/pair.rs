@@ -13,7 +13,8 @@ use std::ffi::OsString;
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    PairBackend, PairFault, PairOrder, PairSession, PairSessions, Worktree,
+    PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD as RECORD,
+    Worktree,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,6 @@ use crate::environment::{self, Variables};
 use files::Files;
 
 const PROMPT: &str = "start_prompt.md";
-const RECORD: &str = "session.json";
 
 #[derive(Default)]
 pub struct LocalPairs {

@@ -77,6 +77,18 @@ impl Worktrees for LocalWorktrees {
         make::find(&self.folder, repo, name, branch).await
     }
 
+    async fn worktree_places(&self, repo: &Path, holding: &Path) -> Vec<PathBuf> {
+        let (folder, holding) = (repo.join(&self.folder), holding.to_owned());
+        let look = move || {
+            // Without the folder nobody works there.
+            let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let found = found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            let places = found.map(|entry| entry.path());
+            places.filter(|place| place.join(&holding).is_file()).collect()
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
     async fn worktree_state(
         &self,
         worktree: &Worktree,

@@ -58,9 +58,6 @@ impl Open {
         let id = seen.it.task.id;
         let Merged { commit, pushed } = match end {
             ReviewEnd::Merged(merged) => merged,
-            ReviewEnd::Unapproved => {
-                return Err(not_merged(id, "the settings ask for an approval", Vec::new()));
-            }
             ReviewEnd::MergeFailed { words, files } => return Err(not_merged(id, &words, files)),
             // Only a merge was asked for.
             ReviewEnd::Rebased { .. }

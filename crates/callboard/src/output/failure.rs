@@ -241,6 +241,8 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NoQuestion { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotApproved { .. }
+        | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
         | Refusal::PlanDecided { .. }
@@ -271,7 +273,10 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::SessionActive { .. } => {
             "finish or cancel the session: callboard call finish, callboard call cancel"
         }
-        Refusal::IllegalMove { .. } | Refusal::ReviewNotReady { .. } => "callboard task show ID",
+        Refusal::IllegalMove { .. }
+        | Refusal::ReviewNotReady { .. }
+        | Refusal::AgentAtWork { .. } => "callboard task show ID",
+        Refusal::NotApproved { .. } => "callboard approve ID --merge",
         Refusal::JobNotFound { .. } => "callboard job list",
         Refusal::NoQuestion { .. } => "callboard job show JOB",
         Refusal::PlanNotFound { .. } => "callboard plan list",

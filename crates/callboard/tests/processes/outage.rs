@@ -13,7 +13,7 @@ use callboard_store::{EventQuery, Store};
 use serde_json::{Value, json};
 
 use crate::http::{Server, agent, call};
-use crate::peer::board;
+use crate::peer::{Peer, board, command};
 
 const CLIENTS: usize = 32;
 const IMPATIENT: usize = 4;
@@ -30,9 +30,9 @@ struct Database {
 
 impl Database {
     /// Nothing where the other tests do without PostgreSQL, too.
-    fn start() -> Option<Self> {
+    fn start(what: &str) -> Option<Self> {
         if std::env::var("CALLBOARD_TEST_POSTGRES").is_ok_and(|url| !url.is_empty()) {
-            let name = format!("outage-{}", std::process::id());
+            let name = format!("{what}-{}", std::process::id());
             let url = script(&name, "start");
             return Some(Self { name, url });
         }
@@ -168,7 +168,7 @@ impl Client {
 
 #[test]
 fn a_database_that_is_killed_ten_times_loses_nothing_acknowledged() {
-    let Some(database) = Database::start() else { return };
+    let Some(database) = Database::start("outage") else { return };
     let board = board();
     let mut servers = [0, 1].map(|_| Server::start_with(board.path(), &["--store", &database.url]));
     let shared = Arc::new(Shared::default());
@@ -247,4 +247,27 @@ fn check(url: &str, seen: &Seen) {
     }
     assert!(seen.unavailable >= KILLS, "nobody noticed: {}", seen.unavailable);
     assert!(seen.closed.len() > KILLS, "only {} were closed", seen.closed.len());
+}
+
+#[test]
+fn on_the_board_a_database_that_is_away_is_disconnected() {
+    let Some(database) = Database::start("board") else { return };
+    let board = board();
+    let mut mcp = command(board.path());
+    mcp.args(["mcp", "--toolsets", "board", "--lane", "admin", "--store", &database.url]);
+    let mut boss = Peer::over(mcp);
+    boss.hello();
+    let task = json!({"title": "A"});
+    assert_eq!(boss.call("tasks_create", task.clone()).unwrap()["success"], true);
+    database.kill();
+    for (tool, arguments) in [("tasks_create", task.clone()), ("tasks_list", json!({}))] {
+        let away = boss.call(tool, arguments).unwrap_err();
+        let (code, retryable) = (&away["code"], &away["retryable"]);
+        assert_eq!((code, retryable), (&json!("DISCONNECTED"), &json!(true)), "{tool}: {away}");
+        assert!(away["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{away}");
+    }
+    database.come_back();
+    let again = std::iter::repeat_with(|| boss.call("tasks_create", task.clone()));
+    let made = again.take(1000).find_map(Result::ok).expect("the server goes on by itself");
+    assert_eq!(made["success"], true);
 }

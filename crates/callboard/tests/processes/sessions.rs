@@ -44,6 +44,7 @@ impl Home {
         mcp.args(["mcp", "--toolsets", "board"]).args(flags);
         mcp.env("HOME", self.folder.path()).env("SHELL", "/bin/sh");
         mcp.env("TMUX_TMPDIR", self.folder.path()).env_remove("TMUX");
+        mcp.env("CALLBOARD_EXECUTION_SWEEP_INTERVAL_SEC", "1");
         let mut peer = Peer::over(mcp);
         peer.hello();
         peer
@@ -160,4 +161,24 @@ fn the_agent_of_a_session_reaches_its_task_and_no_other() {
     let seen = boss.call("get_task", seen).unwrap();
     let tail = task[task.len() - 8..].to_lowercase();
     assert_eq!(seen["review"]["by"], format!("agent:pair-{tail}"));
+}
+
+/// `done` knows nothing of terminals; a server that looks after them does.
+#[test]
+fn a_terminal_ends_with_its_task_whoever_closes_it() {
+    if !has_tmux() {
+        return;
+    }
+    let home = Home::new();
+    let mut boss = home.server(&["--actor", "agent:boss", "--lane", "admin"]);
+    let task = make(&mut boss, "tmux");
+    let made = boss.call("sessions_create", json!({"task_id": task})).unwrap();
+    assert_eq!(made["code"], "SESSION_CREATED", "{made}");
+    until_exists(&home.folder.path().join("cwd"));
+    let done = command(home.board.path()).args(["done", &task]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let gone = format!("while tmux has-session -t callboard-{task}; do sleep 0.05; done");
+    let mut waits = Command::new("timeout");
+    waits.args(["60", "sh", "-c", &gone]).env("TMUX_TMPDIR", home.folder.path());
+    assert!(waits.env_remove("TMUX").status().unwrap().success(), "the terminal is still there");
 }

@@ -158,6 +158,7 @@ impl World {
             "hook" => self.hook().await.answers(rest),
             "deliver" => return self.deliver().await,
             "look" => return self.look().await,
+            "sweep" => self.sweep().await,
             "read" => return self.read(rest).await,
             "sh" => {
                 let script = self.names.expand(&rest.into());
@@ -262,6 +263,15 @@ impl World {
         let engine = self.server().await.engine.clone();
         let changed = engine.pulls_look(true).await.expect("can be looked at");
         vec![format!("changed {changed}")]
+    }
+
+    /// Looks for sessions that are over, as often as it takes.
+    async fn sweep(&mut self) {
+        let engine = self.server().await.engine.clone();
+        let mut suspects = std::collections::BTreeSet::new();
+        for _ in 0..2 {
+            engine.sweep_sessions(&mut suspects).await.expect("can be looked for");
+        }
     }
 
     async fn read(&mut self, uri: &str) -> Vec<String> {
@@ -535,6 +545,7 @@ impl World {
                 self.quotas.knowledge_stored = Some(value.parse().expect("a number"));
             }
             "board.audit_reads" => self.board.audit_reads = value == "true",
+            "board.push_after_merge" => self.board.push_after_merge = value == "true",
             "board.repo_roots" => {
                 self.board.repo_roots = vec![self.folder.path().join(value)];
             }

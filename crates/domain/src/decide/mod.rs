@@ -29,6 +29,7 @@ mod work;
 pub use card::{label_of, same_column};
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
+pub use review::{MergeGate, merge_gate, rebase_gate};
 pub use session::{SessionGround, session_gate};
 pub use task::{TransitionGate, transition_gate};
 
@@ -115,8 +116,8 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             review::review_request(world, *task, summary, now)
         }
         Command::ReviewDecide(c) => review::review_decide(world, c, now),
-        Command::ReviewClear { task, checked } => {
-            review::review_clear(world, *task, checked.as_ref(), now)
+        Command::ReviewClear { task, needs_approval, checked } => {
+            review::review_clear(world, *task, *needs_approval, checked.as_ref(), now)
         }
         Command::ReviewSettle(c) => review::review_settle(world, c, now),
         Command::SessionBegin(c) => session::session_begin(world, c, now),

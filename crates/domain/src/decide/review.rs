@@ -6,13 +6,15 @@ use serde_json::json;
 use super::card::{go, kept, label_of};
 use super::draft::Draft;
 use super::{input, task, verification};
+use crate::attempt::{Attempt, AttemptKind, AttemptState};
 use crate::card::{Card, Review, ReviewState};
 use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::limits::REVIEW_CHARS_MAX;
 use crate::policy::Phase;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, ReviewAction};
+use crate::task::Task;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -100,14 +102,68 @@ fn approve(
     Ok(draft.done())
 }
 
+/// Where a task stands on the way into its target, before any check has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeGate {
+    /// As this commit; there is nothing left to do.
+    Merged(String),
+    Open,
+}
+
+/// The part of a merge that needs no check results. The engine asks it before git does anything,
+/// `decide` asks it again in the transaction.
+pub fn merge_gate(
+    task: &Task,
+    card: &Card,
+    newest: Option<&Attempt>,
+    needs_approval: bool,
+) -> Result<MergeGate, Refusal> {
+    let review = card.review.as_ref();
+    if task.phase == Phase::ClosedDone
+        && let Some(commit) = review.and_then(|review| review.merge_commit.clone())
+    {
+        return Ok(MergeGate::Merged(commit));
+    }
+    if needs_approval && review.is_none_or(|review| review.state != ReviewState::Approved) {
+        return Err(Refusal::NotApproved { task: task.id });
+    }
+    not_at_work(task, newest, ReviewAction::Merge)?;
+    Ok(MergeGate::Open)
+}
+
+/// The same for a rebase.
+pub fn rebase_gate(task: &Task, newest: Option<&Attempt>) -> Result<(), Refusal> {
+    if task.phase != Phase::Review {
+        return Err(Refusal::ReviewNotReady { task: task.id, label: task.label.clone() });
+    }
+    not_at_work(task, newest, ReviewAction::Rebase)
+}
+
+/// An agent that works alone would go on in files that change under it.
+fn not_at_work(task: &Task, newest: Option<&Attempt>, action: ReviewAction) -> Result<(), Refusal> {
+    let runs = |newest: &&Attempt| {
+        newest.kind == AttemptKind::Job && matches!(newest.state, AttemptState::Live { .. })
+    };
+    match newest.filter(runs) {
+        Some(run) => Err(Refusal::AgentAtWork { task: task.id, agent: run.actor.clone(), action }),
+        None => Ok(()),
+    }
+}
+
 /// Whether what was looked at may be merged. Moves nothing: the merge itself comes after this.
 pub(super) fn review_clear(
     world: &World<'_>,
     id: TaskId,
+    needs_approval: bool,
     checked: Option<&Checked>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
+    let newest = draft.subject.newest.as_ref();
+    match merge_gate(&draft.task, &draft.subject.card, newest, needs_approval)? {
+        MergeGate::Merged(_) => return Ok(draft.unchanged(Reply::Task(id))),
+        MergeGate::Open => {}
+    }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
     match task::gates(&mut draft, &done, checked, true)? {
         Ok((_, None)) => Ok(draft.unchanged(Reply::Task(id))),

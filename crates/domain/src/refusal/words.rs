@@ -35,6 +35,12 @@ impl Refusal {
             Self::ReviewNotReady { task, label } => {
                 format!("task {task} is {label}; only what is in review can be reviewed")
             }
+            Self::NotApproved { task } => {
+                format!("the settings ask for an approval before {task} is merged")
+            }
+            Self::AgentAtWork { task, agent, action } => {
+                format!("{agent} works on task {task}, so it cannot be {} now", action.done())
+            }
             Self::NotAuto { task } => {
                 format!("task {task} is no AUTO task: no agent works on it alone")
             }
@@ -169,6 +175,8 @@ impl Refusal {
             Self::ParentCycle { .. } => "choose a task that is not below it",
             Self::HasDependents { .. } => "remove the dependency, or what waits, first",
             Self::ReviewNotReady { .. } => "request_review puts it there",
+            Self::NotApproved { .. } => "approve it first",
+            Self::AgentAtWork { .. } => "stop the agent first, or wait for it",
             Self::NotAuto { .. } => "set its task_type to AUTO first",
             Self::NotPair { .. } => "set its task_type to PAIR first",
             Self::SessionNotFound { .. } => "list_sessions shows the sessions there are",
@@ -300,6 +308,8 @@ impl Refusal {
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }
             | Self::ReviewNotReady { .. }
+            | Self::NotApproved { .. }
+            | Self::AgentAtWork { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }
             | Self::JobLost { .. } => None,

@@ -275,6 +275,51 @@ fn a_merge_is_cleared_by_checks_and_then_simply_true() {
 }
 
 #[test]
+fn a_merge_waits_for_an_approval_and_for_whoever_works() {
+    table(
+        Policy::default(),
+        "
+        ana create A checks=manual
+        w1  ask A                            =>
+        ana clear A approved                 => NOT_APPROVED
+        ana clear A                          => CHECKS_NOT_PASSED (recorded)
+        ana attest A 0                       =>
+        w2  reject A                         =>
+        ana clear A approved                 => NOT_APPROVED
+        w1  ask A                            =>
+        ana approve A unmerged               =>
+        ana clear A approved                 => same
+        w1  begin A as=s kind=job            =>
+        ana clear A approved                 => AGENT_AT_WORK
+        ana card A to=initial                =>
+        w1  ask A                            =>
+        ana clear A                          => same
+        ana merged A                         =>
+        ana clear A approved                 => same
+        ana create B
+        w1  begin B as=t kind=pair           =>
+        ana clear B                          => same
+        ",
+    );
+}
+
+#[test]
+fn a_rebase_is_for_what_is_in_review() {
+    use crate::attempt::AttemptKind;
+    use crate::decide::rebase_gate;
+    let code = |model: &Model| {
+        let task = &model.tasks[&task_named("A")];
+        let newest = task.newest_attempt.and_then(|id| model.attempts.get(&id));
+        assert!(newest.is_none_or(|newest| newest.kind == AttemptKind::Job));
+        rebase_gate(task, newest).map_err(|refusal| refusal.code())
+    };
+    assert_eq!(code(&after(&["create A"])), Err("REVIEW_NOT_READY"));
+    assert_eq!(code(&after(&["create A", "ask A"])), Ok(()));
+    let at_work = after(&["create A", "begin A as=s kind=job", "ask A"]);
+    assert_eq!(code(&at_work), Err("AGENT_AT_WORK"));
+}
+
+#[test]
 fn what_git_cannot_do_goes_where_somebody_looks_at_it() {
     table(
         Policy::default(),

@@ -356,6 +356,7 @@ impl Model {
             }),
             "clear" => Command::ReviewClear {
                 task,
+                needs_approval: has("approved"),
                 checked: self.checked(task, &option("ran"), option("tree")),
             },
             "merged" | "unmergeable" | "rebased" | "conflict" => {

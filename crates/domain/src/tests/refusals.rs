@@ -11,7 +11,7 @@ use crate::ids::{AttemptId, Id};
 use crate::job::JobId;
 use crate::plan::PlanId;
 use crate::policy::Phase;
-use crate::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
+use crate::refusal::{Hold, Quota, Refusal, ReviewAction, Unactionable, UnmetCheck};
 use crate::relay::Problem;
 use crate::rights::Profile;
 use crate::run::OpenRuns;
@@ -102,6 +102,8 @@ fn examples() -> Vec<Refusal> {
         Refusal::HasDependents { task: a, open: vec![b] },
         Refusal::NotAuto { task: a },
         Refusal::ReviewNotReady { task: a, label: text("backlog") },
+        Refusal::NotApproved { task: a },
+        Refusal::AgentAtWork { task: a, agent: actor("bob"), action: ReviewAction::Merge },
         Refusal::NotPair { task: a },
         Refusal::OutsideTask { task: b.to_string(), bound: a },
         Refusal::MixedArguments {

@@ -7,6 +7,9 @@ use async_trait::async_trait;
 
 use super::{Worktree, WorktreeFault};
 
+/// Where a session is written down, in the `.callboard` of its worktree.
+pub const SESSION_RECORD: &str = "session.json";
+
 #[async_trait]
 pub trait PairSessions: Send + Sync {
     /// Writes what the agent finds there and, for a terminal, starts it. One that is open is

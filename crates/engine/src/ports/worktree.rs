@@ -18,6 +18,9 @@ pub trait Worktrees: Send + Sync {
         branch: &str,
     ) -> Result<Option<Worktree>, WorktreeFault>;
 
+    /// Folders of worktrees that hold a file, by their names alone: git is not asked.
+    async fn worktree_places(&self, repo: &Path, holding: &Path) -> Vec<PathBuf>;
+
     /// What stands there, compared with `target`.
     async fn worktree_state(
         &self,

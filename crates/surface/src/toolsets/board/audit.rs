@@ -3,7 +3,7 @@
 use callboard_domain::audit::{AuditRow, Capability};
 use callboard_domain::refusal::Refusal;
 use callboard_engine::AuditFilter;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,44 +15,22 @@ const TAIL_DEFAULT: u32 = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Tail {
-    capability: Option<Part>,
+    #[serde(default)]
+    #[schemars(schema_with = "parts")]
+    capability: Option<Capability>,
     #[schemars(range(min = 1, max = 500))]
     limit: Option<u32>,
     /// next_cursor of an earlier answer
     cursor: Option<String>,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Part {
-    Tasks,
-    Projects,
-    Audit,
-    Plan,
-    Jobs,
-    Review,
-    Sessions,
-    Settings,
-}
-
-impl Part {
-    fn capability(self) -> Capability {
-        match self {
-            Part::Tasks => Capability::Tasks,
-            Part::Projects => Capability::Projects,
-            Part::Audit => Capability::Audit,
-            Part::Plan => Capability::Plan,
-            Part::Jobs => Capability::Jobs,
-            Part::Review => Capability::Review,
-            Part::Sessions => Capability::Sessions,
-            Part::Settings => Capability::Settings,
-        }
-    }
+fn parts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": Capability::ALL.map(Capability::as_str)})
 }
 
 pub(super) async fn audit_tail(call: &Call<'_>, args: Tail) -> Reply {
     let filter = AuditFilter {
-        capability: args.capability.map(Part::capability),
+        capability: args.capability,
         before: args.cursor.as_deref().map(number).transpose()?,
         limit: args.limit.unwrap_or(TAIL_DEFAULT) as usize,
     };

@@ -133,12 +133,6 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
             fields["pushed"] = json!(merged.pushed.map(|pushed| pushed.is_ok()));
             Envelope::yes(message).code("MERGED")
         }
-        ReviewEnd::Unapproved => {
-            let approve = json!({"task_id": task, "action": "approve"});
-            Envelope::no("MERGE_FAILED", "The settings ask for an approval before a merge")
-                .hint("Approve it first")
-                .next(Next::new("review", approve))
-        }
         ReviewEnd::MergeFailed { words, files } => {
             let has_files = !files.is_empty();
             fields["conflict_files"] = files.into();

@@ -2,7 +2,7 @@
 
 use callboard_domain::card::Mode;
 use callboard_domain::policy::{Phase, fold};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::{Refusal, ReviewAction};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -211,6 +211,19 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             hint: Some("Set the mode with tasks_update".into()),
             ..plain
         },
+        Refusal::NotApproved { .. } => Said {
+            message: "The settings ask for an approval before a merge".into(),
+            hint: Some("Approve it first".into()),
+            ..as_code("MERGE_FAILED")
+        },
+        Refusal::AgentAtWork { agent, action, .. } => Said {
+            message: format!("Not {}: {agent} works on the task", action.done()),
+            hint: Some("Stop the agent first, or wait for it".into()),
+            ..as_code(match action {
+                ReviewAction::Merge => "MERGE_FAILED",
+                ReviewAction::Rebase => "REBASE_FAILED",
+            })
+        },
         Refusal::TaskClosed { .. } if tool == "sessions_create" => Said {
             hint: Some("tasks_move opens it again".into()),
             ..as_code("SESSION_CREATE_FAILED")
@@ -266,6 +279,9 @@ pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> O
     match (tool, refusal) {
         ("request_review", Refusal::TaskNotFound { .. } | Refusal::DepsNotClosed { .. }) => {
             Some(Next::new("get_task", look()))
+        }
+        (_, Refusal::NotApproved { .. }) => {
+            Some(Next::new("review", json!({"task_id": task, "action": "approve"})))
         }
         (_, Refusal::NotPair { .. }) => {
             let arguments = json!({"task_id": task, "task_type": TaskType::Pair.word()});

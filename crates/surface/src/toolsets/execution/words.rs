@@ -181,6 +181,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::ParentCycle { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotApproved { .. }
+        | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
         | Refusal::TaskClosed { .. }
