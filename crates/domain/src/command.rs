@@ -3,6 +3,7 @@
 
 mod board;
 mod crew;
+mod pull;
 
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
@@ -24,10 +25,12 @@ use crate::time::Timestamp;
 use crate::work::{WorkEnd, WorkOrder};
 
 pub use board::{
-    CardUpdate, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide, ReviewOutcome,
-    ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
+    CardUpdate, MergedBranch, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide,
+    ReviewOutcome, ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
 };
 pub use crew::{AgentAdd, DecisionLog, MailReply, MailSend};
+
+pub use pull::{PullOpen, PullSettle, PullStep};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -177,6 +180,8 @@ pub enum Command {
     },
     /// A pull request for what a job made, or how it stands now.
     RunPr(RunPr),
+    PullOpen(PullOpen),
+    PullSettle(PullSettle),
     /// How a receiver answered the message of a deliver job.
     DeliveryTry {
         job: JobId,

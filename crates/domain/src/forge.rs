@@ -176,6 +176,8 @@ fn is_harmless_rest(rest: &str) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullState {
     pub merged: bool,
+    /// What it became, if it is merged and the forge says.
+    pub merge_commit: Option<String>,
     pub open: bool,
     pub target_branch: String,
     /// Empty when there is no commit in it.

@@ -45,6 +45,8 @@ pub struct Needs {
     pub runs_on: Option<(JobKind, String)>,
     /// The newest number of the org's own pull requests.
     pub pulls: bool,
+    /// The subject's pull requests.
+    pub task_pulls: bool,
     pub org: OrgNeeds,
     /// The subject's card and body.
     pub card: bool,
@@ -219,11 +221,16 @@ impl Command {
             },
             Command::ReviewClear { task, .. } => Needs { card: true, ..subject(task) },
             Command::SessionEnd { task } => subject(task),
+            Command::PullOpen(c) => {
+                Needs { pulls: c.at.is_none(), task_pulls: true, ..subject(&c.task) }
+            }
+            Command::PullSettle(c) => Needs { task_pulls: true, ..subject(&c.task) },
             Command::ReviewSettle(c) => Needs {
                 dependents: true,
                 run_of_task: true,
                 card: true,
                 scratchpad: true,
+                task_pulls: true,
                 ..subject(&c.task)
             },
             Command::SessionBegin(c) => Needs { card: true, ..subject(&c.task) },

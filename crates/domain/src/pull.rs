@@ -1,5 +1,5 @@
-//! Pull requests that Callboard opened, whichever forge they are at. At the forge `local` they are
-//! records of its own, numbered per org, and merged with plain git.
+//! Pull requests that Callboard opened or was told of, whichever forge they are at. At the forge
+//! `local` they are records of its own, numbered per org, and merged with plain git.
 
 use crate::ids::TaskId;
 use crate::job::JobId;
@@ -14,6 +14,12 @@ pub const CLOSED: &str = "closed";
 
 pub fn local_url(number: u64) -> String {
     format!("callboard://pr/{number}")
+}
+
+/// The number in such an address.
+pub fn local_number(url: &str) -> Option<u64> {
+    let number: u64 = url.strip_prefix("callboard://pr/")?.parse().ok()?;
+    (local_url(number) == url).then_some(number)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +37,10 @@ pub struct Pull {
     /// The commit at the end of the branch.
     pub head: String,
     pub title: String,
+    /// Somebody wants it merged, and the forge does it once it may.
+    pub is_awaited: bool,
+    /// What it became in the base; `None` too when nobody knows.
+    pub merge_commit: Option<String>,
     pub task: Option<TaskId>,
     /// The job that made it.
     pub job: Option<JobId>,
@@ -38,4 +48,15 @@ pub struct Pull {
     pub machine: Option<String>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
+}
+
+impl Pull {
+    pub fn is_open(&self) -> bool {
+        self.status == OPEN
+    }
+
+    /// Whether both are the same pull request, as it was and as it is.
+    pub fn is(&self, other: &Pull) -> bool {
+        (&self.forge, &self.repo, self.number) == (&other.forge, &other.repo, other.number)
+    }
 }

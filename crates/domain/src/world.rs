@@ -47,6 +47,8 @@ pub struct World<'a> {
     pub runs_here: u32,
     /// The newest number of the org's own pull requests; 0 without any.
     pub pulls_last: u64,
+    /// The subject's pull requests, the oldest first; empty unless `Needs::task_pulls`.
+    pub pulls: Vec<Pull>,
     pub org: OrgWorld,
     /// What `Needs::above` stands below, at any depth.
     pub above: Vec<TaskId>,

@@ -6,7 +6,7 @@ use callboard_domain::refusal::Refusal;
 pub enum EngineError {
     #[error("{}", .0.message())]
     Refused(Refusal),
-    /// The store cannot be reached or cannot write now; the same call may succeed later.
+    /// The store or a forge cannot be reached or cannot write now; the same call may succeed later.
     #[error("{0}")]
     Unavailable(String),
     #[error("{0}")]

@@ -22,9 +22,9 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use deliver::{Courier, Letter};
-pub use forge::{Forge, ForgeFault, NewPull, OpenedPull, Wanted};
+pub use forge::{Forge, ForgeFault, ForgeMerge, NewPull, OpenedPull, Wanted};
 pub use merge::{
-    MergeFault, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
+    MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart,
 };
 pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD};
@@ -35,8 +35,8 @@ pub use run::{
 pub use work::{McpServer, WorkCall, WorkReport, Worked, Workers};
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,
-    Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved,
-    WorktreeState, Worktrees,
+    ShareOrder, Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,
+    WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 /// Where a repository keeps the logs of its checks.

@@ -1,10 +1,10 @@
-//! Pull requests for what jobs made: opened before a job's end, looked at afterwards. A pull request
-//! that cannot be opened is no reason for a job to fail.
+//! Pull requests for what jobs made, opened before a job's end; a pull request that cannot be opened is
+//! no reason for a job to fail. What became of open ones, those of tasks too, is looked at here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::command::{Command, RunPr};
+use callboard_domain::command::{Command, PullSettle, PullStep, RunPr};
 use callboard_domain::forge::{ForgeKind, PullRef, project_of};
 use callboard_domain::job::JobId;
 use callboard_domain::pull::{CLOSED, LOCAL, MERGED, OPEN, Pull};
@@ -26,14 +26,14 @@ const FORGES_EVERY: u32 = 10;
 const BATCH: usize = 100;
 
 /// The word for a forge in settings and answers.
-fn word(kind: ForgeKind) -> &'static str {
+pub(crate) fn word(kind: ForgeKind) -> &'static str {
     match kind {
         ForgeKind::GitHub => "github",
         ForgeKind::GitLab => "gitlab",
     }
 }
 
-fn kind_of(forge: &str) -> Option<ForgeKind> {
+pub(crate) fn kind_of(forge: &str) -> Option<ForgeKind> {
     [ForgeKind::GitHub, ForgeKind::GitLab].into_iter().find(|kind| word(*kind) == forge)
 }
 
@@ -123,23 +123,18 @@ impl Engine {
     }
 
     /// Writes down what became of open pull requests: of those in repositories of this machine,
-    /// and `at_forges` too. Returns how many changed.
+    /// of those that somebody waits for, and `at_forges` of all others too. Returns how many changed.
     pub async fn pulls_look(&self, at_forges: bool) -> Result<usize, EngineError> {
-        let query = PullQuery { org: None, status: Some(OPEN), limit: BATCH };
+        let query = PullQuery { status: Some(OPEN), limit: BATCH, ..PullQuery::default() };
         let mut changed = 0;
         for PullOf { org, pull } in self.parts.store.pulls(query).await? {
-            let Some(job) = pull.job else { continue };
-            let status = match kind_of(&pull.forge) {
-                Some(kind) if at_forges => self.status_at(kind, &pull).await,
+            let step = match kind_of(&pull.forge) {
+                Some(kind) if at_forges || pull.is_awaited => self.step_at(kind, &pull).await,
                 Some(_) => None,
-                None => self.status_here(&pull).await,
+                None => self.step_here(&pull).await,
             };
-            let Some(status) = status.filter(|status| *status != pull.status) else { continue };
-            let Pull { forge, repo, number, url, branch, base, head, .. } = pull;
-            let at = Some((number, url));
-            let status = status.to_owned();
-            let pr = RunPr { job, forge, repo, at, status, branch, base, head };
-            match self.job_act(&org, Command::RunPr(pr)).await {
+            let Some(command) = step.and_then(|step| settle(&pull, step)) else { continue };
+            match self.job_act(&org, command).await {
                 Ok(_) => changed += 1,
                 Err(EngineError::Refused(_)) => {}
                 Err(error) => return Err(error),
@@ -148,23 +143,25 @@ impl Engine {
         Ok(changed)
     }
 
-    async fn status_here(&self, pull: &Pull) -> Option<&'static str> {
+    /// `None` while it is open, and when that cannot be told.
+    async fn step_here(&self, pull: &Pull) -> Option<PullStep> {
         let agents = self.parts.agents.as_ref()?;
         pull.machine.as_ref().filter(|machine| **machine == self.parts.machine)?;
         let (name, head) = (pull.branch.clone(), pull.head.clone());
         let branch = Branch { name, head, repo: pull.repo.clone(), remote: None };
-        Some(match agents.branch_state(&branch, &pull.base).await? {
-            BranchState::Open => OPEN,
-            BranchState::Merged => MERGED,
-            BranchState::Gone => CLOSED,
-        })
+        match agents.branch_state(&branch, &pull.base).await? {
+            BranchState::Open => None,
+            BranchState::Merged { commit } => Some(PullStep::Merged { commit }),
+            BranchState::Gone => Some(PullStep::Closed),
+        }
     }
 
-    async fn status_at(&self, kind: ForgeKind, pull: &Pull) -> Option<&'static str> {
+    async fn step_at(&self, kind: ForgeKind, pull: &Pull) -> Option<PullStep> {
         let named = PullRef { project: pull.repo.clone(), number: pull.number };
         match self.parts.forge.as_ref()?.pull(kind, &named, &Wanted::default()).await {
-            Ok(state) if state.merged => Some(MERGED),
-            Ok(state) => Some(if state.open { OPEN } else { CLOSED }),
+            Ok(state) if state.merged => Some(PullStep::Merged { commit: state.merge_commit }),
+            Ok(state) if state.open => None,
+            Ok(_) => Some(PullStep::Closed),
             Err(fault) => {
                 tracing::info!(url = pull.url, %fault, "the forge gave no answer");
                 None
@@ -173,8 +170,28 @@ impl Engine {
     }
 }
 
+/// What writes down a step of a pull request: for whoever knows it, a job or a task.
+pub(crate) fn settle(pull: &Pull, step: PullStep) -> Option<Command> {
+    let Pull { forge, repo, number, url, branch, base, head, .. } = pull.clone();
+    match (pull.job, pull.task) {
+        (Some(job), _) => {
+            let status = match step {
+                PullStep::Awaited => OPEN,
+                PullStep::Merged { .. } => MERGED,
+                PullStep::Closed => CLOSED,
+            };
+            let (at, status) = (Some((number, url)), status.to_owned());
+            Some(Command::RunPr(RunPr { job, forge, repo, at, status, branch, base, head }))
+        }
+        (None, Some(task)) => {
+            Some(Command::PullSettle(PullSettle { task, forge, repo, number, step }))
+        }
+        (None, None) => None,
+    }
+}
+
 /// What the forge calls the repository that a branch was pushed to.
-fn project(kind: ForgeKind, branch: &Branch) -> Result<String, String> {
+pub(crate) fn project(kind: ForgeKind, branch: &Branch) -> Result<String, String> {
     let remote = branch.remote.as_deref().ok_or("the repository has no remote called origin")?;
     project_of(kind, remote).ok_or_else(|| format!("{remote} names no project of {kind}"))
 }

@@ -2,7 +2,7 @@
 //! of it is written down afterwards, and a merge that was published but not written down is found
 //! again by the next call.
 
-use callboard_domain::command::{Checked, Command, ReviewOutcome, ReviewSettle};
+use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
 use callboard_domain::decide::{
     MergeGate, TransitionGate, label_of, merge_gate, rebase_gate, transition_gate,
 };
@@ -11,7 +11,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
-use crate::ports::{MergeFault, MergeOrder, MergedPart, PreparedMerge, Rebased, Turn};
+use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergedPart, PreparedMerge, Rebased, Turn};
 use crate::workspace::{Workshop, WorkspacePart};
 use crate::{CardSeen, Engine, EngineError};
 
@@ -76,11 +76,13 @@ impl Engine {
             .iter()
             .filter_map(|part| {
                 Some(MergeOrder {
-                    worktree: part.worktree.clone()?,
+                    from: MergeFrom::Worktree {
+                        worktree: part.worktree.clone()?,
+                        leftovers_message: leftovers(task),
+                    },
                     task: task.to_string(),
                     target: part.target.clone(),
                     message: message(&seen.record),
-                    leftovers_message: leftovers(task),
                     fetch: settings.auto_sync_base_branch,
                     one_at_a_time: settings.serialize_merges,
                 })
@@ -95,11 +97,12 @@ impl Engine {
             }
         };
         match merged {
-            Ok(merged) => {
-                let merged = Merged::of(&merged);
+            Ok(parts) => {
+                let merged = Merged::of(&parts);
                 let outcome = ReviewOutcome::Merged {
                     commit: merged.commit.clone(),
                     pushed: merged.pushed.as_ref().map(Result::is_ok),
+                    branches: parts.into_iter().map(branch).collect(),
                 };
                 let words = merged.commit.clone().unwrap_or_else(|| "nothing to merge".into());
                 let reviewed = self.settle(op, task, outcome, words, ReviewEnd::Merged(merged));
@@ -258,6 +261,11 @@ impl Merged {
         };
         Self { commit, pushed }
     }
+}
+
+fn branch(part: MergedPart) -> MergedBranch {
+    let MergedPart { repo, branch, commit, .. } = part;
+    MergedBranch { repo: repo.display().to_string(), branch, commit }
 }
 
 async fn rebase(

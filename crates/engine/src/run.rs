@@ -61,6 +61,8 @@ pub struct RunRule {
     pub webhook_default: Option<String>,
     /// Where pull requests are opened; `None`: in Callboard itself.
     pub forge: Option<ForgeKind>,
+    /// How long a merge at a forge is waited for.
+    pub merge_wait: Duration,
 }
 
 impl Default for RunRule {
@@ -82,6 +84,7 @@ impl Default for RunRule {
             has_roots: false,
             webhook_default: None,
             forge: None,
+            merge_wait: Duration::from_secs(30),
         }
     }
 }

@@ -222,7 +222,7 @@ impl Engine {
         Ok(parts)
     }
 
-    async fn is_git_here(&self, repo: &ProjectRepo) -> bool {
+    pub(crate) async fn is_git_here(&self, repo: &ProjectRepo) -> bool {
         match &self.parts.checks {
             Some(runner) if repo.machine == self.parts.machine => {
                 runner.repository(&repo.path).await.is_ok()

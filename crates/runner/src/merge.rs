@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    MergeFault, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
+    MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart, Rebased, Turn, Worktree, WorktreeFault,
 };
 
@@ -39,7 +39,7 @@ impl Merges for LocalWorktrees {
         let prepared = to_the_end(async move {
             let mut parts = Vec::new();
             for order in orders {
-                look::close(&folder, &order.worktree.repo, &order.task).await;
+                look::close(&folder, order.from.repo(), &order.task).await;
                 parts.push(prepare(order).await?);
             }
             Ok(PreparedMerge { parts, turn })
@@ -81,7 +81,7 @@ impl Merges for LocalWorktrees {
 
 async fn abandon(folder: &Path, prepared: PreparedMerge) {
     for part in &prepared.parts {
-        look::close(folder, &part.worktree.repo, &part.task).await;
+        look::close(folder, part.from.repo(), &part.task).await;
     }
     drop(prepared.turn);
 }
@@ -94,7 +94,7 @@ async fn take_turns(orders: &[MergeOrder]) -> Result<Turn, WorktreeFault> {
             true => "merge".to_owned(),
             false => format!("merge-{}", order.task),
         };
-        places.push((common_dir(&order.worktree.repo).await?, what));
+        places.push((common_dir(order.from.repo()).await?, what));
     }
     places.sort();
     places.dedup();
@@ -106,17 +106,18 @@ async fn take_turns(orders: &[MergeOrder]) -> Result<Turn, WorktreeFault> {
 }
 
 async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
-    let MergeOrder { worktree, task, target, message, leftovers_message, fetch: sync, .. } = order;
-    let repo = worktree.repo.clone();
-    commit_leftovers(&worktree, &leftovers_message).await?;
+    let MergeOrder { from, task, target, message, fetch: sync, .. } = order;
+    let repo = from.repo().to_owned();
+    if let MergeFrom::Worktree { worktree, leftovers_message } = &from {
+        commit_leftovers(worktree, leftovers_message).await?;
+    }
     if sync {
         fetch(&repo, &target).await;
     }
     let tips = Tips::of(&repo, &target).await?;
     let mut tries = 0;
     loop {
-        let head = Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await;
-        let head = text(&head.map_err(WorktreeFault::from)?);
+        let head = head(&from).await?;
         let onto = onto(&repo, &tips, &target, &head).await?;
         let fork = fork(&repo, &head, &onto).await?;
         let plan = match fork.merged_as {
@@ -131,10 +132,11 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
                 // Commit by commit it may go, when some of them are in the target by another way.
                 Merged::Conflict(files) => {
                     tries += 1;
-                    let rebased = if tries == 1 {
-                        rebase_onto(&worktree, &target, &onto).await?
-                    } else {
-                        Rebased::Conflict { target: target.clone(), files: files.clone() }
+                    let rebased = match &from {
+                        MergeFrom::Worktree { worktree, .. } if tries == 1 => {
+                            rebase_onto(worktree, &target, &onto).await?
+                        }
+                        _ => Rebased::Conflict { target: target.clone(), files: files.clone() },
                     };
                     match rebased {
                         Rebased::Onto { head: new, .. } if new != head => continue,
@@ -143,7 +145,19 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
                 }
             },
         };
-        return Ok(PreparedPart { worktree, task, target, target_was: tips.local, head, plan });
+        return Ok(PreparedPart { from, task, target, target_was: tips.local, head, plan });
+    }
+}
+
+async fn head(from: &MergeFrom) -> Result<String, WorktreeFault> {
+    match from {
+        MergeFrom::Worktree { worktree, .. } => {
+            Ok(text(&Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await?))
+        }
+        MergeFrom::Branch { repo, name } => {
+            let local = Tips::of(repo, name).await?.local;
+            local.ok_or_else(|| WorktreeFault::NoBranch(name.clone()))
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod list;
 mod make;
 mod rebase;
 mod remove;
+mod share;
 mod state;
 mod target;
 
@@ -24,8 +25,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    BranchMade, BranchOrder, FileFault, Rebased, Worktree, WorktreeDiff, WorktreeFault,
-    WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+    Branch, BranchMade, BranchOrder, FileFault, Rebased, ShareOrder, Worktree, WorktreeDiff,
+    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
 };
 
 use crate::git::{Git, GitFault};
@@ -148,6 +149,10 @@ impl Worktrees for LocalWorktrees {
         part: &str,
     ) -> Result<bool, WorktreeFault> {
         branch::contains(repo, whole, part).await
+    }
+
+    async fn branch_share(&self, order: ShareOrder) -> Result<Branch, WorktreeFault> {
+        to_the_end(async move { share::share(&order).await }).await
     }
 
     async fn file_read(

@@ -86,6 +86,10 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::JobExpired
             | EventName::JobArtifact
             | EventName::JobPr
+            | EventName::PrOpened
+            | EventName::PrUpdated
+            | EventName::PrMerged
+            | EventName::PrClosed
             | EventName::JobAsked
             | EventName::JobAnswered
             | EventName::SettingsUpdated

@@ -110,6 +110,8 @@ pub static KEYS: &[Key] = &[
         "Milliseconds between these."),
     key("crew.body_limit_bytes", Kind::Integer { min: 1024, max: 104_857_600 }, "10485760",
         "The largest request that POST /mcp/execute takes."),
+    key("crew.merge_wait_sec", Kind::Integer { min: 0, max: 3600 }, "30",
+        "Seconds that a merge at a forge is waited for; one that takes longer is followed."),
     key("forge.kind", Kind::Word(&["local", "github", "gitlab"]), "local",
         "Where pull requests are opened: as records of Callboard's own (local), or at a forge."),
     key("forge.github_url", Kind::Text, "https://api.github.com",

@@ -214,6 +214,7 @@ impl Reader<'_> {
                 "gitlab" => Some(ForgeKind::GitLab),
                 _ => None,
             },
+            merge_wait: seconds("crew.merge_wait_sec"),
             has_roots: !self.list("relay.local_roots").is_empty(),
             spec,
         })

@@ -117,7 +117,7 @@ impl AgentRunner for ScriptedAgent {
     async fn branch_state(&self, _branch: &Branch, _base: &str) -> Option<BranchState> {
         let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Some(match line.as_str() {
-            "merged" => BranchState::Merged,
+            "merged" => BranchState::Merged { commit: None },
             "gone" => BranchState::Gone,
             _ => BranchState::Open,
         })

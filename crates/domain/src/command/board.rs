@@ -123,6 +123,8 @@ pub enum ReviewOutcome {
     Merged {
         commit: Option<String>,
         pushed: Option<bool>,
+        /// One per repository.
+        branches: Vec<MergedBranch>,
     },
     /// `files` are those that stand in the way.
     MergeFailed {
@@ -134,6 +136,15 @@ pub enum ReviewOutcome {
         files: Vec<String>,
     },
     RebaseFailed,
+}
+
+/// A branch whose work is in its target now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedBranch {
+    /// The path of its repository.
+    pub repo: String,
+    pub branch: String,
+    pub commit: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

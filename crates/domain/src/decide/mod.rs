@@ -131,6 +131,8 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         }
         Command::WorkStop { job } => work::work_stop(world, *job, now),
         Command::RunPr(c) => pull::run_pr(world, c, now),
+        Command::PullOpen(c) => pull::pull_open(world, c, now),
+        Command::PullSettle(c) => pull::pull_settle(world, c, now),
         Command::DeliveryTry { job, tries, about, to, receipt } => {
             delivery::delivery_try(world, *job, *tries, (*about, to), receipt, now)
         }

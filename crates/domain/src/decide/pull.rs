@@ -1,15 +1,17 @@
-//! Pull requests for what jobs made: opened before the end, and what becomes of them after it.
+//! Pull requests, of jobs and of tasks: opened, and what becomes of them. Those of jobs are opened
+//! before the job's end or not at all.
 
 use serde_json::json;
 
+use super::draft::Draft;
 use super::run::Step;
-use crate::command::RunPr;
+use crate::command::{MergedBranch, PullOpen, PullSettle, PullStep, RunPr};
 use crate::event::EventName;
-use crate::pull::{Pull, local_url};
+use crate::pull::{CLOSED, LOCAL, MERGED, OPEN, Pull, local_url};
 use crate::refusal::Refusal;
 use crate::run::{ArtifactName, PullRequest};
 use crate::time::Timestamp;
-use crate::world::{Change, World, Write};
+use crate::world::{Change, Reply, World, Write};
 
 pub(super) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<Change, Refusal> {
     let mut step = Step::of(world, new.job, now)?;
@@ -45,6 +47,8 @@ pub(super) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<C
         base: pr.base.clone(),
         head: pr.head.clone(),
         title: step.run.order.patch().map_or_else(String::new, |spec| spec.task.title.clone()),
+        is_awaited: false,
+        merge_commit: None,
         task: step.job.task,
         job: Some(step.job.id),
         machine: step.run.bound_to.clone(),
@@ -61,4 +65,117 @@ pub(super) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<C
     let mut change = step.alone(EventName::JobPr, more);
     change.writes.push(Write::PullPut { pull });
     Ok(change)
+}
+
+pub(super) fn pull_open(
+    world: &World<'_>,
+    new: &PullOpen,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    let is_same = |pull: &&Pull| {
+        let branches = pull.branch == new.branch && pull.base == new.base;
+        let place = pull.forge == new.forge && pull.repo == new.repo && pull.job.is_none();
+        let number = new.at.as_ref().is_none_or(|(number, _)| *number == pull.number);
+        pull.is_open() && branches && place && number
+    };
+    let known = world.pulls.iter().find(is_same);
+    let (number, url) = match (&new.at, known) {
+        (Some(at), _) => at.clone(),
+        (None, Some(known)) => (known.number, known.url.clone()),
+        (None, None) => (world.pulls_last + 1, local_url(world.pulls_last + 1)),
+    };
+    let pull = Pull {
+        forge: new.forge.clone(),
+        repo: new.repo.clone(),
+        number,
+        url,
+        status: OPEN.into(),
+        branch: new.branch.clone(),
+        base: new.base.clone(),
+        head: new.head.clone(),
+        title: new.title.clone(),
+        is_awaited: known.is_some_and(|known| known.is_awaited && known.head == new.head),
+        merge_commit: None,
+        task: Some(new.task),
+        job: None,
+        machine: new.machine.clone(),
+        created_at: known.map_or(now, |known| known.created_at),
+        changed_at: known.map_or(now, |known| known.changed_at),
+    };
+    match known {
+        Some(known) if *known == pull => return Ok(draft.unchanged(Reply::Task(new.task))),
+        Some(_) => put(&mut draft, EventName::PrUpdated, Pull { changed_at: now, ..pull }),
+        None => {
+            draft.entry("opened a pull request", Some(pull.url.clone()));
+            put(&mut draft, EventName::PrOpened, pull);
+        }
+    }
+    Ok(draft.done())
+}
+
+/// Writes down what happened where the pull request is; what is known already is no news.
+pub(super) fn pull_settle(
+    world: &World<'_>,
+    settle: &PullSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, settle.task, now)?;
+    let is_it = |pull: &&Pull| {
+        (&pull.forge, &pull.repo, pull.number) == (&settle.forge, &settle.repo, settle.number)
+    };
+    let known = world.pulls.iter().find(is_it);
+    let news = known.filter(|pull| match &settle.step {
+        PullStep::Awaited => pull.is_open() && !pull.is_awaited,
+        PullStep::Merged { .. } => pull.status != MERGED,
+        PullStep::Closed => pull.is_open(),
+    });
+    let Some(pull) = news.cloned() else { return Ok(draft.unchanged(Reply::Task(settle.task))) };
+    let pull = Pull { changed_at: now, ..pull };
+    match &settle.step {
+        PullStep::Awaited => {
+            put(&mut draft, EventName::PrUpdated, Pull { is_awaited: true, ..pull });
+        }
+        PullStep::Merged { commit } => {
+            draft.entry("merged a pull request", Some(pull.url.clone()));
+            merged(&mut draft, pull, commit.clone());
+        }
+        PullStep::Closed => {
+            draft.entry("saw the pull request closed", Some(pull.url.clone()));
+            put(&mut draft, EventName::PrClosed, Pull { status: CLOSED.into(), ..pull });
+        }
+    }
+    Ok(draft.done())
+}
+
+/// Records of our own have no other truth than the branch: however its work got into the base.
+pub(super) fn branches_merged(draft: &mut Draft<'_>, branches: &[MergedBranch]) {
+    for MergedBranch { repo, branch, commit } in branches {
+        let is_its = |pull: &&Pull| {
+            let place = pull.forge == LOCAL && pull.repo == *repo && pull.branch == *branch;
+            pull.is_open() && place && pull.job.is_none()
+        };
+        for pull in draft.world.pulls.iter().filter(is_its) {
+            merged(draft, Pull { changed_at: draft.now, ..pull.clone() }, commit.clone());
+        }
+    }
+}
+
+fn merged(draft: &mut Draft<'_>, pull: Pull, commit: Option<String>) {
+    let pull = Pull { status: MERGED.into(), merge_commit: commit, ..pull };
+    put(draft, EventName::PrMerged, pull);
+}
+
+fn put(draft: &mut Draft<'_>, name: EventName, pull: Pull) {
+    let data = json!({
+        "forge": pull.forge,
+        "number": pull.number,
+        "url": pull.url,
+        "branch": pull.branch,
+        "base": pull.base,
+        "awaited": pull.is_awaited,
+        "commit": pull.merge_commit,
+    });
+    draft.event(name, data);
+    draft.write(Write::PullPut { pull });
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::card::{go, kept, label_of};
 use super::draft::Draft;
-use super::{input, task, verification};
+use super::{input, pull, task, verification};
 use crate::attempt::{Attempt, AttemptKind, AttemptState};
 use crate::card::{Card, Review, ReviewState};
 use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
@@ -184,9 +184,10 @@ pub(super) fn review_settle(
     let mut draft = Draft::of_task(world, settle.task, now)?;
     let label = |phase| label_of(world.policy, phase).cloned();
     match &settle.outcome {
-        ReviewOutcome::Merged { commit, pushed } => {
+        ReviewOutcome::Merged { commit, pushed, branches } => {
             verification::approve(&mut draft, true);
             merged(&mut draft, commit.clone());
+            pull::branches_merged(&mut draft, branches);
             let data = json!({"commit": commit, "pushed": pushed});
             draft.event(EventName::ReviewMerged, data);
             if draft.task.phase != Phase::ClosedDone {

@@ -7,6 +7,7 @@ mod invariants;
 mod knowledge;
 mod model;
 mod org;
+mod pulls;
 mod refusals;
 mod relay_patch;
 mod relay_reply;

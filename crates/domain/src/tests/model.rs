@@ -18,6 +18,7 @@ use crate::job::{Job, JobId, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
 use crate::needs::verify_key;
 use crate::policy::{Phase, Policy};
+use crate::pull::{LOCAL, Pull};
 use crate::refusal::Refusal;
 use crate::run::{OpenRuns, Run, run_key};
 use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
@@ -25,6 +26,7 @@ use crate::time::Timestamp;
 use crate::world::{Change, CrewWorld, LastEntry, Subject, World, Write};
 
 use super::org::OrgModel;
+use super::pulls::merged_branch;
 
 #[derive(Clone)]
 pub struct Model {
@@ -40,7 +42,7 @@ pub struct Model {
     pub runs: BTreeMap<JobId, Run>,
     pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
-    pub pulls_last: u64,
+    pub pulls: Vec<Pull>,
     pub events: Vec<&'static str>,
     pub org: OrgModel,
     pub crew: CrewWorld,
@@ -95,7 +97,7 @@ impl Model {
             runs: BTreeMap::new(),
             knowledge: BTreeMap::new(),
             edges: Vec::new(),
-            pulls_last: 0,
+            pulls: Vec::new(),
             events: Vec::new(),
             org: OrgModel::default(),
             crew: CrewWorld::default(),
@@ -163,6 +165,7 @@ impl Model {
                 _ => {}
             }
         }
+        let of = subject.as_ref().map(|subject| subject.task.id);
         World {
             policy,
             actor,
@@ -178,9 +181,18 @@ impl Model {
             runs_here,
             org: self.org.world(actor, &needs.org),
             above: self.above(needs.above),
-            pulls_last: self.pulls_last,
             crew: self.crew.clone(),
+            pulls_last: self.pulls_last(),
+            pulls: match needs.task_pulls {
+                true => self.pulls.iter().filter(|pull| pull.task == of).cloned().collect(),
+                false => Vec::new(),
+            },
         }
+    }
+
+    fn pulls_last(&self) -> u64 {
+        let own = self.pulls.iter().filter(|pull| pull.forge == LOCAL);
+        own.map(|pull| pull.number).max().unwrap_or(0)
     }
 
     fn subject(&self, id: TaskId) -> Option<Subject> {
@@ -253,7 +265,10 @@ impl Model {
                 self.scratchpads.insert(*task, text.clone());
             }
             Write::DeliveryInsert { .. } | Write::DeliveryTried { .. } => {}
-            Write::PullPut { pull } => self.pulls_last = self.pulls_last.max(pull.number),
+            Write::PullPut { pull } => {
+                self.pulls.retain(|known| !known.is(pull));
+                self.pulls.push(pull.clone());
+            }
             Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
             Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
             Write::DependentsAdjust { dep, delta } => {
@@ -362,7 +377,11 @@ impl Model {
             "merged" | "unmergeable" | "rebased" | "conflict" => {
                 let files = vec!["a.rs".to_owned()];
                 let outcome = match verb {
-                    "merged" => ReviewOutcome::Merged { commit: Some("c1".into()), pushed: None },
+                    "merged" => ReviewOutcome::Merged {
+                        commit: Some("c1".into()),
+                        pushed: None,
+                        branches: vec![merged_branch()],
+                    },
                     "unmergeable" => ReviewOutcome::MergeFailed { files },
                     "rebased" => ReviewOutcome::Rebased,
                     _ => ReviewOutcome::RebaseConflict { files },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
 
-/// Asks GitHub and GitLab, and opens pulls there.
+/// Asks GitHub and GitLab, opens pulls there and merges them.
 #[async_trait]
 pub trait Forge: Send + Sync {
     /// A pull as it is now. What is not wanted stays empty and is not asked for.
@@ -18,6 +18,16 @@ pub trait Forge: Send + Sync {
 
     /// Opens a pull for a branch that is there already; the open one of that branch, if it has one.
     async fn open(&self, kind: ForgeKind, new: &NewPull) -> Result<OpenedPull, ForgeFault>;
+
+    /// Merges a pull as one commit: at once when it may be, else the forge is told to do so once it
+    /// may. Looks first, so that whoever asks again hears what came of it. With a `head` only a
+    /// pull that still ends with that commit.
+    async fn merge(
+        &self,
+        kind: ForgeKind,
+        pull: &PullRef,
+        head: Option<&str>,
+    ) -> Result<ForgeMerge, ForgeFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +45,24 @@ pub struct OpenedPull {
     pub number: u64,
     /// Its page.
     pub url: String,
+}
+
+/// How a pull stands after somebody wanted it merged. Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForgeMerge {
+    Merged {
+        commit: Option<String>,
+    },
+    /// The forge does it by itself.
+    Waiting,
+    /// The forge does not know yet, or changed its mind: ask again.
+    Unsettled {
+        why: String,
+    },
+    Conflicts,
+    Refused {
+        why: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! repositories, look at the result, publish or abandon. Nothing is checked out in a folder of the
 //! user; only where the target itself is checked out, unchanged, its files move along with it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
@@ -37,15 +37,13 @@ pub trait Merges: Send + Sync {
 
 #[derive(Clone, Debug)]
 pub struct MergeOrder {
-    pub worktree: Worktree,
+    pub from: MergeFrom,
     /// Whose work it is; stands in the commit.
     pub task: String,
     /// A local branch.
     pub target: String,
     /// Subject, empty line, body.
     pub message: String,
-    /// For changes that nobody committed.
-    pub leftovers_message: String,
     /// Asks `origin` for the target first.
     pub fetch: bool,
     /// Waits until no other merge in this repository is under way, by any process.
@@ -60,6 +58,31 @@ pub struct MergeOutlook {
     pub conflicts: Vec<String>,
 }
 
+/// The work that is merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeFrom {
+    /// What stands in a task's worktree; what nobody committed there is committed first.
+    Worktree { worktree: Worktree, leftovers_message: String },
+    /// A branch as it is. Neither it nor a checkout of it changes.
+    Branch { repo: PathBuf, name: String },
+}
+
+impl MergeFrom {
+    pub fn repo(&self) -> &Path {
+        match self {
+            Self::Worktree { worktree, .. } => &worktree.repo,
+            Self::Branch { repo, .. } => repo,
+        }
+    }
+
+    pub fn branch(&self) -> &str {
+        match self {
+            Self::Worktree { worktree, .. } => &worktree.branch,
+            Self::Branch { name, .. } => name,
+        }
+    }
+}
+
 /// Keeps other merges out until it is published, abandoned or dropped.
 pub struct PreparedMerge {
     pub parts: Vec<PreparedPart>,
@@ -68,7 +91,7 @@ pub struct PreparedMerge {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedPart {
-    pub worktree: Worktree,
+    pub from: MergeFrom,
     pub task: String,
     pub target: String,
     /// The target's local branch as it was read.
@@ -91,6 +114,7 @@ pub enum MergePlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedPart {
     pub repo: PathBuf,
+    pub branch: String,
     pub target: String,
     /// `None` when there was nothing to merge.
     pub commit: Option<String>,

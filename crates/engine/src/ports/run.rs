@@ -96,11 +96,13 @@ pub struct Branch {
     pub remote: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BranchState {
     Open,
-    /// Its commits are in the base branch.
-    Merged,
+    /// Its commits are in the base branch, or all of them as one: that commit.
+    Merged {
+        commit: Option<String>,
+    },
     /// It is not there any more.
     Gone,
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
+use super::Branch;
+
 #[async_trait]
 pub trait Worktrees: Send + Sync {
     /// The worktree of that name, made unless it is there.
@@ -73,6 +75,9 @@ pub trait Worktrees: Send + Sync {
         part: &str,
     ) -> Result<bool, WorktreeFault>;
 
+    /// A branch as others can see it: here, and at `origin` if it is to be pushed.
+    async fn branch_share(&self, order: ShareOrder) -> Result<Branch, WorktreeFault>;
+
     /// A text file at a path relative to `root`, and nothing outside of it or of git's own,
     /// whatever links say and whoever moves them meanwhile.
     async fn file_read(&self, root: &Path, path: &str, bytes_max: u64)
@@ -127,6 +132,18 @@ pub struct BranchOrder {
     pub base: String,
     pub base_from: BaseFrom,
     pub fetch: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct ShareOrder {
+    pub repo: PathBuf,
+    pub branch: String,
+    /// Pushes the branch to `origin`.
+    pub push: bool,
+    /// Pushed too where `origin` has no such branch.
+    pub base: String,
+    /// What `origin` was known to have of the branch may give way, as after a rebase.
+    pub may_rewrite: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,6 +249,9 @@ pub enum WorktreeFault {
     /// Somebody checked out something else there, or is in the middle of a rebase.
     #[error("the worktree does not stand on its branch {branch} but on {stands_on}")]
     Elsewhere { branch: String, stands_on: String },
+    /// May succeed later.
+    #[error("no connection to origin: {0}")]
+    Unreachable(String),
     #[error("{0}")]
     Failed(String),
 }

@@ -1,16 +1,20 @@
 //! GitHub's REST API: a pull request, what ran on its head, which files it changes; and a new one.
 
+mod merge;
+
 use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
 use callboard_engine::ports::{ForgeFault, NewPull, OpenedPull, Wanted};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::http::{Api, quoted};
+pub(super) use merge::merge;
 
 #[derive(Deserialize)]
 struct Pull {
     state: State,
     merged: bool,
+    merge_commit_sha: Option<String>,
     base: Base,
     head: Head,
     changed_files: usize,
@@ -75,6 +79,8 @@ pub(super) async fn pull(
     let found: Pull = api.get(&at).await?;
     let mut state = PullState {
         merged: found.merged,
+        // Of one that is open it is the commit of a trial.
+        merge_commit: found.merge_commit_sha.filter(|_| found.merged),
         open: found.state == State::Open,
         target_branch: found.base.branch,
         head_sha: found.head.sha,

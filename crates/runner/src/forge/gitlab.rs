@@ -1,5 +1,7 @@
 //! GitLab's REST API: a merge request, what ran on its head, which files it changes; and a new one.
 
+mod merge;
+
 use std::collections::HashMap;
 
 use callboard_domain::forge::{ForgeCheck, ForgeCheckState, PullRef, PullState};
@@ -8,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::http::{Api, quoted};
+pub(super) use merge::merge;
 
 #[derive(Deserialize)]
 struct MergeRequest {
@@ -15,6 +18,8 @@ struct MergeRequest {
     target_branch: String,
     /// Not there when the source branch has no commit of its own.
     sha: Option<String>,
+    merge_commit_sha: Option<String>,
+    squash_commit_sha: Option<String>,
     head_pipeline: Option<Pipeline>,
     /// `"1000+"` when there are more files than GitLab lists.
     changes_count: Option<String>,
@@ -64,6 +69,7 @@ pub(super) async fn pull(
     let found: MergeRequest = api.get(&at).await?;
     let mut state = PullState {
         merged: found.state == State::Merged,
+        merge_commit: found.merge_commit_sha.or(found.squash_commit_sha),
         open: matches!(found.state, State::Opened | State::Locked),
         target_branch: found.target_branch,
         head_sha: found.sha.unwrap_or_default(),

@@ -15,7 +15,7 @@ use hyper::{Method, Request, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::rate;
@@ -86,6 +86,47 @@ impl Api {
         self.read(&self.ask(Method::POST, path, body.to_string().into()).await?)
     }
 
+    pub(super) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, ForgeFault> {
+        self.read(&self.ask(Method::PUT, path, body.to_string().into()).await?)
+    }
+
+    /// GitHub's other API, for what this one cannot do. `Err` inside are its own words.
+    pub(super) async fn mutate(
+        &self,
+        query: &str,
+        variables: Value,
+    ) -> Result<Result<(), String>, ForgeFault> {
+        #[derive(Deserialize)]
+        struct Mutated {
+            #[serde(default)]
+            errors: Vec<Fault>,
+        }
+        #[derive(Deserialize)]
+        struct Fault {
+            #[serde(rename = "type")]
+            kind: Option<String>,
+            message: String,
+        }
+        // An own server has `/api/v3` and `/api/graphql`.
+        let root = self.root.strip_suffix("/v3").unwrap_or(&self.root);
+        let body = json!({"query": query, "variables": variables}).to_string();
+        let answer = self.ask_at(Method::POST, &format!("{root}/graphql"), body.into()).await?;
+        let Mutated { errors } = self.read(&answer)?;
+        let limited = |fault: &Fault| fault.kind.as_deref() == Some("RATE_LIMITED");
+        match errors.into_iter().next() {
+            None => Ok(Ok(())),
+            Some(fault) if limited(&fault) => Err(ForgeFault::Unavailable {
+                words: self.words(&format!("asked too often: {}", fault.message)),
+                retry_after: rate::retry_after(&answer.headers),
+            }),
+            Some(fault) => Ok(Err(self.words(&fault.message))),
+        }
+    }
+
     /// Makes what the list does not have yet. It may be there from somebody who did not hear of it,
     /// or just now from somebody else.
     pub(super) async fn find_or_post<T: DeserializeOwned>(
@@ -131,16 +172,19 @@ impl Api {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, ForgeFault> {
-        let answer = tokio::time::timeout(REQUEST_TIME_MAX, self.follow(method, path, body)).await;
+        self.ask_at(method, &format!("{}{path}", self.root), body).await
+    }
+
+    async fn ask_at(&self, method: Method, url: &str, body: Bytes) -> Result<Answer, ForgeFault> {
+        let answer = tokio::time::timeout(REQUEST_TIME_MAX, self.follow(method, url, body)).await;
         let late = format!("no answer within {} s", REQUEST_TIME_MAX.as_secs());
         let answer = answer.unwrap_or_else(|_| Err(self.unavailable(&late)))?;
-        tracing::debug!(forge = %self.kind, path, status = answer.status.as_u16(), "asked a forge");
+        tracing::debug!(forge = %self.kind, url, status = answer.status.as_u16(), "asked a forge");
         if answer.status.is_success() { Ok(answer) } else { Err(self.fault(&answer)) }
     }
 
-    async fn follow(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, ForgeFault> {
-        let uri = format!("{}{path}", self.root).parse();
-        let mut uri: Uri = uri.map_err(|_| ForgeFault::NotFound)?;
+    async fn follow(&self, method: Method, url: &str, body: Bytes) -> Result<Answer, ForgeFault> {
+        let mut uri: Uri = url.parse().map_err(|_| ForgeFault::NotFound)?;
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.exchange(&method, uri, body.clone()).await?;
             // Other redirects would make a question out of what was to be written.

@@ -1,5 +1,6 @@
-//! Forges: asks GitHub and GitLab how a pull stands, and opens new ones. `github.rs` and `gitlab.rs`
-//! know what each answers, `http.rs` how one question is asked. Nothing else is ever written there.
+//! Forges: asks GitHub and GitLab how a pull stands, opens new ones and merges them. `github.rs` and
+//! `gitlab.rs` know what each answers, their `merge.rs` how a pull gets into its target, `http.rs` how
+//! one question is asked. Nothing else is ever written there.
 
 mod github;
 mod gitlab;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
-use callboard_engine::ports::{Forge, ForgeFault, NewPull, OpenedPull, Wanted};
+use callboard_engine::ports::{Forge, ForgeFault, ForgeMerge, NewPull, OpenedPull, Wanted};
 
 use http::Api;
 
@@ -108,6 +109,21 @@ impl Forge for ForgeClient {
             match kind {
                 ForgeKind::GitHub => github::open(configured(&self.github)?, new).await,
                 ForgeKind::GitLab => gitlab::open(configured(&self.gitlab)?, new).await,
+            }
+        })
+        .await
+    }
+
+    async fn merge(
+        &self,
+        kind: ForgeKind,
+        pull: &PullRef,
+        head: Option<&str>,
+    ) -> Result<ForgeMerge, ForgeFault> {
+        in_time(kind, async {
+            match kind {
+                ForgeKind::GitHub => github::merge(configured(&self.github)?, pull, head).await,
+                ForgeKind::GitLab => gitlab::merge(configured(&self.gitlab)?, pull, head).await,
             }
         })
         .await

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use callboard_engine::ports::{MergeFault, MergePlan, PreparedPart, WorktreeFault};
+use callboard_engine::ports::{
+    MergeFault, MergeFrom, MergePlan, PreparedPart, Worktree, WorktreeFault,
+};
 
 use crate::git::{Git, GitFault};
 use crate::worktree::{
@@ -16,10 +18,12 @@ pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, 
         MergePlan::Commit { commit, .. } | MergePlan::AlreadyThere { commit } => commit,
         MergePlan::Nothing => &part.head,
     };
-    if is_in_worktree(part, commit).await? {
-        return Ok(part.worktree.path.clone());
+    if let MergeFrom::Worktree { worktree, .. } = &part.from
+        && is_in_worktree(worktree, commit).await?
+    {
+        return Ok(worktree.path.clone());
     }
-    let repo = &part.worktree.repo;
+    let repo = part.from.repo();
     let place = place(folder, repo, &part.task)?;
     let _turn = repo_lock(repo, "worktrees").await?;
     remove(repo, &place).await?;
@@ -32,16 +36,14 @@ pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, 
 }
 
 /// The task's own worktree has what builds left behind, so it is the better place.
-async fn is_in_worktree(part: &PreparedPart, commit: &str) -> Result<bool, WorktreeFault> {
-    let path = &part.worktree.path;
-    git_dir(&part.worktree).await?;
+async fn is_in_worktree(worktree: &Worktree, commit: &str) -> Result<bool, WorktreeFault> {
+    let path = &worktree.path;
+    git_dir(worktree).await?;
     let trees = [commit, "HEAD"].map(|commit| format!("{commit}^{{tree}}"));
     let trees = text(&Git::at(path).ask(&["rev-parse", &trees[0], &trees[1]]).await?);
     let same = trees.split_once('\n').is_some_and(|(merged, here)| merged == here);
-    let branch = stands_on(&part.worktree).await?;
-    Ok(same
-        && branch.as_ref() == Some(&part.worktree.branch)
-        && uncommitted(path).await?.is_empty())
+    let branch = stands_on(worktree).await?;
+    Ok(same && branch.as_ref() == Some(&worktree.branch) && uncommitted(path).await?.is_empty())
 }
 
 /// Also what a process that died left there.

@@ -42,13 +42,14 @@ pub(super) async fn publish(
             MergePlan::Commit { commit, .. } | MergePlan::AlreadyThere { commit } => Some(commit),
             MergePlan::Nothing => None,
         };
-        let repo = part.worktree.repo.clone();
+        let repo = part.from.repo().to_owned();
         let pushed = match commit.filter(|_| push) {
             Some(commit) => self::push(&repo, &part.target, commit).await,
             None => None,
         };
         merged.push(MergedPart {
             repo,
+            branch: part.from.branch().to_owned(),
             target: part.target.clone(),
             commit: commit.cloned(),
             pushed,
@@ -70,7 +71,7 @@ struct Move<'a> {
 impl<'a> Move<'a> {
     /// Refuses what is known to fail.
     async fn plan(part: &'a PreparedPart, to: &'a str) -> Result<Self, MergeFault> {
-        let (repo, target) = (part.worktree.repo.as_path(), part.target.as_str());
+        let (repo, target) = (part.from.repo(), part.target.as_str());
         let from = part.target_was.as_deref();
         let is_still = Tips::of(repo, target).await?.local.as_deref() == from;
         if !is_still {

@@ -9,6 +9,7 @@ use callboard_engine::ports::BranchState;
 use super::patches::Applied;
 use super::{Workspace, quiet, words};
 use crate::git::Git;
+use crate::worktree::fork;
 
 /// Who made a commit where git does not know whom it works for.
 const NAME: &str = "Callboard";
@@ -105,8 +106,12 @@ pub(crate) async fn state(repo: &Path, name: &str, head: &str, base: &str) -> Op
     let is_gone = tip.is_none();
     let tip = tip.unwrap_or_else(|| head.to_owned());
     let is_in = git().ask(&["merge-base", "--is-ancestor", &tip, &base]).await.is_ok();
-    Some(match (is_in, is_gone) {
-        (true, _) => BranchState::Merged,
+    let squash = match is_in {
+        true => None,
+        false => fork(repo, &tip, &base).await.ok().and_then(|fork| fork.merged_as),
+    };
+    Some(match (is_in || squash.is_some(), is_gone) {
+        (true, _) => BranchState::Merged { commit: squash },
         (false, true) => BranchState::Gone,
         (false, false) => BranchState::Open,
     })

@@ -9,6 +9,7 @@ mod embed;
 mod fixture;
 mod forge;
 mod processes;
+mod pulls;
 mod tree;
 mod webhooks;
 mod workspaces;

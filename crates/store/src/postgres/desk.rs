@@ -40,6 +40,8 @@ pub(super) struct Desk {
     pub open_runs: OpenRuns,
     pub runs_here: u32,
     pub pulls_last: u64,
+    /// Those of tasks whose commands ask for them, the oldest first; with their org.
+    pub pulls: Vec<(i64, Pull)>,
     /// With their org; those named by commands, and what earlier replies were about.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     pub org: OrgWorld,
@@ -291,6 +293,27 @@ impl Desk {
                 true => CrewWorld::default(),
                 false => self.crews.world(org),
             },
+            pulls: match subject.filter(|_| needs.task_pulls) {
+                Some(task) => self.pulls_of(org, task),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn pulls_of(&self, org: i64, task: TaskId) -> Vec<Pull> {
+        let of_task = |(of, pull): &&(i64, Pull)| *of == org && pull.task == Some(task);
+        self.pulls.iter().filter(of_task).map(|(_, pull)| pull.clone()).collect()
+    }
+
+    pub fn pull_put(&mut self, org: i64, pull: Pull) {
+        match self.pulls.iter_mut().find(|(of, known)| *of == org && known.is(&pull)) {
+            Some(known) => known.1 = pull.clone(),
+            None => self.pulls.push((org, pull.clone())),
+        }
+        // One statement writes them all, and may touch a row once.
+        match self.changes.pulls.iter_mut().find(|(of, known)| *of == org && known.is(&pull)) {
+            Some(known) => known.1 = pull,
+            None => self.changes.pulls.push((org, pull)),
         }
     }
 

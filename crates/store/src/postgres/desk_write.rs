@@ -89,7 +89,7 @@ impl Desk {
             Write::DeliveryTried { job, tried } => {
                 self.changes.deliveries_tried.insert(job.0, tried);
             }
-            Write::PullPut { pull } => self.changes.pulls.push((org, pull)),
+            Write::PullPut { pull } => self.pull_put(org, pull),
             Write::TaskTombstone { task } => {
                 let now = self.now.0;
                 self.sheet(task.id)?.removed_at = Some(now);

@@ -204,6 +204,8 @@ pub(super) fn pull_row((org, pull): &(i64, Pull)) -> Value {
         "machine": pull.machine,
         "created_at": pull.created_at,
         "changed_at": pull.changed_at,
+        "is_awaited": pull.is_awaited,
+        "merge_commit": pull.merge_commit,
     })
 }
 

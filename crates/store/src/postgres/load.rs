@@ -29,7 +29,7 @@ use super::desk::{Desk, Line, RetryKey, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::{comments, crew, jobs, knowledge, org, runs, schema};
+use super::{comments, crew, jobs, knowledge, org, pulls, runs, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
@@ -73,6 +73,8 @@ struct Wanted {
     crew: crew::Wanted,
     /// An org whose own pull requests get a new number; such a command goes alone.
     pulls_of: Option<i64>,
+    /// Tasks whose pull requests are wanted.
+    pulled: BTreeSet<Id>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
 }
@@ -107,6 +109,7 @@ impl Wanted {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
             wanted.pulls_of = wanted.pulls_of.or(needs.pulls.then_some(*org));
+            wanted.pulled.extend(needs.task.filter(|_| needs.task_pulls).map(|task| task.id));
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
             if needs.card || needs.scratchpad {
                 wanted.carded.extend(needs.task.map(|task| task.id));
@@ -367,6 +370,8 @@ async fn lock_and_load(
     let any_job = !jobs.is_empty() || !job_keys.is_empty();
     let carded = uuids(&wanted.carded);
     let beside_values: [&(dyn ToSql + Sync); 2] = [&carded, &true];
+    let pulled = uuids(&wanted.pulled);
+    let pull_values: [&(dyn ToSql + Sync); 1] = [&pulled];
     let below = wanted.above.map(|task| uuid(task.id)).unwrap_or_default();
     let above_values: [&(dyn ToSql + Sync); 1] = [&below];
     // `try_join` sends its first half first.
@@ -383,11 +388,12 @@ async fn lock_and_load(
             rows_if(db, wanted.ancestry_of.is_some(), &statements.ancestry, &start_values),
             rows_if(db, !carded.is_empty(), &statements.beside, &beside_values),
             rows_if(db, wanted.above.is_some(), &statements.above, &above_values),
+            rows_if(db, !pulled.is_empty(), &statements.pulls, &pull_values),
         )
     };
     let lock = rows_if(db, !all.is_empty(), &statements.lock, &lock_values);
     let (locked, loaded) = future::try_join(lock, loads).await?;
-    let (_, around, attempts, keyed, comments, jobs, runs, ancestry, beside, above) = loaded;
+    let (_, around, attempts, keyed, comments, jobs, runs, ancestry, beside, above, pulls) = loaded;
     desk.tasks.clear();
     desk.attempts.clear();
     desk.comments.clear();
@@ -430,6 +436,7 @@ async fn lock_and_load(
             (sheet.card, sheet.scratchpad) = (card, scratchpad);
         }
     }
+    desk.pulls = pulls.iter().map(pulls::of_task).collect::<Result<_, _>>()?;
     desk.above = above.iter().map(|row| rows::task_id(row, 0, 1)).collect::<Result<_, _>>()?;
     let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
     desk.ancestry = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;

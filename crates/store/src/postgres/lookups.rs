@@ -2,7 +2,7 @@
 
 use super::db::{Db, Statement};
 use super::errors::Trouble;
-use super::{around, cards, comments, jobs, rows, runs};
+use super::{around, cards, comments, jobs, pulls, rows, runs};
 
 /// The statements of every batch, prepared once per connection. They must all be ready before the
 /// first is sent: only then does the server see them in the order they are written here.
@@ -27,6 +27,7 @@ pub(super) struct Statements {
     pub beside: Statement,
     pub above: Statement,
     pub pulls_last: Statement,
+    pub pulls: Statement,
 }
 
 /// What holds for a batch and ends with it. Every batch only looks rows up by key, so plans that
@@ -145,6 +146,7 @@ impl Statements {
                 "SELECT coalesce(max(number), 0) FROM pulls WHERE org = $1 AND forge = 'local'",
             )
             .await?,
+            pulls: prepare(&pulls::sql()).await?,
             ancestry: prepare(
                 "WITH RECURSIVE above (id) AS (
                      SELECT $1::uuid

@@ -12,6 +12,19 @@ use super::{read, rows};
 use crate::pulls::{PULL, PULL_FROM};
 use crate::{PullOf, PullQuery, PullStore, StoreError};
 
+/// Those of some tasks, the oldest first.
+pub(super) fn sql() -> String {
+    format!(
+        "SELECT {PULL}, p.org FROM {PULL_FROM} WHERE p.task = ANY($1) \
+         ORDER BY p.created_at, p.number"
+    )
+}
+
+/// One of them, with its org.
+pub(super) fn of_task(row: &Row) -> Result<(i64, Pull), Trouble> {
+    Ok((row.try_get("org")?, pull(row)?.pull))
+}
+
 fn pull(row: &Row) -> Result<PullOf, Trouble> {
     let prefix = row.try_get::<_, Option<&str>>(11)?.and_then(Prefix::parse);
     let prefix = prefix.unwrap_or_else(Prefix::fallback);
@@ -30,6 +43,8 @@ fn pull(row: &Row) -> Result<PullOf, Trouble> {
         machine: row.try_get(13)?,
         created_at: rows::time(row, 14)?,
         changed_at: rows::time(row, 15)?,
+        is_awaited: row.try_get(16)?,
+        merge_commit: row.try_get(17)?,
     };
     let org: &str = row.try_get(0)?;
     Ok(PullOf { org: org.into(), pull })
@@ -40,13 +55,15 @@ impl PullStore for PostgresStore {
     async fn pulls(&self, query: PullQuery) -> Result<Vec<PullOf>, StoreError> {
         let sql = &format!(
             "SELECT {PULL} FROM {PULL_FROM} WHERE ($1::text IS NULL OR o.name = $1) \
-             AND ($2::text IS NULL OR p.status = $2) ORDER BY p.created_at DESC LIMIT $3"
+             AND ($2::text IS NULL OR p.status = $2) AND ($4::uuid IS NULL OR p.task = $4) \
+             ORDER BY p.created_at DESC, p.number DESC LIMIT $3"
         );
         let query = &query;
         self.shared
             .read(|db| async move {
                 let (org, limit) = (query.org.as_deref(), query.limit as i64);
-                let found = read::all(&db, sql, &[&org, &query.status, &limit]).await?;
+                let task = query.task.map(|task| rows::uuid(task.id));
+                let found = read::all(&db, sql, &[&org, &query.status, &limit, &task]).await?;
                 found.iter().map(pull).collect()
             })
             .await

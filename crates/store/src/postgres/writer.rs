@@ -243,6 +243,7 @@ fn goes_alone(job: &Job) -> bool {
             | Command::PlanApprove(_)
             | Command::PlanReject { .. }
             | Command::RunPr(_)
+            | Command::PullOpen(_)
     ) || job.op.command.needs(&job.op.actor).above.is_some()
 }
 

@@ -85,6 +85,10 @@ pub(super) fn world<'a>(
         Some(id) => knowledge::find(db, org, id)?,
         None => None,
     };
+    let pulls = match subject_id.filter(|_| needs.task_pulls) {
+        Some(id) => pulls::of_task(db, id)?,
+        None => Vec::new(),
+    };
     let org_rows = org::world(db, org, actor, &needs.org)?;
     Ok(World {
         policy,
@@ -103,6 +107,7 @@ pub(super) fn world<'a>(
         above,
         crew: crew::world(db, org, &needs.crew)?,
         pulls_last: if needs.pulls { pulls::last(db, org)? } else { 0 },
+        pulls,
     })
 }
 

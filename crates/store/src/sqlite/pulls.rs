@@ -19,7 +19,7 @@ pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
 }
 
 pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
-    let places: Vec<String> = (1..=15).map(|n| format!("?{n}")).collect();
+    let places: Vec<String> = (1..=17).map(|n| format!("?{n}")).collect();
     let sql = format!("INSERT INTO pulls ({PULL_ALL}) VALUES ({}) {PULL_AGAIN}", places.join(", "));
     db.prepare_cached(&sql)?.execute(params![
         org,
@@ -37,8 +37,18 @@ pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
         pull.machine,
         pull.created_at.0,
         pull.changed_at.0,
+        pull.is_awaited,
+        pull.merge_commit,
     ])?;
     Ok(())
+}
+
+/// Those of a task, the oldest first.
+pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Vec<Pull>> {
+    let sql =
+        format!("SELECT {PULL} FROM {PULL_FROM} WHERE p.task = ?1 ORDER BY p.created_at, p.number");
+    let found = |row: &Row<'_>| pull(row).map(|of| of.pull);
+    db.prepare_cached(&sql)?.query_map([task.id.to_bytes()], found)?.collect()
 }
 
 fn pull(row: &Row<'_>) -> Result<PullOf> {
@@ -59,6 +69,8 @@ fn pull(row: &Row<'_>) -> Result<PullOf> {
         machine: row.get(13)?,
         created_at: rows::time(row, 14)?,
         changed_at: rows::time(row, 15)?,
+        is_awaited: row.get(16)?,
+        merge_commit: row.get(17)?,
     };
     Ok(PullOf { org: row.get::<_, String>(0)?.into(), pull })
 }
@@ -70,9 +82,13 @@ impl PullStore for SqliteStore {
             let list = || -> Result<Vec<PullOf>> {
                 let sql = format!(
                     "SELECT {PULL} FROM {PULL_FROM} WHERE (?1 IS NULL OR o.name = ?1) \
-                     AND (?2 IS NULL OR p.status = ?2) ORDER BY p.created_at DESC LIMIT ?3"
+                     AND (?2 IS NULL OR p.status = ?2) {} \
+                     ORDER BY p.created_at DESC, p.number DESC LIMIT ?3",
+                    // Said only when it is wanted, so that its index is used.
+                    if query.task.is_some() { "AND p.task = ?4" } else { "AND ?4 IS NULL" }
                 );
-                let values = params![query.org.as_deref(), query.status, query.limit as i64];
+                let task = query.task.map(|task| task.id.to_bytes());
+                let values = params![query.org.as_deref(), query.status, query.limit as i64, task];
                 db.prepare_cached(&sql)?.query_map(values, pull)?.collect()
             };
             list().map_err(from_sqlite)

@@ -76,7 +76,7 @@ async fn a_secret_stays_the_first_one(f: Fixture) {
 }
 
 async fn pulls(f: &Fixture, status: Option<&'static str>) -> Vec<PullOf> {
-    f.store.pulls(PullQuery { org: None, status, limit: 10 }).await.unwrap()
+    f.store.pulls(PullQuery { status, limit: 10, ..PullQuery::default() }).await.unwrap()
 }
 
 async fn pull_requests_are_numbered_per_org(f: Fixture) {
@@ -111,7 +111,7 @@ async fn pull_requests_are_numbered_per_org(f: Fixture) {
     assert_eq!((pull.repo.as_str(), pull.url.clone()), (ODD, last.run.pr.unwrap().url));
     assert!(pull.changed_at > pull.created_at);
     assert_eq!(pulls(&f, Some(OPEN)).await.len(), 6);
-    let nobody = PullQuery { org: Some("nobody".into()), status: None, limit: 10 };
+    let nobody = PullQuery { org: Some("nobody".into()), limit: 10, ..PullQuery::default() };
     assert_eq!(f.store.pulls(nobody).await.unwrap(), []);
     f.assert_sound().await;
 }

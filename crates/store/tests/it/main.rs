@@ -15,6 +15,7 @@ mod org;
 mod pooler;
 mod postgres;
 mod proxy;
+mod pulls;
 mod runs;
 mod schema;
 mod sqlite;

@@ -158,9 +158,13 @@ async fn a_branch_is_open_until_its_commits_are_in_the_base() {
     let state = async |branch: &Branch| agents.branch_state(branch, "main").await;
     assert_eq!(state(&made).await, Some(BranchState::Open));
     bed.repo.git(&["merge", "-q", "--no-ff", "-m", "merged", NAME]);
-    assert_eq!(state(&made).await, Some(BranchState::Merged));
+    assert_eq!(state(&made).await, Some(BranchState::Merged { commit: None }));
     bed.repo.git(&["branch", "-q", "-d", NAME]);
-    assert_eq!(state(&made).await, Some(BranchState::Merged), "its commit is known");
+    assert_eq!(
+        state(&made).await,
+        Some(BranchState::Merged { commit: None }),
+        "its commit is known"
+    );
     bed.repo.git(&["reset", "-q", "--hard", &base]);
     assert_eq!(state(&made).await, Some(BranchState::Gone));
     assert_eq!(agents.branch_state(&made, "nowhere").await, None);

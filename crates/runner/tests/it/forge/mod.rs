@@ -4,7 +4,7 @@ mod faults;
 mod github;
 mod gitlab;
 mod opening;
-mod server;
+pub(crate) mod server;
 mod slow;
 
 use callboard_domain::forge::{ForgeCheckState, ForgeKind, PullRef, PullState};
@@ -14,13 +14,13 @@ use serde_json::Value;
 
 use server::FakeForge;
 
-const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+pub(crate) const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 const ALL: Wanted = Wanted { checks: true, files: true };
 const NOTHING: Wanted = Wanted { checks: false, files: false };
 const HUB: &str = "/repos/octocat/Hello-World/pulls/1347";
 const LAB: &str = "/projects/my-group%2Fsub%2Fmy-project/merge_requests/133";
 
-fn settings(url: &str) -> ForgeSettings {
+pub(crate) fn settings(url: &str) -> ForgeSettings {
     ForgeSettings {
         github_url: url.to_owned(),
         gitlab_url: url.to_owned(),

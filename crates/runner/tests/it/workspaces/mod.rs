@@ -17,8 +17,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard_engine::ports::{
-    BaseFrom, MergeFault, MergeOrder, MergedPart, Merges, PreparedMerge, Worktree, WorktreeFault,
-    WorktreeMade, WorktreeOrder, Worktrees,
+    BaseFrom, MergeFault, MergeFrom, MergeOrder, MergedPart, Merges, PreparedMerge, Worktree,
+    WorktreeFault, WorktreeMade, WorktreeOrder, Worktrees,
 };
 use callboard_runner::LocalWorktrees;
 
@@ -66,11 +66,13 @@ pub fn status(root: &Path) -> String {
 
 pub fn merge_order(worktree: &Worktree, target: &str) -> MergeOrder {
     MergeOrder {
-        worktree: worktree.clone(),
+        from: MergeFrom::Worktree {
+            worktree: worktree.clone(),
+            leftovers_message: "chore: adding uncommitted agent changes (CB-1)".into(),
+        },
         task: "CB-1".into(),
         target: target.into(),
         message: "Add login (callboard CB-1)\n\nWith a form.".into(),
-        leftovers_message: "chore: adding uncommitted agent changes (CB-1)".into(),
         fetch: true,
         one_at_a_time: true,
     }

@@ -104,6 +104,8 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::NotApproved { .. }
+        | Refusal::AgentAtWork { .. }
         | Refusal::PlanDecided { .. } => INVALID_AGENT_STATE,
     }
 }

@@ -1,0 +1,195 @@
+//! Merging a pull request as one commit, wherever it is. Every part looks before it acts, so that a
+//! call that is repeated, perhaps after a crash, merges nothing twice and hears what came of it.
+
+use std::time::Duration;
+
+use callboard_domain::command::PullStep;
+use callboard_domain::forge::{ForgeKind, PullRef};
+use callboard_domain::pull::{CLOSED, MERGED, Pull};
+use tokio::time::Instant;
+
+use crate::context::{OpContext, Scope};
+use crate::ports::{ForgeMerge, MergeFault, MergeFrom, MergeOrder, MergePlan};
+use crate::pull::{kind_of, settle};
+use crate::pull_open::lasting;
+use crate::{Engine, EngineError};
+
+/// A base that moves while its merge is made is looked at again so often.
+const TRIES_MAX: u32 = 3;
+/// Between two questions to a forge; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What came of a merge. Words are for the caller; the base is as it was unless it is merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PullEnd {
+    /// Without a commit there was nothing to merge, or its forge does not say.
+    Merged {
+        commit: Option<String>,
+    },
+    /// Its forge merges it once it may; the event `pr.merged` says when.
+    Waiting,
+    /// None are named when nobody here can tell which.
+    Conflicts {
+        files: Vec<String>,
+    },
+    Refused {
+        why: String,
+    },
+}
+
+impl Engine {
+    /// Merges a pull request. With a `head` only if its branch still ends with that commit. What may
+    /// go away by itself is `EngineError::Unavailable`; its words then say "connection".
+    pub async fn pull_merge(
+        &self,
+        op: &OpContext,
+        pull: &Pull,
+        head: Option<&str>,
+    ) -> Result<PullEnd, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let pull = self.pull_again(op, pull).await?;
+        match pull.status.as_str() {
+            MERGED => return Ok(PullEnd::Merged { commit: pull.merge_commit }),
+            CLOSED => return Ok(PullEnd::Refused { why: "closed without a merge".into() }),
+            _ => {}
+        }
+        let end = match kind_of(&pull.forge) {
+            Some(kind) => self.merge_at(op, kind, &pull, head).await?,
+            None => self.merge_here(&pull, head).await?,
+        };
+        let step = match &end {
+            PullEnd::Merged { commit } => PullStep::Merged { commit: commit.clone() },
+            PullEnd::Waiting => PullStep::Awaited,
+            PullEnd::Conflicts { .. } | PullEnd::Refused { .. } => return Ok(end),
+        };
+        if let Some(command) = settle(&pull, step) {
+            match pull.job {
+                Some(_) => drop(self.job_act(&op.principal.org, command).await?),
+                None => drop(self.act(op, command).await?),
+            }
+        }
+        Ok(end)
+    }
+
+    /// As it is written down now.
+    async fn pull_again(&self, op: &OpContext, pull: &Pull) -> Result<Pull, EngineError> {
+        let Some(task) = pull.task else { return Ok(pull.clone()) };
+        let known = self.pulls_of_task(op, task).await?;
+        Ok(known.into_iter().find(|known| known.is(pull)).unwrap_or_else(|| pull.clone()))
+    }
+
+    /// With plain git, in the repository itself.
+    async fn merge_here(&self, pull: &Pull, head: Option<&str>) -> Result<PullEnd, EngineError> {
+        let refused = |why: String| Ok(PullEnd::Refused { why });
+        if pull.machine.as_ref().is_some_and(|machine| *machine != self.parts.machine) {
+            return refused("its repository is on another machine".into());
+        }
+        let Some(shop) = &self.parts.workshop else {
+            return refused("this server touches no repositories".into());
+        };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let prepared = match shop.merges.merge_prepare(vec![order(pull, false)]).await {
+                Ok(prepared) => prepared,
+                Err(fault) => return Ok(faulty(fault)),
+            };
+            let moved = prepared.parts.iter().any(|part| {
+                let is_new = matches!(part.plan, MergePlan::Commit { .. });
+                is_new && head.is_some_and(|head| head != part.head)
+            });
+            if moved {
+                shop.merges.merge_abandon(prepared).await;
+                return refused("it has other commits than those that were looked at".into());
+            }
+            match shop.merges.merge_publish(prepared, false).await {
+                Ok(parts) => {
+                    let commit = parts.into_iter().find_map(|part| part.commit);
+                    return Ok(PullEnd::Merged { commit });
+                }
+                Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
+                Err(fault) => return Ok(faulty(fault)),
+            }
+        }
+    }
+
+    /// Through the forge's API, asking until it is merged or time is up.
+    async fn merge_at(
+        &self,
+        op: &OpContext,
+        kind: ForgeKind,
+        pull: &Pull,
+        head: Option<&str>,
+    ) -> Result<PullEnd, EngineError> {
+        let Some(forge) = &self.parts.forge else {
+            return Ok(PullEnd::Refused { why: "this server asks no forge".into() });
+        };
+        let named = PullRef { project: pull.repo.clone(), number: pull.number };
+        let until = Instant::now() + self.parts.runs.merge_wait;
+        let mut pause = PAUSE_MIN;
+        let mut is_waiting = false;
+        loop {
+            let end = match forge.merge(kind, &named, head).await {
+                Ok(ForgeMerge::Merged { commit }) => return Ok(PullEnd::Merged { commit }),
+                Ok(ForgeMerge::Conflicts) => {
+                    let files = self.conflicts_of(op, pull).await?;
+                    return Ok(PullEnd::Conflicts { files });
+                }
+                Ok(ForgeMerge::Refused { why }) => return Ok(PullEnd::Refused { why }),
+                Ok(ForgeMerge::Waiting) => {
+                    is_waiting = true;
+                    PullEnd::Waiting
+                }
+                // Whoever follows it hears the rest.
+                Ok(ForgeMerge::Unsettled { .. }) | Err(_) if is_waiting => PullEnd::Waiting,
+                Ok(ForgeMerge::Unsettled { why }) => PullEnd::Refused { why },
+                Err(fault) => return lasting(fault).map(|why| PullEnd::Refused { why }),
+            };
+            if Instant::now() + pause > until {
+                return Ok(end);
+            }
+            tokio::select! {
+                () = op.cancel.cancelled() => return Err(EngineError::Canceled),
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Forges do not say which files; git here can, if it has both branches.
+    async fn conflicts_of(&self, op: &OpContext, pull: &Pull) -> Result<Vec<String>, EngineError> {
+        let (Some(shop), Some(task)) = (&self.parts.workshop, pull.task) else {
+            return Ok(Vec::new());
+        };
+        let task = self.task_get(op, task).await?.it.task;
+        for repo in self.repos_here(&op.principal.org, task.project).await? {
+            let here = Pull { repo: repo.path.display().to_string(), ..pull.clone() };
+            match shop.merges.merge_prepare(vec![order(&here, true)]).await {
+                Ok(prepared) => shop.merges.merge_abandon(prepared).await,
+                Err(MergeFault::Conflict { files, .. }) => return Ok(files),
+                Err(_) => {}
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn order(pull: &Pull, fetch: bool) -> MergeOrder {
+    let title = pull.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    MergeOrder {
+        from: MergeFrom::Branch { repo: pull.repo.clone().into(), name: pull.branch.clone() },
+        task: pull.task.map_or_else(|| format!("pr-{}", pull.number), |task| task.to_string()),
+        target: pull.base.clone(),
+        message: format!("{title}\n\nPull request: {}", pull.url),
+        fetch,
+        one_at_a_time: true,
+    }
+}
+
+fn faulty(fault: MergeFault) -> PullEnd {
+    match fault {
+        MergeFault::Conflict { files, .. } => PullEnd::Conflicts { files },
+        fault => PullEnd::Refused { why: fault.to_string() },
+    }
+}

@@ -1,0 +1,106 @@
+//! How a pull request gets into its base: as `gh pr merge --squash --auto` does it.
+
+use callboard_domain::forge::PullRef;
+use callboard_engine::ports::{ForgeFault, ForgeMerge};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use super::{Head, State};
+use crate::forge::http::Api;
+
+#[derive(Deserialize)]
+struct Pull {
+    node_id: String,
+    state: State,
+    merged: bool,
+    merge_commit_sha: Option<String>,
+    head: Head,
+    /// Not there while GitHub finds out.
+    mergeable: Option<bool>,
+    mergeable_state: Option<String>,
+    #[serde(default)]
+    draft: bool,
+    /// Somebody wanted it merged before.
+    auto_merge: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Merged {
+    sha: Option<String>,
+}
+
+const MERGE_LATER: &str = "mutation($pull: ID!, $head: GitObjectID) { \
+     enablePullRequestAutoMerge(input: \
+     {pullRequestId: $pull, mergeMethod: SQUASH, expectedHeadOid: $head}) \
+     { clientMutationId } }";
+
+pub(in crate::forge) async fn merge(
+    api: &Api,
+    pull: &PullRef,
+    head: Option<&str>,
+) -> Result<ForgeMerge, ForgeFault> {
+    let at = format!("/repos/{}/pulls/{}", pull.project, pull.number);
+    let found: Pull = api.get(&at).await?;
+    if let Some(known) = stands(&found, head) {
+        return Ok(known);
+    }
+    let may_go =
+        matches!(found.mergeable_state.as_deref(), Some("clean" | "unstable" | "has_hooks"));
+    if may_go { now(api, &at, &found, head).await } else { later(api, &found).await }
+}
+
+/// What needs nothing more to be done.
+fn stands(found: &Pull, head: Option<&str>) -> Option<ForgeMerge> {
+    let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
+    match found.mergeable {
+        _ if found.merged => Some(ForgeMerge::Merged { commit: found.merge_commit_sha.clone() }),
+        _ if found.state == State::Closed => refused("closed without a merge"),
+        _ if head.is_some_and(|head| head != found.head.sha) => {
+            refused("it has other commits than those that were looked at")
+        }
+        _ if found.draft => refused("it is a draft"),
+        Some(false) => Some(ForgeMerge::Conflicts),
+        None => Some(ForgeMerge::Unsettled {
+            why: "GitHub has not found out yet whether it can be merged".into(),
+        }),
+        Some(true) => None,
+    }
+}
+
+async fn now(
+    api: &Api,
+    at: &str,
+    found: &Pull,
+    head: Option<&str>,
+) -> Result<ForgeMerge, ForgeFault> {
+    let wish = json!({"merge_method": "squash", "sha": found.head.sha});
+    match api.put::<Merged>(&format!("{at}/merge"), &wish).await {
+        Ok(merged) => Ok(ForgeMerge::Merged { commit: merged.sha }),
+        // It changed meanwhile, perhaps by the same wish of somebody else.
+        Err(ForgeFault::Refused(why)) => {
+            let again: Pull = api.get(at).await?;
+            let moved = why.contains("modified") || again.mergeable_state != found.mergeable_state;
+            Ok(stands(&again, head).unwrap_or(match moved {
+                true => ForgeMerge::Unsettled { why },
+                false => ForgeMerge::Refused { why },
+            }))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+async fn later(api: &Api, found: &Pull) -> Result<ForgeMerge, ForgeFault> {
+    if found.auto_merge.is_some() {
+        return Ok(ForgeMerge::Waiting);
+    }
+    let variables = json!({"pull": found.node_id, "head": found.head.sha});
+    Ok(match api.mutate(MERGE_LATER, variables).await? {
+        Ok(()) => ForgeMerge::Waiting,
+        // "Pull request is in clean status": what it waited for has just happened.
+        Err(why) if why.contains("clean status") || why.contains("unstable status") => {
+            ForgeMerge::Unsettled { why }
+        }
+        Err(why) => ForgeMerge::Refused { why },
+    })
+}

@@ -1,0 +1,96 @@
+//! How a merge request gets into its target: squashed, and when its pipeline must end first, then.
+
+use callboard_domain::forge::PullRef;
+use callboard_engine::ports::{ForgeFault, ForgeMerge};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::State;
+use crate::forge::http::Api;
+
+#[derive(Deserialize)]
+struct MergeRequest {
+    state: State,
+    sha: Option<String>,
+    merge_commit_sha: Option<String>,
+    squash_commit_sha: Option<String>,
+    /// Newer than `merge_status`, which does not say why not.
+    detailed_merge_status: Option<String>,
+    #[serde(default)]
+    has_conflicts: bool,
+    #[serde(default)]
+    draft: bool,
+    /// Somebody wanted it merged before.
+    #[serde(default)]
+    merge_when_pipeline_succeeds: bool,
+}
+
+pub(in crate::forge) async fn merge(
+    api: &Api,
+    pull: &PullRef,
+    head: Option<&str>,
+) -> Result<ForgeMerge, ForgeFault> {
+    let project = pull.project.replace('/', "%2F");
+    let at = format!("/projects/{project}/merge_requests/{}", pull.number);
+    let found: MergeRequest = api.get(&at).await?;
+    if let Some(known) = stands(&found, head) {
+        return Ok(known);
+    }
+    let mut wish = json!({"squash": true, "sha": found.sha});
+    if found.detailed_merge_status.as_deref() != Some("mergeable") {
+        // The second is what newer servers call it.
+        wish["merge_when_pipeline_succeeds"] = Value::Bool(true);
+        wish["auto_merge"] = Value::Bool(true);
+    }
+    match api.put::<MergeRequest>(&format!("{at}/merge"), &wish).await {
+        Ok(after) => Ok(stands(&after, None).unwrap_or_else(unsettled)),
+        // It changed meanwhile, perhaps by the same wish of somebody else.
+        Err(ForgeFault::Refused(why)) => {
+            let again: MergeRequest = api.get(&at).await?;
+            let moved = again.detailed_merge_status != found.detailed_merge_status;
+            Ok(stands(&again, head).unwrap_or(match moved {
+                true => ForgeMerge::Unsettled { why },
+                false => ForgeMerge::Refused { why: because(&again, why) },
+            }))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// What needs nothing more to be done.
+fn stands(found: &MergeRequest, head: Option<&str>) -> Option<ForgeMerge> {
+    let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
+    match found.state {
+        State::Merged => {
+            let commits = [&found.merge_commit_sha, &found.squash_commit_sha, &found.sha];
+            let commit = commits.into_iter().flatten().next().cloned();
+            return Some(ForgeMerge::Merged { commit });
+        }
+        State::Closed => return refused("closed without a merge"),
+        State::Locked => return Some(unsettled()),
+        State::Opened => {}
+    }
+    if head.is_some() && head != found.sha.as_deref() {
+        return refused("it has other commits than those that were looked at");
+    }
+    match found.detailed_merge_status.as_deref() {
+        _ if found.draft => refused("it is a draft"),
+        _ if found.has_conflicts => Some(ForgeMerge::Conflicts),
+        Some("conflict") => Some(ForgeMerge::Conflicts),
+        _ if found.merge_when_pipeline_succeeds => Some(ForgeMerge::Waiting),
+        Some("checking" | "unchecked" | "preparing" | "approvals_syncing") => Some(unsettled()),
+        _ => None,
+    }
+}
+
+fn unsettled() -> ForgeMerge {
+    ForgeMerge::Unsettled { why: "GitLab has not found out yet whether it can be merged".into() }
+}
+
+/// "405 Method Not Allowed" alone says little.
+fn because(found: &MergeRequest, why: String) -> String {
+    match &found.detailed_merge_status {
+        Some(status) => format!("{why} ({status})"),
+        None => why,
+    }
+}
