@@ -1,5 +1,6 @@
 //! The composition root: settings become a store, an engine and a front. Nothing else wires.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use callboard_domain::settings::SettingsKept;
@@ -25,6 +26,7 @@ use crate::output::Failure;
 use crate::place::{self, Place};
 
 const DATABASE: &str = "callboard.db";
+const STORE_FILES: [&str; 6] = ["", "-wal", "-shm", "-gate", "-turn", "-bell"];
 
 /// An open project.
 pub struct App {
@@ -69,9 +71,9 @@ impl App {
             runs: settings.runs.clone(),
             board: settings.board.clone(),
             crew: settings.crew.clone(),
-            agents: Some(agents),
+            agents: Some(agents.clone()),
             courier: Some(Arc::new(courier(settings))),
-            workshop: Some(workshop(settings, place)),
+            workshop: Some(workshop(settings, place, agents)),
             is_gone: identity::is_gone,
         });
         engine.watch_leases().await?;
@@ -84,16 +86,32 @@ impl App {
 }
 
 async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dyn Store>, Failure> {
-    let path = match (&settings.store, place) {
-        (StoreUrl::Postgres(url), _) => {
-            return Ok(Arc::new(PostgresStore::open(url.reveal(), None).await?));
-        }
-        (StoreUrl::Default, Some(place)) => place.folder().join(DATABASE),
-        (StoreUrl::Default, None) => return Err(place::missing()),
-        (StoreUrl::File(path), Some(place)) => place.root.join(path),
-        (StoreUrl::File(path), None) => path.clone(),
-    };
+    if let StoreUrl::Postgres(url) = &settings.store {
+        return Ok(Arc::new(PostgresStore::open(url.reveal(), None).await?));
+    }
+    let path = store_path(settings, place).ok_or_else(place::missing)?;
     Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
+}
+
+/// Of an embedded store; `None` where there is no place for one.
+fn store_path(settings: &Settings, place: Option<&Place>) -> Option<PathBuf> {
+    match (&settings.store, place) {
+        (StoreUrl::Postgres(_), _) | (StoreUrl::Default, None) => None,
+        (StoreUrl::Default, Some(place)) => Some(place.folder().join(DATABASE)),
+        (StoreUrl::File(path), Some(place)) => Some(place.root.join(path)),
+        (StoreUrl::File(path), None) => Some(path.clone()),
+    }
+}
+
+/// What a process writes that opens an embedded store which another one has open.
+fn store_files(settings: &Settings, place: Option<&Place>) -> Vec<PathBuf> {
+    let beside = |path: &PathBuf, suffix: &str| {
+        let mut name = path.clone().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let path = store_path(settings, place);
+    path.iter().flat_map(|path| STORE_FILES.map(|suffix| beside(path, suffix))).collect()
 }
 
 /// What somebody changed while servers run; nothing where no store was made yet.
@@ -102,12 +120,11 @@ pub async fn settings_kept(
     place: Option<&Place>,
     org: &str,
 ) -> Result<SettingsKept, Failure> {
-    let is_made = match (&settings.store, place) {
-        (StoreUrl::Postgres(_), _) => true,
-        (StoreUrl::Default, None) => false,
-        (StoreUrl::Default, Some(place)) => place.folder().join(DATABASE).exists(),
-        (StoreUrl::File(path), Some(place)) => place.root.join(path).exists(),
-        (StoreUrl::File(path), None) => path.exists(),
+    let is_made = match &settings.store {
+        StoreUrl::Postgres(_) => true,
+        StoreUrl::Default | StoreUrl::File(_) => {
+            store_path(settings, place).is_some_and(|path| path.exists())
+        }
     };
     match is_made {
         true => Ok(open_store(settings, place).await?.settings(org).await?),
@@ -150,25 +167,38 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         kill_grace: choice.kill_grace,
         git_schemes: settings.runs.spec.git_schemes.clone(),
         local_roots,
+        store_files: store_files(settings, place),
         ..AgentSettings::new(home, folder)
     }))
 }
 
-/// Who makes worktrees, merges them and opens sessions here.
-fn workshop(settings: &Settings, place: Option<&Place>) -> Workshop {
+/// Who makes worktrees, merges them, opens sessions and lets agents work here.
+fn workshop(settings: &Settings, place: Option<&Place>, workers: Arc<LocalAgents>) -> Workshop {
     let worktrees = Arc::new(LocalWorktrees::new(settings.board.worktree_dir.clone()));
     Workshop {
         merges: worktrees.clone(),
         worktrees,
         pairs: Arc::new(LocalPairs::default()),
+        workers: Some(workers),
         root: place.map(|place| place.root.clone()),
         server: server(settings, place),
+        server_secrets: server_secrets(settings),
         programs: settings.agents.executors.programs(),
     }
 }
 
-/// How an agent in another folder starts a server of this board. A password goes into no file: such
-/// an address must be in the configuration of whoever starts the agent.
+/// The store's address when it has a password: not in a list of arguments, where everybody reads it.
+fn server_secrets(settings: &Settings) -> Vec<(String, String)> {
+    match &settings.store {
+        StoreUrl::Postgres(url) if without_password(url.reveal()) != url.reveal() => {
+            vec![("CALLBOARD_STORE".into(), url.reveal().to_owned())]
+        }
+        StoreUrl::Postgres(_) | StoreUrl::Default | StoreUrl::File(_) => Vec::new(),
+    }
+}
+
+/// How an agent in another folder starts a server of this board. A password goes into no file that
+/// stays: the address of a session's store must be in the configuration of whoever starts its agent.
 fn server(settings: &Settings, place: Option<&Place>) -> Vec<String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "callboard".into());
     let program = program.to_string_lossy().into_owned();

@@ -280,6 +280,17 @@ pub enum Command {
         by: Option<AgentId>,
     },
     DecisionLog(DecisionLog),
+    /// Asks for the end of whatever agent works on a task; finds the job that is about to do it.
+    StopQueue {
+        job: JobId,
+        task: TaskId,
+        /// What there is to stop, as far as anybody knows.
+        open: Option<JobId>,
+    },
+    /// Takes it back.
+    StopCancel {
+        job: JobId,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -304,6 +315,8 @@ pub struct WorkSubmit {
     pub order: WorkOrder,
     /// The only machine that can run it.
     pub bound_to: Option<String>,
+    /// There is no place for it yet.
+    pub waits: bool,
     pub ttl_s: u32,
 }
 

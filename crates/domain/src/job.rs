@@ -26,11 +26,19 @@ pub enum JobKind {
     Work,
     /// Tells somebody of the end of a run.
     Deliver,
+    /// Ends the work of an agent on a task.
+    Stop,
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 5] =
-        [JobKind::Verify, JobKind::Embed, JobKind::Run, JobKind::Work, JobKind::Deliver];
+    pub const ALL: [JobKind; 6] = [
+        JobKind::Verify,
+        JobKind::Embed,
+        JobKind::Run,
+        JobKind::Work,
+        JobKind::Deliver,
+        JobKind::Stop,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +47,7 @@ impl JobKind {
             JobKind::Run => "run",
             JobKind::Work => "work",
             JobKind::Deliver => "deliver",
+            JobKind::Stop => "stop",
         }
     }
 

@@ -8,6 +8,7 @@ use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::KnowledgeId;
 use crate::plan::PlanId;
+use crate::work::stop_key;
 
 /// Which rows a store loads before `decide` may look at a command.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,7 +140,8 @@ impl Command {
             Command::JobTake { job, .. }
             | Command::JobKeep { job, .. }
             | Command::JobEnd { job, .. }
-            | Command::DeliveryTry { job, .. } => Needs { job: Some(*job), ..Needs::default() },
+            | Command::DeliveryTry { job, .. }
+            | Command::StopCancel { job } => Needs { job: Some(*job), ..Needs::default() },
             Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
                 Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
@@ -160,6 +162,9 @@ impl Command {
                 open_runs: true,
                 ..Needs::default()
             },
+            Command::StopQueue { task, .. } => {
+                Needs { card: true, job_key: Some(stop_key(*task)), ..subject(task) }
+            }
             Command::WorkSubmit(c) => Needs { run_of_task: true, card: true, ..subject(&c.task) },
             Command::RunLease(c) => Needs {
                 job: Some(c.job),

@@ -191,6 +191,10 @@ pub enum Refusal {
     NotPair {
         task: TaskId,
     },
+    /// No agent works on it, and none waits to.
+    NotRunning {
+        task: TaskId,
+    },
     /// Nobody asked for a review of it.
     ReviewNotReady {
         task: TaskId,
@@ -342,6 +346,7 @@ impl Refusal {
             Self::NotApproved { .. } => "NOT_APPROVED",
             Self::AgentAtWork { .. } => "AGENT_AT_WORK",
             Self::NotAuto { .. } | Self::NotPair { .. } => "TASK_TYPE_MISMATCH",
+            Self::NotRunning { .. } => "NOT_RUNNING",
             Self::SessionNotFound { .. } => "SESSION_NOT_FOUND",
             Self::DanglingDependency { .. } => "DANGLING_DEPENDENCY",
             Self::UnknownState { .. } => "UNKNOWN_STATE",
@@ -429,6 +434,7 @@ impl Refusal {
             | Self::NotApproved { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }
+            | Self::NotRunning { .. }
             | Self::InvalidRepoPath { .. }
             | Self::InvalidSetting { .. }
             | Self::PlanNotFound { .. }

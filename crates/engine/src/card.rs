@@ -10,6 +10,7 @@ use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery};
 
 use crate::context::{OpContext, Scope};
+use crate::work_stop::STOPPED_WITHIN;
 use crate::{At, Engine, EngineError};
 
 /// A task as the board shows it alone.
@@ -98,8 +99,13 @@ impl Engine {
         task: TaskId,
     ) -> Result<Vec<String>, EngineError> {
         let seen = self.card_get(op, task).await?.it;
-        self.act(op, Command::CardRemove { task }).await?;
         let (org, record) = (&op.principal.org, &seen.record);
+        let open = self.work_open(org, task).await?;
+        self.act(op, Command::CardRemove { task }).await?;
+        if let Some(open) = open {
+            // What it still writes would keep its worktree.
+            self.work_gone(org, &open, STOPPED_WITHIN).await?;
+        }
         let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
             Ok(parts) => parts,
             Err(fault) => return Ok(vec![fault.to_string()]),
@@ -136,7 +142,9 @@ impl Engine {
         task: TaskId,
         summary: String,
     ) -> Result<At<TaskRecord>, EngineError> {
-        self.act_on_task(op, Command::ReviewRequest { task, summary }).await
+        let requested = self.act_on_task(op, Command::ReviewRequest { task, summary }).await?;
+        self.review_queue(op, task).await?;
+        Ok(requested)
     }
 
     pub async fn review_approve(

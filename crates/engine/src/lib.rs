@@ -45,6 +45,10 @@ mod task;
 mod token;
 mod verify;
 mod wait;
+mod work;
+mod work_look;
+mod work_run;
+mod work_stop;
 mod workspace;
 
 use std::sync::Arc;
@@ -85,6 +89,9 @@ pub use sweep::{SWEEP_EVERY, Working};
 pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{RunEvent, RunFeed, WaitOutcome, Watch};
+pub use work::{WorkJob, WorkSeen, WorkWaited, WorkWish};
+pub use work_look::{Pending, WorkLog, WorkNow};
+pub use work_stop::NOT_RUNNING;
 pub use workspace::{Workshop, WorkspaceFault, WorkspacePart, WorkspaceSeen};
 
 use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource};
@@ -135,6 +142,7 @@ pub struct Engine {
     long_calls: handle::Running,
     runs: run_work::RunQueue,
     card_waits: AtomicUsize,
+    files_seen: work_look::FilesSeen,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -149,7 +157,7 @@ impl Engine {
         let waits = Arc::new(wait::Waits::default());
         parts.store.publish_to(waits.clone());
         let (digests, embedding, counted, origins, long_calls, runs) = Default::default();
-        let card_waits = AtomicUsize::new(0);
+        let (card_waits, files_seen) = (AtomicUsize::new(0), work_look::FilesSeen::default());
         Arc::new(Self {
             parts,
             waits,
@@ -160,6 +168,7 @@ impl Engine {
             long_calls,
             runs,
             card_waits,
+            files_seen,
         })
     }
 

@@ -2,21 +2,25 @@
 //! of it is written down afterwards, and a merge that was published but not written down is found
 //! again by the next call.
 
+use callboard_domain::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
 use callboard_domain::decide::{
     MergeGate, TransitionGate, label_of, merge_gate, rebase_gate, transition_gate,
 };
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergedPart, PreparedMerge, Rebased, Turn};
+use crate::work_stop::{STOPPED_WITHIN, Stopped};
 use crate::workspace::{Workshop, WorkspacePart};
-use crate::{CardSeen, Engine, EngineError};
+use crate::{CardSeen, Engine, EngineError, WorkWish};
 
 /// A target that moves while its merge is made is looked at again so often.
 const TRIES_MAX: u32 = 3;
+const LINGERS: &str = "the agent on the task does not end; try again";
 
 /// A task after a merge or a rebase, and what came of that.
 #[derive(Clone, Debug)]
@@ -56,15 +60,24 @@ impl Engine {
         let seen = self.card_get(op, task).await?.it;
         let settings = self.board_settings(org).await?;
         let needs_approval = settings.require_review_approval;
-        let newest = seen.record.newest.as_ref();
+        let gate = |seen: &CardSeen| {
+            let newest = seen.record.newest.as_ref();
+            merge_gate(&seen.record.task, &seen.card, newest, needs_approval)
+        };
         // Before git does anything; the transaction judges again.
-        match merge_gate(&seen.record.task, &seen.card, newest, needs_approval)? {
-            MergeGate::Open => {}
-            MergeGate::Merged(commit) => {
+        match gate(&seen) {
+            Ok(MergeGate::Open) | Err(Refusal::AgentAtWork { .. }) => {}
+            Ok(MergeGate::Merged(commit)) => {
                 let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
                 return Ok(Reviewed { record: seen.record, end });
             }
+            Err(refusal) => return Err(refusal.into()),
         }
+        let Some(seen) = self.agent_made_way(op, &seen).await? else {
+            let end = ReviewEnd::MergeFailed { words: LINGERS.into(), files: Vec::new() };
+            return Ok(Reviewed { record: seen.record, end });
+        };
+        gate(&seen)?;
         let (shop, parts) = match self.work_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => {
@@ -192,8 +205,16 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
-        rebase_gate(&seen.record.task, seen.record.newest.as_ref())?;
+        let gate = |seen: &CardSeen| rebase_gate(&seen.record.task, seen.record.newest.as_ref());
+        match gate(&seen) {
+            Ok(()) | Err(Refusal::AgentAtWork { .. }) => {}
+            Err(refusal) => return Err(refusal.into()),
+        }
         let failed = |words: String| ReviewEnd::RebaseFailed { words };
+        let Some(seen) = self.agent_made_way(op, &seen).await? else {
+            return Ok(Reviewed { record: seen.record, end: failed(LINGERS.into()) });
+        };
+        gate(&seen)?;
         let (shop, parts) = match self.work_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
@@ -207,7 +228,11 @@ impl Engine {
                     let words = format!("Rebase onto {target} conflicts in: {}", files.join(", "));
                     let outcome = ReviewOutcome::RebaseConflict { files: files.clone() };
                     let end = ReviewEnd::RebaseConflict { files };
-                    return self.settle(op, task, outcome, words, end).await;
+                    let reviewed = self.settle(op, task, outcome, words, end).await?;
+                    if seen.card.mode == Mode::Auto {
+                        self.work_again(op, task).await;
+                    }
+                    return Ok(reviewed);
                 }
                 Err(words) => {
                     let outcome = ReviewOutcome::RebaseFailed;
@@ -219,6 +244,27 @@ impl Engine {
         let onto = onto.join(", ");
         let end = ReviewEnd::Rebased { onto: onto.clone() };
         self.settle(op, task, ReviewOutcome::Rebased, format!("onto {onto}"), end).await
+    }
+
+    /// The task without the board's agent on it; `None` when that one does not end.
+    async fn agent_made_way(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<Option<CardSeen>, EngineError> {
+        let (org, task) = (&op.principal.org, seen.record.task.id);
+        Ok(match self.work_stop(org, task, STOPPED_WITHIN).await? {
+            Stopped::Nothing => Some(seen.clone()),
+            Stopped::Gone => Some(self.card_get(op, task).await?.it),
+            Stopped::Lingers => None,
+        })
+    }
+
+    /// An agent settles what conflicts. Where it cannot be asked to, somebody else may.
+    async fn work_again(&self, op: &OpContext, task: TaskId) {
+        if let Err(error) = self.work_submit(op, task, WorkWish::default()).await {
+            tracing::info!(%error, %task, "no agent goes on with a rebase that conflicts");
+        }
     }
 
     /// The worktrees of a task, or why there is nothing to do with them.

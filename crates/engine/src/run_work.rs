@@ -40,10 +40,10 @@ pub(crate) struct RunQueue {
 
 /// A run in the hands of this process.
 #[derive(Clone)]
-struct Taken {
-    org: Arc<str>,
-    job: JobId,
-    fence: u64,
+pub(crate) struct Taken {
+    pub org: Arc<str>,
+    pub job: JobId,
+    pub fence: u64,
 }
 
 impl Engine {
@@ -85,6 +85,12 @@ impl Engine {
             if let Err(error) = self.runs_start(&agents, &mut running, &give_up).await {
                 tracing::warn!(%error, "cannot start jobs");
             }
+            if let Err(error) = self.stops_start(&mut running).await {
+                tracing::warn!(%error, "cannot stop agents");
+            }
+            if let Err(error) = self.works_start(&mut running, &give_up).await {
+                tracing::warn!(%error, "cannot start agents");
+            }
         }
         let all = async { while running.join_next().await.is_some() {} };
         tokio::pin!(all);
@@ -104,7 +110,15 @@ impl Engine {
             self.run_job(&*agents, taken, seen, CancellationToken::new()).await;
             ran += 1;
         }
-        Ok(ran)
+        let mut running = JoinSet::new();
+        loop {
+            self.stops_start(&mut running).await?;
+            self.works_start(&mut running, &CancellationToken::new()).await?;
+            match running.join_next().await {
+                Some(_) => ran += 1,
+                None => return Ok(ran),
+            }
+        }
     }
 
     /// Writes down what time did to jobs. Returns how many it changed.
@@ -129,13 +143,14 @@ impl Engine {
     }
 
     async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
-        let rule = &self.parts.runs;
-        let settle = RunSettle {
-            job: due.job.id,
-            hold_s: rule.hold_s,
-            attempts_max: rule.attempts_max,
-            is_gone,
+        let attempts_max = match due.job.kind {
+            JobKind::Work => self.parts.board.attempts_max,
+            JobKind::Run | JobKind::Verify | JobKind::Embed | JobKind::Deliver | JobKind::Stop => {
+                self.parts.runs.attempts_max
+            }
         };
+        let hold_s = self.parts.runs.hold_s;
+        let settle = RunSettle { job: due.job.id, hold_s, attempts_max, is_gone };
         let seen = run_of(self.job_act(&due.org, Command::RunSettle(settle)).await?)?;
         let was_running = matches!(due.job.state, JobState::Running { .. });
         if seen.record.job.is_over() && !was_running {
@@ -220,7 +235,8 @@ impl Engine {
         let stop = CancellationToken::new();
         let work = agents.run(order, asks, stop.clone());
         let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
-        let watched = self.run_watched(taken, feed, Duration::from_millis(left), give_up);
+        let rule = (self.parts.runs.lease_s, self.parts.runs.heartbeat);
+        let watched = self.run_watched(taken, feed, rule, Duration::from_millis(left), give_up);
         tokio::pin!(work, watched);
         let (mut report, is_wanted) = tokio::select! {
             report = &mut work => (report, true),
@@ -249,16 +265,15 @@ impl Engine {
     }
 
     /// Keeps the lease; returns when the run must stop.
-    async fn run_watched(
+    pub(crate) async fn run_watched(
         &self,
         taken: &Taken,
         mut feed: RunFeed,
+        (lease_s, heartbeat): (u32, Duration),
         left: Duration,
         give_up: CancellationToken,
     ) {
-        let rule = &self.parts.runs;
-        let mut beat =
-            tokio::time::interval_at(tokio::time::Instant::now() + rule.heartbeat, rule.heartbeat);
+        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + heartbeat, heartbeat);
         let late = tokio::time::sleep(left);
         tokio::pin!(late);
         let mut is_late = false;
@@ -276,7 +291,7 @@ impl Engine {
                 },
             }
             let (job, fence) = (taken.job, taken.fence);
-            let keep = Command::RunKeep { job, fence, lease_s: rule.lease_s };
+            let keep = Command::RunKeep { job, fence, lease_s };
             match self.job_act(&taken.org, keep).await.and_then(run_of) {
                 Ok(seen) if !seen.record.job.is_over() => {}
                 Ok(_) | Err(EngineError::Refused(_)) => return,
@@ -354,9 +369,9 @@ async fn queue_moved(feed: &mut Option<RunFeed>) {
 }
 
 /// Carries an agent's questions to whoever looks at the job.
-struct AsksFor {
-    engine: Arc<Engine>,
-    taken: Taken,
+pub(crate) struct AsksFor {
+    pub engine: Arc<Engine>,
+    pub taken: Taken,
 }
 
 #[async_trait]

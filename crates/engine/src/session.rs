@@ -11,6 +11,7 @@ use callboard_domain::command::{Command, SessionBegin};
 use callboard_domain::decide::{SessionGround, session_gate};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::Profile;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::work::prompt::{Brief, pair_prompt};
 
@@ -200,14 +201,7 @@ impl Engine {
         let terminal = seen.card.terminal.unwrap_or(settings.pair_terminal);
         let agent = seen.card.agent.clone().unwrap_or(settings.default_worker_agent);
         let scratchpad = self.parts.store.scratchpad(org, task).await?.unwrap_or_default();
-        let mut server = shop.server.clone();
-        if &**org != "default" {
-            server.extend(["--org".to_owned(), org.to_string()]);
-        }
-        let (task_text, actor) = (task.to_string(), pair_actor(task).to_string());
-        let rest = ["mcp", "--actor", &actor, "--toolsets", "board", "--task", &task_text];
-        let rights = ["--profile", "pair_worker", "--lane", "kagan"];
-        server.extend(rest.iter().chain(&rights).map(|word| (*word).to_owned()));
+        let server = shop.server_for(org, &pair_actor(task), task, Profile::PairWorker);
         Ok(PairOrder {
             title: seen.record.task.title.clone(),
             backend: open.unwrap_or(backend(terminal)),
@@ -217,7 +211,7 @@ impl Engine {
             program: shop.programs.get(&agent).cloned(),
             agent,
             server,
-            task: task_text,
+            task: task.to_string(),
         })
     }
 }

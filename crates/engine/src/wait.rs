@@ -12,6 +12,7 @@ use callboard_domain::job::JobId;
 use callboard_domain::policy::{Phase, fold};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::time::Timestamp;
 use callboard_store::{EventQuery, EventSink};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -30,6 +31,7 @@ enum WaitKey {
 #[derive(Clone, Debug)]
 pub struct RunEvent {
     pub seq: u64,
+    pub at: Timestamp,
     pub job: JobId,
     pub name: EventName,
     pub data: Value,
@@ -39,8 +41,8 @@ impl RunEvent {
     /// `None` for what is no step of such a job.
     fn of(event: &LoggedEvent) -> Option<Self> {
         let job = event.data["job"].as_str().filter(|_| event.name.is_run_step())?;
-        let (seq, name, data) = (event.seq, event.name, event.data.clone());
-        Some(Self { seq, job: job.parse().ok()?, name, data })
+        let (seq, at, name, data) = (event.seq, event.at, event.name, event.data.clone());
+        Some(Self { seq, at, job: job.parse().ok()?, name, data })
     }
 }
 
@@ -217,6 +219,15 @@ impl Engine {
         job: JobId,
     ) -> Result<Vec<RunEvent>, EngineError> {
         let task = self.run_get(op, job).await?.record.job.task;
+        self.run_events_of(op, task, job).await
+    }
+
+    pub(crate) async fn run_events_of(
+        &self,
+        op: &OpContext,
+        task: Option<TaskId>,
+        job: JobId,
+    ) -> Result<Vec<RunEvent>, EngineError> {
         let org = Some(op.principal.org.clone());
         let query = EventQuery { org, after: 0, task, limit: i32::MAX as usize };
         let events = self.parts.store.events(query).await?;

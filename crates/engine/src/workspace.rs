@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use callboard_domain::actor::Actor;
 use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
 use callboard_domain::project::ProjectRepo;
+use callboard_domain::rights::Profile;
 use callboard_domain::settings::{BaseRef, BoardSettings};
 use callboard_domain::task::Task;
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{
-    BaseFrom, Merges, PairSessions, Removal, Worktree, WorktreeFault, WorktreeOrder, WorktreeState,
-    Worktrees,
+    BaseFrom, Merges, PairSessions, Removal, Workers, Worktree, WorktreeFault, WorktreeOrder,
+    WorktreeState, Worktrees,
 };
 use crate::{CardSeen, Engine, EngineError};
 
@@ -23,12 +25,37 @@ pub struct Workshop {
     pub worktrees: Arc<dyn Worktrees>,
     pub merges: Arc<dyn Merges>,
     pub pairs: Arc<dyn PairSessions>,
+    /// `None` where no agent works alone.
+    pub workers: Option<Arc<dyn Workers>>,
     /// Where Callboard's own folder is, if it has one here.
     pub root: Option<PathBuf>,
     /// How an agent starts a server of this board: a program and its first arguments.
     pub server: Vec<String>,
+    /// What such a server needs in its environment and nobody may read in a list of processes.
+    pub server_secrets: Vec<(String, String)>,
     /// The programs of executors that are not built in.
     pub programs: HashMap<String, String>,
+}
+
+impl Workshop {
+    /// An agent's own door to the board: it speaks as itself and changes no task but one.
+    pub(crate) fn server_for(
+        &self,
+        org: &str,
+        agent: &Actor,
+        task: TaskId,
+        profile: Profile,
+    ) -> Vec<String> {
+        let mut words = self.server.clone();
+        if org != "default" {
+            words.extend(["--org".to_owned(), org.to_owned()]);
+        }
+        let task = task.to_string();
+        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", "board", "--task", &task];
+        let rights = ["--profile", profile.as_str(), "--lane", "kagan"];
+        words.extend(who.into_iter().chain(rights).map(str::to_owned));
+        words
+    }
 }
 
 /// A task's work in one repository.

@@ -23,8 +23,8 @@ pub trait RunStore {
         machine: &str,
         limit: usize,
     ) -> Result<Vec<DueJob>, StoreError>;
-    /// The runs in these tasks' workspaces, the newest of each task first, at most this many of
-    /// each.
+    /// The runs in these tasks' workspaces, at most this many of each task: what is not over first,
+    /// then the newest.
     async fn works(
         &self,
         org: &str,

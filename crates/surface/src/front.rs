@@ -16,7 +16,7 @@ use crate::error::Speaker;
 use crate::metrics::Measured;
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
-use crate::toolsets::{self, crew, relay};
+use crate::toolsets::{self, board, crew, relay};
 use crate::{error, prompt, resource};
 
 const COMPLETIONS_MAX: usize = 100;
@@ -278,6 +278,11 @@ impl Front {
     /// Whether jobs for agents can be asked about here.
     pub fn has_jobs(&self) -> bool {
         self.about.toolsets.contains(&relay::NAME)
+    }
+
+    /// Whether agents that work on tasks can be asked about here.
+    pub fn has_board(&self) -> bool {
+        self.about.toolsets.contains(&board::NAME)
     }
 
     /// One page of resources and the cursor of the next: jobs where they are spoken of, then tasks,

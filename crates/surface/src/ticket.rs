@@ -1,5 +1,5 @@
 //! What a caller holds of work that goes on without it. The id says who does the work: `call_…` is
-//! a tool call that outlived its request, `job_…` a job of relay; other sources get an arm each.
+//! a tool call that outlived its request, `job_…` a job of relay or of the board, whichever has it.
 
 use callboard_domain::handle::{Handle, HandleId, Seen};
 use callboard_domain::job::JobId;
@@ -10,7 +10,7 @@ use callboard_engine::{At, EngineError, LongCall};
 use serde_json::{Map, Value};
 
 use crate::front::{Front, ToolReply, Unknown};
-use crate::toolsets::relay;
+use crate::toolsets::{board, relay};
 
 /// How often a caller should ask.
 pub(crate) const POLL_MS: u64 = 2000;
@@ -50,7 +50,8 @@ enum Source {
 impl Source {
     fn of(front: &Front, id: &str) -> Option<Self> {
         let handle = id.parse().map(Self::Handle).ok();
-        handle.or_else(|| id.parse().map(Self::Job).ok().filter(|_| front.has_jobs()))
+        let jobs = front.has_jobs() || front.has_board();
+        handle.or_else(|| id.parse().map(Self::Job).ok().filter(|_| jobs))
     }
 }
 
@@ -94,7 +95,11 @@ pub async fn find(front: &Front, principal: &Principal, id: &str) -> Answer<Tick
             let found = engine.handle_get(&op, handle).await?;
             Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned())))
         }
-        Some(Source::Job(job)) => known(relay::ticket::find(engine, principal, job).await, id),
+        Some(Source::Job(job)) => {
+            let relay = async { relay::ticket::find(engine, principal, job).await };
+            let board = async { board::ticket::find(front, principal, job).await };
+            known(either(front, relay, board).await, id)
+        }
         None => Ok(Err(Unknown(id.to_owned()))),
     }
 }
@@ -113,7 +118,9 @@ pub async fn answer(
             Ok(there(engine.handle_answer(&op, handle, answers).await?, id))
         }
         Some(Source::Job(job)) => {
-            known(relay::ticket::answer(engine, principal, job, answers).await, id)
+            let relay = async { relay::ticket::answer(engine, principal, job, answers).await };
+            let board = async { board::ticket::answered(front, principal, job).await };
+            known(either(front, relay, board).await, id)
         }
         None => Ok(Err(Unknown(id.to_owned()))),
     }
@@ -127,9 +134,28 @@ pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Answer<()
             let op = OpContext::new(principal.clone(), "tasks/cancel");
             Ok(there(engine.handle_cancel(&op, handle).await?, id))
         }
-        Some(Source::Job(job)) => known(relay::ticket::cancel(engine, principal, job).await, id),
+        Some(Source::Job(job)) => {
+            let relay = async { relay::ticket::cancel(engine, principal, job).await };
+            let board = async { board::ticket::cancel(front, principal, job).await };
+            known(either(front, relay, board).await, id)
+        }
         None => Ok(Err(Unknown(id.to_owned()))),
     }
+}
+
+/// A job is of one of the toolsets that are on, or of none.
+async fn either<T>(
+    front: &Front,
+    relay: impl Future<Output = Result<T, EngineError>>,
+    board: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    if front.has_jobs() {
+        match relay.await {
+            Err(EngineError::Refused(Refusal::JobNotFound { .. })) if front.has_board() => {}
+            answer => return answer,
+        }
+    }
+    board.await
 }
 
 fn there(there: bool, id: &str) -> Result<(), Unknown> {

@@ -159,7 +159,7 @@ fn toolsets_are_named_or_refused() {
     assert!(names(" , ").is_err());
 }
 
-// Two small toolsets that share a name, as relay and board will.
+// Two small toolsets that share a name, as relay and the board do.
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "only its schema matters")]
@@ -278,41 +278,30 @@ fn keys_of_two_tools_in_one_call_are_refused() {
     }
 }
 
-/// As the board will share relay's names.
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-#[allow(dead_code, reason = "only its schema matters")]
-struct Submit {
-    task_id: String,
-    action: String,
-}
-
-static BOARD_JOBS: Toolset = Toolset {
-    name: "board",
-    tools: &[Tool::new(
-        "jobs_submit",
-        "Submit",
-        "Runs an agent on a task.",
-        Hints::WRITE_OUTSIDE,
-        schema_of::<Submit>,
-        &["job_id"],
-        nothing,
-    )],
-    voice: voice(|_, refusal| Said::plain(refusal)),
-    instructions: "",
-    audit: None,
-};
-
 #[test]
 fn relay_and_the_board_share_names() {
-    let catalog = Catalog::of(&[&toolsets::relay::TOOLSET, &BOARD_JOBS]);
+    let catalog = Catalog::of(&[&toolsets::relay::TOOLSET, &toolsets::board::TOOLSET]);
     let tools = catalog.list(&principal());
-    let submit = tools.iter().find(|tool| tool.name == "jobs_submit").expect("listed once");
-    assert!(!submit.input_schema.contains_key("required"));
-    let keys = submit.input_schema["properties"].as_object().expect("an object").keys();
-    assert_eq!(keys.collect::<Vec<_>>(), ["spec", "task_id", "action"]);
-    assert!(!submit.hints.idempotent, "the more cautious of both");
-    let picked = |arguments| catalog.find("jobs_submit", &arguments).map(|v| v.toolset.name);
-    assert_eq!(picked(json!({"spec": {}})), Some("relay"));
-    assert_eq!(picked(json!({"task_id": "T", "action": "start_agent"})), Some("board"));
-    assert!(catalog.judge("jobs_submit", &json!({"spec": {}, "task_id": "T"})).is_err());
+    for (name, relay, board) in [
+        ("jobs_submit", json!({"spec": {}}), json!({"task_id": "T", "action": "start_agent"})),
+        ("jobs_get", json!({"jobId": "J"}), json!({"job_id": "J", "task_id": "T"})),
+        ("jobs_cancel", json!({"jobId": "J"}), json!({"job_id": "J", "task_id": "T"})),
+    ] {
+        let mut listed = tools.iter().filter(|tool| tool.name == name);
+        let (Some(tool), None) = (listed.next(), listed.next()) else { panic!("{name}: once") };
+        assert!(!tool.input_schema.contains_key("required"), "{name}");
+        let known = tool.input_schema["properties"].as_object().expect("an object");
+        let mut both = relay.clone();
+        for (key, value) in board.as_object().expect("an object") {
+            assert!(known.contains_key(key), "{name} {key}");
+            both[key] = value.clone();
+        }
+        let picked = |arguments| catalog.find(name, arguments).map(|found| found.toolset.name);
+        assert_eq!(picked(&relay), Some("relay"), "{name}");
+        assert_eq!(picked(&board), Some("board"), "{name}");
+        assert_eq!(picked(&json!({"task_id": "T"})), Some("board"), "{name}");
+        assert!(catalog.judge(name, &both).is_err(), "{name}");
+        assert_eq!(tool.hints.destructive, name == "jobs_cancel", "{name}: the more cautious");
+        assert_eq!(tool.hints.idempotent, name == "jobs_get", "{name}: the more cautious");
+    }
 }

@@ -245,6 +245,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
+        | Refusal::NotRunning { .. }
         | Refusal::PlanDecided { .. }
         | Refusal::AgentExists { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
@@ -314,6 +315,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::HasDependents { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
+        | Refusal::NotRunning { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::MixedArguments { .. }
         | Refusal::InvalidRepoPath { .. }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 #![allow(clippy::disallowed_methods, reason = "tests play the user who starts programs")]
 
+mod agents;
 mod board;
 mod calls;
 mod disk;

@@ -1,5 +1,7 @@
 //! An agent that answers as the transcript says, and the spec that transcripts start from.
 
+use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -7,18 +9,28 @@ use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
 use callboard_engine::ports::{
     AgentRunner, Answer, Asks, Branch, BranchState, PatchOrder, Question, RunOrder, RunReport,
+    WorkCall, WorkReport, Worked, Workers,
 };
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
+
+use crate::world::git_identity;
 
 /// Succeeds with a one-line patch unless told otherwise: `agent> fails CONFLICT words`,
 /// `agent> waits` (until it is stopped), `agent> asks make`; `agent> branchless words` has no branch
 /// made of it, `agent> merged` and `agent> gone` say what became of branches.
+///
+/// On a task of the board: `agent> commits FILE TEXT` and `agent> leaves FILE TEXT` change its worktree
+/// and say that all is done, `agent> says WORDS` (`|` ends a line), `agent> breaks WORDS` fails,
+/// `agent> missing WORDS` never comes up, `agent> stalls` neither until it is stopped, `agent> runs` works
+/// until then, `agent> runs FILE TEXT` on a file. One that reviews says what `reviewer> WORDS` says.
 #[derive(Default)]
 pub struct ScriptedAgent {
     next: Mutex<String>,
     at_work: Arc<Notify>,
+    told: Mutex<String>,
+    review: Mutex<String>,
 }
 
 impl ScriptedAgent {
@@ -29,6 +41,20 @@ impl ScriptedAgent {
     /// Whether the next one asks something first.
     pub fn asks(&self) -> bool {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).starts_with("asks")
+    }
+
+    /// Whether the next one works on a task until it is stopped.
+    pub fn runs(&self) -> bool {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).starts_with("runs")
+    }
+
+    pub fn reviews(&self, words: &str) {
+        *self.review.lock().unwrap_or_else(PoisonError::into_inner) = words.trim().to_owned();
+    }
+
+    /// What the last one on a task of the board was told.
+    pub fn told(&self) -> String {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends when an agent has begun.
@@ -124,6 +150,67 @@ impl AgentRunner for ScriptedAgent {
     }
 
     async fn clean_up(&self) {}
+}
+
+#[allow(clippy::disallowed_methods, reason = "tests play the agent at a terminal")]
+fn shell(folder: &Path, script: &str) {
+    let done = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(folder)
+        .envs(git_identity(folder))
+        .status();
+    assert!(done.is_ok_and(|done| done.success()), "{script}");
+}
+
+#[async_trait]
+impl Workers for ScriptedAgent {
+    async fn work(
+        &self,
+        call: WorkCall,
+        up: oneshot::Sender<()>,
+        _asks: Arc<dyn Asks>,
+        stop: CancellationToken,
+    ) -> WorkReport {
+        let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = call.prompt.clone();
+        let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let logs = format!("attempt {} by {}\n", call.attempt, call.executor);
+        if verb == "missing" {
+            return WorkReport { end: Worked::NotStarted(rest.into()), logs };
+        }
+        if verb == "stalls" {
+            self.at_work.notify_one();
+            stop.cancelled().await;
+            return WorkReport { end: Worked::Stopped, logs };
+        }
+        let (file, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        if verb == "runs" && !file.is_empty() {
+            shell(&call.folder, &format!("echo '{text}' > '{file}'"));
+        }
+        let _ = up.send(());
+        if call.worktrees.is_empty() {
+            let review = self.review.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return WorkReport { end: Worked::Replied(review), logs };
+        }
+        let end = match verb {
+            "runs" => {
+                stop.cancelled().await;
+                Worked::Stopped
+            }
+            "breaks" => Worked::Failed(rest.into()),
+            "says" => Worked::Replied(rest.replace('|', "\n")),
+            "commits" | "leaves" => {
+                let mut script = format!("echo '{text}' > '{file}'");
+                if verb == "commits" {
+                    script += &format!(" && git add '{file}' && git commit -qm 'Add {file}'");
+                }
+                shell(&call.folder, &script);
+                Worked::Replied(format!("Wrote {file}\n<complete/>"))
+            }
+            _ => Worked::Replied("<complete/>".into()),
+        };
+        WorkReport { end, logs }
+    }
 }
 
 /// The reference document's example, with some of it said otherwise; `null` takes a key away.

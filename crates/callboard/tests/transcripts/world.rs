@@ -153,6 +153,8 @@ impl World {
             "jobs" => return self.run_jobs().await,
             "jobs&" => self.start_agents().await,
             "agent" => self.script.next(rest),
+            "reviewer" => self.script.reviews(rest),
+            "told" => return self.script.told().lines().map(str::to_owned).collect(),
             "answer" => return self.answer(rest).await,
             "plan" => return self.decide_plan(rest).await,
             "hook" => self.hook().await.answers(rest),
@@ -188,10 +190,12 @@ impl World {
         let at_work = self.script.at_work();
         let mut feed = engine.run_feed(None).await.expect("can be followed");
         self.agents = Some(tokio::spawn(async move { engine.run_agents().await.expect("run") }));
-        if !self.script.asks() {
-            return at_work.await;
-        }
-        while feed.next().await.is_some_and(|event| event.name != EventName::JobAsked) {}
+        let until = match (self.script.asks(), self.script.runs()) {
+            (true, _) => EventName::JobAsked,
+            (_, true) => EventName::JobSucceeded,
+            _ => return at_work.await,
+        };
+        while feed.next().await.is_some_and(|event| event.name != until) {}
     }
 
     /// `J1 yes`, as a person at a terminal would.
@@ -397,8 +401,10 @@ impl World {
             worktrees: Arc::new(LocalWorktrees::default()),
             merges: Arc::new(LocalWorktrees::default()),
             pairs: Arc::new(LocalPairs::default().with("TMUX_TMPDIR", self.folder.path())),
+            workers: Some(self.script.clone()),
             root: Some(self.repo()),
             server: vec!["callboard".into()],
+            server_secrets: Vec::new(),
             programs: HashMap::new(),
         }
     }
@@ -544,6 +550,7 @@ impl World {
             "execution.quota.knowledge_stored" => {
                 self.quotas.knowledge_stored = Some(value.parse().expect("a number"));
             }
+            "board.attempts_max" => self.board.attempts_max = value.parse().expect("a number"),
             "board.audit_reads" => self.board.audit_reads = value == "true",
             "board.push_after_merge" => self.board.push_after_merge = value == "true",
             "board.repo_roots" => {
@@ -580,7 +587,7 @@ impl World {
 }
 
 /// Git that depends on nobody's settings.
-fn git_identity(home: &Path) -> Vec<(&'static str, String)> {
+pub fn git_identity(home: &Path) -> Vec<(&'static str, String)> {
     let mut variables = vec![("HOME", home.display().to_string())];
     for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
         variables.push((name, "ana".into()));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::command::JobEnd;
-use crate::event::{Event, EventName};
+use crate::event::{About, Event, EventName};
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
 use crate::task::PRIORITY_DEFAULT;
@@ -96,15 +96,38 @@ pub(super) fn over(world: &World<'_>, job: &Job, now: Timestamp) -> Change {
     changed(world, EventName::JobEnded, job)
 }
 
-fn changed(world: &World<'_>, name: EventName, job: Job) -> Change {
+/// What somebody asked for is part of the task's story; what the server does by itself is not.
+fn about(world: &World<'_>, job: &Job) -> Option<About> {
+    let task = match job.kind {
+        JobKind::Stop => &world.subject.as_ref()?.task,
+        JobKind::Verify | JobKind::Embed | JobKind::Run | JobKind::Work | JobKind::Deliver => {
+            return None;
+        }
+    };
+    Some(About { project: task.project, task: task.id, attempt: None })
+}
+
+/// By the names that whoever asked follows jobs by.
+fn called(name: EventName, job: &Job) -> EventName {
+    match (job.kind, name, &job.state) {
+        (JobKind::Stop, EventName::JobTaken, _) => EventName::JobStarted,
+        (JobKind::Stop, EventName::JobEnded, JobState::Done { .. }) => EventName::JobSucceeded,
+        (JobKind::Stop, EventName::JobEnded, JobState::Failed { .. }) => EventName::JobFailed,
+        (JobKind::Stop, EventName::JobEnded, _) => EventName::JobRequeued,
+        _ => name,
+    }
+}
+
+pub(super) fn changed(world: &World<'_>, name: EventName, job: Job) -> Change {
     let data = json!({
         "job": job.id.to_string(),
         "kind": job.kind,
         "state": job.state.as_str(),
         "tries": job.tries,
     });
+    let (name, about) = (called(name, &job), about(world, &job));
     Change {
-        events: vec![Event { actor: world.actor.clone(), name, about: None, data }],
+        events: vec![Event { actor: world.actor.clone(), name, about, data }],
         reply: Reply::Job(job.id),
         writes: vec![Write::JobUpdate { job }],
         but: None,

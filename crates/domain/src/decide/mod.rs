@@ -22,6 +22,7 @@ mod run;
 mod run_output;
 mod session;
 mod settings;
+mod stop;
 mod task;
 pub mod verification;
 mod work;
@@ -130,6 +131,8 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
             work::work_end(world, *job, *fence, end, *reviewer, now)
         }
         Command::WorkStop { job } => work::work_stop(world, *job, now),
+        Command::StopQueue { job, task, open } => stop::stop_queue(world, *job, *task, *open, now),
+        Command::StopCancel { job } => stop::stop_cancel(world, *job, now),
         Command::RunPr(c) => pull::run_pr(world, c, now),
         Command::PullOpen(c) => pull::pull_open(world, c, now),
         Command::PullSettle(c) => pull::pull_settle(world, c, now),

@@ -464,7 +464,10 @@ pub(super) fn run_settle(
 /// Back to its place in the queue, unless it was lost too often.
 fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
     if step.run.attempt >= attempts_max {
-        let summary = format!("{LOST} {} times", step.run.attempt);
+        let summary = match step.run.attempt {
+            1 => LOST.to_owned(),
+            times => format!("{LOST} {times} times"),
+        };
         let reason = match step.run.order {
             Order::Patch(_) => FailReason::InternalError.as_str(),
             Order::Work(_) => WorkFault::Lost.as_str(),

@@ -14,7 +14,9 @@ use crate::job::{Job, JobId, JobKind, JobState};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::run::{Order, Run, RunRecord};
+use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
+use crate::work::ending::without_tags;
 use crate::work::{Ending, Role, WorkEnd, WorkFault, WorkOrder, work_key};
 use crate::world::{Change, Reply, World, Write};
 
@@ -84,7 +86,8 @@ fn queued(
         kind: JobKind::Work,
         key: work_key(new.order.role, new.task),
         task: Some(new.task),
-        priority: draft.task.priority,
+        // First come, first served, whatever the tasks are worth.
+        priority: PRIORITY_DEFAULT,
         tries: 0,
         created_at: now,
         state,
@@ -110,7 +113,8 @@ fn queued(
         webhook: None,
     };
     let step = Step { world: draft.world, job: job.clone(), run: run.clone(), now };
-    let asked = step.event(EventName::JobSubmitted, json!({"role": new.order.role.as_str()}));
+    let asked = json!({"role": new.order.role.as_str(), "waits": new.waits});
+    let asked = step.event(EventName::JobSubmitted, asked);
     let about = About { project: draft.task.project, task: new.task, attempt: None };
     let mut events = vec![Event { about: Some(about), ..asked }];
     if up_at.is_some() {
@@ -255,8 +259,9 @@ fn worked(
             _ => tail.clone(),
         };
         noted(draft, &note);
-        let summary = tail.lines().last().unwrap_or_default().to_owned();
-        end_run(draft, AttemptEnd::Finished { summary: summary.clone(), head: None });
+        let said = without_tags(&tail);
+        let summary = said.lines().last().unwrap_or_default().to_owned();
+        end_run(draft, AttemptEnd::Finished { summary, head: None });
         unassign(draft);
         match ending {
             // It asked for a review itself, or somebody moved the task meanwhile.
@@ -265,7 +270,7 @@ fn worked(
             }
             Some(Ending::Complete) => {
                 to_review = true;
-                requested(draft, &summary);
+                requested(draft, &said);
                 if let Some(review) = draft.world.policy.review().cloned() {
                     draft.move_to(&review);
                 }
@@ -288,7 +293,8 @@ fn worked(
             instructions: None,
             model: None,
         };
-        let new = WorkSubmit { job: reviewer, task, order, bound_to, ttl_s: REVIEW_TTL_S };
+        let (waits, ttl_s) = (false, REVIEW_TTL_S);
+        let new = WorkSubmit { job: reviewer, task, order, bound_to, waits, ttl_s };
         let asked = queued(&mut draft, &new, JobState::Queued { due_at: now }, None);
         change.writes.extend(asked.writes);
         change.events.extend(asked.events);
@@ -322,9 +328,12 @@ fn reviewed(mut step: Step<'_>, ending: Option<&Ending>) -> Change {
 }
 
 pub(super) fn work_stop(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
-    let step = Step::of(world, id, now)?;
+    let mut step = Step::of(world, id, now)?;
     if step.job.is_over() {
         return Ok(step.unchanged());
+    }
+    if matches!(step.job.state, JobState::Queued { .. }) {
+        step.run.gone_at = Some(now);
     }
     Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, "Stopped"))
 }

@@ -32,6 +32,7 @@ impl Refusal {
                 format!("tasks wait for {task}: {}", open.join(", "))
             }
             Self::NotPair { task } => format!("task {task} is for an agent alone"),
+            Self::NotRunning { task } => format!("no agent works on task {task}"),
             Self::ReviewNotReady { task, label } => {
                 format!("task {task} is {label}; only what is in review can be reviewed")
             }
@@ -179,6 +180,7 @@ impl Refusal {
             Self::AgentAtWork { .. } => "stop the agent first, or wait for it",
             Self::NotAuto { .. } => "set its task_type to AUTO first",
             Self::NotPair { .. } => "set its task_type to PAIR first",
+            Self::NotRunning { .. } => "there is nothing to stop",
             Self::SessionNotFound { .. } => "list_sessions shows the sessions there are",
             Self::DanglingDependency { .. } => "create the dependency first; nothing was created",
             Self::UnknownState { .. } => "use one of the states named",
@@ -312,6 +314,7 @@ impl Refusal {
             | Self::AgentAtWork { .. }
             | Self::NotAuto { .. }
             | Self::NotPair { .. }
+            | Self::NotRunning { .. }
             | Self::JobLost { .. } => None,
         }
     }

@@ -138,6 +138,7 @@ impl Model {
         let subject = needs.task.or(of_attempt).or(of_comment).or(of_job);
         let subject = subject.and_then(|id| self.subject(id));
         let key = subject.as_ref().filter(|_| needs.verify_job).map(|s| verify_key(s.task.id));
+        let key = key.or_else(|| needs.job_key.clone());
         let under_way = |job: &&Job| Some(&job.key) == key.as_ref() && !job.is_over();
         let job = named_job.or_else(|| self.jobs.values().find(under_way).cloned());
         let of_task = subject.as_ref().filter(|_| needs.run_of_task).map(|s| s.task.id);

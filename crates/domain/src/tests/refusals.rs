@@ -105,6 +105,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::NotApproved { task: a },
         Refusal::AgentAtWork { task: a, agent: actor("bob"), action: ReviewAction::Merge },
         Refusal::NotPair { task: a },
+        Refusal::NotRunning { task: a },
         Refusal::OutsideTask { task: b.to_string(), bound: a },
         Refusal::MixedArguments {
             verb: text("jobs_submit"),

@@ -50,7 +50,8 @@ impl Works {
                 };
                 let job = JobId(self.number());
                 let ttl_s = rest.strip_prefix("ttl=").map_or(14_400, |s| s.parse().expect("s"));
-                Command::WorkSubmit(WorkSubmit { job, task, order, bound_to: None, ttl_s })
+                let (bound_to, waits) = (None, false);
+                Command::WorkSubmit(WorkSubmit { job, task, order, bound_to, waits, ttl_s })
             }
             "lease" => Command::RunLease(RunLease {
                 job,
@@ -78,6 +79,18 @@ impl Works {
             },
             "cancel" => Command::RunCancel { job },
             "stop" => Command::WorkStop { job },
+            "halt" => {
+                let open = self.newest.filter(|id| !self.model.jobs[id].is_over());
+                Command::StopQueue { job: JobId(self.number()), task, open }
+            }
+            "halted" | "resume" => {
+                let stops = self.model.jobs.values().filter(|job| job.kind == JobKind::Stop);
+                let job = stops.map(|job| job.id).max().unwrap_or(job);
+                match verb {
+                    "resume" => Command::StopCancel { job },
+                    _ => Command::JobTake { job, lease_s: 60 },
+                }
+            }
             other => panic!("no verb {other}"),
         }
     }
@@ -295,6 +308,27 @@ fn a_machine_has_so_many_places() {
         w1  lease T   => running a1 down, in_progress bot
         ana submit U  => queued a0 down, backlog free
         w1  lease U   => RATE_LIMIT
+        ",
+    );
+}
+
+#[test]
+fn a_stop_is_asked_for_once_and_only_if_there_is_something_to_stop() {
+    table(
+        "
+        made T =>
+        ana halt T    => TASK_TYPE_MISMATCH
+        ana auto T    => none, backlog free
+        ana halt T    => NOT_RUNNING
+        ana submit T  => queued a0 down, backlog free
+        ana halt T    => queued a0 down, backlog free
+        ana halt T    => same
+        ana resume T  => queued a0 down, backlog free
+        ana resume T  => same
+        ana halt T    => queued a0 down, backlog free
+        w1  halted T  => queued a0 down, backlog free
+        ana halt T    => same
+        w1  stop T    => canceled a0 down, backlog free
         ",
     );
 }

@@ -26,6 +26,12 @@ pub fn ending(reply: &str) -> Option<Ending> {
     last
 }
 
+/// What an agent says besides.
+pub fn without_tags(reply: &str) -> String {
+    let kept: Vec<&str> = reply.lines().filter(|line| tag(line.trim()).is_none()).collect();
+    kept.join("\n").trim().to_owned()
+}
+
 fn tag(line: &str) -> Option<Ending> {
     let inner = line.strip_prefix('<')?.strip_suffix("/>")?.trim();
     let (name, rest) = inner.split_once(char::is_whitespace).unwrap_or((inner, ""));
@@ -53,6 +59,12 @@ fn attribute(rest: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_besides_stays() {
+        assert_eq!(without_tags("Wrote a.\n\n<complete/>\n"), "Wrote a.");
+        assert_eq!(without_tags("<complete/>"), "");
+    }
 
     #[test]
     fn the_last_tag_alone_on_a_line_counts() {

@@ -47,6 +47,11 @@ pub fn work_key(role: Role, task: TaskId) -> String {
     format!("{}-{task}", role.as_str())
 }
 
+/// The key of the one job that is about to stop a task's agent.
+pub fn stop_key(task: TaskId) -> String {
+    format!("stop-{task}")
+}
+
 /// Why a run came to nothing, as its job keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkFault {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_engine::ports::{Asks, WorkCall, WorkReport, Worked, Workers};
+use callboard_engine::ports::{Asks, McpServer, WorkCall, WorkReport, Worked, Workers};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -72,6 +72,7 @@ impl LocalAgents {
         leash.started = Some(up);
         let variables = environment::for_agent(&self.settings.environment, &executor.env);
         log.secrets.add_variables(&variables.named);
+        log.secrets.add_variables(&secrets_of(&call.mcp_servers));
         let scratch = folder.scratch();
         let own = own_variables(&call.job, call.attempt, &scratch);
         let given: Variables =
@@ -102,6 +103,20 @@ impl LocalAgents {
             Said::Output(Ok(reply)) => Worked::Replied(reply),
         })
     }
+}
+
+/// What an agent can read of its servers and should not be shown further.
+fn secrets_of(servers: &[McpServer]) -> Variables {
+    let mut secrets = Variables::new();
+    for server in servers {
+        match server {
+            McpServer::Stdio { env, .. } => {
+                secrets.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
+            }
+            McpServer::Http { name, token, .. } => secrets.push((name.into(), token.into())),
+        }
+    }
+    secrets
 }
 
 /// Objects, the worktree's own part of the repository, and the folder its branch is in: neither the

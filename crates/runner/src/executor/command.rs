@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,7 +59,11 @@ impl Call<'_> {
         if !self.command.iter().any(|arg| arg.contains("{mcp_config}")) {
             return Ok(());
         }
-        fs::write(self.mcp_config(), mcp::config(self.mcp_servers).to_string())
+        // It may hold what only this user should read.
+        let mut file = fs::OpenOptions::new();
+        let mut file =
+            file.write(true).create(true).truncate(true).mode(0o600).open(self.mcp_config())?;
+        file.write_all(mcp::config(self.mcp_servers).to_string().as_bytes())
     }
 
     /// The program as the settings have it.

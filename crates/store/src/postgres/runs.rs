@@ -135,7 +135,7 @@ pub(super) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
     jobs(db, &crate::runs::running_on("$1"), &[&machine]).await
 }
 
-/// In tasks' workspaces, newest first.
+/// In tasks' workspaces: what is not over, then the newest.
 pub(super) async fn works(
     db: &Db,
     org: i64,
@@ -147,9 +147,9 @@ pub(super) async fn works(
          CROSS JOIN LATERAL (
              SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
              WHERE a.task = s.task AND a.org = $2 AND b.kind = 'work'
-             ORDER BY a.job DESC LIMIT $3) n
+             ORDER BY b.due_at IS NULL, a.job DESC LIMIT $3) n
          JOIN runs r ON r.job = n.job JOIN {JOB_FROM} ON j.id = r.job
-         ORDER BY s.place, r.job DESC"
+         ORDER BY s.place, j.due_at IS NULL, r.job DESC"
     );
     let ids: Vec<_> = tasks.iter().map(|task| uuid(task.id)).collect();
     let rows = read::all(db, &sql, &[&ids, &org, &(each as i64)]).await?;

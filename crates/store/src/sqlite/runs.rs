@@ -159,7 +159,7 @@ pub(super) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> 
     db.prepare_cached(&sql)?.query_map([machine], due)?.collect()
 }
 
-/// In tasks' workspaces, newest first.
+/// In tasks' workspaces: what is not over, then the newest.
 pub(super) fn works(
     db: &Connection,
     org: i64,
@@ -167,7 +167,8 @@ pub(super) fn works(
     each: usize,
 ) -> Result<Vec<RunRecord>> {
     let sql = record_sql(
-        "WHERE r.task = ?1 AND r.org = ?2 AND j.kind = 'work' ORDER BY r.job DESC LIMIT ?3",
+        "WHERE r.task = ?1 AND r.org = ?2 AND j.kind = 'work' \
+         ORDER BY j.due_at IS NULL, r.job DESC LIMIT ?3",
     );
     let mut found = Vec::new();
     let mut statement = db.prepare_cached(&sql)?;

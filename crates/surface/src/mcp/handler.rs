@@ -90,14 +90,17 @@ impl Handler {
     /// Whoever submits a job hears of it without asking, in the era that has sessions; a client that
     /// knows tasks is told that the job is one.
     fn submitted(&self, name: &str, result: &mut CallToolResult, ctx: &Context) {
-        if name != relay::SUBMIT || !self.front.has_jobs() {
+        if name != relay::SUBMIT || !(self.front.has_jobs() || self.front.has_board()) {
             return;
         }
         let Some(answer) = &result.structured_content else { return };
-        let Some(job) = answer["jobId"].as_str().and_then(|job| job.parse::<JobId>().ok()) else {
-            return;
-        };
+        let id = |key: &str| answer[key].as_str().and_then(|job| job.parse::<JobId>().ok());
+        let (ours, board) = (id("jobId"), id("job_id"));
+        let Some(job) = ours.or(board) else { return };
         if !is_modern(ctx) {
+            if ours.is_none() {
+                return;
+            }
             let (principal, is_new) = (self.principal(ctx), answer["deduplicated"] == false);
             self.subscriptions.follow_job(&self.front, &principal, job, is_new, ctx);
         } else if self.knows_tasks() && tasks::are_declared(ctx) {

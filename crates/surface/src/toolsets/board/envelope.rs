@@ -135,17 +135,24 @@ fn refused(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
 /// The tool's own fields, with nothing in them but what is known without its work.
 fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
     let mut fields = Map::new();
+    let is_job = call.tool.output.contains(&"job_id");
     for key in call.tool.output.iter().filter(|key| !KEYS.contains(key)) {
         let value = match *key {
             "task_id" => task.into(),
+            "status" if is_job => Value::Null,
             "status" => "error".into(),
             "checks" | "conflict_files" => json!([]),
             _ => Value::Null,
         };
         fields.insert((*key).into(), value);
     }
-    if let Refusal::NotPair { .. } = refusal {
-        fields.insert("current_task_type".into(), words::TaskType::Auto.word().into());
+    let mode = match refusal {
+        Refusal::NotPair { .. } => Some(words::TaskType::Auto),
+        Refusal::NotAuto { .. } => Some(words::TaskType::Pair),
+        _ => None,
+    };
+    if let Some(mode) = mode {
+        fields.insert("current_task_type".into(), mode.word().into());
     }
     if let Refusal::ChecksNotPassed { checks, .. } = refusal {
         let checks = checks

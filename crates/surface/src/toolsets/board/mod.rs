@@ -4,12 +4,15 @@
 mod audit;
 mod edit;
 mod envelope;
+mod job_view;
+mod jobs;
 mod plans;
 mod projects;
 mod review;
 mod sessions;
 mod settings;
 mod tasks;
+pub(crate) mod ticket;
 mod view;
 mod wait;
 mod words;
@@ -22,8 +25,10 @@ use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 use envelope::answered;
 
+pub(crate) const NAME: &str = "board";
+
 pub static TOOLSET: Toolset = Toolset {
-    name: "board",
+    name: NAME,
     tools: TOOLS,
     voice: Voice {
         say: words::say,
@@ -43,6 +48,25 @@ pub static TOOLSET: Toolset = Toolset {
 macro_rules! with_envelope {
     ($($key:literal),*) => {
         &[$($key,)* "success", "message", "code", "hint", "next_tool", "next_arguments"]
+    };
+}
+
+/// The same for a job.
+macro_rules! with_envelope_of_job {
+    () => {
+        with_envelope!(
+            "job_id",
+            "task_id",
+            "action",
+            "status",
+            "timed_out",
+            "timeout_metadata",
+            "created_at",
+            "updated_at",
+            "result",
+            "runtime",
+            "current_task_type"
+        )
     };
 }
 
@@ -126,6 +150,31 @@ static TOOLS: &[Tool] = &[
         and_next!("Makes a project the one that your new tasks go to."),
         Hints::WRITE, schema_of::<projects::ProjectArgument>, with_envelope!("project_id", "name"),
         answered!(projects::projects_open)).for_profile(Profile::Maintainer),
+    Tool::new("jobs_list_actions", "Jobs list actions",
+        "Lists the actions that jobs_submit takes.",
+        Hints::READ, schema_of::<NoArguments>, &["actions"],
+        handler!(jobs::jobs_list_actions)).for_profile(Profile::PairWorker),
+    Tool::new("jobs_submit", "Jobs submit",
+        and_next!("Starts an agent on an AUTO task, or stops it. Answers at once; confirm with jobs_wait."),
+        Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, with_envelope_of_job!(),
+        answered!(jobs::jobs_submit)).for_profile(Profile::PairWorker).on_task(),
+    Tool::new("jobs_get", "Jobs get",
+        and_next!("Says what became of a job."),
+        Hints::READ, schema_of::<jobs::JobArgument>, with_envelope_of_job!(),
+        answered!(jobs::jobs_get)).for_profile(Profile::PairWorker).on_task(),
+    Tool::new("jobs_wait", "Jobs wait",
+        and_next!("Waits until a job is decided: the agent runs, is stopped, or did not start."),
+        Hints::READ, schema_of::<jobs::Wait>, with_envelope_of_job!(),
+        jobs::JOBS_WAIT).for_profile(Profile::PairWorker).on_task().long(),
+    Tool::new("jobs_events", "Jobs events",
+        "What happened to a job, oldest first.",
+        Hints::READ, schema_of::<jobs::Events>,
+        &["job_id", "task_id", "events", "total_events", "returned_events", "offset", "limit", "has_more", "next_offset"],
+        handler!(jobs::jobs_events)).for_profile(Profile::PairWorker).on_task(),
+    Tool::new("jobs_cancel", "Jobs cancel",
+        and_next!("Takes back a job that is not decided. Stops no agent that runs."),
+        Hints::WRITE, schema_of::<jobs::JobArgument>, with_envelope_of_job!(),
+        answered!(jobs::jobs_cancel)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("sessions_create", "Sessions create",
         and_next!("Opens a session on a PAIR task in a worktree of its own: a terminal, or an editor's command."),
         Hints::WRITE_OUTSIDE, schema_of::<sessions::Create>,

@@ -2,7 +2,7 @@
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
-use callboard_engine::CardFilter;
+use callboard_engine::{CardFilter, WorkNow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -38,12 +38,14 @@ pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
         Some(true) => Some(call.engine.scratchpad_get(call.op, task).await?),
         Some(false) | None => None,
     };
-    let shown = Shown {
-        scratchpad,
-        logs: args.include_logs.unwrap_or(false).then(Vec::new),
-        review: args.include_review.unwrap_or(false),
-        detail: args.mode.unwrap_or(Detail::Summary),
+    let detail = args.mode.unwrap_or(Detail::Summary);
+    let logs = match args.include_logs {
+        Some(true) => Some(call.engine.work_logs(call.op, task, detail.runs()).await?),
+        Some(false) | None => None,
     };
+    let work = call.engine.work_now(call.op, task).await?;
+    let review = args.include_review.unwrap_or(false);
+    let shown = Shown { scratchpad, logs, work, review, detail };
     Ok(view::task(&seen.it, &shown, seen.now))
 }
 
@@ -77,7 +79,13 @@ pub(super) async fn tasks_list(call: &Call<'_>, args: List) -> Reply {
         limit: size.limit,
     };
     let found = call.engine.card_list(call.op, filter).await?;
-    let (tasks, _) = page(&found.it.cards, size, |row| view::row(row, found.now));
+    let open = found.it.cards.iter().map(|row| &row.task).filter(|task| !task.phase.is_closed());
+    let open: Vec<TaskId> = open.map(|task| task.id).collect();
+    let works = call.engine.works_now(call.op, &open).await?;
+    let idle = WorkNow::default();
+    let (tasks, _) = page(&found.it.cards, size, |row| {
+        view::row(row, works.get(&row.task.id).unwrap_or(&idle), found.now)
+    });
     let count = tasks.len();
     let next = offset + count;
     let has_more = (next as u64) < found.it.total && count > 0;
@@ -106,7 +114,8 @@ pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
         }
     }
     let places = call.engine.workspace_get(call.op, &seen.it).await?;
-    Ok(view::context(&seen.it, &scratchpad, &places, linked, seen.now))
+    let work = call.engine.work_now(call.op, task).await?;
+    Ok(view::context(&seen.it, &scratchpad, &places, linked, &work, seen.now))
 }
 
 /// Every `@PROJ-01…` in a text, in the order of their ids.

@@ -6,7 +6,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::CardRow;
-use callboard_engine::{CardSeen, WorkspaceSeen};
+use callboard_engine::{CardSeen, WorkLog, WorkNow, WorkspaceSeen};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,13 +30,30 @@ impl Detail {
             Detail::Full => 32_000,
         }
     }
+
+    /// The newest runs whose logs are shown.
+    pub fn runs(self) -> usize {
+        match self {
+            Detail::Summary => 3,
+            Detail::Full => 10,
+        }
+    }
+
+    /// Of one log, and of all of them.
+    fn log_chars(self) -> (usize, usize) {
+        match self {
+            Detail::Summary => (2_500, 7_500),
+            Detail::Full => (10_000, 24_000),
+        }
+    }
 }
 
 /// What was asked for besides the task.
 pub(super) struct Shown {
     pub scratchpad: Option<String>,
     /// Of runs, oldest first.
-    pub logs: Option<Vec<Value>>,
+    pub logs: Option<Vec<WorkLog>>,
+    pub work: WorkNow,
     pub review: bool,
     pub detail: Detail,
 }
@@ -48,6 +65,7 @@ pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
     let scratchpad = scratchpad.map(|text| end_of(text, shown.detail.scratchpad_chars()));
     let (scratchpad, truncated) = scratchpad.unzip();
     let review = card.review.as_ref().filter(|_| shown.review);
+    let (logs, logs_truncated) = shown.logs.as_deref().map(|all| logs(all, shown.detail)).unzip();
     json!({
         "task_id": task.id,
         "title": task.title,
@@ -56,8 +74,8 @@ pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
         "acceptance_criteria": card.criteria,
         "scratchpad": scratchpad,
         "review_feedback": review.map(feedback),
-        "logs": shown.logs,
-        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), now),
+        "logs": logs,
+        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), &shown.work, now),
         "updated_at": rfc3339_us(task.updated_at),
         "priority": words::priority(task.priority),
         "task_type": TaskType::of(card.mode).word(),
@@ -70,7 +88,7 @@ pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
         "closed_as": closed_as(task),
         "review": review.map(review_record),
         "scratchpad_truncated": truncated,
-        "logs_truncated": shown.logs.as_ref().map(|_| false),
+        "logs_truncated": logs_truncated,
     })
 }
 
@@ -82,6 +100,26 @@ fn end_of(text: &str, chars_max: usize) -> (String, bool) {
     }
     let end: String = text.chars().skip(chars - chars_max).collect();
     (format!("[truncated {} chars]{end}", chars - chars_max), true)
+}
+
+/// The end of each log, and of all of them: what is older makes way. Whether something did.
+fn logs(all: &[WorkLog], detail: Detail) -> (Vec<Value>, bool) {
+    let (each_max, mut left) = detail.log_chars();
+    let mut is_cut = false;
+    let mut shown = Vec::new();
+    for log in all.iter().rev() {
+        if left == 0 {
+            is_cut = true;
+            break;
+        }
+        let (content, cut) = end_of(&log.text, each_max.min(left));
+        left -= log.text.chars().count().min(each_max).min(left);
+        is_cut |= cut;
+        let at = rfc3339_us(log.began_at);
+        shown.push(json!({"run": log.run, "content": content, "created_at": at}));
+    }
+    shown.reverse();
+    (shown, is_cut)
 }
 
 /// In one line: what came of the review, or what it is about.
@@ -116,7 +154,7 @@ fn closed_as(task: &Task) -> Option<&'static str> {
 }
 
 /// An element of the list.
-pub(super) fn row(row: &CardRow, now: Timestamp) -> Value {
+pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
     let CardRow { task, card, .. } = row;
     json!({
         "task_id": task.id,
@@ -125,7 +163,7 @@ pub(super) fn row(row: &CardRow, now: Timestamp) -> Value {
         "description": cut(&row.body),
         "scratchpad": row.scratchpad.as_deref().map(cut),
         "acceptance_criteria": card.criteria.iter().map(|text| cut(text)).collect::<Vec<_>>(),
-        "runtime": runtime(task, card, &row.deps, row.newest.as_ref(), now),
+        "runtime": runtime(task, card, &row.deps, row.newest.as_ref(), work, now),
         "updated_at": rfc3339_us(task.updated_at),
         "priority": words::priority(task.priority),
         "task_type": TaskType::of(card.mode).word(),
@@ -163,6 +201,7 @@ pub(super) fn context(
     scratchpad: &str,
     places: &[WorkspaceSeen],
     linked: Vec<Value>,
+    work: &WorkNow,
     now: Timestamp,
 ) -> Value {
     let CardSeen { record, card } = seen;
@@ -181,7 +220,7 @@ pub(super) fn context(
         "repos": places.iter().map(repo_at_work).collect::<Vec<_>>(),
         "repo_count": places.len(),
         "linked_tasks": linked,
-        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), now),
+        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), work, now),
     })
 }
 
@@ -209,6 +248,7 @@ fn runtime(
     card: &Card,
     deps: &[Dep],
     newest: Option<&Attempt>,
+    work: &WorkNow,
     now: Timestamp,
 ) -> Value {
     let waits = task.phase == Phase::Initial;
@@ -217,14 +257,43 @@ fn runtime(
     let runs = newest.is_some_and(|newest| newest.kind == AttemptKind::Job && newest.is_live(now));
     json!({
         "is_running": runs && task.phase == Phase::Working,
-        "is_reviewing": false,
+        "is_reviewing": work.is_reviewing && task.phase == Phase::Review,
         "is_blocked": !open.is_empty() || blocked.is_some(),
         "blocked_reason": blocked.map(|blocked| &blocked.reason),
         "blocked_by_task_ids": open,
-        "overlap_hints": [],
+        "overlap_hints": work.overlaps,
         "blocked_at": blocked.map(|blocked| rfc3339_us(blocked.at)),
-        "is_pending": false,
-        "pending_reason": null,
-        "pending_at": null,
+        "is_pending": work.pending.is_some(),
+        "pending_reason": work.pending.map(|pending| match pending.for_place {
+            true => "Waiting for a free agent slot",
+            false => "Waiting for a runner",
+        }),
+        "pending_at": work.pending.map(|pending| rfc3339_us(pending.since)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_logs_make_way() {
+        let log = |run, chars| WorkLog { run, began_at: Timestamp(0), text: "x".repeat(chars) };
+        let shown = |all: &[WorkLog]| {
+            let (shown, is_cut) = logs(all, Detail::Summary);
+            let chars = shown.iter().map(|entry| {
+                let text = entry["content"].as_str().unwrap_or_default();
+                (entry["run"].as_u64(), text.chars().filter(|c| *c == 'x').count())
+            });
+            (chars.collect::<Vec<_>>(), is_cut)
+        };
+        assert_eq!(shown(&[]), (vec![], false));
+        assert_eq!(shown(&[log(1, 2500), log(2, 9)]), (vec![(Some(1), 2500), (Some(2), 9)], false));
+        let three = [log(7, 3000), log(8, 2500), log(9, 2500)];
+        let expected = vec![(Some(7), 2500), (Some(8), 2500), (Some(9), 2500)];
+        assert_eq!(shown(&three), (expected, true));
+        let four = [log(6, 1), log(7, 2500), log(8, 2500), log(9, 2500)];
+        assert_eq!(shown(&four).0.len(), 3);
+        assert!(shown(&four).1);
+    }
 }

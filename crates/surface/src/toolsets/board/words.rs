@@ -64,6 +64,24 @@ impl Status {
     }
 }
 
+/// What can be asked of a task's agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Start,
+    Stop,
+}
+
+impl Action {
+    pub const ALL: [Action; 2] = [Action::Start, Action::Stop];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Action::Start => "start_agent",
+            Action::Stop => "stop_agent",
+        }
+    }
+}
+
 /// Whether an agent runs a task by itself or together with a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -174,6 +192,13 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let plain = Said::plain(refusal);
     let as_code = |code| Said { code, ..plain.clone() };
     match refusal {
+        Refusal::InvalidInput { message } if tool == "jobs_events" => {
+            as_code(match message.split(' ').next() {
+                Some("limit") => "INVALID_LIMIT",
+                Some("offset") => "INVALID_OFFSET",
+                _ => "INVALID_PARAMS",
+            })
+        }
         Refusal::InvalidInput { .. }
         | Refusal::UnknownState { .. }
         | Refusal::MixedArguments { .. }
@@ -193,7 +218,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::DepsNotClosed { open, .. } => {
             let open: Vec<String> = open.iter().map(|(id, _)| id.to_string()).collect();
             let hint = Some(format!("Finish what it waits for first: {}", open.join(", ")));
-            Said { hint, ..plain }
+            let code = if tool == "jobs_submit" { "START_BLOCKED" } else { plain.code };
+            Said { code, hint, ..plain }
         }
         Refusal::HasDependents { open, .. } => {
             let open: Vec<String> = open.iter().map(ToString::to_string).collect();
@@ -224,6 +250,19 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
                 ReviewAction::Rebase => "REBASE_FAILED",
             })
         },
+        Refusal::NotAuto { task } => Said {
+            message: format!("Task {task} is PAIR"),
+            hint: Some("Set the mode with tasks_update".into()),
+            ..plain
+        },
+        Refusal::NotRunning { task } => {
+            Said { message: format!("No agent works on task {task}"), hint: None, ..plain }
+        }
+        Refusal::JobNotFound { job } => Said {
+            message: format!("Job {job} not found"),
+            hint: Some("Give the job_id and task_id of an answer of jobs_submit".into()),
+            ..plain
+        },
         Refusal::TaskClosed { .. } if tool == "sessions_create" => Said {
             hint: Some("tasks_move opens it again".into()),
             ..as_code("SESSION_CREATE_FAILED")
@@ -245,7 +284,6 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::MailOfAnother { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
-        | Refusal::NotAuto { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::DependencyCycle { .. }
@@ -259,7 +297,6 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::NotCommentAuthor { .. }
         | Refusal::QuotaExceeded(_)
         | Refusal::JobLost { .. }
-        | Refusal::JobNotFound { .. }
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
@@ -282,6 +319,17 @@ pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> O
         }
         (_, Refusal::NotApproved { .. }) => {
             Some(Next::new("review", json!({"task_id": task, "action": "approve"})))
+        }
+        ("jobs_submit", Refusal::DepsNotClosed { open, .. }) => {
+            let first = open.first().map(|(id, _)| id);
+            Some(Next::new("get_task", json!({"task_id": first, "mode": "summary"})))
+        }
+        (_, Refusal::NotRunning { .. }) => {
+            Some(Next::new("get_task", json!({"task_id": task, "include_logs": true})))
+        }
+        (_, Refusal::NotAuto { .. }) => {
+            let arguments = json!({"task_id": task, "task_type": TaskType::Auto.word()});
+            Some(Next::new("tasks_update", arguments))
         }
         (_, Refusal::NotPair { .. }) => {
             let arguments = json!({"task_id": task, "task_type": TaskType::Pair.word()});

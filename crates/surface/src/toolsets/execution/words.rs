@@ -185,6 +185,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentAtWork { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
+        | Refusal::NotRunning { .. }
         | Refusal::TaskClosed { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::SessionNotFound { .. }

@@ -1,0 +1,236 @@
+//! Agents of the board in real processes: one works in its worktree with a server of its own, is
+//! stopped with all its children, and outlives no server that started it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, board, clean, command, is_running};
+use crate::schema::Schema;
+
+struct Shop {
+    board: tempfile::TempDir,
+    schema: Option<Schema>,
+}
+
+impl Shop {
+    /// A repository whose tasks are worked on by this script; its `$1` is the file with the agent's
+    /// servers.
+    fn open(schema: Option<Schema>, script: &str) -> Self {
+        let shop = Self { board: board(), schema };
+        for arguments in [
+            &["init", "-q", "-b", "main"][..],
+            &["config", "user.name", "ana"],
+            &["config", "user.email", "ana@example.org"],
+            &["commit", "-q", "--allow-empty", "-m", "first"],
+        ] {
+            shop.git(arguments);
+        }
+        fs::write(shop.at("agent.sh"), script).unwrap();
+        let words = format!("[\"sh\", {:?}, \"{{mcp_config}}\"]", shop.at("agent.sh"));
+        let settings = format!(
+            "[general]\nauto_review = false\ndefault_worker_agent = \"mine\"\n\n\
+             [executors.mine]\ncommand = {words}\nwrite_command = {words}\n"
+        );
+        fs::write(shop.at(".callboard/config.local.toml"), settings).unwrap();
+        let made = Command::new("mkfifo").arg(shop.at("begun")).status().unwrap();
+        assert!(made.success());
+        shop
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.board.path().join(name)
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        clean(&mut git, self.board.path());
+        let done = git.args(arguments).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    }
+
+    fn server(&self, settings: &[(&str, &str)]) -> Peer {
+        let mut mcp = command(self.board.path());
+        if let Some(schema) = &self.schema {
+            mcp.args(["--store", schema.url()]);
+        }
+        mcp.args(["mcp", "--toolsets", "board", "--actor", "agent:boss", "--lane", "admin"]);
+        for (name, value) in settings {
+            mcp.env(name, value);
+        }
+        let mut peer = Peer::over(mcp);
+        peer.hello();
+        peer
+    }
+
+    /// A job by the means of the tasks extension.
+    fn ticket(&self, job: &str) -> Value {
+        let mut mcp = command(self.board.path());
+        mcp.args(["mcp", "--toolsets", "board", "--actor", "agent:boss", "--no-runner"]);
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":
+                {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        });
+        let ask = json!({"taskId": job, "_meta": meta});
+        Peer::over(mcp).request("tasks/get", ask)["result"].clone()
+    }
+
+    /// What the next agent that begins says.
+    fn begun(&self) -> Vec<String> {
+        let line = fs::read_to_string(self.at("begun")).unwrap();
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+fn make(peer: &mut Peer) -> String {
+    let made = peer.call("tasks_create", json!({"title": "Say hello", "task_type": "AUTO"}));
+    made.unwrap()["task_id"].as_str().unwrap().to_owned()
+}
+
+fn submit(peer: &mut Peer, task: &str, action: &str) -> Value {
+    let job = peer.call("jobs_submit", json!({"task_id": task, "action": action})).unwrap();
+    assert_eq!(job["code"], "JOB_SUBMITTED", "{job}");
+    let ids = json!({"job_id": job["job_id"], "task_id": task, "timeout_seconds": 60});
+    peer.call("jobs_wait", ids).unwrap()
+}
+
+/// What `jobs_get` says of a start that somebody waited for.
+fn started_then(waited: &Value) -> Value {
+    let mut seen = waited.clone();
+    seen["timed_out"] = Value::Null;
+    seen["timeout_metadata"] = Value::Null;
+    seen
+}
+
+fn wait_for(peer: &mut Peer, task: &str, status: &str) {
+    let wait = json!({"task_id": task, "wait_for_status": status, "timeout_seconds": 60});
+    let waited = peer.call("tasks_wait", wait).unwrap();
+    assert_eq!(waited["current_status"], status, "{waited}");
+}
+
+fn kill(peer: &mut Peer) {
+    let pid = Pid::from_raw(peer.child.id().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    peer.child.wait().unwrap();
+}
+
+/// It speaks to the board through the server it was given, as a confined process.
+const ASKS_ITSELF: &str = r#"cat > /dev/null
+echo hello > hello.txt && git add hello.txt && git commit -qm 'Add hello' || exit 1
+echo stray > "$CALLBOARD_PROJECT_ROOT/stray" && exit 9
+eval "set -- $(sed 's/.*"args":\[\([^]]*\)\].*/\1/; s/,/ /g' "$1")"
+hello='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}'
+ready='{"jsonrpc":"2.0","method":"notifications/initialized"}'
+review='{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"request_review","arguments":{"task_id":"'$CALLBOARD_TASK_ID'","summary":"It says hello."}}}'
+printf '%s\n' "$hello" "$ready" "$review" | env "$@"
+"#;
+
+fn an_agent_asks_for_its_review(schema: Option<Schema>) {
+    let shop = Shop::open(schema, ASKS_ITSELF);
+    let mut boss = shop.server(&[]);
+    let task = make(&mut boss);
+    let started = submit(&mut boss, &task, "start_agent");
+    assert_eq!(started["code"], "STARTED", "{started}");
+    assert_eq!(started["timed_out"], false);
+    wait_for(&mut boss, &task, "REVIEW");
+    let look = json!({"task_id": task, "include_review": true});
+    let seen = boss.call("get_task", look).unwrap();
+    assert_eq!(seen["review_feedback"], "requested: It says hello.", "{seen}");
+    let by = seen["review"]["by"].as_str().unwrap();
+    assert!(by.starts_with("agent:mine-"), "{by}");
+    let branch = format!("callboard/{task}");
+    assert_eq!(shop.git(&["log", "-1", "--format=%s", &branch]), "Add hello");
+    assert_eq!(shop.git(&["log", "-1", "--format=%s", "main"]), "first");
+    assert!(!shop.at("hello.txt").exists() && !shop.at("stray").exists());
+}
+
+#[test]
+fn an_agent_works_in_its_worktree_and_asks_for_its_review() {
+    an_agent_asks_for_its_review(None);
+}
+
+#[test]
+fn an_agent_works_in_its_worktree_and_asks_for_its_review_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        an_agent_asks_for_its_review(Some(schema));
+    }
+}
+
+/// Says which attempt it is and who it and its child are, then goes on for ever.
+fn lasting(folder: &Path) -> String {
+    let begun = folder.join("begun");
+    format!("cat > /dev/null\nsleep 600 &\necho $CALLBOARD_ATTEMPT $$ $! > {begun:?}\nwait\n")
+}
+
+fn open_lasting() -> Shop {
+    let shop = Shop::open(None, "");
+    fs::write(shop.at("agent.sh"), lasting(shop.board.path())).unwrap();
+    shop
+}
+
+/// The pipe lies outside the worktree, where a confined agent may not write.
+const FREE: (&str, &str) = ("CALLBOARD_RELAY_SANDBOX", "executor");
+
+#[test]
+fn a_stopped_agent_is_gone_with_its_children() {
+    let shop = open_lasting();
+    let mut boss = shop.server(&[FREE]);
+    let task = make(&mut boss);
+    let started = submit(&mut boss, &task, "start_agent");
+    assert_eq!(started["code"], "STARTED", "{started}");
+    let begun = shop.begun();
+    assert!(begun[1..].iter().all(|pid| is_running(pid)), "{begun:?}");
+    let seen = boss.call("get_task", json!({ "task_id": task })).unwrap();
+    assert_eq!(seen["runtime"]["is_running"], true, "{seen}");
+    let ticket = shop.ticket(started["job_id"].as_str().unwrap());
+    assert_eq!(ticket["status"], "completed", "{ticket}");
+    assert_eq!(ticket["pollIntervalMs"], 1500);
+    assert_eq!(ticket["result"]["structuredContent"], started_then(&started), "{ticket}");
+    let stopped = submit(&mut boss, &task, "stop_agent");
+    assert_eq!(stopped["code"], "STOPPED", "{stopped}");
+    assert!(begun[1..].iter().all(|pid| !is_running(pid)), "{begun:?}");
+    let seen = boss.call("get_task", json!({ "task_id": task })).unwrap();
+    assert_eq!(
+        (&seen["status"], &seen["runtime"]["is_running"]),
+        (&json!("BACKLOG"), &json!(false))
+    );
+    let again = json!({"task_id": task, "action": "stop_agent"});
+    assert_eq!(boss.call("jobs_submit", again).unwrap()["code"], "NOT_RUNNING");
+}
+
+#[test]
+fn a_killed_servers_agent_is_started_again_and_given_up_after_three_times() {
+    let shop = open_lasting();
+    let quick = [FREE, ("CALLBOARD_RELAY_STALE_HOLD_S", "0")];
+    let mut first = shop.server(&quick);
+    let task = make(&mut first);
+    let start = submit(&mut first, &task, "start_agent");
+    assert_eq!(start["code"], "STARTED", "{start}");
+    let mut server = first;
+    for attempt in ["1", "2", "3"] {
+        let begun = shop.begun();
+        assert_eq!(begun[0], attempt);
+        kill(&mut server);
+        server = shop.server(&quick);
+        if attempt == "3" {
+            wait_for(&mut server, &task, "BACKLOG");
+        }
+        // The next one begins only when nothing of the last is left.
+        if attempt != "3" {
+            continue;
+        }
+        assert!(begun[1..].iter().all(|pid| !is_running(pid)), "{begun:?}");
+    }
+    let look = json!({"task_id": task, "include_scratchpad": true});
+    let seen = server.call("get_task", look).unwrap();
+    assert_eq!(seen["scratchpad"], "Worker lost 3 times", "{seen}");
+    let ids = json!({"job_id": start["job_id"], "task_id": task});
+    let job = server.call("jobs_get", ids).unwrap();
+    assert_eq!(job["code"], "STARTED", "what was decided stays: {job}");
+}

@@ -1,0 +1,197 @@
+//! What somebody sees of the agents on tasks without asking for a job: who runs, waits or reviews, what
+//! they printed, and whose work touches the same files.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::{JobKind, JobState};
+use callboard_domain::run::{ArtifactName, RunRecord};
+use callboard_domain::time::Timestamp;
+use callboard_domain::work::Role;
+
+use crate::context::{OpContext, Scope};
+use crate::{Engine, EngineError};
+
+/// How long it is believed which files a task's work touches: git needs a while to say.
+const FILES_FRESH: Duration = Duration::from_secs(5);
+/// Runs of one task that are counted.
+const RUNS_MAX: usize = 10_000;
+
+/// What is up with a task's agent.
+#[derive(Clone, Debug, Default)]
+pub struct WorkNow {
+    pub is_reviewing: bool,
+    pub pending: Option<Pending>,
+    /// Running tasks whose work touches files that this one's does.
+    pub overlaps: Vec<TaskId>,
+}
+
+/// A start that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub since: Timestamp,
+    /// For another agent to end.
+    pub for_place: bool,
+}
+
+/// What one run printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkLog {
+    /// 1 for a task's first.
+    pub run: usize,
+    pub began_at: Timestamp,
+    pub text: String,
+}
+
+type Files = Arc<BTreeSet<(PathBuf, String)>>;
+
+/// Which files the work of tasks touches, as git said a moment ago.
+#[derive(Default)]
+pub(crate) struct FilesSeen(Mutex<HashMap<TaskId, (Instant, Files)>>);
+
+impl FilesSeen {
+    fn fresh(&self, task: TaskId) -> Option<Files> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|_, (at, _)| at.elapsed() < FILES_FRESH);
+        seen.get(&task).map(|(_, files)| files.clone())
+    }
+
+    fn keep(&self, task: TaskId, files: Files) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert(task, (Instant::now(), files));
+    }
+}
+
+impl Engine {
+    pub async fn work_now(&self, op: &OpContext, task: TaskId) -> Result<WorkNow, EngineError> {
+        let (mut now, running) = self.works_open(op, &[task]).await?;
+        let mut now = now.remove(&task).unwrap_or_default();
+        now.overlaps = self.overlaps(&op.principal.org, task, &running).await?;
+        Ok(now)
+    }
+
+    /// The same for many; whose work overlaps is said of those alone that run.
+    pub async fn works_now(
+        &self,
+        op: &OpContext,
+        tasks: &[TaskId],
+    ) -> Result<HashMap<TaskId, WorkNow>, EngineError> {
+        let (mut all, running) = self.works_open(op, tasks).await?;
+        for task in tasks.iter().filter(|task| running.contains(task)) {
+            let overlaps = self.overlaps(&op.principal.org, *task, &running).await?;
+            all.entry(*task).or_default().overlaps = overlaps;
+        }
+        Ok(all)
+    }
+
+    /// Of those tasks that have a run which is not over; and which tasks of the org run here.
+    async fn works_open(
+        &self,
+        op: &OpContext,
+        tasks: &[TaskId],
+    ) -> Result<(HashMap<TaskId, WorkNow>, Vec<TaskId>), EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let org = &op.principal.org;
+        let mut all = HashMap::new();
+        for record in self.parts.store.works(org, tasks, 1).await? {
+            if let Some(task) = record.job.task.filter(|_| !record.job.is_over()) {
+                all.insert(task, self.now_of(org, &record).await?);
+            }
+        }
+        if all.is_empty() && tasks.len() > 1 {
+            return Ok((all, Vec::new()));
+        }
+        let here = self.parts.store.runs_on(&self.parts.machine).await?;
+        let work = here.iter().filter(|due| due.job.kind == JobKind::Work && !due.job.is_over());
+        let running = work.filter(|due| due.org == *org).filter_map(|due| due.job.task).collect();
+        Ok((all, running))
+    }
+
+    async fn now_of(&self, org: &str, record: &RunRecord) -> Result<WorkNow, EngineError> {
+        let role = record.run.order.work().map(|order| order.role);
+        let waits = matches!(record.job.state, JobState::Queued { .. });
+        let pending = match (waits, role) {
+            (true, Some(Role::Worker)) => {
+                let machine = record.run.bound_to.as_deref();
+                let for_place = self.before_a_place(org, machine, Some(record.job.id)).await?;
+                Some(Pending { since: record.run.changed_at, for_place })
+            }
+            _ => None,
+        };
+        let is_reviewing = !waits && role == Some(Role::Reviewer);
+        Ok(WorkNow { is_reviewing, pending, overlaps: Vec::new() })
+    }
+
+    async fn overlaps(
+        &self,
+        org: &str,
+        task: TaskId,
+        running: &[TaskId],
+    ) -> Result<Vec<TaskId>, EngineError> {
+        let mut found = Vec::new();
+        let others = || running.iter().filter(|other| **other != task);
+        if others().next().is_none() {
+            return Ok(found);
+        }
+        let files = self.files_of(org, task).await?;
+        if files.is_empty() {
+            return Ok(found);
+        }
+        for other in others() {
+            let theirs = self.files_of(org, *other).await?;
+            if theirs.intersection(&files).next().is_some() {
+                found.push(*other);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// What a task's work touches; nothing where git cannot say.
+    async fn files_of(&self, org: &str, task: TaskId) -> Result<Files, EngineError> {
+        if let Some(files) = self.files_seen.fresh(task) {
+            return Ok(files);
+        }
+        let mut files = BTreeSet::new();
+        let record = self.parts.store.task(org, task).await?;
+        if let (Some(record), Some(shop)) = (record, &self.parts.workshop) {
+            let card = self.parts.store.card(org, task).await?.unwrap_or_default();
+            let parts = self.workspace_find(org, &record.task, &card).await?.unwrap_or_default();
+            for part in &parts {
+                let Some(place) = &part.worktree else { continue };
+                let state = shop.worktrees.worktree_state(place, &part.target).await;
+                let changed = state.map(|state| state.changed).unwrap_or_default();
+                files.extend(changed.into_iter().map(|file| (part.repo.path.clone(), file)));
+            }
+        }
+        let files = Arc::new(files);
+        self.files_seen.keep(task, files.clone());
+        Ok(files)
+    }
+
+    /// What the newest runs of a task printed, oldest first.
+    pub async fn work_logs(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        newest: usize,
+    ) -> Result<Vec<WorkLog>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let org = &op.principal.org;
+        let mut runs = self.parts.store.works(org, &[task], RUNS_MAX).await?;
+        runs.retain(|record| record.run.artifact(ArtifactName::Logs).is_some());
+        runs.sort_by_key(|record| record.job.id);
+        let skipped = runs.len().saturating_sub(newest);
+        let mut logs = Vec::new();
+        for (index, record) in runs.iter().enumerate().skip(skipped) {
+            let Some(log) = record.run.artifact(ArtifactName::Logs) else { continue };
+            let text = self.artifact_text(org, log).await?.unwrap_or_default();
+            let began_at = record.run.started_at.unwrap_or(record.job.created_at);
+            logs.push(WorkLog { run: index + 1, began_at, text });
+        }
+        Ok(logs)
+    }
+}

@@ -1,0 +1,380 @@
+//! Agents that work on a task alone, from the runner's side: admit one when there is a place, make the
+//! workspace, let it work while the lease is kept, keep what it printed, say how it ended.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::card::{Card, ReviewState};
+use callboard_domain::command::{Command, RunLease, WorkPlace};
+use callboard_domain::ids::AttemptId;
+use callboard_domain::job::{JobId, JobKind, JobState};
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::Profile;
+use callboard_domain::run::{ArtifactName, Run};
+use callboard_domain::settings::BoardSettings;
+use callboard_domain::task::TaskRecord;
+use callboard_domain::work::ending::{Ending, ending};
+use callboard_domain::work::prompt::{Brief, prompt};
+use callboard_domain::work::{Role, WorkEnd, WorkOrder};
+use callboard_store::DueJob;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
+use crate::run::run_of;
+use crate::run_work::{AsksFor, Taken};
+use crate::workspace::{Workshop, WorkspacePart};
+use crate::{Engine, EngineError};
+
+/// Jobs that are looked at in one go.
+pub(crate) const BATCH: usize = 32;
+
+/// A run in the hands of this process, and what it is about.
+struct Ground {
+    taken: Taken,
+    run: Run,
+    order: WorkOrder,
+    record: TaskRecord,
+    card: Card,
+    settings: BoardSettings,
+    executor: String,
+    agent: Actor,
+}
+
+/// What came of trying to begin a run.
+enum Leased {
+    Begun(Box<Ground>),
+    /// Somebody else has it, or it came to nothing.
+    Not,
+    NoPlace,
+}
+
+impl Engine {
+    /// Starts agents as long as there is something to do and a place for it.
+    pub(crate) async fn works_start(
+        self: &Arc<Self>,
+        running: &mut JoinSet<()>,
+        give_up: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        let shop = self.parts.workshop.as_ref();
+        let Some(workers) = shop.and_then(|shop| shop.workers.clone()) else { return Ok(()) };
+        // Each org says how many of them there may be.
+        let mut full: Vec<Arc<str>> = Vec::new();
+        for due in self.parts.store.runs_due(JobKind::Work, &self.parts.machine, BATCH).await? {
+            if full.contains(&due.org) {
+                continue;
+            }
+            let ground = match self.work_lease(&due).await? {
+                Leased::Begun(ground) => ground,
+                Leased::Not => continue,
+                Leased::NoPlace => {
+                    full.push(due.org);
+                    continue;
+                }
+            };
+            let (engine, workers, give_up) = (self.clone(), workers.clone(), give_up.clone());
+            running.spawn(async move {
+                if let Err(error) = engine.work_through(&*workers, &ground, give_up).await {
+                    let job = ground.taken.job;
+                    tracing::warn!(%error, %job, "an agent's work could not be written down");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn work_lease(&self, due: &DueJob) -> Result<Leased, EngineError> {
+        let (store, org, job) = (&self.parts.store, &due.org, due.job.id);
+        let Some(task) = due.job.task else { return Ok(Leased::Not) };
+        let settings = self.board_settings(org).await?;
+        let card = store.card(org, task).await?.unwrap_or_default();
+        let executor = card.agent.clone().unwrap_or_else(|| settings.default_worker_agent.clone());
+        let attempt = AttemptId(self.parts.ids.next_id());
+        let agent = agent_of(&executor, attempt)?;
+        let lease = RunLease {
+            job,
+            kind: JobKind::Work,
+            agent: Some(agent.clone()),
+            attempt,
+            machine: self.parts.machine.clone(),
+            running_max: settings.max_concurrent_agents,
+            lease_s: self.parts.board.lease_s,
+        };
+        let record = match self.job_act(org, Command::RunLease(lease)).await {
+            Ok(outcome) => run_of(outcome)?.record,
+            Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(Leased::NoPlace),
+            Err(EngineError::Refused(_)) => return Ok(Leased::Not),
+            Err(error) => return Err(error),
+        };
+        let (is_begun, run) = (matches!(record.job.state, JobState::Running { .. }), record.run);
+        let order = run.order.work().cloned().filter(|_| is_begun);
+        let (Some(order), Some(record)) = (order, store.task(org, task).await?) else {
+            return Ok(Leased::Not);
+        };
+        let taken = Taken { org: org.clone(), job, fence: run.fence };
+        let ground = Ground { taken, run, order, record, card, settings, executor, agent };
+        Ok(Leased::Begun(ground.into()))
+    }
+
+    /// From the lease to the end. Whoever does not want it any more is heard all along.
+    async fn work_through(
+        self: &Arc<Self>,
+        workers: &dyn Workers,
+        ground: &Ground,
+        give_up: CancellationToken,
+    ) -> Result<(), EngineError> {
+        let (taken, run) = (&ground.taken, &ground.run);
+        let start_by = Instant::now() + self.parts.board.start_timeout;
+        let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
+        let left = Duration::from_millis(left);
+        let feed = self.run_feed(Some(taken.job)).await?;
+        let rule = (self.parts.board.lease_s, self.parts.board.heartbeat);
+        let watched = self.run_watched(taken, feed, rule, left, give_up);
+        tokio::pin!(watched);
+        if run.attempt > 1 {
+            self.clean_up().await;
+        }
+        let made = self.workspace_make(&taken.org, &ground.record.task, &ground.card);
+        let made = tokio::select! {
+            made = timeout_at(start_by, made) => made,
+            () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
+        };
+        let parts = match made {
+            Ok(made) => made?.map_err(|fault| fault.to_string()),
+            Err(_) => Err(self.too_late()),
+        };
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
+        };
+        let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
+        self.work_logs_keep(taken, report.logs).await?;
+        let end = match report.end {
+            Worked::NotStarted(reason) => WorkEnd::NotStarted { reason },
+            Worked::Failed(reason) => WorkEnd::Failed { reason },
+            Worked::Stopped => WorkEnd::Stopped,
+            Worked::Replied(reply) => {
+                let ending = ending(&reply);
+                if self.is_handed_over(ground, ending.as_ref()).await? {
+                    self.leftovers(ground, &parts).await;
+                }
+                WorkEnd::Replied { reply, ending }
+            }
+        };
+        self.work_over(ground, end).await
+    }
+
+    async fn worked(
+        self: &Arc<Self>,
+        workers: &dyn Workers,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+        left: Duration,
+        start_by: Instant,
+        mut watched: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<WorkReport, EngineError> {
+        let taken = &ground.taken;
+        let call = self.work_call(ground, parts, left).await?;
+        let (up, is_up) = oneshot::channel();
+        let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
+        let stop = CancellationToken::new();
+        let work = workers.work(call, up, asks, stop.clone());
+        let told = async {
+            match timeout_at(start_by, is_up).await {
+                Ok(Ok(())) => self.work_up(taken, parts).await,
+                // It ended before it was up, and says why.
+                Ok(Err(_)) => {}
+                Err(_) => return false,
+            }
+            true
+        };
+        tokio::pin!(work, told);
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                in_time = &mut told, if !is_told => {
+                    is_told = true;
+                    if !in_time {
+                        stop.cancel();
+                        let end = Worked::NotStarted(self.too_late());
+                        return Ok(WorkReport { end, ..work.await });
+                    }
+                }
+                report = &mut work => {
+                    // However quick it was: that it was up comes before what became of it.
+                    if !is_told {
+                        told.await;
+                    }
+                    return Ok(report);
+                }
+                () = &mut watched => {
+                    stop.cancel();
+                    return Ok(work.await);
+                }
+            }
+        }
+    }
+
+    fn too_late(&self) -> String {
+        format!("The agent did not start within {}s", self.parts.board.start_timeout.as_secs())
+    }
+
+    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart]) {
+        let place = parts.iter().find_map(|part| part.worktree.as_ref());
+        let place = WorkPlace {
+            worktree: place.map(|place| place.path.display().to_string()),
+            branch: place.map(|place| place.branch.clone()),
+            head: None,
+        };
+        let (job, fence) = (taken.job, taken.fence);
+        let up = self.job_act(&taken.org, Command::WorkUp { job, fence, place }).await;
+        if let Err(error) = up {
+            tracing::info!(%error, %job, "an agent is at work whom nobody wants any more");
+        }
+    }
+
+    /// Whether its work goes to review: by its last words, or because it asked for that itself.
+    async fn is_handed_over(
+        &self,
+        ground: &Ground,
+        ending: Option<&Ending>,
+    ) -> Result<bool, EngineError> {
+        if ground.order.role == Role::Reviewer {
+            return Ok(false);
+        }
+        let now = self.parts.store.task(&ground.taken.org, ground.record.task.id).await?;
+        let asked = now.is_some_and(|record| record.task.phase == Phase::Review);
+        Ok(asked || ending == Some(&Ending::Complete))
+    }
+
+    /// Each run's log is kept; a later one does not replace it.
+    async fn work_logs_keep(&self, taken: &Taken, logs: String) -> Result<(), EngineError> {
+        let now = self.parts.store.run(&taken.org, taken.job).await?;
+        let earlier = now.and_then(|now| now.record.run.artifact(ArtifactName::Logs).cloned());
+        let earlier = match earlier {
+            Some(earlier) => self.artifact_text(&taken.org, &earlier).await?.unwrap_or_default(),
+            None => String::new(),
+        };
+        let text = earlier + &logs;
+        match self.artifact_put(&taken.org, taken.job, taken.fence, ArtifactName::Logs, text).await
+        {
+            Ok(()) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What an agent did not commit is committed; what cannot be stays where it is.
+    async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) {
+        let Some(shop) = &self.parts.workshop else { return };
+        let id = ground.record.task.id;
+        let message = format!("chore: adding uncommitted agent changes ({id})");
+        for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
+            if let Err(fault) = shop.worktrees.leftovers_commit(place, &message).await {
+                tracing::warn!(%fault, task = %id, "what an agent left could not be committed");
+            }
+        }
+    }
+
+    async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
+        let Taken { org, job, fence } = &ground.taken;
+        let (job, fence, stopped) = (*job, *fence, end == WorkEnd::Stopped);
+        let settings = self.board_settings(org).await?;
+        let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
+        let over = self.job_act(org, Command::WorkEnd { job, fence, end, reviewer }).await;
+        self.runs_nudge();
+        match over {
+            Ok(_) if stopped => self.runs_settle().await.map(|_| ()),
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn work_call(
+        &self,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+        left: Duration,
+    ) -> Result<WorkCall, EngineError> {
+        let Ground { taken, order, .. } = ground;
+        let places: Vec<PathBuf> = parts
+            .iter()
+            .filter_map(|part| part.worktree.as_ref())
+            .map(|place| place.path.clone())
+            .collect();
+        let folder = places.first().cloned().unwrap_or_default();
+        let brief = self.brief(ground, parts).await?;
+        let usual = ground.settings.default_model(&ground.executor);
+        let model = order.model.as_deref().or(usual).unwrap_or_default().to_owned();
+        let mut variables = vec![
+            ("CALLBOARD_TASK_ID".to_owned(), brief.task.clone()),
+            ("CALLBOARD_TASK_TITLE".to_owned(), brief.title.clone()),
+            ("CALLBOARD_WORKTREE_PATH".to_owned(), folder.display().to_string()),
+        ];
+        let shop = self.parts.workshop.as_ref();
+        if let Some(root) = shop.and_then(|shop| shop.root.as_ref()) {
+            variables.push(("CALLBOARD_PROJECT_ROOT".into(), root.display().to_string()));
+        }
+        Ok(WorkCall {
+            job: taken.job.to_string(),
+            attempt: ground.run.attempt,
+            executor: ground.executor.clone(),
+            model,
+            prompt: prompt(order.role, &brief),
+            variables,
+            folder,
+            worktrees: match order.role {
+                Role::Worker => places,
+                Role::Reviewer => Vec::new(),
+            },
+            mcp_servers: shop.and_then(|shop| own_server(shop, ground)).into_iter().collect(),
+            timeout: left,
+        })
+    }
+
+    async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
+        let Ground { taken, order, record, card, .. } = ground;
+        let review = card.review.as_ref();
+        let rejected = review.filter(|review| review.state == ReviewState::Rejected);
+        let notes = self.parts.store.scratchpad(&taken.org, record.task.id).await?;
+        Ok(Brief {
+            task: record.task.id.to_string(),
+            title: record.task.title.clone(),
+            description: record.body.clone(),
+            acceptance: card.criteria.clone(),
+            scratchpad: notes.unwrap_or_default(),
+            feedback: rejected.and_then(|review| review.feedback.clone()),
+            conflict_files: review.map(|review| review.conflict_files.clone()).unwrap_or_default(),
+            summary: review.map(|review| review.summary.clone()),
+            base_branch: parts.first().map(|part| part.target.clone()),
+            instructions: order.instructions.clone(),
+        })
+    }
+}
+
+/// `agent:<executor>-<last 6 of its attempt id>`.
+fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
+    let id = attempt.0.to_string();
+    let last = &id[id.len().saturating_sub(6)..];
+    let agent = format!("agent:{executor}-{last}").parse();
+    agent.map_err(|_| EngineError::Internal(format!("'{executor}' is no name for an agent")))
+}
+
+/// The agent's own door to the board. It runs nothing: whoever started the agent does.
+fn own_server(shop: &Workshop, ground: &Ground) -> Option<McpServer> {
+    let profile = match ground.order.role {
+        Role::Worker => Profile::PairWorker,
+        Role::Reviewer => Profile::Viewer,
+    };
+    let task = ground.record.task.id;
+    let mut words = shop.server_for(&ground.taken.org, &ground.agent, task, profile).into_iter();
+    let program = words.next()?;
+    let args = words.chain(["--no-runner".to_owned()]).collect();
+    let (name, env) = ("callboard".to_owned(), shop.server_secrets.clone());
+    Some(McpServer::Stdio { name, program, args, env })
+}

@@ -1,0 +1,159 @@
+//! How the start or stop of an agent shows: a status, a code, a sentence, and its story so far. Once
+//! an agent was at work its start has succeeded for good, whatever became of the work.
+
+use callboard_domain::event::EventName;
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::{Job, JobState};
+use callboard_domain::time::Timestamp;
+use callboard_domain::work::WorkFault;
+use callboard_engine::{NOT_RUNNING, RunEvent, WorkJob, WorkSeen};
+use serde_json::{Value, json};
+
+use super::words::Action;
+use crate::time::rfc3339_us;
+
+pub(super) struct Shown {
+    pub action: Action,
+    pub status: &'static str,
+    pub code: &'static str,
+    pub message: String,
+    pub updated_at: Timestamp,
+    /// Nothing changes it any more.
+    pub is_final: bool,
+    attempt: Option<u32>,
+}
+
+impl Shown {
+    pub fn of(job: &WorkJob) -> Self {
+        match job {
+            WorkJob::Start(seen) => start(seen),
+            WorkJob::Stop(job) => stop(job),
+        }
+    }
+
+    /// In other words than its own.
+    pub fn say(&mut self, code: &'static str, message: &str) {
+        self.code = code;
+        self.message = message.to_owned();
+    }
+
+    pub fn result(&self) -> Value {
+        match (self.is_final, self.attempt) {
+            (false, _) => Value::Null,
+            (true, Some(attempt)) => json!({"code": self.code, "attempt": attempt}),
+            (true, None) => json!({"code": self.code}),
+        }
+    }
+}
+
+fn start(seen: &WorkSeen) -> Shown {
+    let (job, run) = (&seen.record.job, &seen.record.run);
+    let (status, code, plain) = match &job.state {
+        _ if run.up_at.is_some() && job.is_over() => ("succeeded", "STARTED", "Agent started"),
+        _ if run.up_at.is_some() => ("succeeded", "STARTED", "Agent running"),
+        JobState::Queued { .. } if seen.waits_for_place => {
+            ("queued", "START_PENDING", "Waiting for a free agent slot")
+        }
+        JobState::Queued { .. } if run.attempt > 0 => {
+            ("queued", "JOB_REQUEUED", "Its server was lost; it starts again")
+        }
+        JobState::Queued { .. } => ("queued", "JOB_QUEUED", "Job queued"),
+        JobState::Running { .. } | JobState::Stale { .. } => {
+            ("running", "JOB_RUNNING", "The agent is being started")
+        }
+        JobState::Done { .. } => ("succeeded", "STARTED", "Agent started"),
+        JobState::Canceled { .. } => ("cancelled", "JOB_CANCELLED", "Job cancelled"),
+        JobState::Expired { .. } => ("failed", "NOT_STARTED", "The agent did not start in time"),
+        JobState::Failed { reason, .. } => ("failed", fault(reason), "The agent did not start"),
+    };
+    let words = run.summary.as_deref().filter(|_| status == "failed");
+    Shown {
+        action: Action::Start,
+        status,
+        code,
+        message: words.unwrap_or(plain).to_owned(),
+        updated_at: run.up_at.unwrap_or(run.changed_at),
+        is_final: run.up_at.is_some() || job.is_over(),
+        attempt: (run.attempt > 0 || run.up_at.is_some()).then_some(run.attempt.max(1)),
+    }
+}
+
+fn fault(reason: &str) -> &'static str {
+    match WorkFault::parse(reason) {
+        Some(WorkFault::DepsOpen) => "START_BLOCKED",
+        Some(WorkFault::Held) => "ALREADY_CLAIMED",
+        Some(WorkFault::NotAuto) => "TASK_TYPE_MISMATCH",
+        Some(WorkFault::TaskGone) => "TASK_NOT_FOUND",
+        Some(WorkFault::NotStarted | WorkFault::Failed) => "NOT_STARTED",
+        Some(WorkFault::Lost) => "JOB_RECOVERED_INTERRUPTED",
+        None => "JOB_EXECUTION_ERROR",
+    }
+}
+
+fn stop(job: &Job) -> Shown {
+    let (status, code, message, updated_at) = match &job.state {
+        JobState::Queued { .. } => {
+            ("queued", "STOP_QUEUED", "The agent is being stopped", job.created_at)
+        }
+        JobState::Running { .. } | JobState::Stale { .. } => {
+            ("running", "STOP_QUEUED", "The agent is being stopped", job.created_at)
+        }
+        JobState::Done { at } => ("succeeded", "STOPPED", "Agent stopped", *at),
+        JobState::Canceled { at } => ("cancelled", "JOB_CANCELLED", "Job cancelled", *at),
+        JobState::Failed { at, reason } if reason == NOT_RUNNING => {
+            ("failed", "NOT_RUNNING", "No agent was running", *at)
+        }
+        JobState::Failed { at, reason } => ("failed", "JOB_EXECUTION_ERROR", reason.as_str(), *at),
+        JobState::Expired { at } => ("failed", "JOB_EXECUTION_ERROR", "Not stopped in time", *at),
+    };
+    let (is_final, message) = (job.is_over(), message.to_owned());
+    Shown { action: Action::Stop, status, code, message, updated_at, is_final, attempt: None }
+}
+
+/// The story of a job, oldest first, up to what decided it.
+pub(super) fn events(task: TaskId, events: &[RunEvent]) -> Vec<Value> {
+    let mut told = Vec::new();
+    for event in events {
+        let Some((status, code, message)) = step(event) else { continue };
+        let entry = |status: &str, code: &str, message: &str| {
+            json!({
+                "job_id": event.job,
+                "task_id": task,
+                "status": status,
+                "timestamp": rfc3339_us(event.at),
+                "message": message,
+                "code": code,
+            })
+        };
+        told.push(entry(status, code, message));
+        if event.name == EventName::JobSubmitted && event.data["waits"] == true {
+            told.push(entry("queued", "START_PENDING", "Waiting for a free agent slot"));
+        }
+        if !matches!(status, "queued" | "running") {
+            break;
+        }
+    }
+    told
+}
+
+fn step(event: &RunEvent) -> Option<(&'static str, &'static str, &str)> {
+    let stops = event.data["kind"] == "stop";
+    let reason = event.data["reason"].as_str().unwrap_or_default();
+    let words = event.data["summary"].as_str();
+    Some(match event.name {
+        EventName::JobSubmitted => ("queued", "JOB_QUEUED", "Job queued"),
+        EventName::JobStarted if event.data["resumed"] == true => return None,
+        EventName::JobStarted => ("running", "JOB_RUNNING", "Job running"),
+        EventName::JobRequeued => ("queued", "JOB_REQUEUED", "Its server was lost"),
+        EventName::JobSucceeded if stops => ("succeeded", "STOPPED", "Agent stopped"),
+        EventName::JobSucceeded => ("succeeded", "STARTED", "Agent running"),
+        EventName::JobCanceled => ("cancelled", "JOB_CANCELLED", "Job cancelled"),
+        EventName::JobExpired => ("failed", "NOT_STARTED", words.unwrap_or("Out of time")),
+        EventName::JobFailed if stops && reason == NOT_RUNNING => {
+            ("failed", "NOT_RUNNING", "No agent was running")
+        }
+        EventName::JobFailed if stops => ("failed", "JOB_EXECUTION_ERROR", reason),
+        EventName::JobFailed => ("failed", fault(reason), words.unwrap_or("Not started")),
+        _ => return None,
+    })
+}

@@ -1,0 +1,343 @@
+//! Agents that work alone: started, looked after, waited for, stopped. A job here is the start of an
+//! agent or its stop; what the agent does in between is the task's story.
+
+use std::time::{Duration, Instant};
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::JobId;
+use callboard_domain::policy::fold;
+use callboard_domain::refusal::Refusal;
+use callboard_engine::{WorkJob, WorkWaited, WorkWish};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::envelope::{Envelope, Next, Reply};
+use super::job_view::{self, Shown};
+use super::tasks::task_id;
+use super::words::{Action, TaskType};
+use crate::time::rfc3339_us;
+use crate::tool::{Call, NoArguments, Run};
+
+/// What waits are told to take.
+const WAIT_S: f64 = 1.5;
+const INSTRUCTIONS_MAX: usize = 10_000;
+
+pub(super) async fn jobs_list_actions(_: &Call<'_>, _: NoArguments) -> Reply {
+    Ok(json!({"actions": Action::ALL.map(Action::word)}))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Submit {
+    task_id: String,
+    /// start_agent or stop_agent
+    action: String,
+    arguments: Option<StartArguments>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StartArguments {
+    /// for this run, added to what the agent is told
+    instructions: Option<String>,
+    /// [default: the one in the settings]
+    model: Option<String>,
+    /// the same task, if any
+    task_id: Option<String>,
+}
+
+pub(super) async fn jobs_submit(call: &Call<'_>, args: Submit) -> Reply {
+    let Submit { task_id: id, action, arguments } = args;
+    let wish = wish(&id, arguments.unwrap_or_default())?;
+    if id.trim().is_empty() {
+        return Ok(no(call, &id, "", blank_id("INVALID_TASK_ID", "task_id")));
+    }
+    let Some(action) = Action::ALL.into_iter().find(|known| known.word() == fold(&action)) else {
+        let known = Action::ALL.map(Action::word).join(", ");
+        let given: String = action.chars().take(60).collect();
+        let unknown =
+            Envelope::no("UNSUPPORTED_ACTION", format!("action takes {known}, got '{given}'"))
+                .next(Next::new("jobs_list_actions", json!({})));
+        return Ok(no(call, &id, "", unknown));
+    };
+    let task = task_id(&id)?;
+    let job = match action {
+        Action::Start => call.engine.work_submit(call.op, task, wish).await?,
+        Action::Stop => call.engine.stop_queue(call.op, task).await?,
+    };
+    let shown = Shown::of(&job);
+    if shown.is_final {
+        return found(call, task, &job, shown, Waited::default()).await;
+    }
+    let code = if shown.code == "START_PENDING" { shown.code } else { "JOB_SUBMITTED" };
+    let hint = match action {
+        Action::Start => "Confirm the start with jobs_wait, then tasks_wait for REVIEW or DONE",
+        Action::Stop => "Confirm with jobs_wait that nothing of the agent is left",
+    };
+    let done = Envelope::yes("Job accepted").code(code).hint(hint).next(wait_next(task, &job));
+    Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?))
+}
+
+fn wish(task: &str, given: StartArguments) -> Result<WorkWish, Refusal> {
+    if let Some(other) = given.task_id.filter(|other| other.trim() != task.trim()) {
+        let words = format!("arguments.task_id must be {}, got {other}", task.trim());
+        return Err(Refusal::invalid(words));
+    }
+    let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let instructions = said(given.instructions);
+    let chars = instructions.as_deref().map_or(0, |text| text.chars().count());
+    if chars > INSTRUCTIONS_MAX {
+        return Err(Refusal::invalid(format!(
+            "arguments.instructions must have at most {INSTRUCTIONS_MAX} characters, got {chars}"
+        )));
+    }
+    Ok(WorkWish { instructions, model: said(given.model).map(|model| model.trim().to_owned()) })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct JobArgument {
+    job_id: String,
+    task_id: String,
+}
+
+pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
+    if let Some(blank) = args.blank() {
+        return Ok(no(call, &args.task_id, &args.job_id, blank));
+    }
+    let (task, id) = args.parsed()?;
+    let job = call.engine.work_get(call.op, task, id).await?;
+    found(call, task, &job, Shown::of(&job), Waited::default()).await
+}
+
+pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
+    if let Some(blank) = args.blank() {
+        return Ok(no(call, &args.task_id, &args.job_id, blank));
+    }
+    let (task, id) = args.parsed()?;
+    let job = call.engine.work_cancel(call.op, task, id).await?;
+    let shown = Shown::of(&job);
+    if shown.status != "cancelled" {
+        return found(call, task, &job, shown, Waited::default()).await;
+    }
+    let next = Next::new("jobs_wait", json!({"job_id": id, "task_id": task}));
+    let done = Envelope::yes(shown.message.clone()).code(shown.code).next(next);
+    Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "the time is read as it comes")]
+pub(super) struct Wait {
+    job_id: String,
+    task_id: String,
+    /// 0 looks once; the server's settings cap it [default: 1.5]
+    timeout_seconds: Option<f64>,
+}
+
+/// What is wrong with the time is an answer, so it is read here.
+pub(super) const JOBS_WAIT: Run = |mut call| {
+    Box::pin(async move {
+        let arguments = call.arguments.as_object_mut();
+        let timeout = arguments.and_then(|given| given.shift_remove("timeout_seconds"));
+        let task = call.task_named().map(str::to_owned);
+        let args: Wait = call.read()?;
+        let args = JobArgument { job_id: args.job_id, task_id: args.task_id };
+        let answer = jobs_wait(&call, args, &timeout.unwrap_or_default()).await;
+        super::envelope::or_refused(&call, task, answer)
+    })
+};
+
+async fn jobs_wait(call: &Call<'_>, args: JobArgument, timeout: &Value) -> Reply {
+    if let Some(blank) = args.blank() {
+        return Ok(no(call, &args.task_id, &args.job_id, blank));
+    }
+    let (task, id) = args.parsed()?;
+    let Some(requested) = seconds(timeout) else {
+        let invalid = Envelope::no("INVALID_TIMEOUT", "timeout_seconds must be 0 or more");
+        return Ok(no(call, &args.task_id, &args.job_id, invalid));
+    };
+    let settings = call.engine.board_settings(&call.op.principal.org).await?;
+    let effective = requested.min(f64::from(settings.tasks_wait_max_s));
+    let began = Instant::now();
+    let wait = Duration::from_secs_f64(effective);
+    let (job, ended) = call.engine.work_wait(call.op, task, id, wait).await?;
+    let waited = (began.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+    let spent = json!({"requested": requested, "effective": effective, "waited": waited});
+    let mut shown = Shown::of(&job);
+    match ended {
+        _ if shown.is_final => {}
+        WorkWaited::TimedOut if shown.code == "START_PENDING" => {}
+        WorkWaited::TimedOut | WorkWaited::Decided => {
+            shown.say("JOB_TIMEOUT", "Not decided in time; wait again");
+        }
+        WorkWaited::Interrupted => shown.say("WAIT_INTERRUPTED", "Interrupted; wait again"),
+    }
+    let timed_out = !shown.is_final && ended != WorkWaited::Interrupted;
+    let waited = Waited { timed_out: Some(timed_out), spent: Some(spent) };
+    found(call, task, &job, shown, waited).await
+}
+
+fn seconds(given: &Value) -> Option<f64> {
+    let number = match given {
+        Value::Null => Some(WAIT_S),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    number.filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Events {
+    job_id: String,
+    task_id: String,
+    /// [default: 50]
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    #[schemars(range(min = 0))]
+    offset: Option<u32>,
+}
+
+pub(super) async fn jobs_events(call: &Call<'_>, args: Events) -> Reply {
+    let (limit, offset) = (args.limit.unwrap_or(50), args.offset.unwrap_or(0));
+    let args = JobArgument { job_id: args.job_id, task_id: args.task_id };
+    let (task, id) = args.parsed()?;
+    let events = call.engine.work_events(call.op, task, id).await?;
+    let events = job_view::events(task, &events);
+    let page: Vec<&Value> = events.iter().skip(offset as usize).take(limit as usize).collect();
+    let next = offset as usize + page.len();
+    let has_more = next < events.len();
+    Ok(json!({
+        "job_id": id,
+        "task_id": task,
+        "total_events": events.len(),
+        "returned_events": page.len(),
+        "events": page,
+        "offset": offset,
+        "limit": limit,
+        "has_more": has_more,
+        "next_offset": has_more.then_some(next),
+    }))
+}
+
+impl JobArgument {
+    /// Ids that say nothing are an answer of their own.
+    fn blank(&self) -> Option<Envelope> {
+        if self.job_id.trim().is_empty() {
+            return Some(blank_id("INVALID_JOB_ID", "job_id"));
+        }
+        self.task_id.trim().is_empty().then(|| blank_id("INVALID_TASK_ID", "task_id"))
+    }
+
+    /// No other task has the job.
+    fn parsed(&self) -> Result<(TaskId, JobId), Refusal> {
+        let ids = (self.task_id.trim().parse(), self.job_id.trim().parse());
+        match ids {
+            (Ok(task), Ok(job)) => Ok((task, job)),
+            _ => Err(Refusal::JobNotFound { job: self.job_id.trim().to_owned() }),
+        }
+    }
+}
+
+fn blank_id(code: &'static str, field: &str) -> Envelope {
+    Envelope::no(code, format!("{field} must not be blank"))
+}
+
+/// How long somebody waited for an answer, if that is what they asked.
+#[derive(Default)]
+struct Waited {
+    timed_out: Option<bool>,
+    spent: Option<Value>,
+}
+
+fn wait_next(task: TaskId, job: &WorkJob) -> Next {
+    let id = job.job().id;
+    let arguments = json!({"job_id": id, "task_id": task, "timeout_seconds": WAIT_S});
+    Next::new("jobs_wait", arguments)
+}
+
+/// A job that is there is a yes, whatever became of it.
+async fn found(
+    call: &Call<'_>,
+    task: TaskId,
+    job: &WorkJob,
+    shown: Shown,
+    waited: Waited,
+) -> Reply {
+    let answer = Envelope::yes(shown.message.clone()).code(shown.code);
+    let answer = match next_after(call, task, job, &shown).await {
+        Some(next) => answer.next(next),
+        None => answer,
+    };
+    Ok(answer.answer(call, fields(call, task, job, &shown, waited).await?))
+}
+
+async fn next_after(call: &Call<'_>, task: TaskId, job: &WorkJob, shown: &Shown) -> Option<Next> {
+    if !shown.is_final {
+        return Some(wait_next(task, job));
+    }
+    match shown.code {
+        "TASK_TYPE_MISMATCH" => {
+            let arguments = json!({"task_id": task, "task_type": TaskType::Auto.word()});
+            Some(Next::new("tasks_update", arguments))
+        }
+        "START_BLOCKED" => {
+            let record = call.engine.task_get(call.op, task).await.ok()?.it;
+            let open = record.deps.iter().find(|dep| dep.is_open()).map_or(task, |dep| dep.id);
+            Some(Next::new("get_task", json!({"task_id": open, "mode": "summary"})))
+        }
+        "NOT_RUNNING" => {
+            Some(Next::new("get_task", json!({"task_id": task, "include_logs": true})))
+        }
+        _ => None,
+    }
+}
+
+async fn fields(
+    call: &Call<'_>,
+    task: TaskId,
+    job: &WorkJob,
+    shown: &Shown,
+    waited: Waited,
+) -> Reply {
+    let card = call.engine.card_of(call.op, task).await?;
+    Ok(json!({
+        "job_id": job.job().id,
+        "task_id": task,
+        "action": shown.action.word(),
+        "status": shown.status,
+        "timed_out": waited.timed_out,
+        "timeout_metadata": waited.spent,
+        "created_at": rfc3339_us(job.job().created_at),
+        "updated_at": rfc3339_us(shown.updated_at),
+        "result": shown.result(),
+        "runtime": null,
+        "current_task_type": TaskType::of(card.mode).word(),
+    }))
+}
+
+/// A "no" to arguments that name nothing.
+fn no(call: &Call<'_>, task: &str, job: &str, envelope: Envelope) -> Value {
+    let named = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let mut fields = Map::new();
+    for key in FIELDS {
+        fields.insert((*key).into(), Value::Null);
+    }
+    fields.insert("task_id".into(), json!(named(task)));
+    fields.insert("job_id".into(), json!(named(job)));
+    envelope.answer(call, fields.into())
+}
+
+/// The answer's own fields.
+const FIELDS: &[&str] = &[
+    "job_id",
+    "task_id",
+    "action",
+    "status",
+    "timed_out",
+    "timeout_metadata",
+    "created_at",
+    "updated_at",
+    "result",
+    "runtime",
+    "current_task_type",
+];

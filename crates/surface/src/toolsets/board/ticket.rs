@@ -1,0 +1,102 @@
+//! The start or stop of an agent as a ticket: the same id, for clients that follow work by the
+//! protocol's own means. What it answers at the end is what `jobs_get` answers.
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::JobId;
+use callboard_domain::refusal::Refusal;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{EngineError, WorkJob};
+use serde_json::{Value, json};
+
+use super::TOOLS;
+use super::job_view::Shown;
+use crate::front::{Front, ToolReply};
+use crate::ticket::{Ticket, TicketState};
+
+const GET: &str = "jobs_get";
+const CANCEL: &str = "jobs_cancel";
+const POLL_MS: u64 = 1500;
+/// How long a job can be asked about.
+const KEPT_MS: u64 = 24 * 3600 * 1000;
+
+pub(crate) async fn find(
+    front: &Front,
+    principal: &Principal,
+    job: JobId,
+) -> Result<Ticket, EngineError> {
+    let (task, seen) = found(front, principal, GET, job).await?;
+    let shown = Shown::of(&seen);
+    let state = match shown.status {
+        "cancelled" => TicketState::Cancelled,
+        _ if !shown.is_final => TicketState::Working,
+        "succeeded" => {
+            TicketState::Answered(ToolReply::Done(answer(front, principal, task, job).await?))
+        }
+        _ => TicketState::Answered(ToolReply::Refused(answer(front, principal, task, job).await?)),
+    };
+    let created_at = seen.job().created_at;
+    let work_ms = match &seen {
+        WorkJob::Start(seen) => seen.record.run.expires_at.ms_since(created_at).unsigned_abs(),
+        WorkJob::Stop(_) => 0,
+    };
+    Ok(Ticket {
+        id: job.to_string(),
+        state,
+        message: Some(format!("{}: {}", shown.code, shown.message)),
+        created_at,
+        updated_at: shown.updated_at,
+        ttl_ms: work_ms + KEPT_MS,
+        poll_ms: POLL_MS,
+    })
+}
+
+/// Takes it back, unless it is decided.
+pub(crate) async fn cancel(
+    front: &Front,
+    principal: &Principal,
+    job: JobId,
+) -> Result<(), EngineError> {
+    let (task, _) = found(front, principal, CANCEL, job).await?;
+    let op = OpContext::new(principal.clone(), CANCEL);
+    front.engine().work_cancel(&op, task, job).await.map(|_| ())
+}
+
+/// Nothing is ever asked before an agent runs; whoever may look may try.
+pub(crate) async fn answered(
+    front: &Front,
+    principal: &Principal,
+    job: JobId,
+) -> Result<(), EngineError> {
+    found(front, principal, GET, job).await.map(|_| ())
+}
+
+/// The job, for whoever may call the tool that does the same.
+async fn found(
+    front: &Front,
+    principal: &Principal,
+    tool: &'static str,
+    job: JobId,
+) -> Result<(TaskId, WorkJob), EngineError> {
+    let row = TOOLS.iter().find(|row| row.name == tool);
+    row.expect("this file names only tools of its table").judge(principal)?;
+    let op = OpContext::new(principal.clone(), tool);
+    let (task, seen) = front.engine().work_find(&op, job).await?;
+    match principal.rights.task.filter(|bound| *bound != task) {
+        Some(bound) => Err(Refusal::OutsideTask { task: task.to_string(), bound }.into()),
+        None => Ok((task, seen)),
+    }
+}
+
+async fn answer(
+    front: &Front,
+    principal: &Principal,
+    task: TaskId,
+    job: JobId,
+) -> Result<Value, EngineError> {
+    let arguments = json!({"job_id": job, "task_id": task});
+    let asked = front.ask(GET, arguments, |tool| OpContext::new(principal.clone(), tool)).await;
+    match asked {
+        Ok((answer, _)) => answer,
+        Err(unknown) => Err(EngineError::Internal(format!("{unknown:?}"))),
+    }
+}
