@@ -84,6 +84,7 @@ async fn nothing_is_asked_for_nothing() {
     assert_eq!(forge.paths(), [HUB]);
     let alone = PullState {
         merged: true,
+        merge_commit: Some("e5bd3914e2e596debea16f433f57875b5b90bcd6".into()),
         target_branch: "main".into(),
         head_sha: SHA.into(),
         ..PullState::default()

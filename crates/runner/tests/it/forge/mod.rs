@@ -3,6 +3,7 @@
 mod faults;
 mod github;
 mod gitlab;
+mod merging;
 mod opening;
 pub(crate) mod server;
 mod slow;

@@ -1,6 +1,6 @@
 //! A forge on loopback: answers by path, keeps what it was asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,8 @@ pub struct FakeForge {
 
 #[derive(Default)]
 struct Desk {
-    replies: Mutex<HashMap<String, Reply>>,
+    /// What comes next at a path; the last one stays.
+    replies: Mutex<HashMap<String, VecDeque<Reply>>>,
     seen: Mutex<Vec<Seen>>,
 }
 
@@ -93,7 +94,13 @@ impl FakeForge {
 
     /// What it answers at a path with its query.
     pub fn on(&self, path: impl Into<String>, reply: Reply) {
-        self.desk.replies.lock().expect("no panic").insert(path.into(), reply);
+        self.on_each(path, [reply]);
+    }
+
+    /// The same for one question after the other; the last answer stays.
+    pub fn on_each(&self, path: impl Into<String>, replies: impl IntoIterator<Item = Reply>) {
+        let replies = replies.into_iter().collect();
+        self.desk.replies.lock().expect("no panic").insert(path.into(), replies);
     }
 
     /// Spreads a list over pages, linked as both forges do.
@@ -133,7 +140,9 @@ async fn answer(State(desk): State<Arc<Desk>>, request: Request) -> Response {
     let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
     let (method, headers) = (request.method().clone(), request.headers().clone());
     let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.expect("a short body");
-    let reply = desk.replies.lock().expect("no panic").get(&path).cloned();
+    let reply = desk.replies.lock().expect("no panic").get_mut(&path).and_then(|replies| {
+        if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() }
+    });
     desk.seen.lock().expect("no panic").push(Seen { method, path, headers, body });
     let not_found = || Reply::new(404, include_str!("github/not_found.json"));
     let reply = reply.unwrap_or_else(not_found);
