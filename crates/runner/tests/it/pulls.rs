@@ -77,6 +77,8 @@ impl Crew {
                 merges: worktrees,
                 pairs: Arc::new(LocalPairs::default()),
                 root: Some(repo.path.clone()),
+                workers: None,
+                server_secrets: Vec::new(),
                 server: Vec::new(),
                 programs: HashMap::new(),
             }),

@@ -103,6 +103,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::HasDependents { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
+        | Refusal::NotRunning { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
