@@ -176,6 +176,10 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
         EventName::MailSent => (Sessions, "send_mail"),
         EventName::MailRead => (Sessions, "read_mail"),
         EventName::DecisionLogged => (Sessions, "log_decision"),
+        EventName::AgentFreed => (Sessions, "free_agent"),
+        EventName::TaskAssigned => (Tasks, "assign"),
+        EventName::EpicStatusChanged => (Plan, "update_status"),
+        EventName::EpicCompleted => (Plan, "complete"),
     })
 }
 

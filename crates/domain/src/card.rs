@@ -23,6 +23,12 @@ pub struct Card {
     pub blocked: Option<Blocked>,
     /// The newest one.
     pub review: Option<Review>,
+    /// The folder its work stands in; `None`: named by its id.
+    pub workspace: Option<String>,
+    /// The branch its work stands on; `None`: named by its id.
+    pub branch: Option<String>,
+    /// Why somebody gave it up.
+    pub failed: Option<Failed>,
 }
 
 /// How a task is worked on.
@@ -79,6 +85,12 @@ impl Terminal {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
     pub reason: String,
     pub at: Timestamp,
 }

@@ -3,6 +3,7 @@
 
 mod board;
 mod crew;
+mod epic;
 mod pull;
 
 use crate::actor::Actor;
@@ -29,6 +30,10 @@ pub use board::{
     ReviewOutcome, ReviewSettle, ReviewVerdict, SessionBegin, SettingsUpdate,
 };
 pub use crew::{AgentAdd, DecisionLog, MailReply, MailSend};
+pub use epic::{
+    Behind, CrewAssign, CrewGiveUp, CrewMove, CrewReturn, CrewSettle, EpicFinish, EpicMove,
+    EpicTaskAdd,
+};
 
 pub use pull::{PullOpen, PullSettle, PullStep};
 
@@ -290,6 +295,22 @@ pub enum Command {
     /// Takes it back.
     StopCancel {
         job: JobId,
+    },
+    /// A task for an epic's workers.
+    EpicTaskAdd(Box<EpicTaskAdd>),
+    EpicMove(EpicMove),
+    EpicFinish(Box<EpicFinish>),
+    /// Gives a task to a worker.
+    CrewAssign(Box<CrewAssign>),
+    CrewMove(CrewMove),
+    CrewReturn(CrewReturn),
+    CrewSettle(Box<CrewSettle>),
+    CrewGiveUp(CrewGiveUp),
+    /// Writes down that a worker has nothing to do; nothing when it has.
+    CrewFree {
+        agent: AgentId,
+        /// What it was on.
+        task: TaskId,
     },
 }
 

@@ -99,6 +99,10 @@ event_names! {
     MailSent => "mail.sent",
     MailRead => "mail.read",
     DecisionLogged => "decision.logged",
+    AgentFreed => "agent.freed",
+    TaskAssigned => "task.assigned",
+    EpicStatusChanged => "epic.status_changed",
+    EpicCompleted => "epic.completed",
 }
 
 impl EventName {

@@ -64,6 +64,8 @@ pub struct CrewNeeds {
     pub agents: Vec<AgentId>,
     /// With those who sent them.
     pub mails: Vec<MailId>,
+    /// How many workers there are.
+    pub workers: bool,
 }
 
 impl CrewNeeds {
@@ -99,8 +101,18 @@ impl Command {
         };
         let of_org = |org| Needs { org, ..Needs::default() };
         let none = OrgNeeds::default();
-        let of_crew =
-            |agents, mails| Needs { crew: CrewNeeds { agents, mails }, ..Needs::default() };
+        // Whatever becomes of it, others wait for it and an agent may run on it.
+        let crew_task = |task: &TaskId, agents: Vec<AgentId>| Needs {
+            dependents: true,
+            run_of_task: true,
+            card: true,
+            crew: CrewNeeds { agents, ..CrewNeeds::default() },
+            ..subject(task)
+        };
+        let of_crew = |agents, mails| Needs {
+            crew: CrewNeeds { agents, mails, ..CrewNeeds::default() },
+            ..Needs::default()
+        };
         match self {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
@@ -241,7 +253,12 @@ impl Command {
             Command::SessionBegin(c) => Needs { card: true, ..subject(&c.task) },
             Command::AgentAdd(c) => Needs {
                 named: c.epic.iter().chain(&c.task).copied().collect(),
-                ..of_crew(vec![c.agent.clone()], Vec::new())
+                crew: CrewNeeds {
+                    agents: vec![c.agent.clone()],
+                    workers: c.workers_max.is_some(),
+                    ..CrewNeeds::default()
+                },
+                ..Needs::default()
             },
             Command::AgentRemove { agent } | Command::AgentTouch { agent } => {
                 of_crew(vec![agent.clone()], Vec::new())
@@ -250,6 +267,31 @@ impl Command {
             Command::MailReply(c) => of_crew(Vec::new(), vec![c.mail, c.original]),
             Command::MailRead { mail, .. } => of_crew(Vec::new(), vec![*mail]),
             Command::DecisionLog(_) => Needs::default(),
+            Command::EpicTaskAdd(c) => {
+                Needs { named: vec![c.epic], ..crew_task(&c.epic, vec![c.by.clone()]) }
+            }
+            Command::EpicMove(c) => crew_task(&c.epic, vec![c.by.clone()]),
+            Command::EpicFinish(c) => crew_task(&c.epic, vec![c.by.clone()]),
+            Command::CrewAssign(c) => {
+                let others = c.by.iter().chain(&c.from);
+                let agents = others.chain([&c.worker]).cloned().collect();
+                Needs { named: c.was_on.into_iter().collect(), ..crew_task(&c.task, agents) }
+            }
+            Command::CrewMove(c) => {
+                let agents = c.supervisor.iter().chain([&c.by]).cloned().collect();
+                crew_task(&c.task, agents)
+            }
+            Command::CrewReturn(c) => {
+                let agents = c.worker.iter().chain([&c.by]).cloned().collect();
+                crew_task(&c.task, agents)
+            }
+            Command::CrewSettle(c) => {
+                let behind = c.behind.iter().map(|behind| &behind.worker);
+                let agents = c.worker.iter().chain(&c.sender).chain(behind).cloned().collect();
+                crew_task(&c.task, agents)
+            }
+            Command::CrewGiveUp(c) => crew_task(&c.task, c.worker.iter().cloned().collect()),
+            Command::CrewFree { agent, task } => crew_task(task, vec![agent.clone()]),
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),
                 knowledge: c.supersedes,

@@ -246,6 +246,27 @@ pub enum Refusal {
     MailNotFound {
         mail: String,
     },
+    EpicNotFound {
+        epic: String,
+    },
+    /// Neither this agent nor its task is where this can be done.
+    AgentState {
+        message: String,
+    },
+    /// What an agent wants is not to be had from where it stands.
+    CrewInput {
+        message: String,
+    },
+    /// The work does not fit the branch it goes to.
+    PullConflict {
+        task: TaskId,
+        /// None are named when nobody can tell which.
+        files: Vec<String>,
+    },
+    /// It is not this agent's to say.
+    CrewDenied {
+        message: String,
+    },
     /// It is in another inbox.
     MailOfAnother {
         mail: MailId,
@@ -328,9 +349,10 @@ impl Refusal {
 
     pub fn code(&self) -> &'static str {
         match self {
-            Self::InvalidInput { .. } | Self::AlreadyOver { .. } | Self::MixedArguments { .. } => {
-                "INVALID_INPUT"
-            }
+            Self::InvalidInput { .. }
+            | Self::AlreadyOver { .. }
+            | Self::MixedArguments { .. }
+            | Self::CrewInput { .. } => "INVALID_INPUT",
             Self::TaskNotFound { .. } | Self::ParentNotFound { .. } => "TASK_NOT_FOUND",
             Self::ProjectNotFound { .. } => "PROJECT_NOT_FOUND",
             Self::InvalidRepoPath { .. } => "INVALID_REPO_PATH",
@@ -340,6 +362,9 @@ impl Refusal {
             Self::AgentNotFound { .. } => "AGENT_NOT_FOUND",
             Self::AgentExists { .. } => "AGENT_EXISTS",
             Self::MailNotFound { .. } => "MAIL_NOT_FOUND",
+            Self::EpicNotFound { .. } => "EPIC_NOT_FOUND",
+            Self::AgentState { .. } => "INVALID_AGENT_STATE",
+            Self::PullConflict { .. } => "MERGE_CONFLICT",
             Self::ParentCycle { .. } => "PARENT_CYCLE",
             Self::HasDependents { .. } => "HAS_DEPENDENTS",
             Self::ReviewNotReady { .. } => "REVIEW_NOT_READY",
@@ -379,6 +404,7 @@ impl Refusal {
             Self::AuthorizationDenied { .. }
             | Self::ProfileDenied { .. }
             | Self::MailOfAnother { .. }
+            | Self::CrewDenied { .. }
             | Self::NotCommentAuthor { .. } => "AUTHORIZATION_DENIED",
             Self::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
         }
@@ -443,6 +469,11 @@ impl Refusal {
             | Self::AgentExists { .. }
             | Self::MailNotFound { .. }
             | Self::MailOfAnother { .. }
+            | Self::EpicNotFound { .. }
+            | Self::AgentState { .. }
+            | Self::CrewInput { .. }
+            | Self::PullConflict { .. }
+            | Self::CrewDenied { .. }
             | Self::JobLost { .. } => false,
         }
     }

@@ -21,6 +21,8 @@ pub struct Task {
     /// The configured word, and the phase it had when it was written.
     pub label: String,
     pub phase: Phase,
+    /// Since when it is in that phase, whatever else changed meanwhile.
+    pub phase_at: Timestamp,
     /// 0..=1000, smaller first.
     pub priority: u16,
     pub assignee: Option<Actor>,

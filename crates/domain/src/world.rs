@@ -60,6 +60,8 @@ pub struct World<'a> {
 pub struct CrewWorld {
     pub agents: Vec<Agent>,
     pub mails: Vec<Mail>,
+    /// How many workers there are; 0 unless that is wanted.
+    pub workers: u32,
 }
 
 impl CrewWorld {

@@ -13,7 +13,7 @@ use callboard_domain::task::{CheckKind, TaskRecord, Verdict, VerdictSource};
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState, Turn};
-use crate::workspace::branch_of;
+use crate::workspace::place_of;
 use crate::{At, Engine, EngineError};
 
 /// A long check says that it still runs this often.
@@ -64,7 +64,7 @@ impl Engine {
         op: &OpContext,
         record: &TaskRecord,
     ) -> Result<(Checked, Turn), EngineError> {
-        let site = self.site(record).await?;
+        let site = self.site(&op.principal.org, record).await?;
         self.checks_at(op, record, site).await
     }
 
@@ -75,7 +75,7 @@ impl Engine {
         record: &TaskRecord,
         root: PathBuf,
     ) -> Result<(Checked, Turn), EngineError> {
-        let site = Site { root, ..self.site(record).await? };
+        let site = Site { root, ..self.site(&op.principal.org, record).await? };
         self.checks_at(op, record, site).await
     }
 
@@ -95,11 +95,15 @@ impl Engine {
     }
 
     /// Whether this process can run a task's command checks.
-    pub(crate) async fn runs_checks_of(&self, record: &TaskRecord) -> Result<bool, EngineError> {
+    pub(crate) async fn runs_checks_of(
+        &self,
+        org: &str,
+        record: &TaskRecord,
+    ) -> Result<bool, EngineError> {
         if !record.task.checks.iter().any(|check| check.is_command()) {
             return Ok(true);
         }
-        match self.site(record).await {
+        match self.site(org, record).await {
             Ok(_) => Ok(true),
             Err(EngineError::Refused(_)) => Ok(false),
             Err(error) => Err(error),
@@ -120,7 +124,7 @@ impl Engine {
             let checked = Checked { basis: basis(&record), tree: None, runs: Vec::new() };
             return self.act_on_task(op, Command::CheckRun { task, checked }).await;
         }
-        let site = self.site(&record).await?;
+        let site = self.site(&op.principal.org, &record).await?;
         let _turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
         let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
         let checked = self.run(op, &site, &record, files, &wanted).await?;
@@ -162,7 +166,7 @@ impl Engine {
         attempt.worktree.as_deref()
     }
 
-    async fn site(&self, record: &TaskRecord) -> Result<Site, EngineError> {
+    async fn site(&self, org: &str, record: &TaskRecord) -> Result<Site, EngineError> {
         let missing = |message: String| Refusal::CheckInfrastructure { message };
         let runner = self
             .parts
@@ -179,7 +183,8 @@ impl Engine {
             })?;
         let root = match (self.worktree(record), &self.parts.workshop) {
             (None, Some(shop)) => {
-                let (name, branch) = (record.task.id.to_string(), branch_of(record.task.id));
+                let card = self.parts.store.card(org, record.task.id).await?.unwrap_or_default();
+                let (name, branch) = place_of(record.task.id, &card);
                 let own = shop.worktrees.worktree_find(&repo, &name, &branch).await.ok().flatten();
                 own.map_or_else(|| repo.clone(), |own| own.path)
             }

@@ -23,6 +23,14 @@ pub struct CrewRule {
     pub retry_delay: Duration,
     /// How large a request may be.
     pub body_bytes_max: usize,
+    /// How many workers are made at most.
+    pub workers_max: u32,
+    /// What the names of branches begin with.
+    pub branch_prefix: String,
+    /// Where epics go; `None` leaves it to the repository.
+    pub base_branch: Option<String>,
+    /// How large a file may be that is shown.
+    pub file_bytes_max: u64,
 }
 
 impl Default for CrewRule {
@@ -31,6 +39,10 @@ impl Default for CrewRule {
             retry_max: 3,
             retry_delay: Duration::from_millis(1000),
             body_bytes_max: 10 * 1024 * 1024,
+            workers_max: 10,
+            branch_prefix: "callboard/".into(),
+            base_branch: None,
+            file_bytes_max: 1024 * 1024,
         }
     }
 }
@@ -114,7 +126,14 @@ impl Engine {
         id: &AgentId,
         kind: AgentType,
     ) -> Result<Agent, EngineError> {
-        let add = AgentAdd { agent: id.clone(), kind, epic: None, task: None, or_keep: true };
+        let add = AgentAdd {
+            agent: id.clone(),
+            kind,
+            epic: None,
+            task: None,
+            or_keep: true,
+            workers_max: None,
+        };
         self.agent_add(op, add).await
     }
 

@@ -15,9 +15,13 @@ mod comment;
 pub mod context;
 pub mod counts;
 mod crew;
+mod crew_assign;
+mod crew_merge;
+mod crew_task;
 mod delivery;
 mod digest;
 mod embedding;
+mod epic;
 pub mod error;
 mod handle;
 pub mod ids;
@@ -68,7 +72,10 @@ pub use card_wait::{CardWait, CardWaited, WaitEnd};
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
 pub use crew::{CallLine, CrewRule, MailFilter, MailPage};
+pub use crew_merge::{CrewApproved, EpicFinished};
+pub use crew_task::{CrewMoved, CrewSaid};
 pub use digest::{Digest, DigestRule, DigestTask};
+pub use epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state, worker_of};
 pub use error::EngineError;
 pub use handle::{LongCall, Words};
 pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
@@ -143,6 +150,8 @@ pub struct Engine {
     runs: run_work::RunQueue,
     card_waits: AtomicUsize,
     files_seen: work_look::FilesSeen,
+    /// One look at a time at who works on what.
+    crew_turn: tokio::sync::Mutex<()>,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -169,6 +178,7 @@ impl Engine {
             runs,
             card_waits,
             files_seen,
+            crew_turn: tokio::sync::Mutex::new(()),
         })
     }
 

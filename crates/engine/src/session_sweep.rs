@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
 
 use crate::ports::{SESSION_RECORD, Worktree};
 use crate::session::live_pair;
-use crate::workspace::branch_of;
+use crate::workspace::place_of;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -30,7 +31,8 @@ impl Engine {
                     continue;
                 }
                 let repo = repo.clone();
-                let place = Worktree { repo, path, branch: branch_of(task) };
+                let (_, branch) = place_of(task, &Card::default());
+                let place = Worktree { repo, path, branch };
                 if !suspects.contains(&task) {
                     left.insert(task);
                 } else if let Err(fault) = shop.pairs.pair_end(&place, &task.to_string()).await {

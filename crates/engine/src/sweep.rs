@@ -66,6 +66,7 @@ impl Engine {
     pub async fn sweep_until(&self, stop: CancellationToken) {
         let mut watch = every(WATCH_EVERY);
         let mut expire = every(self.parts.sweep_every);
+        let mut crew = every(self.parts.sweep_every);
         let mut sessions = every(self.parts.sweep_every);
         let mut tidy = every(TIDY_EVERY);
         let mut suspects = BTreeSet::new();
@@ -76,6 +77,7 @@ impl Engine {
                 _ = expire.tick() => {
                     (self.sweep_leases().await.map(|_| ()), "look for leases that are over")
                 }
+                _ = crew.tick() => (self.crew_sweep().await.map(|_| ()), "see to the crew"),
                 _ = sessions.tick() => {
                     (self.sweep_sessions(&mut suspects).await, "look for sessions that are over")
                 }

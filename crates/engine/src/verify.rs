@@ -37,7 +37,7 @@ impl Engine {
     pub(crate) async fn may_verify(&self, due: &DueJob) -> Result<bool, EngineError> {
         let Some(task) = due.job.task else { return Ok(true) };
         match self.parts.store.task(&due.org, task).await? {
-            Some(record) => self.runs_checks_of(&record).await,
+            Some(record) => self.runs_checks_of(&due.org, &record).await,
             None => Ok(true),
         }
     }

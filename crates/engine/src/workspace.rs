@@ -92,9 +92,11 @@ impl From<WorktreeFault> for WorkspaceFault {
     }
 }
 
-/// The branch of a task, in every repository.
-pub fn branch_of(task: TaskId) -> String {
-    format!("callboard/{task}")
+/// The folder and the branch of a task, in every repository. What was said of them once holds for good.
+pub(crate) fn place_of(task: TaskId, card: &Card) -> (String, String) {
+    let name = card.workspace.clone().unwrap_or_else(|| task.to_string());
+    let branch = card.branch.clone().unwrap_or_else(|| format!("callboard/{name}"));
+    (name, branch)
 }
 
 impl Engine {
@@ -161,10 +163,11 @@ impl Engine {
                 continue;
             }
             if part.worktree.is_none() {
+                let (name, branch) = place_of(task.id, card);
                 let order = WorktreeOrder {
                     repo: part.repo.path.clone(),
-                    name: task.id.to_string(),
-                    branch: branch_of(task.id),
+                    name,
+                    branch,
                     base: part.target.clone(),
                     base_from: base_from(settings.base_ref),
                     fetch: settings.auto_sync_base_branch,
@@ -235,7 +238,7 @@ impl Engine {
             let target = self.target_of(&repo, card, &settings).await;
             let found = match &self.parts.workshop {
                 Some(shop) if self.is_git_here(&repo).await => {
-                    let (name, branch) = (task.id.to_string(), branch_of(task.id));
+                    let (name, branch) = place_of(task.id, card);
                     shop.worktrees.worktree_find(&repo.path, &name, &branch).await
                 }
                 _ => Ok(None),
@@ -260,7 +263,12 @@ impl Engine {
 
     /// Where a task's work goes. What a person happens to have checked out decides nothing as long
     /// as anything else does.
-    async fn target_of(&self, repo: &ProjectRepo, card: &Card, settings: &BoardSettings) -> String {
+    pub(crate) async fn target_of(
+        &self,
+        repo: &ProjectRepo,
+        card: &Card,
+        settings: &BoardSettings,
+    ) -> String {
         let usual = &settings.default_base_branch;
         if let Some(branch) = card.base_branch.as_ref().or(repo.default_branch.as_ref()) {
             return branch.clone();
@@ -282,7 +290,7 @@ impl Engine {
     }
 }
 
-fn base_from(setting: BaseRef) -> BaseFrom {
+pub(crate) fn base_from(setting: BaseRef) -> BaseFrom {
     match setting {
         BaseRef::Remote => BaseFrom::Remote,
         BaseRef::LocalIfAhead => BaseFrom::LocalIfAhead,

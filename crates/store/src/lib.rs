@@ -9,6 +9,7 @@ mod cards;
 pub mod clock;
 mod crew;
 mod deliveries;
+mod epics;
 mod feed;
 mod file;
 mod filter;
@@ -53,6 +54,7 @@ use callboard_domain::token::{Token, TokenId};
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
 pub use deliveries::DeliveryStore;
+pub use epics::{Adrift, EpicQuery, EpicStore, Waiting};
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
@@ -66,7 +68,7 @@ pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
 pub trait Store:
-    RunStore + OrgStore + CardStore + CrewStore + DeliveryStore + PullStore + Send + Sync
+    RunStore + OrgStore + CardStore + CrewStore + EpicStore + DeliveryStore + PullStore + Send + Sync
 {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;

@@ -104,6 +104,10 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::MailSent
             | EventName::MailRead
             | EventName::DecisionLogged
+            | EventName::AgentFreed
+            | EventName::TaskAssigned
+            | EventName::EpicStatusChanged
+            | EventName::EpicCompleted
             | EventName::WebhookQueued
             | EventName::WebhookDelivered
             | EventName::WebhookFailed => {}

@@ -185,6 +185,10 @@ impl Reader<'_> {
             retry_max: self.number("crew.retry_max"),
             retry_delay: Duration::from_millis(self.number("crew.retry_delay_ms").into()),
             body_bytes_max: self.number("crew.body_limit_bytes") as usize,
+            workers_max: self.number("crew.max_workers"),
+            branch_prefix: self.text("crew.branch_prefix").to_owned(),
+            base_branch: Some(self.text("crew.base_branch").to_owned()).filter(|it| !it.is_empty()),
+            file_bytes_max: self.number("crew.read_file_max_bytes").into(),
         }
     }
 

@@ -203,6 +203,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::MixedArguments { .. }
         | Refusal::InvalidRepoPath { .. }
         | Refusal::InvalidSetting { .. }
+        | Refusal::CrewInput { .. }
         | Refusal::AlreadyOver { .. } => Exit::Usage,
         Refusal::TaskNotFound { .. }
         | Refusal::ParentNotFound { .. }
@@ -214,6 +215,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::PlanNotFound { .. }
         | Refusal::AgentNotFound { .. }
         | Refusal::MailNotFound { .. }
+        | Refusal::EpicNotFound { .. }
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
@@ -222,6 +224,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }
         | Refusal::MailOfAnother { .. }
+        | Refusal::CrewDenied { .. }
         | Refusal::NotCommentAuthor { .. } => Exit::Auth,
         Refusal::AlreadyClaimed { .. }
         | Refusal::TaskClosed { .. }
@@ -248,6 +251,8 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NotRunning { .. }
         | Refusal::PlanDecided { .. }
         | Refusal::AgentExists { .. }
+        | Refusal::AgentState { .. }
+        | Refusal::PullConflict { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -284,6 +289,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::PlanDecided { .. } => "callboard plan show PLAN",
         Refusal::AgentNotFound { .. } => "callboard agent list",
         Refusal::MailNotFound { .. } => "callboard mail list",
+        Refusal::EpicNotFound { .. } => "callboard epic list",
         Refusal::Conflict { .. } => "callboard task show ID, then try again",
         Refusal::CheckLogNotFound { .. } => "callboard check run ID writes a new one",
         Refusal::InvalidInput { .. }
@@ -291,6 +297,10 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::DependencyCycle { .. }
         | Refusal::AgentExists { .. }
         | Refusal::MailOfAnother { .. }
+        | Refusal::AgentState { .. }
+        | Refusal::CrewInput { .. }
+        | Refusal::CrewDenied { .. }
+        | Refusal::PullConflict { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
         | Refusal::NotSessionOwner { .. }

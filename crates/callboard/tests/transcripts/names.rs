@@ -17,6 +17,7 @@ pub struct Names {
     knowledge: Vec<String>,
     plans: Vec<String>,
     messages: Vec<String>,
+    mails: Vec<String>,
 }
 
 impl Names {
@@ -103,6 +104,7 @@ impl Names {
             "att" => Some(format!("A{}", number_of(&mut self.attempts, id))),
             "cmt" => Some(format!("C{}", number_of(&mut self.comments, id))),
             "job" => Some(format!("J{}", number_of(&mut self.jobs, id))),
+            "mail" => Some(format!("mail{}", number_of(&mut self.mails, id))),
             "msg" => Some(format!("M{}", number_of(&mut self.messages, id))),
             "kn" => Some(format!("K{}", number_of(&mut self.knowledge, id))),
             "plan" => Some(format!("P{}", number_of(&mut self.plans, id))),

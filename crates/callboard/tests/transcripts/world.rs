@@ -7,19 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_domain::actor::Actor;
+use callboard_domain::command::AgentAdd;
 use callboard_domain::contract::VerificationKind;
+use callboard_domain::crew::AgentId;
 use callboard_domain::event::EventName;
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::plan::PlanState;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
-use callboard_domain::rights::{self, Profile, Rights};
+use callboard_domain::rights::{self, AgentType, Profile, Rights};
 use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::IdSource;
 use callboard_engine::{
-    BoardRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY, Workshop,
+    BoardRule, CrewRule, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY, Workshop,
 };
 use callboard_runner::{LocalChecks, LocalPairs, LocalWorktrees, Webhooks};
 use callboard_store::clock::ManualClock;
@@ -81,6 +83,7 @@ struct World {
     schema: Option<Schema>,
     runs: RunRule,
     board: BoardRule,
+    crew: CrewRule,
     script: Arc<ScriptedAgent>,
     agents: Option<JoinHandle<usize>>,
     hook: Option<Hook>,
@@ -119,6 +122,7 @@ pub async fn play(scene: &Scene, kind: StoreKind, transport: Transport) -> Vec<V
         under_way: HashMap::new(),
         runs: RunRule::default(),
         board: BoardRule::default(),
+        crew: CrewRule::default(),
         script: Arc::default(),
         agents: None,
         hook: None,
@@ -160,6 +164,7 @@ impl World {
             "hook" => self.hook().await.answers(rest),
             "deliver" => return self.deliver().await,
             "look" => return self.look().await,
+            "crew" => return self.crew(rest).await,
             "sweep" => self.sweep().await,
             "read" => return self.read(rest).await,
             "sh" => {
@@ -260,6 +265,31 @@ impl World {
             lines.push(format!("{about} {} after {}: {outcome}", job.state.as_str(), job.tries));
         }
         lines
+    }
+
+    /// `add s1 SUPERVISOR T1` as a person at a terminal would, or `sweep`: what a server does by itself.
+    async fn crew(&mut self, line: &str) -> Vec<String> {
+        let engine = self.server().await.engine.clone();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["add", name, kind, of @ ..] = words.as_slice() else {
+            let done = engine.crew_sweep().await.expect("can be seen to");
+            return vec![format!("did {done}")];
+        };
+        let kind = AgentType::parse(kind).expect("a type");
+        let of = of.first().map(|name| self.names.task(name).parse().expect("a task"));
+        let add = AgentAdd {
+            agent: AgentId::parse(name).expect("a name"),
+            kind,
+            epic: of.filter(|_| kind != AgentType::Worker),
+            task: of.filter(|_| kind == AgentType::Worker),
+            or_keep: false,
+            workers_max: None,
+        };
+        let op = OpContext::new(Principal::local(actor("ana")), "agent_add");
+        match engine.agent_add(&op, add).await {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![format!("error {}", self.names.shorten(&error.to_string()))],
+        }
     }
 
     /// Looks what became of pull requests.
@@ -385,7 +415,7 @@ impl World {
             embedder: None,
             runs: self.runs.clone(),
             board: self.board.clone(),
-            crew: Default::default(),
+            crew: self.crew.clone(),
             agents: Some(self.script.clone()),
             courier: Some(Arc::new(Webhooks::new(self.runs.spec.webhook_allow_private, None))),
             workshop: Some(self.workshop()),
@@ -527,6 +557,7 @@ impl World {
                     _ => None,
                 };
             }
+            "crew.max_workers" => self.crew.workers_max = value.parse().expect("a number"),
             "relay.max_queued" => self.runs.open_max = value.parse().expect("a number"),
             "relay.max_concurrency" => self.runs.running_max = value.parse().expect("a number"),
             "graph.gate_canceled" => self.policy.gate_canceled = value == "true",

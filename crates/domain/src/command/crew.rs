@@ -12,6 +12,8 @@ pub struct AgentAdd {
     pub task: Option<TaskId>,
     /// One that is there already stays as it is.
     pub or_keep: bool,
+    /// Only while there are fewer workers.
+    pub workers_max: Option<u32>,
 }
 
 /// A mail is sent once, however often this is asked with the same id.

@@ -3,8 +3,11 @@
 
 pub mod agent;
 pub mod decision;
+pub mod letters;
 pub mod mail;
+pub mod names;
 pub mod permission;
+pub mod state;
 
 pub use agent::{Agent, AgentId};
 pub use decision::{Decision, DecisionId};

@@ -25,6 +25,9 @@ pub(super) fn agent_add(
             false => Err(Refusal::AgentExists { agent: new.agent.clone() }),
         };
     }
+    if let Some(max) = new.workers_max.filter(|max| world.crew.workers >= *max) {
+        return Err(Refusal::AgentState { message: format!("there are {max} workers already") });
+    }
     for task in new.epic.iter().chain(&new.task) {
         named(world, *task)?;
     }
@@ -217,11 +220,11 @@ fn unchanged(mail: MailId) -> Change {
     Change { writes: Vec::new(), events: Vec::new(), reply: Reply::Mail(mail), but: None }
 }
 
-fn noted(writes: Vec<CrewWrite>, events: Vec<Event>) -> Change {
+pub(super) fn noted(writes: Vec<CrewWrite>, events: Vec<Event>) -> Change {
     let writes = writes.into_iter().map(Write::Crew).collect();
     Change { writes, events, reply: Reply::Noted, but: None }
 }
 
-fn event(world: &World<'_>, name: EventName, data: serde_json::Value) -> Event {
+pub(super) fn event(world: &World<'_>, name: EventName, data: serde_json::Value) -> Event {
     Event { actor: world.actor.clone(), name, about: None, data }
 }

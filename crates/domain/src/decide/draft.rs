@@ -124,6 +124,12 @@ impl<'w> Draft<'w> {
         self.writes.push(write);
     }
 
+    /// What another part of the same change does.
+    pub fn take_over(&mut self, writes: Vec<Write>, events: Vec<Event>) {
+        self.writes.extend(writes);
+        self.events.extend(events);
+    }
+
     /// The one line this call adds to the task's history.
     pub fn entry(&mut self, did: impl Into<String>, text: Option<String>) {
         self.entry_by(self.world.actor, did, text, None);
@@ -192,6 +198,9 @@ impl<'w> Draft<'w> {
         let mut data = json!({"from": self.task.label, "to": label.name, "phase": label.phase});
         if self.moment() != self.now {
             data["at"] = json!(self.moment());
+        }
+        if self.task.phase != label.phase {
+            self.task.phase_at = self.now;
         }
         self.task.label = label.name.clone();
         self.task.phase = label.phase;

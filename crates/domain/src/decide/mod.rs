@@ -7,9 +7,11 @@ mod card;
 mod check;
 mod comment;
 mod crew;
+mod crew_task;
 mod delivery;
 mod dependency;
 mod draft;
+mod epic;
 mod input;
 mod job;
 mod knowledge;
@@ -146,6 +148,15 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
         Command::MailReply(c) => crew::mail_reply(world, c, now),
         Command::MailRead { mail, by } => crew::mail_read(world, *mail, by.as_ref(), now),
         Command::DecisionLog(c) => crew::decision_log(world, c, now),
+        Command::EpicTaskAdd(c) => epic::epic_task_add(world, c, now),
+        Command::EpicMove(c) => epic::epic_move(world, c, now),
+        Command::EpicFinish(c) => epic::epic_finish(world, c, now),
+        Command::CrewAssign(c) => crew_task::crew_assign(world, c, now),
+        Command::CrewMove(c) => crew_task::crew_move(world, c, now),
+        Command::CrewReturn(c) => crew_task::crew_return(world, c, now),
+        Command::CrewSettle(c) => crew_task::crew_settle(world, c, now),
+        Command::CrewGiveUp(c) => crew_task::crew_give_up(world, c, now),
+        Command::CrewFree { agent, task } => crew_task::crew_free(world, agent, *task, now),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
         Command::SettingsUpdate(c) => settings::settings_update(world, c),
         Command::ProjectCreate(c) => project::project_create(world, c, now),

@@ -227,15 +227,17 @@ pub(super) fn review_settle(
 
 /// Whoever merges work approves of it, unless somebody did before.
 fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
-    let known = draft.subject.card.review.as_ref();
-    if known.is_none_or(|review| review.state != ReviewState::Approved) {
-        let review = decision(draft, ReviewState::Approved, "");
-        let review = Review { conflict_files: Vec::new(), merge_commit: commit, ..review };
-        put(draft, review);
-    } else if let Some(known) = known {
-        let known = known.clone();
-        put(draft, Review { conflict_files: Vec::new(), merge_commit: commit, ..known });
-    }
+    let review = merged_record(draft, commit);
+    put(draft, review);
+}
+
+pub(super) fn merged_record(draft: &Draft<'_>, commit: Option<String>) -> Review {
+    let approved = |review: &&Review| review.state == ReviewState::Approved;
+    let review = match draft.subject.card.review.as_ref().filter(approved) {
+        Some(known) => known.clone(),
+        None => decision(draft, ReviewState::Approved, ""),
+    };
+    Review { conflict_files: Vec::new(), merge_commit: commit, ..review }
 }
 
 /// Notes the files that stand in the way, if anybody asked for a review.
@@ -256,7 +258,7 @@ pub(super) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str)
     put(draft, review);
 }
 
-fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) -> Review {
+pub(super) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) -> Review {
     let (by, now) = (draft.actor().clone(), draft.now);
     let known = draft.subject.card.review.clone();
     let (summary, requested_at, conflict_files) = match known {

@@ -59,6 +59,7 @@ pub(super) fn task_create(
         title,
         label: label.name.clone(),
         phase: label.phase,
+        phase_at: now,
         priority,
         assignee: None,
         parent: new.parent,

@@ -23,6 +23,16 @@ impl Refusal {
             Self::AgentNotFound { agent } => format!("Agent with ID '{agent}' not found"),
             Self::AgentExists { agent } => format!("Agent with ID '{agent}' exists already"),
             Self::MailNotFound { mail } => format!("Mail with ID '{mail}' not found"),
+            Self::EpicNotFound { epic } => format!("Epic with ID '{epic}' not found"),
+            Self::AgentState { message }
+            | Self::CrewInput { message }
+            | Self::CrewDenied { message } => message.clone(),
+            Self::PullConflict { files, .. } if files.is_empty() => {
+                "PR cannot be merged: conflicts".into()
+            }
+            Self::PullConflict { files, .. } => {
+                format!("PR cannot be merged: conflicts in {}", files.join(", "))
+            }
             Self::MailOfAnother { mail } => format!("Mail '{mail}' belongs to another agent"),
             Self::ParentCycle { task, parent } => {
                 format!("{parent} is {task} or stands below it, so it cannot be its parent")
@@ -172,6 +182,13 @@ impl Refusal {
             Self::AgentNotFound { .. } => "callboard agent list shows the agents there are",
             Self::AgentExists { .. } => "choose another id, or remove that agent first",
             Self::MailNotFound { .. } => "list the inbox for the mails there are",
+            Self::EpicNotFound { .. } => "callboard epic list shows the epics there are",
+            Self::AgentState { .. } => {
+                "look at the task, the epic and the agent, then go on from there"
+            }
+            Self::CrewInput { .. } => "look where it stands, then ask for what can follow",
+            Self::PullConflict { .. } => "let its worker rebase onto the branch it goes to",
+            Self::CrewDenied { .. } => "ask the supervisor of that epic",
             Self::MailOfAnother { .. } => "leave it to whom it was sent to",
             Self::ParentCycle { .. } => "choose a task that is not below it",
             Self::HasDependents { .. } => "remove the dependency, or what waits, first",
@@ -264,6 +281,7 @@ impl Refusal {
                 "requested": quota.requested,
                 "period": quota.period,
             })),
+            Self::PullConflict { files, .. } => Some(json!({"conflictFiles": files})),
             Self::InvalidSpec { problems } => Some(json!({"problems": problems})),
             Self::TooManyJobs { open, limit } => {
                 Some(json!({"queued": open.queued, "running": open.running, "limit": limit}))
@@ -306,6 +324,10 @@ impl Refusal {
             | Self::AgentExists { .. }
             | Self::MailNotFound { .. }
             | Self::MailOfAnother { .. }
+            | Self::EpicNotFound { .. }
+            | Self::AgentState { .. }
+            | Self::CrewInput { .. }
+            | Self::CrewDenied { .. }
             | Self::ParentNotFound { .. }
             | Self::ParentCycle { .. }
             | Self::HasDependents { .. }

@@ -31,7 +31,7 @@ fn id(name: &str) -> AgentId {
 }
 
 fn add(name: &str, kind: AgentType) -> AgentAdd {
-    AgentAdd { agent: id(name), kind, epic: None, task: None, or_keep: false }
+    AgentAdd { agent: id(name), kind, epic: None, task: None, or_keep: false, workers_max: None }
 }
 
 fn mail(number: u128) -> MailId {

@@ -2,6 +2,8 @@
 
 mod cards;
 mod crew;
+mod crew_states;
+mod crew_tasks;
 mod forge;
 mod invariants;
 mod knowledge;

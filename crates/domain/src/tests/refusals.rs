@@ -122,6 +122,11 @@ fn examples() -> Vec<Refusal> {
         Refusal::AgentExists { agent: AgentId::parse("worker-123").expect("an id") },
         Refusal::MailNotFound { mail: text("mail-123") },
         Refusal::MailOfAnother { mail: MailId(Id(7)) },
+        Refusal::EpicNotFound { epic: a.to_string() },
+        Refusal::AgentState { message: text("Task is in state PENDING, expected REVIEW") },
+        Refusal::CrewInput { message: text("Invalid state transition from PENDING to REVIEW") },
+        Refusal::PullConflict { task: a, files: vec![text("a.rs"), text("b.rs")] },
+        Refusal::CrewDenied { message: text("Task does not belong to this epic") },
     ]
 }
 

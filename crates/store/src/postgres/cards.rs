@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use callboard_domain::card::{Blocked, Card, Mode, Terminal};
+use callboard_domain::card::{Blocked, Card, Failed, Mode, Terminal};
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::Dep;
 use callboard_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
@@ -72,11 +73,17 @@ fn card(row: &Row) -> Result<Card> {
             Some(at) => Some(Blocked { reason: row.try_get(6)?, at: Timestamp(at) }),
         },
         review: rows::json(row, 8, "review")?,
+        workspace: row.try_get(9)?,
+        branch: row.try_get(10)?,
+        failed: match row.try_get::<_, Option<i64>>(12)? {
+            None => None,
+            Some(at) => Some(Failed { reason: row.try_get(11)?, at: Timestamp(at) }),
+        },
     })
 }
 
 pub(super) fn card_row(task: Id, card: &Card) -> Value {
-    let blocked = card.blocked.as_ref();
+    let (blocked, failed) = (card.blocked.as_ref(), card.failed.as_ref());
     json!({
         "task": uuid(task).to_string(),
         "mode": card.mode.as_str(),
@@ -88,6 +95,10 @@ pub(super) fn card_row(task: Id, card: &Card) -> Value {
         "blocked_reason": blocked.map(|blocked| &blocked.reason),
         "blocked_at": blocked.map(|blocked| blocked.at),
         "review": review_json(card),
+        "workspace": card.workspace,
+        "branch": card.branch,
+        "failed_reason": failed.map(|failed| &failed.reason),
+        "failed_at": failed.map(|failed| failed.at),
     })
 }
 
@@ -124,18 +135,28 @@ pub(super) async fn list(db: &Db, org: i64, query: &CardQuery) -> Result<CardPag
         Some(row) => row.try_get(0)?,
         None => 0,
     };
+    let order = format!("{COLUMN}, t.priority, t.created_at, t.id");
+    let page = format!("{terms} ORDER BY {order} LIMIT {} OFFSET {}", query.limit, query.offset);
+    let cards = page_of(db, &page, &values.values(), query.with_scratchpad).await?;
+    Ok(CardPage { cards, total: total.max(0) as u64 })
+}
+
+/// `page` are the conditions, the order and the limit.
+pub(super) async fn page_of(
+    db: &Db,
+    page: &str,
+    values: &[&(dyn ToSql + Sync)],
+    with_scratchpad: bool,
+) -> Result<Vec<CardRow>> {
     let sql = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {terms} \
-         ORDER BY {COLUMN}, t.priority, t.created_at, t.id LIMIT {} OFFSET {}",
+        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {page}",
         rows::TASK,
         rows::ATTEMPT,
         rows::TASK_FROM,
-        query.limit,
-        query.offset
     );
-    let tasks = read::task_rows(db, &sql, &values.values()).await?;
+    let tasks = read::task_rows(db, &sql, values).await?;
     let ids: Vec<Uuid> = tasks.iter().map(|row| uuid(row.task.id.id)).collect();
-    let mut beside = of_tasks(db, &ids, query.with_scratchpad).await?;
+    let mut beside = of_tasks(db, &ids, with_scratchpad).await?;
     let mut deps = deps_of(db, &ids).await?;
     let mut cards = Vec::with_capacity(tasks.len());
     for row in tasks {
@@ -147,10 +168,10 @@ pub(super) async fn list(db: &Db, org: i64, query: &CardQuery) -> Result<CardPag
             card,
             deps: deps.remove(&id).unwrap_or_default(),
             newest: row.newest,
-            scratchpad: query.with_scratchpad.then_some(scratchpad),
+            scratchpad: with_scratchpad.then_some(scratchpad),
         });
     }
-    Ok(CardPage { cards, total: total.max(0) as u64 })
+    Ok(cards)
 }
 
 async fn deps_of(db: &Db, ids: &[Uuid]) -> Result<HashMap<Id, Vec<Dep>>> {

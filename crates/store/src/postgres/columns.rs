@@ -70,6 +70,7 @@ pub(super) struct Moves<'a> {
     entries: Vec<i32>,
     updated_at: Vec<i64>,
     removed_at: Vec<Option<i64>>,
+    phase_at: Vec<i64>,
 }
 
 impl<'a> Moves<'a> {
@@ -86,6 +87,7 @@ impl<'a> Moves<'a> {
             moves.entries.push(task.entries as i32);
             moves.updated_at.push(task.updated_at.0);
             moves.removed_at.push(*removed_at);
+            moves.phase_at.push(task.phase_at.0);
         }
         moves
     }
@@ -94,7 +96,7 @@ impl<'a> Moves<'a> {
         self.tasks.is_empty()
     }
 
-    fn values(&self) -> [Value<'_>; 10] {
+    fn values(&self) -> [Value<'_>; 11] {
         [
             &self.tasks,
             &self.labels,
@@ -106,6 +108,7 @@ impl<'a> Moves<'a> {
             &self.entries,
             &self.updated_at,
             &self.removed_at,
+            &self.phase_at,
         ]
     }
 }

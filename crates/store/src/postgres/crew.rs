@@ -15,8 +15,9 @@ use tokio_postgres::types::ToSql;
 use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
-use super::{PostgresStore, read};
+use super::{PostgresStore, read, schema};
 use crate::crew::{AGENT, AGENT_ALL, mail_columns, unread_sql};
+use crate::epics::workers_count;
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
@@ -26,12 +27,15 @@ type Result<T, E = Trouble> = std::result::Result<T, E>;
 pub(super) struct Wanted {
     agents: BTreeSet<(i64, AgentId)>,
     mails: BTreeSet<Id>,
+    /// Orgs whose workers are counted.
+    workers: BTreeSet<i64>,
 }
 
 impl Wanted {
     pub fn add(&mut self, org: i64, needs: &CrewNeeds) {
         self.agents.extend(needs.agents.iter().map(|agent| (org, agent.clone())));
         self.mails.extend(needs.mails.iter().map(|mail| mail.0));
+        self.workers.extend(needs.workers.then_some(org));
     }
 
     pub fn add_mail(&mut self, id: Id) {
@@ -44,6 +48,7 @@ impl Wanted {
 pub(super) struct Crews {
     agents: HashMap<(i64, AgentId), Agent>,
     mails: HashMap<MailId, (i64, Mail)>,
+    workers: HashMap<i64, u32>,
 }
 
 impl Crews {
@@ -76,6 +81,13 @@ impl Crews {
                 crews.agents.insert((row.try_get(11)?, agent.id.clone()), agent);
             }
         }
+        for org in &wanted.workers {
+            // Two that count at once would both see room for one more.
+            db.batch_execute(&schema::alone_with(&format!("workers of {org}"))).await?;
+            let count = read::one(db, &workers_count('$'), &[org]).await?;
+            let count = count.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+            crews.workers.insert(*org, count.unwrap_or_default() as u32);
+        }
         Ok(crews)
     }
 
@@ -85,6 +97,7 @@ impl Crews {
         CrewWorld {
             agents: agents.map(|(_, agent)| agent.clone()).collect(),
             mails: mails.map(|(_, mail)| mail.clone()).collect(),
+            workers: self.workers.get(&org).copied().unwrap_or_default(),
         }
     }
 
@@ -95,6 +108,12 @@ impl Crews {
     pub fn write(&mut self, org: i64, write: &CrewWrite) {
         match write {
             CrewWrite::AgentInsert { agent } | CrewWrite::AgentUpdate { agent } => {
+                if matches!(write, CrewWrite::AgentInsert { .. })
+                    && agent.kind == AgentType::Worker
+                    && let Some(count) = self.workers.get_mut(&org)
+                {
+                    *count += 1;
+                }
                 self.agents.insert((org, agent.id.clone()), agent.clone());
             }
             CrewWrite::AgentRemove { agent } => {
@@ -113,7 +132,7 @@ impl Crews {
     }
 }
 
-fn agent_row(row: &Row) -> Result<Agent> {
+pub(super) fn agent_row(row: &Row) -> Result<Agent> {
     let time = |column| Ok::<_, Trouble>(row.try_get::<_, Option<i64>>(column)?.map(Timestamp));
     let task = |column: usize| match rows::optional_id(row, column)? {
         None => Ok(None),
@@ -132,7 +151,7 @@ fn agent_row(row: &Row) -> Result<Agent> {
     })
 }
 
-fn agent_id(row: &Row, column: usize) -> Result<Option<AgentId>> {
+pub(super) fn agent_id(row: &Row, column: usize) -> Result<Option<AgentId>> {
     let text: Option<&str> = row.try_get(column)?;
     text.map(|text| AgentId::parse(text).ok_or_else(|| rows::damaged("agent"))).transpose()
 }

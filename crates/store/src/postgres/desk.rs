@@ -433,6 +433,7 @@ impl Sheet {
         Task {
             label: after.label.clone(),
             phase: after.phase,
+            phase_at: after.phase_at,
             assignee: after.assignee.clone(),
             open_deps: after.open_deps,
             fence: after.fence,

@@ -58,6 +58,7 @@ pub(super) fn task_row(sheet: &Sheet) -> Value {
         "created_at": task.created_at,
         "updated_at": task.updated_at,
         "removed_at": sheet.removed_at,
+        "phase_at": task.phase_at,
     })
 }
 

@@ -17,6 +17,7 @@ mod db;
 mod deliveries;
 mod desk;
 mod desk_write;
+mod epics;
 mod errors;
 mod files;
 mod find;

@@ -55,12 +55,12 @@ pub(super) struct Statements {
 
 const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
      is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
-     entries, created_at, updated_at, removed_at";
+     entries, created_at, updated_at, removed_at, phase_at";
 const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
      head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
      outcome, words, head_finished";
 const CARD: &str = "task, mode, criteria, terminal, agent, base_branch, created_by, \
-     blocked_reason, blocked_at, review";
+     blocked_reason, blocked_at, review, workspace, branch, failed_reason, failed_at";
 const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
      resolved_by, resolution";
 const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
@@ -108,11 +108,13 @@ impl Statements {
                 "WITH put AS ({})
                  UPDATE tasks o SET label = n.label, phase = n.phase, assignee = n.assignee,
                      open_deps = n.open_deps, fence = n.fence, newest_attempt = n.newest_attempt,
-                     entries = n.entries, updated_at = n.updated_at, removed_at = n.removed_at
+                     entries = n.entries, updated_at = n.updated_at, removed_at = n.removed_at,
+                     phase_at = n.phase_at
                  FROM unnest($8::uuid[], $9::text[], $10::text[], $11::text[], $12::integer[],
-                         $13::bigint[], $14::uuid[], $15::integer[], $16::bigint[], $17::bigint[])
+                         $13::bigint[], $14::uuid[], $15::integer[], $16::bigint[], $17::bigint[],
+                         $18::bigint[])
                      AS n (id, label, phase, assignee, open_deps, fence, newest_attempt, entries,
-                         updated_at, removed_at)
+                         updated_at, removed_at, phase_at)
                  WHERE o.id = n.id",
                 entries("")
             ))
@@ -125,6 +127,7 @@ impl Statements {
                     "title",
                     "label",
                     "phase",
+                    "phase_at",
                     "priority",
                     "assignee",
                     "is_plan",

@@ -1,7 +1,7 @@
 //! Cards and scratchpads: read and written.
 
 use async_trait::async_trait;
-use callboard_domain::card::{Blocked, Card, Mode, Terminal};
+use callboard_domain::card::{Blocked, Card, Failed, Mode, Terminal};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
@@ -13,7 +13,7 @@ use crate::StoreError;
 use crate::cards::{
     CARD, COLUMN, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json,
 };
-use crate::filter::Filter;
+use crate::filter::{Filter, Value};
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
 
@@ -70,15 +70,22 @@ fn card(row: &Row<'_>, first: usize) -> Result<Card> {
             Some(at_us) => Some(Blocked { reason: row.get(at(6))?, at: Timestamp(at_us) }),
         },
         review: rows::json(row, at(8), "review")?,
+        workspace: row.get(at(9))?,
+        branch: row.get(at(10))?,
+        failed: match row.get::<_, Option<i64>>(at(12))? {
+            None => None,
+            Some(at_us) => Some(Failed { reason: row.get(at(11))?, at: Timestamp(at_us) }),
+        },
     })
 }
 
 pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
-    let blocked = card.blocked.as_ref();
+    let (blocked, failed) = (card.blocked.as_ref(), card.failed.as_ref());
     db.prepare_cached(
         "INSERT OR REPLACE INTO cards (task, mode, criteria, terminal, agent, base_branch, \
-             created_by, blocked_reason, blocked_at, review) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             created_by, blocked_reason, blocked_at, review, workspace, branch, failed_reason, \
+             failed_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute(params![
         task.id.to_bytes(),
@@ -91,6 +98,10 @@ pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
         blocked.map(|blocked| &blocked.reason),
         blocked.map(|blocked| blocked.at.0),
         review_json(card),
+        card.workspace,
+        card.branch,
+        failed.map(|failed| &failed.reason),
+        failed.map(|failed| failed.at.0),
     ])?;
     Ok(())
 }
@@ -112,15 +123,24 @@ pub(super) fn list(db: &Connection, org: i64, query: &CardQuery) -> Result<CardP
     let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
     let total: i64 =
         db.prepare_cached(&count)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;
+    let order = format!("{COLUMN}, t.priority, t.created_at, t.id");
+    let page = format!("{terms} ORDER BY {order} LIMIT {} OFFSET {}", query.limit, query.offset);
+    let cards = page_of(db, &page, values, query.with_scratchpad)?;
+    Ok(CardPage { cards, total: total.max(0) as u64 })
+}
+
+/// `page` are the conditions, the order and the limit.
+pub(super) fn page_of(
+    db: &Connection,
+    page: &str,
+    values: Vec<Value>,
+    with_scratchpad: bool,
+) -> Result<Vec<CardRow>> {
     let sql = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {} \
-         ORDER BY {COLUMN}, t.priority, t.created_at, t.id LIMIT {} OFFSET {}",
+        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt WHERE {page}",
         rows::TASK,
         rows::ATTEMPT,
         rows::TASK_FROM,
-        terms,
-        query.limit,
-        query.offset
     );
     let mut cards = Vec::new();
     for row in read::task_rows(db, &sql, values)? {
@@ -129,7 +149,7 @@ pub(super) fn list(db: &Connection, org: i64, query: &CardQuery) -> Result<CardP
             body: body_of(db, id)?,
             card: of_task(db, id)?,
             deps: load::deps(db, id)?,
-            scratchpad: match query.with_scratchpad {
+            scratchpad: match with_scratchpad {
                 true => Some(scratchpad_of(db, id)?),
                 false => None,
             },
@@ -137,7 +157,7 @@ pub(super) fn list(db: &Connection, org: i64, query: &CardQuery) -> Result<CardP
             task: row.task,
         });
     }
-    Ok(CardPage { cards, total: total.max(0) as u64 })
+    Ok(cards)
 }
 
 pub(super) fn removed(db: &Connection, org: i64, task: TaskId) -> Result<Option<Removed>> {

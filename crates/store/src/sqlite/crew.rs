@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use super::errors::from_sqlite;
 use super::{SqliteStore, read, rows};
 use crate::crew::{AGENT, AGENT_ALL, mail_columns, unread_sql};
+use crate::epics::workers_count;
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
 pub(super) fn world(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
@@ -26,6 +27,10 @@ pub(super) fn world(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<Crew
     for id in &wanted {
         world.agents.extend(agent(db, org, id)?);
     }
+    if needs.workers {
+        let mut count = db.prepare_cached(&workers_count('?'))?;
+        world.workers = count.query_row([org], |row| row.get(0))?;
+    }
     Ok(world)
 }
 
@@ -35,7 +40,7 @@ fn agent(db: &Connection, org: i64, id: &AgentId) -> Result<Option<Agent>> {
         .optional()
 }
 
-fn agent_row(row: &Row<'_>) -> Result<Agent> {
+pub(super) fn agent_row(row: &Row<'_>) -> Result<Agent> {
     let time = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(Timestamp));
     let task = |column: usize| match rows::optional_id(row, column)? {
         None => Ok(None),
@@ -54,7 +59,7 @@ fn agent_row(row: &Row<'_>) -> Result<Agent> {
     })
 }
 
-fn agent_id(row: &Row<'_>, column: usize) -> Result<Option<AgentId>> {
+pub(super) fn agent_id(row: &Row<'_>, column: usize) -> Result<Option<AgentId>> {
     let text = row.get_ref(column)?.as_str_or_null()?;
     let parse = |text| AgentId::parse(text).ok_or_else(|| rows::damaged(column, "agent"));
     text.map(parse).transpose()

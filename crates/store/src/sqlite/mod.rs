@@ -8,6 +8,7 @@ mod cards;
 mod comments;
 mod crew;
 mod deliveries;
+mod epics;
 mod errors;
 mod files;
 mod free;

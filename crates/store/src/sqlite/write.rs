@@ -102,8 +102,9 @@ fn task_insert(
     db.prepare_cached(
         "INSERT INTO tasks (id, prefix, org, project, title, label, phase, priority, assignee, \
              parent, is_plan, checks, open_deps, fence, entries, created_at, updated_at, \
-             contract) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+             contract, phase_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
+             ?19)",
     )?
     .execute(params![
         task.id.id.to_bytes(),
@@ -124,6 +125,7 @@ fn task_insert(
         task.created_at.0,
         task.updated_at.0,
         json(task.contract.as_ref()),
+        task.phase_at.0,
     ])?;
     if !body.is_empty() || execution_contract.is_some() {
         db.prepare_cached(
@@ -153,6 +155,7 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
     changed!("title", title, task.title.clone());
     changed!("label", label, task.label.clone());
     changed!("phase", phase, task.phase.as_str().to_owned());
+    changed!("phase_at", phase_at, task.phase_at.0);
     changed!("priority", priority, task.priority);
     changed!("assignee", assignee, task.assignee.as_ref().map(|actor| actor.as_str().to_owned()));
     changed!("is_plan", is_plan, task.is_plan);

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use callboard_domain::card::{Card, Mode, ReviewState, Terminal};
+use callboard_domain::card::{Blocked, Card, Failed, Mode, ReviewState, Terminal};
 use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::time::Timestamp;
 use callboard_store::{CardPage, CardQuery, EventQuery};
 
 use crate::conformance::conformance;
@@ -15,6 +16,7 @@ conformance! {
     a_card_is_read_back_whole,
     a_task_without_a_card_has_the_default_one,
     changes_within_one_moment_are_told_apart,
+    a_phase_is_dated_and_no_edit_moves_that,
     the_board_is_listed_in_its_order,
     a_parent_is_changed_and_never_a_circle,
     notes_go_with_their_task,
@@ -49,6 +51,10 @@ async fn a_card_is_read_back_whole(f: Fixture) {
         agent: Some("codex".into()),
         base_branch: Some("release/1".into()),
         created_by: Some(ODD.trim().into()),
+        blocked: Some(Blocked { reason: ODD.into(), at: Timestamp(1) }),
+        workspace: Some("task-1-a".into()),
+        branch: Some("callboard/task-1-a".into()),
+        failed: Some(Failed { reason: ODD.into(), at: Timestamp(2) }),
         ..Card::default()
     };
     let task = made(&f, "A", wanted.clone(), Phase::Working).await;
@@ -118,6 +124,22 @@ fn query() -> CardQuery {
 
 fn titles(page: &CardPage) -> Vec<&str> {
     page.cards.iter().map(|row| row.task.title.as_str()).collect()
+}
+
+async fn a_phase_is_dated_and_no_edit_moves_that(f: Fixture) {
+    let task = f.create("A", &[]).await;
+    let since = async || f.store.task("default", task).await.unwrap().unwrap().task.phase_at;
+    let first = since().await;
+    f.clock.advance_ms(1000);
+    f.done("human:ana", update(task, |update| update.to = Some(Phase::Review))).await;
+    let second = since().await;
+    assert_eq!(second.ms_since(first), 1000);
+    f.clock.advance_ms(1000);
+    f.done("human:ana", update(task, |update| update.title = Some("B".into()))).await;
+    f.done("human:ana", Command::TaskNote { task, text: "here".into() }).await;
+    assert_eq!(since().await, second);
+    f.done("human:ana", f.to(task, "done")).await;
+    assert_eq!(since().await.ms_since(second), 1000);
 }
 
 async fn the_board_is_listed_in_its_order(f: Fixture) {

@@ -25,7 +25,7 @@ fn id(name: &str) -> AgentId {
 }
 
 fn add(name: &str, kind: AgentType) -> AgentAdd {
-    AgentAdd { agent: id(name), kind, epic: None, task: None, or_keep: false }
+    AgentAdd { agent: id(name), kind, epic: None, task: None, or_keep: false, workers_max: None }
 }
 
 fn send(from: Option<&str>, to: Option<&str>, body: &str) -> MailSend {

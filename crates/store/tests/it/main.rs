@@ -6,6 +6,7 @@ mod cards;
 mod conformance;
 mod crew;
 mod deliveries;
+mod epics;
 mod fixture;
 mod handles;
 mod knowledge;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use callboard_domain::card::{Card, Mode, Terminal};
+use callboard_domain::card::{Card, Failed, Mode, Terminal};
 use callboard_domain::command::{Command, CommentAdd, KnowledgeStore, NewCheck};
 use callboard_domain::comment::CommentKind;
 use callboard_domain::delivery::Receipt;
@@ -118,6 +118,9 @@ async fn rich(f: &Fixture) {
         criteria: vec![odd.into()],
         terminal: Some(Terminal::Tmux),
         created_by: Some(odd.into()),
+        workspace: Some("task-1-a".into()),
+        branch: Some("callboard/task-1-a".into()),
+        failed: Some(Failed { reason: odd.into(), at: Timestamp(2) }),
         ..Card::default()
     };
     new.checks = vec![

@@ -282,6 +282,11 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentExists { .. }
         | Refusal::MailNotFound { .. }
         | Refusal::MailOfAnother { .. }
+        | Refusal::EpicNotFound { .. }
+        | Refusal::AgentState { .. }
+        | Refusal::CrewInput { .. }
+        | Refusal::CrewDenied { .. }
+        | Refusal::PullConflict { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::OutsideTask { .. }

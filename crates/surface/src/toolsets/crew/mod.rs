@@ -3,9 +3,11 @@
 //! help. The table is in the reference's order.
 
 pub mod envelope;
+mod epic;
 mod mail;
 mod pipeline;
 mod system;
+mod task;
 mod words;
 
 use callboard_domain::crew::permission::may_call;
@@ -36,6 +38,10 @@ pub static TOOLSET: Toolset = Toolset {
 
 const KEYS: &[&str] = &["success", "timestamp"];
 
+const DESTRUCTIVE_OUTSIDE: Hints = Hints { destructive: true, ..Hints::WRITE_OUTSIDE };
+const DESTRUCTIVE_AGAIN: Hints = Hints { destructive: true, ..Hints::WRITE_AGAIN };
+const AGAIN_OUTSIDE: Hints = Hints { idempotent: true, ..Hints::WRITE_OUTSIDE };
+
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("mcp__mail__list_inbox", "List inbox",
@@ -50,9 +56,45 @@ static TOOLS: &[Tool] = &[
     Tool::new("mcp__mail__reply", "Reply to mail",
         "Answers mail that you received; it goes to whoever sent that.",
         Hints::WRITE, schema_of::<mail::Reply>, KEYS, seated!(mail::reply)).for_crew(),
+    Tool::new("mcp__epic__create_task", "Create task",
+        "Makes a task of your epic; a worker gets it by itself.",
+        Hints::WRITE, schema_of::<epic::CreateTask>, KEYS, seated!(epic::create_task)).for_crew(),
+    Tool::new("mcp__epic__list_tasks", "List tasks of the epic",
+        "Lists the tasks of your epic, the oldest first.",
+        Hints::READ, schema_of::<epic::ListTasks>, KEYS, seated!(epic::list_tasks)).for_crew(),
+    Tool::new("mcp__epic__get_review_queue", "Get review queue",
+        "Lists what waits for your review, longest first.",
+        Hints::READ, schema_of::<epic::Nothing>, KEYS, seated!(epic::get_review_queue)).for_crew(),
+    Tool::new("mcp__epic__approve_pr", "Approve and merge PR",
+        "Merges a reviewed task into the epic branch, if its checks pass, and tells others to rebase.",
+        DESTRUCTIVE_OUTSIDE, schema_of::<epic::OneTask>, KEYS, seated!(epic::approve_pr)).for_crew().long(),
+    Tool::new("mcp__epic__request_changes", "Request changes",
+        "Sends a task in review back to its worker, with feedback.",
+        Hints::WRITE, schema_of::<epic::RequestChanges>, KEYS, seated!(epic::request_changes)).for_crew(),
+    Tool::new("mcp__epic__read_file", "Read file in worktree",
+        "Reads a file in the worktree of a task of your epic.",
+        Hints::READ, schema_of::<epic::ReadFile>, KEYS, seated!(epic::read_file)).for_crew(),
+    Tool::new("mcp__epic__create_epic_pr", "Create epic PR",
+        "Opens the pull request of the whole epic once its tasks are over, and asks people to look.",
+        AGAIN_OUTSIDE, schema_of::<epic::CreateEpicPr>, KEYS, seated!(epic::create_epic_pr)).for_crew().long(),
     Tool::new("mcp__system__log_decision", "Log decision",
         "Writes down a decision and why you took it.",
         Hints::WRITE, schema_of::<system::LogDecision>, KEYS, seated!(system::log_decision)).for_crew(),
+    Tool::new("mcp__task__update_status", "Update own task",
+        "Says where your task stands; REVIEW opens its pull request.",
+        Hints::WRITE_OUTSIDE, schema_of::<task::UpdateStatus>, KEYS, seated!(task::update_status)).for_crew(),
+    Tool::new("mcp__task__add_comment", "Add comment",
+        "Adds a note to a task of your epic.",
+        Hints::WRITE, schema_of::<task::AddComment>, KEYS, seated!(task::add_comment)).for_crew(),
+    Tool::new("mcp__task__create", "Create task in an epic",
+        "Makes a task of an epic; a worker gets it by itself.",
+        Hints::WRITE, schema_of::<task::Create>, KEYS, seated!(task::create)).for_crew(),
+    Tool::new("mcp__task__assign", "Assign task",
+        "Gives a task to a worker; whoever had it is told.",
+        Hints::WRITE_AGAIN, schema_of::<task::Assign>, KEYS, seated!(task::assign)).for_crew(),
+    Tool::new("mcp__epic__update_status", "Update epic status",
+        "Moves your epic. CANCELLED gives up its open tasks.",
+        DESTRUCTIVE_AGAIN, schema_of::<epic::UpdateStatus>, KEYS, seated!(epic::update_status)).for_crew(),
 ];
 
 /// What an agent of this type is shown.

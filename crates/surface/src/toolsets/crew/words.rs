@@ -14,6 +14,15 @@ pub(super) fn said(refusal: &Refusal) -> Said {
             format!("Task with ID '{task}' not found")
         }
         Refusal::InvalidInput { message } => return invalid(message),
+        Refusal::DepsNotClosed { open, .. } => {
+            let ids: Vec<String> = open.iter().map(|(task, _)| task.to_string()).collect();
+            format!("Task has open dependencies: {}", ids.join(", "))
+        }
+        Refusal::ChecksNotPassed { checks, .. } => {
+            let unmet = checks.iter().map(|c| format!("{} ({}) is {}", c.index, c.desc, c.result));
+            format!("Checks not passed: {}", unmet.collect::<Vec<_>>().join(", "))
+        }
+        Refusal::AlreadyClaimed { holder, .. } => format!("Task is held by {holder}"),
         other => other.message(),
     };
     let details = refusal.details().filter(|details| details.is_object());
@@ -60,7 +69,8 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::InvalidSpec { .. }
         | Refusal::InvalidRepoPath { .. }
         | Refusal::InvalidSetting { .. }
-        | Refusal::AgentExists { .. } => INVALID_INPUT,
+        | Refusal::AgentExists { .. }
+        | Refusal::CrewInput { .. } => INVALID_INPUT,
         Refusal::TaskNotFound { .. }
         | Refusal::ParentNotFound { .. }
         | Refusal::SessionNotFound { .. }
@@ -71,6 +81,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::PlanNotFound { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::AgentNotFound { .. }
+        | Refusal::EpicNotFound { .. }
         | Refusal::MailNotFound { .. } => RESOURCE_NOT_FOUND,
         Refusal::NotHolder { .. }
         | Refusal::NotCommentAuthor { .. }
@@ -80,6 +91,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::OutsideTask { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
+        | Refusal::CrewDenied { .. }
         | Refusal::MailOfAnother { .. } => PERMISSION_DENIED,
         Refusal::DepsNotClosed { .. }
         | Refusal::ChecksNotPassed { .. }
@@ -105,6 +117,8 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::NotPair { .. }
         | Refusal::NotRunning { .. }
         | Refusal::ReviewNotReady { .. }
+        | Refusal::AgentState { .. }
+        | Refusal::PullConflict { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
         | Refusal::PlanDecided { .. } => INVALID_AGENT_STATE,

@@ -77,6 +77,11 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AgentExists { .. }
         | Refusal::MailNotFound { .. }
         | Refusal::MailOfAnother { .. }
+        | Refusal::EpicNotFound { .. }
+        | Refusal::AgentState { .. }
+        | Refusal::CrewInput { .. }
+        | Refusal::CrewDenied { .. }
+        | Refusal::PullConflict { .. }
         | Refusal::CheckLogNotFound { .. } => Said { code: "input.invalid", hint: None, ..plain },
         Refusal::TaskNotFound { task }
         | Refusal::ParentNotFound { task }

@@ -1,0 +1,104 @@
+//! What a crew's members are told by the rules themselves: subjects and bodies.
+
+use super::mail::{BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
+use crate::command::WorkPlace;
+use crate::task::Task;
+
+/// Of a description; the task itself has all of it.
+const DESCRIPTION_CHARS_MAX: usize = 4000;
+
+/// A subject and a body, both as long as a mail may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    pub subject: String,
+    pub body: String,
+}
+
+impl Letter {
+    fn new(subject: impl Into<String>, body: String) -> Self {
+        let subject: String = subject.into().chars().take(SUBJECT_CHARS_MAX).collect();
+        let end = body.floor_char_boundary(BODY_BYTES_MAX);
+        Self { subject, body: body[..end].to_owned() }
+    }
+}
+
+pub fn assigned(
+    task: &Task,
+    body: &str,
+    place: &WorkPlace,
+    base: Option<&str>,
+    misses: Option<&str>,
+) -> Letter {
+    let mut text = format!("You have task {}: {}\n", task.id, task.title);
+    let description: String = body.chars().take(DESCRIPTION_CHARS_MAX).collect();
+    if !description.trim().is_empty() {
+        text.push_str(&format!("\n{}\n", description.trim()));
+    }
+    if description.len() < body.len() {
+        text.push_str("\n(mcp__agent__get_task has the rest.)\n");
+    }
+    if let Some(worktree) = &place.worktree {
+        text.push_str(&format!("\nWorktree: {worktree}"));
+    }
+    if let Some(branch) = &place.branch {
+        text.push_str(&format!("\nBranch: {branch}"));
+    }
+    if let Some(base) = base.filter(|_| place.branch.is_some()) {
+        text.push_str(&format!("\nIt goes to: {base}"));
+    }
+    if let Some(misses) = misses {
+        text.push_str(&format!("\nThere is no worktree: {misses}"));
+    }
+    text.push_str(
+        "\n\nSay IN_PROGRESS with mcp__task__update_status when you begin, commit what you do, and \
+         say REVIEW when it can be looked at.",
+    );
+    Letter::new("Task Assignment", text)
+}
+
+pub fn reassigned(task: &Task, to: &str) -> Letter {
+    let text = format!("Task {} ({}) is with {to} now. Leave it alone.", task.id, task.title);
+    Letter::new(format!("Task Reassigned: {}", task.title), text)
+}
+
+pub fn to_review(task: &Task, worker: &str, url: Option<&str>) -> Letter {
+    let mut text = format!("{worker} asks for a review of task {}: {}", task.id, task.title);
+    if let Some(url) = url {
+        text.push_str(&format!("\n\n{url}"));
+    }
+    Letter::new(format!("Task Complete: {}", task.title), text)
+}
+
+pub fn blocked(task: &Task, worker: &str, reason: &str) -> Letter {
+    let text = format!("{worker} cannot go on with task {}: {}\n\n{reason}", task.id, task.title);
+    Letter::new(format!("Task Blocked: {}", task.title), text)
+}
+
+pub fn failed(task: &Task, worker: &str, reason: &str) -> Letter {
+    let text = format!("{worker} gave up task {}: {}\n\n{reason}", task.id, task.title);
+    Letter::new(format!("Task Failed: {}", task.title), text)
+}
+
+pub fn changes_requested(task: &Task, feedback: &str) -> Letter {
+    let text = format!("Task {}: {}\n\n{feedback}", task.id, task.title);
+    Letter::new("Changes Requested", text)
+}
+
+pub fn rebase_required(task: &str, title: &str, epic_branch: &str, is_remote: bool) -> Letter {
+    let command = match is_remote {
+        true => format!("git fetch origin && git rebase origin/{epic_branch}"),
+        false => format!("git rebase {epic_branch}"),
+    };
+    let text = format!(
+        "The epic branch {epic_branch} moved on. Bring task {task} ({title}) up to date:\n\n{command}"
+    );
+    Letter::new("Rebase Required", text)
+}
+
+pub fn epic_complete(epic: &Task, url: &str, completed: usize, failed: usize) -> Letter {
+    let text = format!(
+        "Epic {}: {}\n\n{completed} tasks completed, {failed} failed.\n\nPlease look at {url}",
+        epic.id, epic.title
+    );
+    Letter::new(format!("Epic Complete: {}", epic.title), text)
+}

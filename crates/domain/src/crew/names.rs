@@ -1,0 +1,90 @@
+//! The names of worktrees and branches that a crew works in. They are made here and nowhere else.
+
+use crate::ids::TaskId;
+
+const SLUG_CHARS_MAX: usize = 30;
+const ID_CHARS: usize = 8;
+
+/// `task-`, the end of the id, and as much of the title as a folder needs.
+pub fn worktree(task: TaskId, title: &str) -> String {
+    match slug(title).as_str() {
+        "" => format!("task-{}", end_of(task)),
+        slug => format!("task-{}-{slug}", end_of(task)),
+    }
+}
+
+/// The same name for the `n`th that wants it.
+pub fn numbered(name: &str, n: usize) -> String {
+    if n <= 1 { name.to_owned() } else { format!("{name}-{n}") }
+}
+
+pub fn branch(prefix: &str, worktree: &str) -> String {
+    format!("{prefix}{worktree}")
+}
+
+/// Where the work of an epic's tasks comes together.
+pub fn epic_branch(prefix: &str, epic: TaskId) -> String {
+    format!("{prefix}epic-{}", end_of(epic))
+}
+
+fn end_of(task: TaskId) -> String {
+    let id = task.id.to_string();
+    id[id.len() - ID_CHARS..].to_owned()
+}
+
+fn slug(title: &str) -> String {
+    let mut slug = String::new();
+    for c in title.to_lowercase().chars() {
+        match c {
+            'a'..='z' | '0'..='9' => slug.push(c),
+            _ if slug.is_empty() || slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    slug.truncate(SLUG_CHARS_MAX);
+    slug.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn task(id: &str) -> TaskId {
+        format!("PROJ-{id}").parse().expect("the id is well formed")
+    }
+
+    #[test]
+    fn names_are_made_of_the_end_of_the_id_and_the_title() {
+        let task = task("01j8x2k7q7f3az01j8k7q7f3az");
+        for (title, name) in [
+            ("Add user authentication", "task-k7q7f3az-add-user-authentication"),
+            ("  --Fix: the *bug*!  ", "task-k7q7f3az-fix-the-bug"),
+            ("Überprüfung", "task-k7q7f3az-berpr-fung"),
+            ("日本語", "task-k7q7f3az"),
+            ("", "task-k7q7f3az"),
+            ("abcdefghij abcdefghij abcdefg hij", "task-k7q7f3az-abcdefghij-abcdefghij-abcdefg"),
+        ] {
+            assert_eq!(worktree(task, title), name, "{title:?}");
+        }
+        let name = worktree(task, "A");
+        assert_eq!(numbered(&name, 1), "task-k7q7f3az-a");
+        assert_eq!(numbered(&name, 2), "task-k7q7f3az-a-2");
+        assert_eq!(branch("callboard/", &name), "callboard/task-k7q7f3az-a");
+        assert_eq!(epic_branch("callboard/", task), "callboard/epic-k7q7f3az");
+    }
+
+    proptest! {
+        #[test]
+        fn every_title_names_a_folder_and_a_branch(title in ".{0,200}") {
+            let name = worktree(task("01j8x2k7q7f3az01j8k7q7f3az"), &title);
+            let rest = name.strip_prefix("task-k7q7f3az").expect("it begins with the id");
+            prop_assert!(rest.len() <= SLUG_CHARS_MAX + 1);
+            let plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-');
+            prop_assert!(rest.chars().all(plain), "{rest}");
+            prop_assert!(!rest.ends_with('-') && !rest.contains("--"), "{rest}");
+            prop_assert!(rest.is_empty() || rest.starts_with('-'), "{rest}");
+        }
+    }
+}

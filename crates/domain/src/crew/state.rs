@@ -1,0 +1,136 @@
+//! Where tasks, epics and agents stand in a crew's words, and which task may go where by whose word.
+//! All of it is derived: what is stored are phases, holders and reasons.
+
+use crate::card::Card;
+use crate::policy::Phase;
+use crate::task::Task;
+
+macro_rules! words {
+    ($name:ident { $($variant:ident => $word:literal,)* }) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($variant),* }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word),* }
+            }
+
+            /// In any case, with dashes or spaces for underscores.
+            pub fn parse(text: &str) -> Option<Self> {
+                let word = text.trim().to_uppercase().replace(['-', ' '], "_");
+                Self::ALL.iter().copied().find(|state| state.as_str() == word)
+            }
+
+            /// All of them, for somebody who used another.
+            pub fn list() -> String {
+                let words: Vec<_> = Self::ALL.iter().map(|state| state.as_str()).collect();
+                words.join(", ")
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words!(TaskState {
+    Pending => "PENDING",
+    Assigned => "ASSIGNED",
+    InProgress => "IN_PROGRESS",
+    Review => "REVIEW",
+    Blocked => "BLOCKED",
+    Completed => "COMPLETED",
+    Failed => "FAILED",
+});
+
+words!(EpicState {
+    Planning => "PLANNING",
+    InProgress => "IN_PROGRESS",
+    Blocked => "BLOCKED",
+    Completed => "COMPLETED",
+    Cancelled => "CANCELLED",
+});
+
+impl TaskState {
+    /// `held`: by an assignee or a live attempt.
+    pub fn of(task: &Task, card: &Card, held: bool) -> Self {
+        match task.phase {
+            Phase::Initial if task.open_deps == 0 && held => Self::Assigned,
+            Phase::Initial => Self::Pending,
+            Phase::Working if card.blocked.is_some() => Self::Blocked,
+            Phase::Working => Self::InProgress,
+            Phase::Review => Self::Review,
+            Phase::ClosedDone => Self::Completed,
+            Phase::ClosedCanceled => Self::Failed,
+        }
+    }
+
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Pending | Self::Assigned | Self::InProgress | Self::Review | Self::Blocked => {
+                true
+            }
+            Self::Completed | Self::Failed => false,
+        }
+    }
+
+    /// Where the worker that has the task may bring it. Everything else is somebody else's to say.
+    pub fn by_worker(self) -> &'static [TaskState] {
+        match self {
+            Self::Assigned => &[Self::InProgress, Self::Pending],
+            Self::InProgress => &[Self::Review, Self::Blocked, Self::Failed],
+            Self::Blocked => &[Self::InProgress, Self::Failed],
+            Self::Review => &[Self::InProgress, Self::Blocked],
+            Self::Pending | Self::Completed | Self::Failed => &[],
+        }
+    }
+
+    /// Whether somebody else may be given the task.
+    pub fn may_change_hands(self) -> bool {
+        match self {
+            Self::Pending | Self::Assigned | Self::InProgress | Self::Blocked => true,
+            Self::Review | Self::Completed | Self::Failed => false,
+        }
+    }
+}
+
+impl EpicState {
+    pub fn of(task: &Task, card: &Card) -> Self {
+        match task.phase {
+            Phase::Initial => Self::Planning,
+            Phase::Working | Phase::Review if card.blocked.is_some() => Self::Blocked,
+            Phase::Working | Phase::Review => Self::InProgress,
+            Phase::ClosedDone => Self::Completed,
+            Phase::ClosedCanceled => Self::Cancelled,
+        }
+    }
+
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Planning | Self::InProgress | Self::Blocked => true,
+            Self::Completed | Self::Cancelled => false,
+        }
+    }
+
+    /// Where a supervisor may bring it by word alone.
+    pub fn by_supervisor(self) -> &'static [EpicState] {
+        match self {
+            Self::Planning => &[Self::InProgress, Self::Cancelled],
+            Self::InProgress => &[Self::Blocked, Self::Cancelled],
+            Self::Blocked => &[Self::InProgress, Self::Cancelled],
+            Self::Completed | Self::Cancelled => &[],
+        }
+    }
+}
+
+/// Why a task was given up, if what is known of that speaks of its last end.
+pub fn failure_reason<'c>(task: &Task, card: &'c Card) -> Option<&'c str> {
+    let failed = card.failed.as_ref()?;
+    let speaks = task.phase == Phase::ClosedCanceled && failed.at >= task.phase_at;
+    speaks.then_some(failed.reason.as_str())
+}

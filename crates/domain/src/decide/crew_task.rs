@@ -1,0 +1,448 @@
+//! A crew's tasks: given to workers, moved by them, sent back, settled, given up. Whoever hears of it is
+//! written to in the same change.
+
+use serde_json::json;
+
+use super::card::{go, label_of};
+use super::draft::Draft;
+use super::{crew, input, review, run, task, verification};
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::card::{Blocked, Card, Failed, ReviewState};
+use crate::command::{CrewAssign, CrewGiveUp, CrewMove, CrewReturn, CrewSettle};
+use crate::crew::letters::{self, Letter};
+use crate::crew::state::TaskState;
+use crate::crew::{Agent, AgentId, Mail, MailId};
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::rights::AgentType;
+use crate::time::Timestamp;
+use crate::world::{Change, CrewWrite, Reply, World, Write};
+
+const REASON_CHARS_MAX: usize = 4000;
+const FEEDBACK_BYTES_MAX: usize = 65536;
+
+pub(super) fn crew_assign(
+    world: &World<'_>,
+    new: &CrewAssign,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    if let Some(by) = &new.by {
+        leads(world, by, draft.task.parent)?;
+    }
+    let worker = known(world, &new.worker)?;
+    if worker.kind != AgentType::Worker {
+        return Err(state(format!("Agent '{}' is not a WORKER", worker.id)));
+    }
+    let actor = worker.id.actor();
+    let holds = draft.live.as_ref().filter(|live| live.kind == AttemptKind::Crew);
+    let old = holds.map(|live| AgentId::of(&live.actor));
+    if old.as_ref() == Some(&worker.id) && worker.task == Some(new.task) {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    if draft.task.is_plan {
+        return Err(state("Task is an epic: assign one of its tasks".into()));
+    }
+    let stands = stands(&draft);
+    if !stands.may_change_hands() {
+        return Err(state(format!("Task is in state {stands}")));
+    }
+    judge_free(&draft, new, &actor)?;
+    judge_idle(world, new, worker)?;
+    if old != new.from {
+        return Err(Refusal::Conflict { task: new.task, what: "its worker" });
+    }
+    if let Some(old) = old {
+        free(&mut draft, &old);
+        let letter = letters::reassigned(&draft.task, worker.id.as_str());
+        mail(&mut draft, new.mails[1], new.sender.as_ref(), Some(&old), letter);
+    }
+    draft.end_live(AttemptEnd::Canceled { reason: format!("assigned to {}", worker.id) });
+    begin(&mut draft, new, &actor);
+    let agent = Agent {
+        task: Some(new.task),
+        idle_since: None,
+        failed_at: None,
+        updated_at: now,
+        ..worker.clone()
+    };
+    draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    let letter = letters::assigned(
+        &draft.task,
+        draft.subject.body.as_deref().unwrap_or_default(),
+        &new.place,
+        draft.subject.card.base_branch.as_deref(),
+        new.misses.as_deref(),
+    );
+    mail(&mut draft, new.mails[0], new.sender.as_ref(), Some(&worker.id), letter);
+    draft.attempt_entry("assigned", Some(worker.id.to_string()), new.attempt);
+    Ok(draft.done())
+}
+
+/// Nobody but a worker of the crew has it. By itself only a task that waits goes to anybody.
+fn judge_free(draft: &Draft<'_>, new: &CrewAssign, worker: &Actor) -> Result<(), Refusal> {
+    if let Some(live) = draft.live.as_ref().filter(|live| live.kind != AttemptKind::Crew) {
+        return Err(draft.claimed_by(&live.actor));
+    }
+    let holder = draft.holder().filter(|holder| *holder != worker);
+    match holder {
+        Some(holder) if draft.live.is_none() || new.by.is_none() => Err(draft.claimed_by(holder)),
+        _ if new.by.is_none() && stands(draft) != TaskState::Pending => {
+            Err(Refusal::Conflict { task: new.task, what: "its status" })
+        }
+        _ if new.by.is_none() => draft.deps_gate(),
+        _ => Ok(()),
+    }
+}
+
+/// A task that is over keeps nobody busy.
+fn judge_idle(world: &World<'_>, new: &CrewAssign, worker: &Agent) -> Result<(), Refusal> {
+    let Some(on) = worker.task.filter(|on| *on != new.task) else { return Ok(()) };
+    let seen = world.named.iter().find(|named| named.id == on && new.was_on == Some(on));
+    match seen {
+        Some(seen) if !seen.is_open() => Ok(()),
+        _ => Err(state(format!("Agent '{}' already has task {on}", worker.id))),
+    }
+}
+
+fn begin(draft: &mut Draft<'_>, new: &CrewAssign, actor: &Actor) {
+    draft.task.fence += 1;
+    draft.task.newest_attempt = Some(new.attempt);
+    let attempt = Attempt {
+        id: new.attempt,
+        task: new.task,
+        kind: AttemptKind::Crew,
+        fence: draft.task.fence,
+        actor: actor.clone(),
+        key: None,
+        client: None,
+        model: None,
+        worktree: new.place.worktree.clone(),
+        branch: new.place.branch.clone(),
+        head_started: new.place.head.clone(),
+        started_at: draft.now,
+        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
+    };
+    draft.write(Write::AttemptInsert { attempt });
+    let data = json!({"agentId": new.worker, "fence": draft.task.fence});
+    draft.attempt_event(EventName::TaskAssigned, new.attempt, data);
+    if draft.task.assignee.as_ref() != Some(actor) {
+        draft.task.assignee = Some(actor.clone());
+        draft.event(EventName::TaskClaimed, json!({"assignee": actor}));
+    }
+}
+
+pub(super) fn crew_move(
+    world: &World<'_>,
+    new: &CrewMove,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if let Some(reason) = &new.reason {
+        input::said("reason", reason, REASON_CHARS_MAX, "reason cannot be blank")?;
+    }
+    let by = known(world, &new.by)?;
+    if by.task != Some(new.task) {
+        return Err(state("Agent does not have a current task assigned".into()));
+    }
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    let actor = new.by.actor();
+    if let Some(holder) = draft.holder().filter(|holder| **holder != actor) {
+        return Err(draft.claimed_by(holder));
+    }
+    if new.to == TaskState::Completed {
+        return Err(Refusal::CrewDenied {
+            message: "Only a supervisor can complete a task".into(),
+        });
+    }
+    let stands = stands(&draft);
+    if stands == new.to {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    if draft.task.phase == Phase::Initial && !matches!(new.to, TaskState::Assigned) {
+        draft.deps_gate()?;
+    }
+    if !stands.by_worker().contains(&new.to) {
+        return Err(no_way(stands.as_str(), new.to.as_str()));
+    }
+    let reason = |of: TaskState| {
+        let missing = || Refusal::CrewInput { message: format!("reason is required for {of}") };
+        new.reason.as_deref().ok_or_else(missing)
+    };
+    let who = new.by.as_str();
+    let letter = match new.to {
+        TaskState::Pending => {
+            draft.end_live(AttemptEnd::Released);
+            free(&mut draft, &new.by);
+            draft.unassign();
+            None
+        }
+        TaskState::InProgress => {
+            shift(&mut draft, Phase::Working, None)?;
+            None
+        }
+        TaskState::Review => {
+            shift(&mut draft, Phase::Review, None)?;
+            Some(letters::to_review(&draft.task, who, new.url.as_deref()))
+        }
+        TaskState::Blocked => {
+            let reason = reason(TaskState::Blocked)?;
+            shift(&mut draft, Phase::Working, Some(reason))?;
+            Some(letters::blocked(&draft.task, who, reason))
+        }
+        TaskState::Failed => {
+            let reason = reason(TaskState::Failed)?;
+            if let Err(refusal) = give_up(&mut draft, reason)? {
+                return Ok(draft.done_but(refusal));
+            }
+            free(&mut draft, &new.by);
+            Some(letters::failed(&draft.task, who, reason))
+        }
+        TaskState::Assigned | TaskState::Completed => {
+            return Err(no_way(stands.as_str(), new.to.as_str()));
+        }
+    };
+    if let Some(letter) = letter {
+        let to = new.supervisor.as_ref().filter(|to| world.crew.agent(to).is_some());
+        mail(&mut draft, new.mail, Some(&new.by), to, letter);
+    }
+    draft.entry(format!("moved to {}", new.to), new.reason.clone().or(new.url.clone()));
+    Ok(draft.done())
+}
+
+/// Goes to a phase, blocked or not. Says so also where only that changes.
+fn shift(draft: &mut Draft<'_>, phase: Phase, blocked: Option<&str>) -> Result<(), Refusal> {
+    let label = label_of(draft.world.policy, phase)?.clone();
+    let at = draft.now;
+    let card = Card {
+        blocked: blocked.map(|reason| Blocked { reason: reason.to_owned(), at }),
+        ..draft.subject.card.clone()
+    };
+    if draft.task.phase == phase {
+        let label = &draft.task.label;
+        let data =
+            json!({"from": label, "to": label, "phase": phase, "blocked": card.blocked.is_some()});
+        draft.event(EventName::TaskStatusChanged, data);
+    } else {
+        go(draft, &label);
+    }
+    put(draft, card);
+    Ok(())
+}
+
+/// Closed without a result, if the gates let that pass.
+fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, Refusal> {
+    let label = label_of(draft.world.policy, Phase::ClosedCanceled)?.name.clone();
+    let label = match task::passage(draft, &label, None, false)? {
+        Ok((label, _)) => label,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
+    let card = Card { failed, blocked: None, ..draft.subject.card.clone() };
+    draft.move_to(&label);
+    run::closed_elsewhere(draft);
+    put(draft, card);
+    Ok(Ok(()))
+}
+
+pub(super) fn crew_return(
+    world: &World<'_>,
+    new: &CrewReturn,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let feedback = &new.feedback;
+    if feedback.trim().is_empty() || feedback.len() > FEEDBACK_BYTES_MAX {
+        let words = format!("feedback must be 1 to {FEEDBACK_BYTES_MAX} bytes");
+        return Err(Refusal::invalid(words));
+    }
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    leads(world, &new.by, draft.task.parent)?;
+    in_review(&draft)?;
+    let worker = worker_of(&draft).ok_or_else(|| state("Task has no assigned worker".into()))?;
+    if new.worker.as_ref() != Some(&worker) || world.crew.agent(&worker).is_none() {
+        return Err(state("Task has no assigned worker".into()));
+    }
+    let words: String = feedback.chars().take(crate::limits::REVIEW_CHARS_MAX).collect();
+    // What is done again is judged again.
+    draft.task.verification = None;
+    let record = review::decision(&draft, ReviewState::Rejected, &words);
+    let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };
+    put(&mut draft, card);
+    draft.event(EventName::ReviewRejected, json!({}));
+    let label = label_of(world.policy, Phase::Working)?.clone();
+    go(&mut draft, &label);
+    let letter = letters::changes_requested(&draft.task, feedback);
+    mail(&mut draft, new.mail, Some(&new.by), Some(&worker), letter);
+    draft.entry("requested changes", Some(words));
+    Ok(draft.done())
+}
+
+/// It has happened, so that only a task that is over already stays as it is.
+pub(super) fn crew_settle(
+    world: &World<'_>,
+    new: &CrewSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    if draft.task.phase.is_closed() {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    let label = label_of(world.policy, Phase::ClosedDone)?.clone();
+    let worker = worker_of(&draft);
+    verification::approve(&mut draft, true);
+    let record = review::merged_record(&draft, new.commit.clone());
+    let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };
+    put(&mut draft, card);
+    draft.event(EventName::ReviewMerged, json!({"commit": new.commit}));
+    go(&mut draft, &label);
+    if let Some(worker) = worker.filter(|worker| new.worker.as_ref() == Some(worker)) {
+        free(&mut draft, &worker);
+    }
+    for behind in &new.behind {
+        if world.crew.agent(&behind.worker).is_none() {
+            continue;
+        }
+        let task = behind.task.to_string();
+        let letter =
+            letters::rebase_required(&task, &behind.title, &new.epic_branch, new.is_remote);
+        mail(&mut draft, behind.mail, new.sender.as_ref(), Some(&behind.worker), letter);
+    }
+    draft.entry("merged", new.commit.clone());
+    Ok(draft.done())
+}
+
+pub(super) fn crew_give_up(
+    world: &World<'_>,
+    new: &CrewGiveUp,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    if draft.task.phase.is_closed() {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    let worker = worker_of(&draft);
+    if let Err(refusal) = give_up(&mut draft, &new.reason)? {
+        return Ok(draft.done_but(refusal));
+    }
+    if let Some(worker) = worker.filter(|worker| new.worker.as_ref() == Some(worker)) {
+        free(&mut draft, &worker);
+    }
+    draft.entry("gave up", Some(new.reason.clone()));
+    Ok(draft.done())
+}
+
+/// A worker whose task is over, gone or somebody else's has none.
+pub(super) fn crew_free(
+    world: &World<'_>,
+    id: &AgentId,
+    on: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let agent = known(world, id)?;
+    let nothing = Change { writes: Vec::new(), events: Vec::new(), reply: Reply::Noted, but: None };
+    if agent.task != Some(on) {
+        return Ok(nothing);
+    }
+    let keeps = world.subject.as_ref().is_some_and(|subject| {
+        let actor = id.actor();
+        let holder = subject.task.assignee.as_ref().or(subject.live().map(|live| &live.actor));
+        !subject.task.phase.is_closed() && holder.is_none_or(|holder| *holder == actor)
+    });
+    if keeps {
+        return Ok(nothing);
+    }
+    let data = json!({"agentId": id, "taskId": on});
+    let change = crew::noted(
+        vec![CrewWrite::AgentUpdate { agent: idle(agent, now) }],
+        vec![crew::event(world, EventName::AgentFreed, data)],
+    );
+    Ok(change)
+}
+
+pub(super) fn state(message: String) -> Refusal {
+    Refusal::AgentState { message }
+}
+
+pub(super) fn no_way(from: &str, to: &str) -> Refusal {
+    let message = format!("Invalid state transition from {from} to {to}");
+    Refusal::CrewInput { message }
+}
+
+pub(super) fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
+    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+}
+
+/// A supervisor says what becomes of the tasks of its own epic, an orchestrator of all.
+fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Refusal> {
+    let agent = known(world, by)?;
+    match agent.kind {
+        AgentType::Orchestrator => Ok(()),
+        AgentType::Supervisor if agent.epic.is_none() => {
+            Err(state("Agent does not have a current epic".into()))
+        }
+        AgentType::Supervisor if agent.epic == epic => Ok(()),
+        AgentType::Supervisor | AgentType::Worker => {
+            Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() })
+        }
+    }
+}
+
+pub(super) fn stands(draft: &Draft<'_>) -> TaskState {
+    TaskState::of(&draft.task, &draft.subject.card, draft.holder().is_some())
+}
+
+fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {
+    match stands(draft) {
+        TaskState::Review => Ok(()),
+        stands => Err(state(format!("Task is in state {stands}, expected REVIEW"))),
+    }
+}
+
+/// Who of the crew has it.
+fn worker_of(draft: &Draft<'_>) -> Option<AgentId> {
+    let live = draft.live.as_ref().filter(|live| live.kind == AttemptKind::Crew)?;
+    Some(AgentId::of(&live.actor))
+}
+
+fn idle(agent: &Agent, now: Timestamp) -> Agent {
+    Agent { task: None, idle_since: Some(now), updated_at: now, ..agent.clone() }
+}
+
+/// Has nothing to do from now on, unless it is on something else.
+fn free(draft: &mut Draft<'_>, id: &AgentId) {
+    let agent = draft.world.crew.agent(id).filter(|agent| agent.task == Some(draft.task.id));
+    if let Some(agent) = agent {
+        let agent = idle(agent, draft.now);
+        draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    }
+}
+
+fn put(draft: &mut Draft<'_>, card: Card) {
+    if card != draft.subject.card {
+        draft.write(Write::CardPut { task: draft.task.id, card });
+    }
+}
+
+pub(super) fn mail(
+    draft: &mut Draft<'_>,
+    id: MailId,
+    from: Option<&AgentId>,
+    to: Option<&AgentId>,
+    letter: Letter,
+) {
+    let Letter { subject, body } = letter;
+    let mail = Mail {
+        id,
+        from: from.cloned(),
+        to: to.cloned(),
+        subject,
+        body,
+        in_reply_to: None,
+        created_at: draft.now,
+        read_at: None,
+    };
+    let Change { writes, events, .. } = crew::sent(draft.world, mail);
+    draft.take_over(writes, events);
+}

@@ -1,0 +1,298 @@
+//! Who works on what. Nothing here is remembered: what waits and who is free is read from the store
+//! whenever something may have changed, when a server starts, and every now and then, so that no lost
+//! word loses a task.
+
+use callboard_domain::command::{AgentAdd, Command, CrewAssign, WorkPlace};
+use callboard_domain::crew::{Agent, AgentId, MailId};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
+use callboard_store::{MailQuery, Waiting};
+
+use crate::context::{OpContext, Principal, Scope};
+use crate::epic::{epic_task, worker_of};
+use crate::ports::{BranchOrder, WorktreeFault};
+use crate::workspace::{WorkspaceFault, base_from};
+use crate::{At, CardSeen, Engine, EngineError};
+
+const BATCH: usize = 100;
+
+/// What came of looking for a worker.
+enum Placed {
+    Assigned,
+    /// Nobody is free, and there may be no more.
+    NobodyFree,
+    /// Its repository is on another machine, somebody was faster, or who is free just gave it back.
+    NotHere,
+}
+
+impl Engine {
+    /// The same as the sweep, for whoever has an answer to give whatever comes of it.
+    pub(crate) async fn crew_go_on(&self) {
+        if let Err(error) = self.crew_sweep().await {
+            tracing::warn!(%error, "cannot see to the crew");
+        }
+    }
+
+    /// Writes down what became of tasks and workers elsewhere, and gives what waits to who is free.
+    /// Returns how much there was to do.
+    pub async fn crew_sweep(&self) -> Result<usize, EngineError> {
+        let _turn = self.crew_turn.lock().await;
+        let store = &self.parts.store;
+        let mut done = 0;
+        for merged in store.crew_merged(BATCH).await? {
+            let op = crew_op(&merged);
+            done += usize::from(self.crew_merge_settle(&op, merged.task).await?);
+        }
+        for orphan in store.crew_orphans(BATCH).await? {
+            let op = crew_op(&orphan);
+            let At { it: CardSeen { record, card }, now } = self.card_get(&op, orphan.task).await?;
+            let row = callboard_store::CardRow {
+                task: record.task,
+                body: record.body,
+                card,
+                deps: record.deps,
+                newest: record.newest,
+                scratchpad: None,
+            };
+            done += usize::from(self.epic_task_end(&op, &epic_task(row, None, now)).await?);
+        }
+        for adrift in store.crew_adrift(BATCH).await? {
+            let op = crew_op(&Waiting { org: adrift.org, task: adrift.task });
+            let free = Command::CrewFree { agent: adrift.agent, task: adrift.task };
+            done += usize::from(self.act(&op, free).await?.last_seq.is_some());
+        }
+        let mut full: Vec<std::sync::Arc<str>> = Vec::new();
+        for waiting in store.crew_waiting(BATCH).await? {
+            if full.contains(&waiting.org) {
+                continue;
+            }
+            match self.crew_place(&waiting).await? {
+                Placed::Assigned => done += 1,
+                Placed::NobodyFree => full.push(waiting.org),
+                Placed::NotHere => {}
+            }
+        }
+        Ok(done)
+    }
+
+    async fn crew_place(&self, waiting: &Waiting) -> Result<Placed, EngineError> {
+        let op = crew_op(waiting);
+        let At { it: seen, now } = match self.card_get(&op, waiting.task).await {
+            Ok(seen) => seen,
+            Err(EngineError::Refused(_)) => return Ok(Placed::NotHere),
+            Err(error) => return Err(error),
+        };
+        let repos = self.parts.store.repos(&waiting.org, seen.record.task.project).await?;
+        if !repos.is_empty() && !repos.iter().any(|repo| repo.machine == self.parts.machine) {
+            return Ok(Placed::NotHere);
+        }
+        let worker = match self.crew_worker(&op, &seen).await? {
+            Ok(worker) => worker,
+            Err(none) => return Ok(none),
+        };
+        let assign = self.crew_assignment(&op, &seen, worker, now).await?;
+        match self.act(&op, Command::CrewAssign(Box::new(assign))).await {
+            Ok(_) => Ok(Placed::Assigned),
+            // Another process was faster.
+            Err(EngineError::Refused(refusal)) => {
+                tracing::info!(task = %waiting.task, why = refusal.message(), "not assigned");
+                Ok(Placed::NotHere)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who gets a task: whoever was put on it, who has been idle longest, else a new one. Whoever gave
+    /// it back gets it again only when there is nobody else at all.
+    async fn crew_worker(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<Result<Agent, Placed>, EngineError> {
+        let (org, task) = (&op.principal.org, seen.record.task.id);
+        let known = self.parts.store.workers_for(org, task).await?;
+        let gave_back = seen.record.newest.as_ref().map(|newest| AgentId::of(&newest.actor));
+        let (others, same): (Vec<Agent>, Vec<Agent>) = known
+            .into_iter()
+            .partition(|agent| agent.task == Some(task) || gave_back.as_ref() != Some(&agent.id));
+        if let Some(worker) = others.into_iter().next() {
+            return Ok(Ok(worker));
+        }
+        if let Some(worker) = self.crew_worker_add(op).await? {
+            return Ok(Ok(worker));
+        }
+        Ok(match same.into_iter().next() {
+            Some(only) if self.parts.store.workers_count(org).await? == 1 => Ok(only),
+            // Others may have what waits behind it.
+            Some(_) => Err(Placed::NotHere),
+            None => Err(Placed::NobodyFree),
+        })
+    }
+
+    /// A new worker under a name that nobody ever wrote to, unless there are enough.
+    async fn crew_worker_add(&self, op: &OpContext) -> Result<Option<Agent>, EngineError> {
+        let (org, store) = (&op.principal.org, &self.parts.store);
+        let max = self.parts.crew.workers_max;
+        let count = store.workers_count(org).await?;
+        if count >= u64::from(max) {
+            return Ok(None);
+        }
+        for number in count + 1.. {
+            let agent = AgentId::parse(&format!("worker-{number}"));
+            let agent = agent.expect("letters and digits are a name");
+            let letters = MailQuery {
+                org: org.clone(),
+                to: Some(agent.clone()),
+                unread_only: false,
+                before: None,
+                limit: 1,
+            };
+            if !store.mails(letters).await?.is_empty() {
+                continue;
+            }
+            let add = AgentAdd {
+                agent: agent.clone(),
+                kind: AgentType::Worker,
+                epic: None,
+                task: None,
+                or_keep: false,
+                workers_max: Some(max),
+            };
+            match self.act(op, Command::AgentAdd(add)).await {
+                Ok(_) => return Ok(store.agent(org, &agent).await?),
+                Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
+                Err(EngineError::Refused(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Everything that has to be known, and made, before a worker may have a task.
+    async fn crew_assignment(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+        worker: Agent,
+        now: callboard_domain::time::Timestamp,
+    ) -> Result<CrewAssign, EngineError> {
+        let (place, misses) = self.crew_workspace(op, seen).await?;
+        let id = || self.parts.ids.next_id();
+        let parent = seen.record.task.parent;
+        Ok(CrewAssign {
+            by: None,
+            task: seen.record.task.id,
+            worker: worker.id,
+            was_on: worker.task.filter(|on| *on != seen.record.task.id),
+            from: worker_of(seen.record.newest.as_ref(), now),
+            sender: self.epic_supervisor(&op.principal.org, parent).await?,
+            attempt: AttemptId(id()),
+            place,
+            misses,
+            mails: [MailId(id()), MailId(id())],
+        })
+    }
+
+    /// A place to work in, or why there is none.
+    async fn crew_workspace(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<(WorkPlace, Option<String>), EngineError> {
+        let CardSeen { record, card } = seen;
+        let org = &op.principal.org;
+        let nowhere = |words: String| (WorkPlace::default(), Some(words));
+        if let Err(fault) = self.epic_branch_make(org, seen).await? {
+            tracing::warn!(task = %record.task.id, %fault, "an epic has no branch");
+            return Ok(nowhere(fault.to_string()));
+        }
+        let parts = match self.workspace_make(org, &record.task, card).await? {
+            Ok(parts) => parts,
+            Err(WorkspaceFault::NoRepo) => return Ok((WorkPlace::default(), None)),
+            Err(fault @ WorkspaceFault::Failed(_)) => {
+                tracing::warn!(task = %record.task.id, %fault, "a worker has no worktree");
+                return Ok(nowhere(fault.to_string()));
+            }
+        };
+        let Some(place) = parts.into_iter().find_map(|part| part.worktree) else {
+            return Ok((WorkPlace::default(), None));
+        };
+        let worktree = Some(place.path.display().to_string());
+        Ok((WorkPlace { worktree, branch: Some(place.branch), head: None }, None))
+    }
+
+    /// The branch that an epic's work comes together on, in every repository here.
+    async fn epic_branch_make(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+    ) -> Result<Result<(), WorktreeFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Ok(())) };
+        let (Some(branch), Some(epic)) = (&seen.card.base_branch, seen.record.task.parent) else {
+            return Ok(Ok(()));
+        };
+        let settings = self.board_settings(org).await?;
+        for repo in self.repos_here(org, seen.record.task.project).await? {
+            let order = BranchOrder {
+                repo: repo.path.clone(),
+                branch: branch.clone(),
+                base: self.epic_base(org, epic, &repo, &settings).await?,
+                base_from: base_from(settings.base_ref),
+                fetch: settings.auto_sync_base_branch,
+            };
+            if let Err(fault) = shop.worktrees.branch_make(order).await {
+                return Ok(Err(fault));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Gives a task to a worker because somebody says so. Says whether that changed anything.
+    pub async fn crew_assign(
+        &self,
+        op: &OpContext,
+        by: &Agent,
+        task: TaskId,
+        worker: &AgentId,
+    ) -> Result<At<CardSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let At { it: seen, now } = self.card_get(op, task).await?;
+        let found = self.parts.store.agent(&op.principal.org, worker).await?;
+        let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
+        let found = found.ok_or_else(not_found)?;
+        let leads = match by.kind {
+            AgentType::Orchestrator => true,
+            AgentType::Supervisor => by.epic.is_some() && by.epic == seen.record.task.parent,
+            AgentType::Worker => false,
+        };
+        let holds = worker_of(seen.record.newest.as_ref(), now).as_ref() == Some(worker);
+        // Nothing is made for what will be refused.
+        let (place, misses) = match leads && !holds && found.kind == AgentType::Worker {
+            true => self.crew_workspace(op, &seen).await?,
+            false => (WorkPlace::default(), None),
+        };
+        let id = || self.parts.ids.next_id();
+        let assign = CrewAssign {
+            by: Some(by.id.clone()),
+            task,
+            worker: worker.clone(),
+            was_on: found.task.filter(|on| *on != task),
+            from: worker_of(seen.record.newest.as_ref(), now),
+            sender: Some(by.id.clone()),
+            attempt: AttemptId(id()),
+            place,
+            misses,
+            mails: [MailId(id()), MailId(id())],
+        };
+        self.act(op, Command::CrewAssign(Box::new(assign))).await?;
+        self.crew_go_on().await;
+        self.card_get(op, task).await
+    }
+}
+
+/// Nobody asked for it but the rules.
+fn crew_op(of: &Waiting) -> OpContext {
+    let actor = "system:crew".parse().expect("a constant actor is well formed");
+    OpContext::new(Principal { org: of.org.clone(), ..Principal::local(actor) }, "crew")
+}

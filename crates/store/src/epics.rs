@@ -1,0 +1,148 @@
+//! What is read of epics: their tasks, who waits for whom, and what nobody wrote down yet.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::crew::{Agent, AgentId};
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::Phase;
+
+use crate::{CardRow, StoreError};
+
+#[async_trait]
+pub trait EpicStore: Send + Sync {
+    /// The oldest first, without scratchpads.
+    async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError>;
+    /// Tasks of crews that a worker could have now, in every org, the oldest first.
+    async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
+    /// Open tasks of crews whose epic was given up.
+    async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
+    /// Tasks of crews in review whose pull request was merged since.
+    async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
+    /// The page of the newest pull request of each task of an epic that has one.
+    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
+    /// Workers whose task is over, gone or somebody else's.
+    async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError>;
+    /// Workers for a task: those that are on it already, then those that wait, the longest first.
+    async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError>;
+    async fn workers_count(&self, org: &str) -> Result<u64, StoreError>;
+    /// Whether a task of the org works in a folder of this name.
+    async fn workspace_is_taken(&self, org: &str, name: &str) -> Result<bool, StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpicQuery {
+    pub org: Arc<str>,
+    pub epic: TaskId,
+    /// Empty: of every one.
+    pub phases: Vec<Phase>,
+    /// The last id of the page before.
+    pub after: Option<Id>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    pub org: Arc<str>,
+    pub task: TaskId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adrift {
+    pub org: Arc<str>,
+    pub agent: AgentId,
+    /// What it was on.
+    pub task: TaskId,
+}
+
+/// At most so many workers are looked at for one task.
+pub(crate) const WORKERS_MAX: usize = 20;
+
+impl EpicQuery {
+    /// Takes the org, the epic and the id to stay above as values.
+    pub(crate) fn page(&self, sign: char) -> String {
+        let words: Vec<String> =
+            self.phases.iter().map(|phase| format!("'{}'", phase.as_str())).collect();
+        let phases = match words.is_empty() {
+            true => String::new(),
+            false => format!("AND t.phase IN ({})", words.join(", ")),
+        };
+        format!(
+            "t.org = {sign}1 AND t.parent = {sign}2 AND t.id > {sign}3 AND t.removed_at IS NULL \
+             {phases} ORDER BY t.id LIMIT {}",
+            self.limit
+        )
+    }
+}
+
+const CREW_TASKS: &str = "SELECT o.name, t.id, t.prefix FROM cards c JOIN tasks t ON t.id = c.task \
+     JOIN orgs o ON o.id = t.org JOIN tasks e ON e.id = t.parent \
+     WHERE c.workspace IS NOT NULL AND t.removed_at IS NULL";
+
+pub(crate) fn waiting(limit: usize) -> String {
+    format!(
+        "{CREW_TASKS} AND t.phase = 'initial' AND t.open_deps = 0 AND t.assignee IS NULL \
+         AND NOT t.is_plan AND e.removed_at IS NULL \
+         AND e.phase NOT IN ('closed_done', 'closed_canceled') \
+         AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.id = t.newest_attempt \
+             AND a.ended_at IS NULL) \
+         ORDER BY t.created_at, t.id LIMIT {limit}"
+    )
+}
+
+pub(crate) fn orphans(limit: usize) -> String {
+    format!(
+        "{CREW_TASKS} AND t.phase NOT IN ('closed_done', 'closed_canceled') \
+         AND e.phase = 'closed_canceled' ORDER BY t.id LIMIT {limit}"
+    )
+}
+
+pub(crate) fn merged(limit: usize) -> String {
+    format!(
+        "{CREW_TASKS} AND t.phase = 'review' AND EXISTS (SELECT 1 FROM pulls p \
+             WHERE p.task = t.id AND p.job IS NULL AND p.status = 'merged' \
+             AND p.changed_at >= t.phase_at) \
+         AND NOT EXISTS (SELECT 1 FROM pulls p WHERE p.task = t.id AND p.job IS NULL \
+             AND p.status = 'open') ORDER BY t.id LIMIT {limit}"
+    )
+}
+
+/// Takes the org and the epic; of several of a task the newest comes last.
+pub(crate) fn pulls(sign: char) -> String {
+    format!(
+        "SELECT t.id, p.url FROM tasks t JOIN pulls p ON p.task = t.id AND p.job IS NULL \
+         WHERE t.org = {sign}1 AND t.parent = {sign}2 ORDER BY p.created_at, p.number"
+    )
+}
+
+pub(crate) fn adrift(limit: usize) -> String {
+    format!(
+        "SELECT o.name, g.task, t.prefix, g.id FROM crew_agents g JOIN orgs o ON o.id = g.org \
+         JOIN tasks t ON t.id = g.task \
+         WHERE t.removed_at IS NOT NULL OR t.phase IN ('closed_done', 'closed_canceled') \
+             OR t.assignee <> CASE WHEN g.id LIKE '%:%' THEN g.id ELSE 'agent:' || g.id END \
+         ORDER BY g.org, g.id LIMIT {limit}"
+    )
+}
+
+/// Takes the org and the task.
+pub(crate) fn workers_for(columns: &str, sign: char) -> String {
+    format!(
+        "SELECT {columns} WHERE a.org = {sign}1 AND a.type = 'WORKER' \
+         AND (a.task = {sign}2 OR a.task IS NULL) \
+         ORDER BY a.task IS NULL, a.idle_since, a.id LIMIT {WORKERS_MAX}"
+    )
+}
+
+/// Takes the org.
+pub(crate) fn workers_count(sign: char) -> String {
+    format!("SELECT count(*) FROM crew_agents WHERE org = {sign}1 AND type = 'WORKER'")
+}
+
+/// Takes the org and the name.
+pub(crate) fn workspace_taken(sign: char) -> String {
+    format!(
+        "SELECT EXISTS (SELECT 1 FROM cards c JOIN tasks t ON t.id = c.task \
+         WHERE t.org = {sign}1 AND c.workspace = {sign}2)"
+    )
+}

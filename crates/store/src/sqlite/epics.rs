@@ -1,0 +1,104 @@
+//! Epics and who waits in them: read.
+
+use async_trait::async_trait;
+use callboard_domain::crew::Agent;
+use callboard_domain::ids::{Id, TaskId};
+use rusqlite::{Connection, Result, Row, params};
+
+use super::errors::from_sqlite;
+use super::{SqliteStore, cards, crew, read, rows};
+use crate::crew::AGENT;
+use crate::epics::{self, Adrift, EpicQuery, EpicStore, Waiting};
+use crate::filter::Value;
+use crate::{CardRow, StoreError};
+
+fn waiting(row: &Row<'_>) -> Result<Waiting> {
+    Ok(Waiting { org: row.get::<_, String>(0)?.into(), task: rows::task_id(row, 1, 2)? })
+}
+
+fn adrift(row: &Row<'_>) -> Result<Adrift> {
+    let agent = crew::agent_id(row, 3)?.ok_or_else(|| rows::damaged(3, "agent"))?;
+    let Waiting { org, task } = waiting(row)?;
+    Ok(Adrift { org, agent, task })
+}
+
+fn list<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
+    db.prepare_cached(sql)?.query_map([], read)?.collect()
+}
+
+#[async_trait]
+impl EpicStore for SqliteStore {
+    async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError> {
+        self.read(move |db, _| {
+            let org = read::org(db, &query.org)?;
+            let after = Value::Id(query.after.unwrap_or(Id(0)));
+            let values = vec![Value::Integer(org), Value::Id(query.epic.id), after];
+            cards::page_of(db, &query.page('?'), values, false).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+        let sql = epics::waiting(limit);
+        self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
+    }
+
+    async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+        let sql = epics::orphans(limit);
+        self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
+    }
+
+    async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+        let sql = epics::merged(limit);
+        self.read(move |db, _| list(db, &sql, waiting).map_err(from_sqlite)).await
+    }
+
+    async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let find = || -> Result<Vec<(Id, String)>> {
+                let pull = |row: &Row<'_>| Ok((rows::id(row, 0)?, row.get(1)?));
+                db.prepare_cached(&epics::pulls('?'))?
+                    .query_map(params![org, epic.id.to_bytes()], pull)?
+                    .collect()
+            };
+            find().map_err(from_sqlite)
+        })
+    }
+
+    async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError> {
+        let sql = epics::adrift(limit);
+        self.read(move |db, _| list(db, &sql, adrift).map_err(from_sqlite)).await
+    }
+
+    async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let find = || -> Result<Vec<Agent>> {
+                db.prepare_cached(&epics::workers_for(AGENT, '?'))?
+                    .query_map(params![org, task.id.to_bytes()], crew::agent_row)?
+                    .collect()
+            };
+            find().map_err(from_sqlite)
+        })
+    }
+
+    async fn workers_count(&self, org: &str) -> Result<u64, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let count = db
+                .prepare_cached(&epics::workers_count('?'))
+                .and_then(|mut found| found.query_row([org], |row| row.get::<_, i64>(0)));
+            count.map(i64::unsigned_abs).map_err(from_sqlite)
+        })
+    }
+
+    async fn workspace_is_taken(&self, org: &str, name: &str) -> Result<bool, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            db.prepare_cached(&epics::workspace_taken('?'))
+                .and_then(|mut found| found.query_row(params![org, name], |row| row.get(0)))
+                .map_err(from_sqlite)
+        })
+    }
+}

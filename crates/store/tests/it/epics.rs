@@ -1,0 +1,205 @@
+//! What every store must know of epics: their tasks, who waits for whom, what ended elsewhere.
+
+use callboard_domain::command::*;
+use callboard_domain::crew::{AgentId, MailId};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::policy::Phase;
+use callboard_domain::rights::AgentType;
+use callboard_store::{Adrift, EpicQuery, Waiting};
+
+use crate::conformance::conformance;
+use crate::fixture::{Fixture, next_id};
+
+conformance! {
+    tasks_of_an_epic_are_paged_and_their_pages_known,
+    what_waits_is_what_a_worker_could_have,
+    workers_are_offered_longest_idle_first,
+    what_ended_elsewhere_is_found,
+    there_are_never_more_workers_than_may_be,
+}
+
+fn id(name: &str) -> AgentId {
+    AgentId::parse(name).unwrap()
+}
+
+async fn agent(f: &Fixture, name: &str, kind: AgentType, epic: Option<TaskId>) {
+    let agent = id(name);
+    let add = AgentAdd { agent, kind, epic, task: None, or_keep: false, workers_max: None };
+    f.done("human:ana", Command::AgentAdd(add)).await;
+}
+
+/// An epic with its supervisor.
+async fn epic(f: &Fixture) -> TaskId {
+    let epic = f.create("epic", &[]).await;
+    agent(f, "s1", AgentType::Supervisor, Some(epic)).await;
+    epic
+}
+
+async fn task(f: &Fixture, epic: TaskId, title: &str) -> TaskId {
+    let task = TaskId { id: next_id(), prefix: epic.prefix };
+    let add = EpicTaskAdd {
+        by: id("s1"),
+        epic,
+        task,
+        title: title.into(),
+        body: "As asked.".into(),
+        workspace: format!("task-{title}"),
+        branch: format!("callboard/task-{title}"),
+        epic_branch: "callboard/epic".into(),
+    };
+    f.done("agent:s1", Command::EpicTaskAdd(Box::new(add))).await;
+    task
+}
+
+fn assign(task: TaskId, worker: &str) -> Command {
+    Command::CrewAssign(Box::new(CrewAssign {
+        by: None,
+        task,
+        worker: id(worker),
+        was_on: None,
+        from: None,
+        sender: Some(id("s1")),
+        attempt: AttemptId(next_id()),
+        place: WorkPlace::default(),
+        misses: None,
+        mails: [MailId(next_id()), MailId(next_id())],
+    }))
+}
+
+async fn waiting(f: &Fixture) -> Vec<TaskId> {
+    f.store.crew_waiting(10).await.unwrap().into_iter().map(|it| it.task).collect()
+}
+
+async fn tasks_of_an_epic_are_paged_and_their_pages_known(f: Fixture) {
+    let epic = epic(&f).await;
+    let (a, b) = (task(&f, epic, "a").await, task(&f, epic, "b").await);
+    f.create("elsewhere", &[]).await;
+    let query =
+        |phases, after, limit| EpicQuery { org: f.home.org.clone(), epic, phases, after, limit };
+    let found = f.store.epic_tasks(query(Vec::new(), None, 1)).await.unwrap();
+    assert_eq!((found.len(), found[0].task.id), (1, a));
+    assert_eq!(found[0].card.workspace.as_deref(), Some("task-a"));
+    let found = f.store.epic_tasks(query(Vec::new(), Some(a.id), 5)).await.unwrap();
+    assert_eq!(found.iter().map(|row| row.task.id).collect::<Vec<_>>(), [b]);
+    assert!(f.store.epic_tasks(query(vec![Phase::Review], None, 5)).await.unwrap().is_empty());
+    for number in [1, 2] {
+        let open = PullOpen {
+            task: a,
+            forge: "github".into(),
+            repo: "acme/app".into(),
+            at: Some((number, format!("https://github.com/acme/app/pull/{number}"))),
+            branch: "a".into(),
+            base: "epic".into(),
+            head: "c1".into(),
+            title: "a".into(),
+            machine: None,
+        };
+        f.clock.advance_ms(1);
+        f.done("agent:w1", Command::PullOpen(open)).await;
+    }
+    let pulls = f.store.epic_pulls("default", epic).await.unwrap();
+    let last = pulls.last().unwrap();
+    assert_eq!((last.0, last.1.as_str()), (a.id, "https://github.com/acme/app/pull/2"));
+    assert!(f.store.workspace_is_taken("default", "task-a").await.unwrap());
+    assert!(!f.store.workspace_is_taken("default", "task-c").await.unwrap());
+}
+
+async fn what_waits_is_what_a_worker_could_have(f: Fixture) {
+    let epic = epic(&f).await;
+    agent(&f, "w1", AgentType::Worker, None).await;
+    let mut tasks = Vec::new();
+    for title in ["a", "b", "c", "d"] {
+        f.clock.advance_ms(1);
+        tasks.push(task(&f, epic, title).await);
+    }
+    assert_eq!(waiting(&f).await, tasks);
+    f.done("system:crew", assign(tasks[0], "w1")).await;
+    f.done("human:ana", Command::TaskClaim { task: tasks[1] }).await;
+    let dep = f.create("dep", &[]).await;
+    f.done("human:ana", Command::DependencyAdd { task: tasks[2], dep }).await;
+    assert_eq!(waiting(&f).await, [tasks[3]]);
+    f.done("human:ana", f.to(dep, "done")).await;
+    assert_eq!(waiting(&f).await, [tasks[2], tasks[3]]);
+    f.done("human:ana", f.to(epic, "canceled")).await;
+    assert!(waiting(&f).await.is_empty());
+    let orphans: Vec<Waiting> = f.store.crew_orphans(10).await.unwrap();
+    assert_eq!(orphans.iter().map(|it| it.task).collect::<Vec<_>>(), tasks);
+    assert!(f.store.verify().await.unwrap().is_empty());
+}
+
+async fn workers_are_offered_longest_idle_first(f: Fixture) {
+    let epic = epic(&f).await;
+    for name in ["w2", "w1", "w3"] {
+        f.clock.advance_ms(1);
+        agent(&f, name, AgentType::Worker, None).await;
+    }
+    let (a, b) = (task(&f, epic, "a").await, task(&f, epic, "b").await);
+    let offered = async |task| {
+        let found = f.store.workers_for("default", task).await.unwrap();
+        found.iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(a).await, ["w2", "w1", "w3"]);
+    f.done("system:crew", assign(a, "w1")).await;
+    assert_eq!(offered(a).await, ["w1", "w2", "w3"]);
+    assert_eq!(offered(b).await, ["w2", "w3"]);
+    assert_eq!(f.store.workers_count("default").await.unwrap(), 3);
+}
+
+async fn what_ended_elsewhere_is_found(f: Fixture) {
+    let epic = epic(&f).await;
+    agent(&f, "w1", AgentType::Worker, None).await;
+    let a = task(&f, epic, "a").await;
+    f.done("system:crew", assign(a, "w1")).await;
+    assert!(f.store.crew_adrift(10).await.unwrap().is_empty());
+    f.done("human:ana", f.to(a, "in_review")).await;
+    let open = PullOpen {
+        task: a,
+        forge: "github".into(),
+        repo: "acme/app".into(),
+        at: Some((1, "https://github.com/acme/app/pull/1".into())),
+        branch: "a".into(),
+        base: "epic".into(),
+        head: "c1".into(),
+        title: "a".into(),
+        machine: None,
+    };
+    f.done("agent:w1", Command::PullOpen(open)).await;
+    assert!(f.store.crew_merged(10).await.unwrap().is_empty());
+    let step = PullStep::Merged { commit: None };
+    let (forge, repo) = ("github".into(), "acme/app".into());
+    f.done("agent:s1", Command::PullSettle(PullSettle { task: a, forge, repo, number: 1, step }))
+        .await;
+    let merged = f.store.crew_merged(10).await.unwrap();
+    assert_eq!(merged.iter().map(|it| it.task).collect::<Vec<_>>(), [a]);
+    // What came into review again since then waits for another merge.
+    f.clock.advance_ms(1);
+    f.done("human:ana", f.to(a, "in_progress")).await;
+    f.done("human:ana", f.to(a, "in_review")).await;
+    assert!(f.store.crew_merged(10).await.unwrap().is_empty());
+    f.done("human:ana", f.to(a, "done")).await;
+    let adrift = f.store.crew_adrift(10).await.unwrap();
+    assert_eq!(adrift, [Adrift { org: f.home.org.clone(), agent: id("w1"), task: a }]);
+    f.done("system:crew", Command::CrewFree { agent: id("w1"), task: a }).await;
+    assert!(f.store.crew_adrift(10).await.unwrap().is_empty());
+}
+
+async fn there_are_never_more_workers_than_may_be(f: Fixture) {
+    let other = f.neighbour().await;
+    let add = |name: String| {
+        let (agent, kind) = (AgentId::parse(&name).unwrap(), AgentType::Worker);
+        let workers_max = Some(3);
+        Command::AgentAdd(AgentAdd {
+            agent,
+            kind,
+            epic: None,
+            task: None,
+            or_keep: false,
+            workers_max,
+        })
+    };
+    let here = (0..4).map(|n| f.code("system:crew", add(format!("worker-{n}"))));
+    let there = (4..8).map(|n| other.code("system:crew", add(format!("worker-{n}"))));
+    let codes = futures_util::future::join_all(here.chain(there)).await;
+    assert_eq!(codes.iter().filter(|code| code.is_empty()).count(), 3, "{codes:?}");
+    assert_eq!(f.store.workers_count("default").await.unwrap(), 3);
+}

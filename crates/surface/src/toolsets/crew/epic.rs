@@ -1,0 +1,305 @@
+//! A supervisor's tools: the tasks of its epic, what waits for review, and how both end.
+
+use callboard_domain::crew::MailId;
+use callboard_domain::crew::state::{EpicState, TaskState, failure_reason};
+use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
+use callboard_engine::ports::FileFault;
+use callboard_engine::{EpicFileFault, EpicTask, EpicTaskMade};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::envelope::{
+    Data, Fault, INTERNAL_ERROR, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED,
+    RESOURCE_NOT_FOUND, Said,
+};
+use super::pipeline::{Seat, denied};
+use crate::page;
+use crate::time::rfc3339_ms;
+
+const PAGE_DEFAULT: u32 = 100;
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(super) enum TaskWord {
+    Pending,
+    Assigned,
+    InProgress,
+    Review,
+    Blocked,
+    Completed,
+    Failed,
+}
+
+impl TaskWord {
+    pub fn state(self) -> TaskState {
+        match self {
+            TaskWord::Pending => TaskState::Pending,
+            TaskWord::Assigned => TaskState::Assigned,
+            TaskWord::InProgress => TaskState::InProgress,
+            TaskWord::Review => TaskState::Review,
+            TaskWord::Blocked => TaskState::Blocked,
+            TaskWord::Completed => TaskState::Completed,
+            TaskWord::Failed => TaskState::Failed,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum EpicWord {
+    Planning,
+    InProgress,
+    Blocked,
+    Completed,
+    Cancelled,
+}
+
+impl EpicWord {
+    fn state(self) -> EpicState {
+        match self {
+            EpicWord::Planning => EpicState::Planning,
+            EpicWord::InProgress => EpicState::InProgress,
+            EpicWord::Blocked => EpicState::Blocked,
+            EpicWord::Completed => EpicState::Completed,
+            EpicWord::Cancelled => EpicState::Cancelled,
+        }
+    }
+}
+
+/// Whatever cannot be an id names no task either.
+pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
+    let text = text.trim();
+    text.parse().map_err(|_| Refusal::TaskNotFound { task: text.to_owned() })
+}
+
+/// An orchestrator passes the pattern of these tools and ends here.
+fn supervisor_only(seat: &Seat<'_>) -> Result<(), Fault> {
+    match seat.agent.kind {
+        AgentType::Supervisor => Ok(()),
+        kind => Err(Fault::Said(denied(seat.op.tool, kind))),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CreateTask {
+    title: String,
+    description: String,
+}
+
+pub(super) async fn create_task(seat: &Seat<'_>, args: CreateTask) -> Data {
+    supervisor_only(seat)?;
+    let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
+    add_task(seat, epic, args.title, args.description).await
+}
+
+pub(super) async fn add_task(
+    seat: &Seat<'_>,
+    epic: TaskId,
+    title: String,
+    description: String,
+) -> Data {
+    if description.trim().is_empty() {
+        return Err(Refusal::invalid("description cannot be blank").into());
+    }
+    let (op, by) = (seat.op, seat.agent);
+    let text = (title, description);
+    let made = seat.engine.epic_task_add(op, by, epic, seat.id(0), text).await?;
+    let EpicTaskMade { task, title, workspace } = made;
+    Ok(json!({
+        "taskId": task,
+        "title": title,
+        "worktreeName": workspace,
+        "message": "Task created. A worker will be assigned automatically.",
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ListTasks {
+    state: Option<TaskWord>,
+    /// Default 100
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+    /// nextCursor of an earlier answer
+    cursor: Option<String>,
+}
+
+pub(super) async fn list_tasks(seat: &Seat<'_>, args: ListTasks) -> Data {
+    supervisor_only(seat)?;
+    let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
+    let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
+    let after = cursor.map(|cursor| {
+        let words = "cursor must be the nextCursor of an earlier answer";
+        Id::parse(cursor).ok_or_else(|| Refusal::invalid(words))
+    });
+    let (after, limit) = (after.transpose()?, args.limit.unwrap_or(PAGE_DEFAULT) as usize);
+    let state = args.state.map(TaskWord::state);
+    let (tasks, next) = seat.engine.epic_task_list(seat.op, epic, state, after, limit).await?;
+    let tasks: Vec<Value> = tasks.iter().map(shown).collect();
+    let mut data = json!({"epicId": epic, "tasks": tasks});
+    if let Some(next) = next {
+        data["nextCursor"] = next.to_string().into();
+    }
+    Ok(data)
+}
+
+fn shown(task: &EpicTask) -> Value {
+    let EpicTask { row, state, worker, url } = task;
+    let newest = row.newest.as_ref();
+    let done = (row.task.phase == Phase::ClosedDone).then(|| rfc3339_ms(row.task.phase_at));
+    json!({
+        "id": row.task.id,
+        "title": row.task.title,
+        "description": page::cut(&row.body),
+        "state": state.as_str(),
+        "assignedAgentId": worker,
+        "prUrl": url,
+        "worktreePath": newest.and_then(|newest| newest.worktree.as_deref()),
+        "branchName": newest.and_then(|newest| newest.branch.as_deref()),
+        "createdAt": rfc3339_ms(row.task.created_at),
+        "updatedAt": rfc3339_ms(row.task.updated_at),
+        "completedAt": done,
+        "failureReason": failure_reason(&row.task, &row.card),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Nothing {}
+
+pub(super) async fn get_review_queue(seat: &Seat<'_>, _: Nothing) -> Data {
+    supervisor_only(seat)?;
+    let epic = seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id;
+    let waiting = seat.engine.epic_reviews(seat.op, epic).await?;
+    let line = |(place, (task, is_behind)): (usize, &(EpicTask, bool))| {
+        json!({
+            "position": place + 1,
+            "taskId": task.row.task.id,
+            "title": task.row.task.title,
+            "prUrl": task.url,
+            "submittedAt": rfc3339_ms(task.row.task.phase_at),
+            "needsRebase": is_behind,
+        })
+    };
+    let queue: Vec<Value> = waiting.iter().enumerate().map(line).collect();
+    Ok(json!({"epicId": epic, "queue": queue}))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OneTask {
+    task_id: String,
+}
+
+pub(super) async fn approve_pr(seat: &Seat<'_>, args: OneTask) -> Data {
+    supervisor_only(seat)?;
+    let task = task_id(&args.task_id)?;
+    let approved = seat.engine.crew_approve(seat.op, seat.agent, task).await?;
+    let message = match approved.merged {
+        true => format!("PR merged successfully. {} rebase requests sent.", approved.told),
+        false => "Auto-merge enabled. The task completes when the PR is merged.".to_owned(),
+    };
+    Ok(json!({
+        "taskId": task,
+        "prUrl": approved.url,
+        "merged": approved.merged,
+        "message": message,
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RequestChanges {
+    task_id: String,
+    feedback: String,
+}
+
+pub(super) async fn request_changes(seat: &Seat<'_>, args: RequestChanges) -> Data {
+    supervisor_only(seat)?;
+    let task = task_id(&args.task_id)?;
+    let mail = MailId(seat.id(0));
+    seat.engine.crew_return(seat.op, seat.agent, task, args.feedback, mail).await?;
+    Ok(json!({
+        "taskId": task,
+        "message": "Feedback sent to worker. Task returned to IN_PROGRESS.",
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReadFile {
+    task_id: String,
+    /// Relative to the worktree
+    file_path: String,
+}
+
+pub(super) async fn read_file(seat: &Seat<'_>, args: ReadFile) -> Data {
+    supervisor_only(seat)?;
+    let task = task_id(&args.task_id)?;
+    let path = &args.file_path;
+    match seat.engine.epic_file(seat.op, seat.agent, task, path).await? {
+        Ok(content) => Ok(json!({"taskId": task, "filePath": path, "content": content})),
+        Err(fault) => Err(no_file(path, fault)),
+    }
+}
+
+fn no_file(path: &str, fault: EpicFileFault) -> Fault {
+    let fault = match fault {
+        EpicFileFault::NoWorktree => {
+            return Fault::said(INVALID_AGENT_STATE, "Task has no worktree");
+        }
+        EpicFileFault::File(fault) => fault,
+    };
+    let (code, message) = match fault {
+        FileFault::Outside => {
+            (PERMISSION_DENIED, "File path must be within the task worktree".to_owned())
+        }
+        FileFault::NotFound => (RESOURCE_NOT_FOUND, format!("File not found: {path}")),
+        FileFault::NotPlain => (INVALID_INPUT, "Not a regular file".to_owned()),
+        FileFault::TooLarge(bytes) => (INVALID_INPUT, format!("File is larger than {bytes} bytes")),
+        FileFault::NotText => (INVALID_INPUT, "File is not UTF-8 text".to_owned()),
+        FileFault::Failed(words) => (INTERNAL_ERROR, words),
+    };
+    Fault::Said(Said::new(code, message))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct CreateEpicPr {
+    /// Default: [Epic] and the epic's title
+    title: Option<String>,
+    /// Default: what became of each task
+    description: Option<String>,
+}
+
+pub(super) async fn create_epic_pr(seat: &Seat<'_>, args: CreateEpicPr) -> Data {
+    supervisor_only(seat)?;
+    let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let text = (said(args.title), said(args.description));
+    let mail = MailId(seat.id(0));
+    let finished = seat.engine.epic_finish(seat.op, seat.agent, text, mail).await?;
+    Ok(json!({
+        "epicId": finished.epic,
+        "prUrl": finished.url,
+        "prNumber": finished.number,
+        "state": EpicState::Completed.as_str(),
+        "message": "Epic PR created successfully. Human review requested.",
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct UpdateStatus {
+    status: EpicWord,
+}
+
+pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
+    let moved = seat.engine.epic_move(seat.op, seat.agent, args.status.state()).await?;
+    Ok(json!({
+        "epicId": seat.agent.epic,
+        "state": moved.state.as_str(),
+        "previousState": moved.previous.as_str(),
+        "skipped": moved.skipped,
+        "updatedAt": rfc3339_ms(moved.updated_at),
+    }))
+}

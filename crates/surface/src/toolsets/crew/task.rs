@@ -1,0 +1,105 @@
+//! What is said of single tasks: by their workers, by everybody in a comment, by whoever gives them out.
+
+use callboard_domain::crew::{AgentId, MailId};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
+use callboard_engine::{CrewSaid, task_state};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::envelope::{Data, Fault, PERMISSION_DENIED};
+use super::epic::{TaskWord, add_task, task_id};
+use super::pipeline::Seat;
+use crate::time::rfc3339_ms;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UpdateStatus {
+    status: TaskWord,
+    /// Required for BLOCKED and FAILED
+    reason: Option<String>,
+    /// Only with REVIEW; left out, a pull request is opened
+    pr_url: Option<String>,
+}
+
+pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
+    let to = args.status.state();
+    let url = args.pr_url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
+    if url.is_some() && !matches!(args.status, TaskWord::Review) {
+        return Err(Refusal::invalid("prUrl goes only with REVIEW").into());
+    }
+    let said = CrewSaid { to, reason: args.reason, url, mail: MailId(seat.id(0)) };
+    let moved = seat.engine.crew_move(seat.op, seat.agent, said).await?;
+    Ok(json!({
+        "taskId": moved.task,
+        "state": moved.state.as_str(),
+        "previousState": moved.previous.as_str(),
+        "prUrl": moved.url,
+        "changed": moved.changed,
+        "updatedAt": rfc3339_ms(moved.updated_at),
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AddComment {
+    body: String,
+    /// Default: your own task
+    task_id: Option<String>,
+}
+
+pub(super) async fn add_comment(seat: &Seat<'_>, args: AddComment) -> Data {
+    let task = args.task_id.as_deref().map(task_id).transpose()?;
+    let comment = seat.engine.crew_comment(seat.op, seat.agent, task, args.body).await?;
+    Ok(json!({
+        "commentId": comment.id.to_string(),
+        "taskId": comment.task,
+        "timestamp": rfc3339_ms(comment.created_at),
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Create {
+    title: String,
+    description: String,
+    /// Default: your own epic
+    epic_id: Option<String>,
+}
+
+pub(super) async fn create(seat: &Seat<'_>, args: Create) -> Data {
+    let epic = match args.epic_id.as_deref().map(str::trim) {
+        None => seat.engine.epic_of(seat.op, seat.agent).await?.it.record.task.id,
+        Some(text) => {
+            let epic = text.parse();
+            epic.map_err(|_| Refusal::EpicNotFound { epic: text.to_owned() })?
+        }
+    };
+    if seat.agent.kind == AgentType::Supervisor && seat.agent.epic != Some(epic) {
+        let words = "Epic does not belong to this supervisor";
+        return Err(Fault::said(PERMISSION_DENIED, words));
+    }
+    add_task(seat, epic, args.title, args.description).await
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Assign {
+    task_id: String,
+    agent_id: String,
+}
+
+pub(super) async fn assign(seat: &Seat<'_>, args: Assign) -> Data {
+    let task = task_id(&args.task_id)?;
+    let name = args.agent_id.trim();
+    let not_found = || Refusal::AgentNotFound { agent: name.to_owned() };
+    let worker = AgentId::parse(name).ok_or_else(not_found)?;
+    let seen = seat.engine.crew_assign(seat.op, seat.agent, task, &worker).await?;
+    Ok(json!({
+        "taskId": task,
+        "agentId": worker,
+        "state": task_state(&seen.it, seen.now).as_str(),
+        "message": "Task assigned.",
+    }))
+}
