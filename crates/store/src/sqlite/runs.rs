@@ -149,9 +149,12 @@ pub(super) fn waiting(
     db.prepare_cached(&sql)?.query_map(params![machine, now.0, limit as i64], due)?.collect()
 }
 
+fn late_sql() -> String {
+    due_sql(&format!("{} LIMIT ?2", overdue("?1")))
+}
+
 pub(super) fn late(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueJob>> {
-    let sql = due_sql(&format!("{} LIMIT ?2", overdue("?1")));
-    db.prepare_cached(&sql)?.query_map(params![now.0, limit as i64], due)?.collect()
+    db.prepare_cached(&late_sql())?.query_map(params![now.0, limit as i64], due)?.collect()
 }
 
 pub(super) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> {
@@ -321,6 +324,8 @@ mod tests {
         for (sql, index) in [
             (OPEN.to_owned(), "jobs_by_due"),
             (find_sql(), "q USING INDEX jobs_open_runs"),
+            (late_sql(), "j USING INDEX jobs_by_due"),
+            (crate::runs::count_on("?1", "?2"), "j USING INDEX jobs_by_due"),
             (waiting_sql(JobKind::Run), "j USING INDEX jobs_open_runs"),
             (waiting_sql(JobKind::Work), "j USING INDEX jobs_open_work"),
         ] {
