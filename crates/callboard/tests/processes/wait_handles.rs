@@ -100,3 +100,25 @@ fn a_server_that_ends_interrupts_the_waits_behind_its_handles() {
         }
     }
 }
+
+/// Nobody here runs agents, so the job stays in the queue.
+#[test]
+fn a_wait_for_a_job_goes_on_behind_a_handle_too() {
+    let flags = ["--actor", "agent:w1", "--toolsets", "board", "--lane", "admin", "--no-runner"];
+    for shop in shops() {
+        let [mut caller, mut other] = [0, 1].map(|_| shop.stdio_with(&flags, &[]));
+        let made = caller.call("tasks_create", json!({"title": "A", "task_type": "AUTO"}));
+        let task = reply(&made).unwrap()["task_id"].clone();
+        let start = json!({"task_id": task, "action": "start_agent"});
+        let job = reply(&caller.call("jobs_submit", start)).unwrap()["job_id"].clone();
+        let of_job = json!({"job_id": job, "task_id": task});
+        let long = json!({"job_id": job, "task_id": task, "timeout_seconds": 600});
+        let unwanted = caller.handle("jobs_wait", long.clone());
+        other.about("tasks/cancel", &unwanted);
+        assert_eq!(other.end_of(&unwanted)["status"], "cancelled");
+        let id = caller.handle("jobs_wait", long);
+        reply(&other.call("jobs_cancel", of_job)).unwrap();
+        let over = other.end_of(&id);
+        assert_eq!(answer(&over)["status"], "cancelled", "{over}");
+    }
+}

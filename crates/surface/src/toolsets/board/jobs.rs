@@ -17,7 +17,7 @@ use super::job_view::{self, Shown};
 use super::tasks::task_id;
 use super::words::{Action, TaskType};
 use crate::time::rfc3339_us;
-use crate::tool::{Call, NoArguments, Run};
+use crate::tool::{Call, NoArguments, Run, WAIT_INTERRUPTED};
 
 /// What waits are told to take.
 const WAIT_S: f64 = 1.5;
@@ -169,7 +169,7 @@ async fn jobs_wait(call: &Call<'_>, args: JobArgument, timeout: &Value) -> Reply
         WorkWaited::TimedOut | WorkWaited::Decided => {
             shown.say("JOB_TIMEOUT", "Not decided in time; wait again");
         }
-        WorkWaited::Interrupted => shown.say("WAIT_INTERRUPTED", "Interrupted; wait again"),
+        WorkWaited::Interrupted => shown.say(WAIT_INTERRUPTED, "Interrupted; wait again"),
     }
     let timed_out = !shown.is_final && ended != WorkWaited::Interrupted;
     let waited = Waited { timed_out: Some(timed_out), spent: Some(spent) };
