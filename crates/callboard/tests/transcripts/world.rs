@@ -582,6 +582,10 @@ impl World {
                 self.quotas.knowledge_stored = Some(value.parse().expect("a number"));
             }
             "board.attempts_max" => self.board.attempts_max = value.parse().expect("a number"),
+            "board.start_timeout_seconds" => {
+                let seconds = value.parse().expect("a number");
+                self.board.start_timeout = std::time::Duration::from_secs(seconds);
+            }
             "board.audit_reads" => self.board.audit_reads = value == "true",
             "board.push_after_merge" => self.board.push_after_merge = value == "true",
             "board.repo_roots" => {

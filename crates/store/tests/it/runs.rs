@@ -1,12 +1,16 @@
 //! What every store must do with jobs for agents.
 
-use callboard_domain::command::{Command, RunLease, RunPr, RunSettle, RunSubmit};
+use callboard_domain::card::Mode;
+use callboard_domain::command::{
+    CardUpdate, Command, JobEnd, RunLease, RunPr, RunSettle, RunSubmit, WorkPlace, WorkSubmit,
+};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::pull::{LOCAL, OPEN};
 use callboard_domain::relay::spec::Priority;
 use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName};
+use callboard_domain::work::{Role, WorkOrder};
 use callboard_store::{Applied, Outcome, RunOrder, RunPage, RunQuery, RunSeen};
 use serde_json::json;
 
@@ -21,6 +25,8 @@ conformance! {
     what_time_does_is_found,
     closing_a_task_ends_its_job,
     jobs_are_forgotten_after_a_while,
+    of_a_tasks_work_the_open_one_comes_first,
+    a_stop_is_one_job_until_it_is_over,
 }
 
 pub const ODD: &str = "\u{1f980} 'patch' \\ \"é\"\n";
@@ -263,5 +269,73 @@ async fn jobs_are_forgotten_after_a_while(f: Fixture) {
     assert_eq!(f.store.runs_forget(ended.plus_ms(1)).await.unwrap(), 1);
     assert_eq!(f.store.run("default", over).await.unwrap(), None);
     assert!(f.store.run("default", open).await.unwrap().is_some());
+    f.assert_sound().await;
+}
+
+async fn auto(f: &Fixture) -> TaskId {
+    let task = f.create("a", &[]).await;
+    let update = CardUpdate { mode: Some(Mode::Auto), ..CardUpdate::of(task) };
+    f.done("human:ana", Command::CardUpdate(Box::new(update))).await;
+    task
+}
+
+async fn work(f: &Fixture, task: TaskId) -> JobId {
+    let order = WorkOrder {
+        role: Role::Worker,
+        asked_by: "human:ana".parse().unwrap(),
+        instructions: Some(ODD.into()),
+        model: None,
+    };
+    let (job, bound_to) = (JobId(next_id()), Some("m1".to_owned()));
+    let submit = WorkSubmit { job, task, order, bound_to, waits: false, ttl_s: 600 };
+    seen(f.done("human:ana", Command::WorkSubmit(submit)).await).record.job.id
+}
+
+async fn of_a_tasks_work_the_open_one_comes_first(f: Fixture) {
+    let (task, idle) = (auto(&f).await, auto(&f).await);
+    let first = work(&f, task).await;
+    assert_eq!(work(&f, task).await, first, "the one that waits is found");
+    let Command::RunLease(lease) = lease(first, "m1", 3) else { panic!("a lease") };
+    let agent = Some("agent:a".parse().unwrap());
+    let lease = Command::RunLease(RunLease { kind: JobKind::Work, agent, ..lease });
+    let fence = seen(f.done("runner:r1", lease).await).record.run.fence;
+    let place = WorkPlace { worktree: Some(ODD.into()), ..WorkPlace::default() };
+    f.done("runner:r1", Command::WorkUp { job: first, fence, place }).await;
+    let asked = work(&f, task).await;
+    assert_ne!(asked, first, "what runs already is a question with an answer");
+    let works = |each| {
+        let store = f.store.clone();
+        async move {
+            let found = store.works("default", &[idle, task], each).await.unwrap();
+            found.iter().map(|record| record.job.id).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(works(1).await, [first]);
+    assert_eq!(works(9).await, [first, asked]);
+    f.done("runner:r1", Command::WorkStop { job: first }).await;
+    assert_eq!(works(9).await, [asked, first], "the newest, when none is open");
+    f.assert_sound().await;
+}
+
+async fn a_stop_is_one_job_until_it_is_over(f: Fixture) {
+    let task = auto(&f).await;
+    let open = Some(work(&f, task).await);
+    let stop = |open| Command::StopQueue { job: JobId(next_id()), task, open };
+    let id = |applied: Applied| match applied.outcome {
+        Outcome::Job(job) => *job,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(f.code("human:ana", stop(None)).await, "NOT_RUNNING");
+    let job = id(f.done("human:ana", stop(open)).await);
+    assert_eq!((job.kind, job.task), (JobKind::Stop, Some(task)));
+    assert_eq!(id(f.done("human:ana", stop(open)).await).id, job.id);
+    let due = f.store.jobs_due(JobKind::Stop, 9).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.job.id).collect::<Vec<_>>(), [job.id]);
+    let taken = id(f.done("runner:r1", Command::JobTake { job: job.id, lease_s: 60 }).await);
+    let end = Command::JobEnd { job: job.id, tries: taken.tries, end: JobEnd::Done };
+    f.done("runner:r1", end).await;
+    let read = f.store.job("default", job.id).await.unwrap().unwrap();
+    assert!(matches!(read.state, JobState::Done { .. }), "{read:?}");
+    assert_ne!(id(f.done("human:ana", stop(open)).await).id, job.id);
     f.assert_sound().await;
 }
