@@ -29,6 +29,7 @@ mod plan;
 mod reject;
 mod release;
 mod review;
+mod run;
 mod search;
 mod serve;
 mod signal;
@@ -116,6 +117,7 @@ enum Command {
     Reject(reject::RejectArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    Run(run::RunArgs),
     #[command(subcommand)]
     Job(job::JobCommand),
     Logs(job::LogsArgs),
@@ -225,6 +227,7 @@ impl Command {
             Command::Approve(args) => approve::cmd_approve(context, args).await,
             Command::Reject(args) => reject::cmd_reject(context, args).await,
             Command::Plan(command) => command.run(context).await,
+            Command::Run(args) => run::cmd_run(context, args).await,
             Command::Job(command) => command.run(context).await,
             Command::Logs(args) => job::cmd_logs(context, args).await,
             Command::Diff(args) => diff::cmd_diff(context, args).await,

@@ -28,6 +28,7 @@ mod relay;
 mod schema;
 mod sessions;
 mod stdin;
+mod story;
 mod tokens;
 mod versions;
 mod wait_handles;
