@@ -15,6 +15,7 @@ use callboard_store::{PullOf, PullQuery};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{AgentRunner, Branch, BranchState, NewPull, PatchOrder, Wanted};
+use crate::pull_merge::is_ours;
 use crate::{Engine, EngineError};
 
 /// From the patch to the pull request.
@@ -133,6 +134,9 @@ impl Engine {
                 Some(_) => None,
                 None => self.step_here(&pull).await,
             };
+            if let Some(PullStep::Merged { .. }) = step {
+                self.base_follow(&org, &pull).await;
+            }
             let Some(command) = step.and_then(|step| settle(&pull, step)) else { continue };
             match self.job_act(&org, command).await {
                 Ok(_) => changed += 1,
@@ -151,6 +155,11 @@ impl Engine {
         let branch = Branch { name, head, repo: pull.repo.clone(), remote: None };
         match agents.branch_state(&branch, &pull.base).await? {
             BranchState::Open => None,
+            // A branch without a commit of its own is in its base from the start. Into branches
+            // of ours nobody merges but we, as one commit.
+            BranchState::Merged { commit: None } if pull.job.is_none() && is_ours(&pull.base) => {
+                None
+            }
             BranchState::Merged { commit } => Some(PullStep::Merged { commit }),
             BranchState::Gone => Some(PullStep::Closed),
         }

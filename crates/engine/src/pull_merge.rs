@@ -63,6 +63,9 @@ impl Engine {
             PullEnd::Waiting => PullStep::Awaited,
             PullEnd::Conflicts { .. } | PullEnd::Refused { .. } => return Ok(end),
         };
+        if let PullEnd::Merged { .. } = end {
+            self.base_follow(&op.principal.org, &pull).await;
+        }
         if let Some(command) = settle(&pull, step) {
             match pull.job {
                 Some(_) => drop(self.job_act(&op.principal.org, command).await?),
@@ -70,6 +73,30 @@ impl Engine {
             }
         }
         Ok(end)
+    }
+
+    /// What was merged at a forge is on the base here too, if the base is a branch of ours: others
+    /// start there, and are measured by it.
+    pub(crate) async fn base_follow(&self, org: &str, pull: &Pull) {
+        let (Some(shop), Some(task), Some(_)) =
+            (&self.parts.workshop, pull.task, kind_of(&pull.forge))
+        else {
+            return;
+        };
+        if !is_ours(&pull.base) {
+            return;
+        }
+        let followed = async {
+            let Some(record) = self.parts.store.task(org, task).await? else { return Ok(()) };
+            for repo in self.repos_here(org, record.task.project).await? {
+                let done = shop.worktrees.branch_follow(&repo.path, &pull.base).await;
+                done.map_err(|fault| EngineError::Internal(fault.to_string()))?;
+            }
+            Ok::<(), EngineError>(())
+        };
+        if let Err(error) = followed.await {
+            tracing::warn!(%error, base = pull.base, "the base here is behind the forge's");
+        }
     }
 
     /// As it is written down now.
@@ -173,6 +200,11 @@ impl Engine {
         }
         Ok(Vec::new())
     }
+}
+
+/// Whether a branch is one that Callboard made for tasks to come together on.
+pub(crate) fn is_ours(branch: &str) -> bool {
+    branch.starts_with("callboard/")
 }
 
 fn order(pull: &Pull, fetch: bool) -> MergeOrder {

@@ -155,6 +155,11 @@ impl Worktrees for LocalWorktrees {
         to_the_end(async move { share::share(&order).await }).await
     }
 
+    async fn branch_follow(&self, repo: &Path, branch: &str) -> Result<(), WorktreeFault> {
+        let (repo, branch) = (repo.to_owned(), branch.to_owned());
+        to_the_end(async move { share::follow(&repo, &branch).await }).await
+    }
+
     async fn file_read(
         &self,
         root: &Path,

@@ -78,6 +78,9 @@ pub trait Worktrees: Send + Sync {
     /// A branch as others can see it: here, and at `origin` if it is to be pushed.
     async fn branch_share(&self, order: ShareOrder) -> Result<Branch, WorktreeFault>;
 
+    /// Brings a branch to where `origin` has it, if it is only behind and checked out nowhere.
+    async fn branch_follow(&self, repo: &Path, branch: &str) -> Result<(), WorktreeFault>;
+
     /// A text file at a path relative to `root`, and nothing outside of it or of git's own,
     /// whatever links say and whoever moves them meanwhile.
     async fn file_read(&self, root: &Path, path: &str, bytes_max: u64)

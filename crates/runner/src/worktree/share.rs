@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_engine::ports::{Branch, ShareOrder, WorktreeFault};
 
 use super::target::Tips;
-use super::{fetch, is_ancestor, text};
+use super::{fetch, is_ancestor, listed, text};
 use crate::git::{Git, GitFault, public_url};
 use crate::run_log::Secrets;
 use crate::workspace;
@@ -69,6 +69,20 @@ async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, Wo
         return Err(WorktreeFault::Failed(words));
     }
     Ok(here)
+}
+
+pub(super) async fn follow(repo: &Path, branch: &str) -> Result<(), WorktreeFault> {
+    fetch(repo, branch).await;
+    let Tips { local: Some(here), remote: Some(there) } = Tips::of(repo, branch).await? else {
+        return Ok(());
+    };
+    let is_out = listed(repo).await?.iter().any(|place| place.branch.as_deref() == Some(branch));
+    if here == there || is_out || !is_ancestor(repo, &here, &there).await? {
+        return Ok(());
+    }
+    let name = format!("refs/heads/{branch}");
+    let set = ["update-ref", "-m", "callboard: merged at the forge", &name, &there, &here];
+    Ok(Git::writing(repo).ask(&set).await.map(drop)?)
 }
 
 async fn at_origin<const N: usize>(

@@ -2,7 +2,9 @@
 
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::pull::{MERGED, OPEN};
+use callboard_engine::ports::Worktrees;
 use callboard_engine::{EngineError, PullEnd, PullFault};
+use callboard_runner::LocalWorktrees;
 use serde_json::json;
 
 use super::{Crew, EPIC};
@@ -75,6 +77,31 @@ async fn a_branch_is_pushed_opened_and_merged_there() {
     assert_eq!(crew.merge(&pull).await, end);
     assert_eq!(forge.seen().len(), 0, "it is known");
     assert_eq!(crew.news(task).await, ["pr.opened", "pr.merged"]);
+}
+
+/// What others are measured by is where the forge has it; a branch of the user's stays.
+#[tokio::test]
+async fn the_epics_branch_here_follows_what_was_merged_there() {
+    let forge = opening("callboard/own").await;
+    let crew = crew(&forge).await;
+    let (task, worktree) = crew.worked("Login", "login.txt", "one\n").await;
+    crew.repo.git(&["branch", "-q", "callboard/own", &worktree.branch]);
+    let pull = crew.try_open(task, "callboard/own", EPIC).await.expect("answers").expect("opens");
+    let there = head(&worktree.path);
+    for branch in [EPIC, "main"] {
+        crew.repo.git(&["push", "-q", "origin", &format!("{there}:refs/heads/{branch}")]);
+    }
+    let main = crew.repo.commit_of("main");
+    forge.on(PULL, stands(json!({"state": "closed", "merged": true, "merge_commit_sha": there})));
+    let end = crew.merge(&pull).await;
+    assert_eq!(end, PullEnd::Merged { commit: Some(there.clone()) });
+    assert_eq!((crew.repo.commit_of(EPIC), crew.repo.commit_of("main")), (there.clone(), main));
+    // One that somebody has checked out stays where it is.
+    crew.repo.git(&["checkout", "-q", EPIC]);
+    let more = crew.worked("More", "more.txt", "two\n").await.1;
+    crew.repo.git(&["push", "-q", "origin", &format!("{}:refs/heads/{EPIC}", head(&more.path))]);
+    LocalWorktrees::default().branch_follow(&crew.repo.path, EPIC).await.expect("looks");
+    assert_eq!(crew.repo.commit_of(EPIC), there);
 }
 
 #[tokio::test]

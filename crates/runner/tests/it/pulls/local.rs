@@ -105,6 +105,20 @@ async fn only_what_was_looked_at_is_merged() {
     assert_eq!(crew.news(task).await, ["pr.opened", "pr.updated", "pr.merged"]);
 }
 
+/// Nobody merged it: the epic's branch has all of it from the start.
+#[tokio::test]
+async fn a_branch_without_work_is_not_taken_for_merged() {
+    let crew = Crew::open(Repo::committed(), None).await;
+    let (task, worktree) = crew.task("Login").await;
+    let pull = crew.pull(task, &worktree).await;
+    assert_eq!(crew.engine.pulls_look(true).await.expect("looks"), 0);
+    assert_eq!(crew.known(&pull).await.status, OPEN);
+    commit(&worktree, "login.txt", "one\n");
+    let base = crew.repo.commit_of(EPIC);
+    assert!(matches!(crew.merge(&pull).await, PullEnd::Merged { commit: Some(_) }));
+    assert_ne!(crew.repo.commit_of(EPIC), base);
+}
+
 /// The board merges the same work another way; there is one truth about it.
 #[tokio::test]
 async fn a_merge_of_the_board_is_a_merge_of_the_pull_request() {
