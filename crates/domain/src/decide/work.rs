@@ -218,7 +218,9 @@ pub(super) fn work_end(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut step = Step::of(world, id, now)?;
-    if step.run.fence != fence {
+    // The fence rises with the next run; until then a lost one is known by its place in the queue.
+    let is_lost = matches!(step.job.state, JobState::Queued { .. });
+    if step.run.fence != fence || is_lost {
         return Err(Refusal::JobLost { job: id });
     }
     step.run.gone_at = Some(now);

@@ -266,6 +266,8 @@ fn a_lost_run_is_tried_again_and_then_given_up() {
         clock +61s       =>
         w2  settle T     => stale a1 up, in_progress bot
         w2  settle T     => queued a2 up, in_progress free
+        w1  leaves T     => JOB_LOST
+        w1  says T well  => JOB_LOST
         w2  lease T      => running a2 up, in_progress bot
         w2  leaves T     => stale a2 up, in_progress bot
         w2  settle T     => queued a3 up, in_progress free
