@@ -405,6 +405,8 @@ pub struct TaskCreate {
     pub card: Box<Card>,
     /// Where it starts out.
     pub phase: Phase,
+    /// It is there to have children.
+    pub is_plan: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

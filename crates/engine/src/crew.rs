@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use callboard_domain::command::{AgentAdd, Command, DecisionLog, MailReply, MailSend};
-use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
+use callboard_domain::crew::state::{EpicState, TaskState};
+use callboard_domain::crew::{Agent, AgentId, AgentState, Decision, DecisionId, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
@@ -13,7 +14,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, DecisionQuery, MailQuery, MailSeen, Outcome};
 
 use crate::context::{OpContext, Scope};
-use crate::{At, Engine, EngineError};
+use crate::{At, CardSeen, Engine, EngineError};
 
 /// How the calls of a crew are treated.
 #[derive(Clone, Debug)]
@@ -45,6 +46,16 @@ impl Default for CrewRule {
             file_bytes_max: 1024 * 1024,
         }
     }
+}
+
+/// What an agent is at, and on.
+#[derive(Clone, Debug)]
+pub struct AgentStanding {
+    pub state: AgentState,
+    /// Of a worker its task's.
+    pub epic: Option<TaskId>,
+    /// Never one that is closed.
+    pub task: Option<TaskId>,
 }
 
 /// A page of an inbox.
@@ -157,12 +168,64 @@ impl Engine {
         Ok(found.into_iter().next().map(|agent| agent.id))
     }
 
+    pub async fn agent_standing(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+    ) -> Result<AgentStanding, EngineError> {
+        let task = self.agent_card(op, agent.task).await?;
+        let task = task.filter(|seen| !seen.record.task.phase.is_closed());
+        let epic = match agent.kind {
+            AgentType::Worker => task.as_ref().and_then(|seen| seen.record.task.parent),
+            AgentType::Supervisor | AgentType::Orchestrator => agent.epic,
+        };
+        let epic_seen = match agent.kind {
+            AgentType::Worker => None,
+            AgentType::Supervisor | AgentType::Orchestrator => self.agent_card(op, epic).await?,
+        };
+        let at = |seen: &CardSeen| {
+            let held = seen.record.task.assignee.is_some();
+            TaskState::of(&seen.record.task, &seen.card, held)
+        };
+        let epic_at = epic_seen.map(|seen| EpicState::of(&seen.record.task, &seen.card));
+        let state = agent.state(task.as_ref().map(at), epic_at);
+        Ok(AgentStanding { state, epic, task: task.map(|seen| seen.record.task.id) })
+    }
+
+    /// What an agent is on, if that is still there.
+    pub async fn agent_card(
+        &self,
+        op: &OpContext,
+        task: Option<TaskId>,
+    ) -> Result<Option<CardSeen>, EngineError> {
+        let Some(task) = task else { return Ok(None) };
+        match self.card_get(op, task).await {
+            Ok(seen) => Ok(Some(seen.it)),
+            Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The newest first.
+    pub async fn epic_list(
+        &self,
+        op: &OpContext,
+        limit: usize,
+    ) -> Result<Vec<CardSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let mut epics = Vec::new();
+        for epic in self.parts.store.epics(&op.principal.org, limit).await? {
+            epics.extend(self.agent_card(op, Some(epic)).await?);
+        }
+        Ok(epics)
+    }
+
     pub async fn mail_send(&self, op: &OpContext, send: MailSend) -> Result<Mail, EngineError> {
-        mail_of(self.act(op, Command::MailSend(send)).await?.outcome)
+        mail_of(self.act(op, Command::MailSend(send)).await?.outcome).inspect(noted)
     }
 
     pub async fn mail_reply(&self, op: &OpContext, reply: MailReply) -> Result<Mail, EngineError> {
-        mail_of(self.act(op, Command::MailReply(reply)).await?.outcome)
+        mail_of(self.act(op, Command::MailReply(reply)).await?.outcome).inspect(noted)
     }
 
     /// Marks it as read. `by` is whose inbox it is in; `None`: people's.
@@ -197,6 +260,28 @@ impl Engine {
         let more = mails.len() > filter.limit;
         mails.truncate(filter.limit);
         Ok(MailPage { mails, unread, more })
+    }
+
+    /// The same, as soon as there is any; what there is when the time is over.
+    pub async fn mail_wait(
+        &self,
+        op: &OpContext,
+        filter: MailFilter,
+        timeout: Duration,
+    ) -> Result<MailPage, EngineError> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        let watch = self.mail_watch(filter.to.as_ref()).await?;
+        loop {
+            let page = self.mail_list(op, filter.clone()).await?;
+            if !page.mails.is_empty() {
+                return Ok(page);
+            }
+            tokio::select! {
+                () = watch.changed() => {}
+                () = tokio::time::sleep_until(deadline) => return Ok(page),
+                () = op.cancel.cancelled() => return Err(EngineError::Canceled),
+            }
+        }
     }
 
     /// What an agent decided, in its own words.
@@ -273,6 +358,12 @@ impl Engine {
     pub fn now(&self) -> Timestamp {
         self.parts.store.now()
     }
+}
+
+/// The server's own log knows what was sent to whom, and never what a mail says.
+fn noted(mail: &Mail) {
+    let to = mail.to.as_ref().map_or("human", AgentId::as_str);
+    tracing::info!(mail = %mail.id, to, subject = mail.subject, "mail sent");
 }
 
 fn mail_of(outcome: Outcome) -> Result<Mail, EngineError> {

@@ -30,6 +30,8 @@ pub struct TaskDraft {
     pub card: Card,
     /// `None`: the initial one.
     pub phase: Option<Phase>,
+    /// It is there to have children.
+    pub is_plan: bool,
 }
 
 impl Engine {
@@ -67,6 +69,7 @@ impl Engine {
             over_quota: None,
             card: Box::new(draft.card),
             phase: draft.phase.unwrap_or(Phase::Initial),
+            is_plan: draft.is_plan,
         })
     }
 

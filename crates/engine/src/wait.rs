@@ -2,10 +2,12 @@
 //! else.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use callboard_domain::crew::AgentId;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::job::JobId;
@@ -23,6 +25,8 @@ use crate::{At, Engine, EngineError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WaitKey {
     Task(Id),
+    /// Mail to somebody, by a hash of who that is.
+    Inbox(u64),
     /// Anything at all: follow modes.
     Any,
 }
@@ -146,7 +150,8 @@ impl EventSink for Waits {
         let by_key = self.by_key();
         for event in events {
             let task = event.task().map(|task| WaitKey::Task(task.id));
-            for key in task.into_iter().chain([WaitKey::Any]) {
+            let inbox = (event.name == EventName::MailSent).then(|| inbox_of(event));
+            for key in task.into_iter().chain(inbox).chain([WaitKey::Any]) {
                 for changed in by_key.get(&key).into_iter().flat_map(HashMap::values) {
                     changed.notify_one();
                 }
@@ -157,6 +162,17 @@ impl EventSink for Waits {
     fn is_listening(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
     }
+}
+
+fn inbox_of(event: &LoggedEvent) -> WaitKey {
+    inbox(event.data["toAgentId"].as_str())
+}
+
+/// Two that share a hash wake each other for nothing, and look again.
+fn inbox(of: Option<&str>) -> WaitKey {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    WaitKey::Inbox(hasher.finish())
 }
 
 /// Wakes when something it watches happens. Several events before a look count as one.
@@ -232,6 +248,13 @@ impl Engine {
         let query = EventQuery { org, after: 0, task, limit: i32::MAX as usize };
         let events = self.parts.store.events(query).await?;
         Ok(events.iter().filter_map(RunEvent::of).filter(|event| event.job == job).collect())
+    }
+
+    /// From when this returns, no mail to somebody goes unnoticed; `None`: to people.
+    pub async fn mail_watch(&self, to: Option<&AgentId>) -> Result<Watch, EngineError> {
+        let watch = self.waits.register(inbox(to.map(AgentId::as_str)));
+        self.parts.store.listen().await?;
+        Ok(watch)
     }
 
     pub async fn event_watch(&self) -> Result<Watch, EngineError> {

@@ -21,6 +21,8 @@ pub trait CrewStore: Send + Sync {
     /// An inbox, the newest first; bodies are cut to `MAIL_SHOWN_CHARS`.
     async fn mails(&self, query: MailQuery) -> Result<Vec<MailSeen>, StoreError>;
     async fn mails_unread(&self, org: &str, to: Option<&AgentId>) -> Result<u64, StoreError>;
+    /// Tasks that are there to have children, the newest first.
+    async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
     /// The newest first.
     async fn decisions(&self, query: DecisionQuery) -> Result<Vec<Decision>, StoreError>;
 }
@@ -71,6 +73,14 @@ pub(crate) const AGENT_ALL: &str = "org, id, type, epic, task, idle_since, last_
      created_at, updated_at, failed_at";
 pub(crate) const DECISION: &str =
     "d.id, d.agent, d.decision, d.reasoning, d.context, d.at FROM decisions d";
+
+/// Takes the org and the limit.
+pub(crate) fn epics_sql(sign: char) -> String {
+    format!(
+        "SELECT t.id, t.prefix FROM tasks t WHERE t.org = {sign}1 AND t.is_plan \
+         AND t.removed_at IS NULL ORDER BY t.id DESC LIMIT {sign}2"
+    )
+}
 
 /// `body` is the column, or a part of it.
 pub(crate) fn mail_columns(body: &str) -> String {

@@ -3,6 +3,7 @@
 //! Knows nothing of MCP's messages (`mcp/` does) and nothing of the store: whether the server is
 //! ready is a question to the function it is given, who asks one to the gate.
 
+mod execute;
 mod gate;
 mod hosts;
 mod rate;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::front::Front;
 use crate::mcp::{Asked, McpOptions, SessionLimits, Streamable};
 use crate::web;
+use execute::Door;
 use gate::{Denied, METADATA};
 pub use gate::{Gate, GateOptions};
 use hosts::Hosts;
@@ -94,6 +96,9 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
     let ready = doors.ready.clone();
     let gate = doors.gate.clone();
+    let door =
+        Door { hosts: hosts.clone(), gate: gate.clone(), front_for: doors.front_for.clone() };
+    let execute = any(execute::execute).with_state(Arc::new(door));
     let metadata = get(protected_resource).with_state(gate.clone());
     let edge = Arc::new(Edge { streamable, doors });
     Router::new()
@@ -106,6 +111,8 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .route(METADATA, metadata.clone())
         .route(&format!("{METADATA}/{{*path}}"), metadata)
         .layer(middleware::from_fn_with_state(hosts, judge_host))
+        // Says no in envelopes, so it asks hosts and gate itself.
+        .route("/mcp/execute", execute)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || readyz(ready().await)))
 }

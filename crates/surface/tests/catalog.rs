@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use callboard_domain::refusal::Refusal;
-use callboard_domain::rights::{Lane, Profile};
+use callboard_domain::rights::{AgentType, Lane, Profile};
 use callboard_engine::EngineError;
 use callboard_engine::context::{Principal, Rights, Scope};
 use callboard_surface::args::schema_of;
@@ -143,6 +143,26 @@ fn each_profile_sees_its_own_part_of_the_board() {
         }
     }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/board.profiles.txt");
+    if std::env::var_os("CALLBOARD_BLESS").is_some() {
+        std::fs::write(&path, &text).expect("the golden can be written");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text);
+}
+
+/// `CALLBOARD_BLESS=1` rewrites it.
+#[test]
+fn each_type_sees_its_own_part_of_the_crew() {
+    let catalog = Catalog::of(&[&toolsets::crew::TOOLSET]);
+    let mut text = String::new();
+    for kind in AgentType::ALL {
+        let rights = Rights { agent_type: Some(*kind), ..Rights::default() };
+        let tools = catalog.list(&Principal { rights, ..principal() });
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        text += &format!("{} {}: {}\n", kind.as_str(), names.len(), names.join(" "));
+    }
+    let unknown = Principal { rights: Rights::default(), ..principal() };
+    assert!(catalog.list(&unknown).is_empty(), "whoever has no type has no tools");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/crew.types.txt");
     if std::env::var_os("CALLBOARD_BLESS").is_some() {
         std::fs::write(&path, &text).expect("the golden can be written");
     }

@@ -1,6 +1,7 @@
 //! The command tree and how one command runs. One command, one file: `XArgs`, whose doc comment
 //! is its help, and `cmd_x`.
 
+mod agent;
 mod approve;
 mod backup;
 mod bench;
@@ -10,15 +11,18 @@ mod claim;
 mod completions;
 mod config;
 mod context;
+mod decisions;
 mod demo;
 mod diff;
 mod doctor;
 mod done;
 mod duration;
+mod epic;
 mod init;
 mod job;
 mod learn;
 mod log;
+mod mail;
 mod mcp;
 mod migrate;
 mod model;
@@ -118,6 +122,12 @@ enum Command {
     #[command(subcommand)]
     Plan(plan::PlanCommand),
     Run(run::RunArgs),
+    #[command(subcommand)]
+    Epic(epic::EpicCommand),
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
+    Mail(mail::MailArgs),
+    Decisions(decisions::DecisionsArgs),
     #[command(subcommand)]
     Job(job::JobCommand),
     Logs(job::LogsArgs),
@@ -228,6 +238,10 @@ impl Command {
             Command::Reject(args) => reject::cmd_reject(context, args).await,
             Command::Plan(command) => command.run(context).await,
             Command::Run(args) => run::cmd_run(context, args).await,
+            Command::Epic(command) => command.run(context).await,
+            Command::Agent(command) => command.run(context).await,
+            Command::Mail(args) => mail::cmd_mail(context, args).await,
+            Command::Decisions(args) => decisions::cmd_decisions(context, args).await,
             Command::Job(command) => command.run(context).await,
             Command::Logs(args) => job::cmd_logs(context, args).await,
             Command::Diff(args) => diff::cmd_diff(context, args).await,

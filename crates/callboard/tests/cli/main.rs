@@ -2,6 +2,7 @@
 
 mod commands;
 mod config;
+mod crew;
 mod exit_codes;
 mod fixture;
 mod goldens;

@@ -7,6 +7,7 @@
 mod agents;
 mod board;
 mod calls;
+mod crew;
 mod disk;
 mod forge;
 mod handles;

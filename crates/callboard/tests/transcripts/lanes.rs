@@ -123,6 +123,24 @@ impl Lane {
         }
     }
 
+    /// The status and the answer of `POST /mcp/execute`.
+    pub async fn execute(&self, body: String) -> (u16, Value) {
+        let nobody = "human:nobody".parse().expect("an actor");
+        let url = listen(&self.front, self.principal(&nobody).rights, &self.stop).await;
+        let post = move || {
+            let agent: ureq::Agent =
+                ureq::Agent::config_builder().http_status_as_error(false).build().into();
+            let mut response = agent
+                .post(format!("{url}/mcp/execute"))
+                .header("Content-Type", "application/json")
+                .send(&body)
+                .expect("the server answers");
+            let answer = response.body_mut().read_json().expect("an envelope");
+            (response.status().as_u16(), answer)
+        };
+        tokio::task::spawn_blocking(post).await.expect("the client lives")
+    }
+
     async fn call_directly(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
         let context = |tool| OpContext::new(self.principal(who), tool);
         match self.front.call(tool, arguments, context).await {

@@ -18,6 +18,7 @@ pub struct Names {
     plans: Vec<String>,
     messages: Vec<String>,
     mails: Vec<String>,
+    decisions: Vec<String>,
 }
 
 impl Names {
@@ -107,6 +108,7 @@ impl Names {
             "mail" => Some(format!("mail{}", number_of(&mut self.mails, id))),
             "msg" => Some(format!("M{}", number_of(&mut self.messages, id))),
             "kn" => Some(format!("K{}", number_of(&mut self.knowledge, id))),
+            "log" => Some(format!("D{}", number_of(&mut self.decisions, id))),
             "plan" => Some(format!("P{}", number_of(&mut self.plans, id))),
             _ => Some(format!("T{}", number_of(&mut self.tasks, word))),
         }
@@ -120,7 +122,10 @@ impl Names {
         if word.contains('/') {
             return each_part(word, |part| self.long(part));
         }
-        let (kind, number) = word.split_at_checked(1)?;
+        let (kind, number) = match word.strip_prefix("mail") {
+            Some(number) => ("mail", number),
+            None => word.split_at_checked(1)?,
+        };
         let index = number.parse::<usize>().ok()?.checked_sub(1)?;
         match kind {
             "T" => self.tasks.get(index).cloned(),
@@ -129,6 +134,7 @@ impl Names {
             "C" => self.comments.get(index).map(|id| format!("cmt_{id}")),
             "J" => self.jobs.get(index).map(|id| format!("job_{id}")),
             "K" => self.knowledge.get(index).map(|id| format!("kn_{id}")),
+            "mail" => self.mails.get(index).map(|id| format!("mail-{id}")),
             "P" => self.plans.get(index).map(|id| format!("plan_{id}")),
             _ => None,
         }

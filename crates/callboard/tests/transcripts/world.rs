@@ -1,21 +1,22 @@
 //! One scene's world: a folder, a store, an engine, a clock that moves only when told to.
 
+mod crew;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use callboard_domain::actor::Actor;
-use callboard_domain::command::AgentAdd;
 use callboard_domain::contract::VerificationKind;
-use callboard_domain::crew::AgentId;
 use callboard_domain::event::EventName;
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::plan::PlanState;
 use callboard_domain::policy::{AttestBy, Policy, parse_labels};
-use callboard_domain::rights::{self, AgentType, Profile, Rights};
+use callboard_domain::rights::{self, Profile, Rights};
 use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
@@ -164,7 +165,6 @@ impl World {
             "hook" => self.hook().await.answers(rest),
             "deliver" => return self.deliver().await,
             "look" => return self.look().await,
-            "crew" => return self.crew(rest).await,
             "sweep" => self.sweep().await,
             "read" => return self.read(rest).await,
             "sh" => {
@@ -176,6 +176,13 @@ impl World {
             "rights" => self.grant(rest).await,
             "waits" => self.until_waiting(rest).await,
             "sql" => self.sql(rest).await,
+            // Where the two databases speak differently.
+            "sqlite" if self.schema.is_none() => self.sql(rest).await,
+            "postgres" if self.schema.is_some() => self.sql(rest).await,
+            "sqlite" | "postgres" => {}
+            "crew" => return self.crew(rest).await,
+            "decisions" => return self.decisions(rest).await,
+            "execute" => return self.execute(rest).await,
             who => return self.call(who, rest).await,
         }
         Vec::new()
@@ -265,31 +272,6 @@ impl World {
             lines.push(format!("{about} {} after {}: {outcome}", job.state.as_str(), job.tries));
         }
         lines
-    }
-
-    /// `add s1 SUPERVISOR T1` as a person at a terminal would, or `sweep`: what a server does by itself.
-    async fn crew(&mut self, line: &str) -> Vec<String> {
-        let engine = self.server().await.engine.clone();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ["add", name, kind, of @ ..] = words.as_slice() else {
-            let done = engine.crew_sweep().await.expect("can be seen to");
-            return vec![format!("did {done}")];
-        };
-        let kind = AgentType::parse(kind).expect("a type");
-        let of = of.first().map(|name| self.names.task(name).parse().expect("a task"));
-        let add = AgentAdd {
-            agent: AgentId::parse(name).expect("a name"),
-            kind,
-            epic: of.filter(|_| kind != AgentType::Worker),
-            task: of.filter(|_| kind == AgentType::Worker),
-            or_keep: false,
-            workers_max: None,
-        };
-        let op = OpContext::new(Principal::local(actor("ana")), "agent_add");
-        match engine.agent_add(&op, add).await {
-            Ok(_) => Vec::new(),
-            Err(error) => vec![format!("error {}", self.names.shorten(&error.to_string()))],
-        }
     }
 
     /// Looks what became of pull requests.
@@ -585,6 +567,9 @@ impl World {
             "board.start_timeout_seconds" => {
                 let seconds = value.parse().expect("a number");
                 self.board.start_timeout = std::time::Duration::from_secs(seconds);
+            }
+            "crew.retry_delay_ms" => {
+                self.crew.retry_delay = Duration::from_millis(value.parse().expect("a number"));
             }
             "board.audit_reads" => self.board.audit_reads = value == "true",
             "board.push_after_merge" => self.board.push_after_merge = value == "true",

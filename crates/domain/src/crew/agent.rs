@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use super::state::{EpicState, TaskState};
 use crate::actor::Actor;
 use crate::ids::TaskId;
 use crate::rights::AgentType;
@@ -57,6 +58,47 @@ pub struct Agent {
     pub failed_at: Option<Timestamp>,
 }
 
+/// What an agent is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentState {
+    Idle,
+    Busy,
+    /// For a review, or for what stands in the way of its task.
+    Waiting,
+    Failed,
+}
+
+impl AgentState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AgentState::Idle => "IDLE",
+            AgentState::Busy => "BUSY",
+            AgentState::Waiting => "WAITING",
+            AgentState::Failed => "FAILED",
+        }
+    }
+}
+
+impl Agent {
+    /// `task` is what a worker is on, `epic` what somebody else looks after.
+    pub fn state(&self, task: Option<TaskState>, epic: Option<EpicState>) -> AgentState {
+        if self.failed_at.is_some() {
+            return AgentState::Failed;
+        }
+        match (self.kind, task, epic) {
+            (AgentType::Worker, Some(task), _) => match task {
+                TaskState::Assigned | TaskState::InProgress => AgentState::Busy,
+                TaskState::Pending | TaskState::Review | TaskState::Blocked => AgentState::Waiting,
+                TaskState::Completed | TaskState::Failed => AgentState::Idle,
+            },
+            (AgentType::Supervisor | AgentType::Orchestrator, _, Some(epic)) if epic.is_open() => {
+                AgentState::Busy
+            }
+            _ => AgentState::Idle,
+        }
+    }
+}
+
 impl fmt::Display for AgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -78,6 +120,44 @@ impl Serialize for AgentId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_is_at_what_its_task_or_its_epic_is_at() {
+        let agent = |kind| Agent {
+            id: AgentId::parse("a").expect("an id"),
+            kind,
+            epic: None,
+            task: None,
+            idle_since: None,
+            last_active_at: Timestamp(0),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+            failed_at: None,
+        };
+        let worker = agent(AgentType::Worker);
+        for (task, state) in [
+            (None, "IDLE"),
+            (Some(TaskState::Pending), "WAITING"),
+            (Some(TaskState::Assigned), "BUSY"),
+            (Some(TaskState::InProgress), "BUSY"),
+            (Some(TaskState::Review), "WAITING"),
+            (Some(TaskState::Blocked), "WAITING"),
+            (Some(TaskState::Completed), "IDLE"),
+            (Some(TaskState::Failed), "IDLE"),
+        ] {
+            assert_eq!(worker.state(task, Some(EpicState::InProgress)).as_str(), state);
+        }
+        for (epic, state) in [
+            (None, "IDLE"),
+            (Some(EpicState::Planning), "BUSY"),
+            (Some(EpicState::Blocked), "BUSY"),
+            (Some(EpicState::Completed), "IDLE"),
+        ] {
+            assert_eq!(agent(AgentType::Supervisor).state(None, epic).as_str(), state);
+        }
+        let failed = Agent { failed_at: Some(Timestamp(1)), ..worker };
+        assert_eq!(failed.state(Some(TaskState::InProgress), None).as_str(), "FAILED");
+    }
 
     #[test]
     fn an_agent_goes_by_its_name_and_anybody_else_by_all_of_it() {

@@ -9,6 +9,6 @@ pub mod names;
 pub mod permission;
 pub mod state;
 
-pub use agent::{Agent, AgentId};
+pub use agent::{Agent, AgentId, AgentState};
 pub use decision::{Decision, DecisionId};
 pub use mail::{Mail, MailId};

@@ -55,6 +55,7 @@ pub(super) fn epic_task_add(
             ..Card::default()
         }),
         phase: Phase::Initial,
+        is_plan: false,
     };
     let mut made = task::task_create(world, &create, now)?;
     let begins = stands == EpicState::Planning && draft.deps_gate().is_ok();

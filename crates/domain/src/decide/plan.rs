@@ -110,6 +110,7 @@ fn create(project: i64, task: TaskId, planned: &PlannedTask) -> TaskCreate {
             ..Card::default()
         }),
         phase: Phase::Initial,
+        is_plan: false,
     }
 }
 

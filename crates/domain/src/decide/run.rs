@@ -262,6 +262,7 @@ pub(super) fn run_submit(
         over_quota: None,
         card: Box::new(Card { criteria: criteria(&new.spec.task), ..Card::default() }),
         phase: Phase::Initial,
+        is_plan: false,
     };
     let mut change = task::task_create(world, &create, now)?;
     for write in &mut change.writes {

@@ -63,7 +63,7 @@ pub(super) fn task_create(
         priority,
         assignee: None,
         parent: new.parent,
-        is_plan: false,
+        is_plan: new.is_plan,
         checks,
         contract,
         verification: None,

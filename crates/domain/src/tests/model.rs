@@ -330,6 +330,7 @@ impl Model {
                 over_quota: None,
                 card: Box::default(),
                 phase: Phase::Initial,
+                is_plan: false,
             }),
             "edit" => Command::TaskEdit(TaskEdit {
                 task,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
-use callboard_domain::ids::Id;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
@@ -16,7 +16,7 @@ use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
 use super::{PostgresStore, read, schema};
-use crate::crew::{AGENT, AGENT_ALL, mail_columns, unread_sql};
+use crate::crew::{AGENT, AGENT_ALL, epics_sql, mail_columns, unread_sql};
 use crate::epics::workers_count;
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
@@ -332,6 +332,17 @@ impl CrewStore for PostgresStore {
                 let found = read::one(&db, sql, &values).await?;
                 let count = found.map(|row| row.try_get::<_, i64>(0)).transpose()?;
                 Ok(count.unwrap_or_default().unsigned_abs())
+            })
+            .await
+    }
+
+    async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        let sql = &epics_sql('$');
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                let found = read::all(&db, sql, &[&org, &(limit as i64)]).await?;
+                found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
             })
             .await
     }

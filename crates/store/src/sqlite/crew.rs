@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
-use callboard_domain::ids::Id;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::errors::from_sqlite;
 use super::{SqliteStore, read, rows};
-use crate::crew::{AGENT, AGENT_ALL, mail_columns, unread_sql};
+use crate::crew::{AGENT, AGENT_ALL, epics_sql, mail_columns, unread_sql};
 use crate::epics::workers_count;
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
@@ -221,6 +221,17 @@ impl CrewStore for SqliteStore {
             let found = db.prepare_cached(&unread_sql(to, '?')).and_then(|mut found| match to {
                 Some(to) => found.query_row(params![org, to.as_str()], count),
                 None => found.query_row(params![org], count),
+            });
+            found.map_err(from_sqlite)
+        })
+    }
+
+    async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let found = db.prepare_cached(&epics_sql('?')).and_then(|mut found| {
+                let id = |row: &Row<'_>| rows::task_id(row, 0, 1);
+                found.query_map(params![org, limit as i64], id)?.collect()
             });
             found.map_err(from_sqlite)
         })

@@ -89,6 +89,11 @@ async fn an_agent_is_read_back_whole_and_is_there_once(fx: Fixture) {
     let seen = agent(&fx, "w1").await.unwrap();
     assert_eq!(seen.last_active_at, Timestamp(1_700_000_060_000_000));
     assert_eq!(Agent { last_active_at: worker.last_active_at, ..seen }, worker);
+    let children = TaskCreate { is_plan: true, ..fx.new_task("an epic", &[]) };
+    let plan = children.task;
+    fx.done("human:ana", Command::TaskCreate(children)).await;
+    assert_eq!(fx.store.epics(&fx.home.org, 9).await.unwrap(), [plan]);
+    assert!(fx.record(plan).await.task.is_plan);
     let query = |kind, epic| AgentQuery { org: fx.home.org.clone(), kind, epic, limit: 10 };
     for (query, names) in [
         (query(None, None), &["s1", "w1"][..]),

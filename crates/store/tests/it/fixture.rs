@@ -125,6 +125,7 @@ impl Fixture {
             over_quota: None,
             card: Default::default(),
             phase: Phase::Initial,
+            is_plan: false,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::TraceId;
 /// Runs `work`; when it panics, the panic is logged and named.
 ///
 /// Unwind safety: what a call shares with others is behind locks that their owners judge.
-pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, TraceId> {
+pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, TraceId> {
     let mut work = pin!(work);
     std::future::poll_fn(move |cx| {
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {

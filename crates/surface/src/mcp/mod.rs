@@ -35,6 +35,7 @@ use handler::Handler;
 use lines::Lines;
 use subscriptions::Hearing;
 
+pub(crate) use caught::caught;
 pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
 pub(crate) use streamable::{Asked, Streamable};

@@ -62,7 +62,7 @@ fn new_check(text: &str) -> NewCheck {
 }
 
 /// A text argument; `-` reads standard input.
-fn text_or_stdin(text: String) -> Result<String, Failure> {
+pub(super) fn text_or_stdin(text: String) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text);
     }

@@ -48,6 +48,10 @@ impl Fault {
         Self::Said(Said::new(code, message))
     }
 
+    pub fn state(message: impl Into<String>) -> Self {
+        Self::said(INVALID_AGENT_STATE, message)
+    }
+
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::said(INVALID_INPUT, message)
     }

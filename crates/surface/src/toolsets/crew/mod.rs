@@ -2,6 +2,7 @@
 //! written to a log of decisions, tried again when it breaks on its way, and reported when that does not
 //! help. The table is in the reference's order.
 
+mod agent;
 pub mod envelope;
 mod epic;
 mod mail;
@@ -12,12 +13,16 @@ mod words;
 
 use callboard_domain::crew::permission::may_call;
 use callboard_domain::rights::AgentType;
+use callboard_engine::Engine;
+use callboard_engine::context::OpContext;
 
 use crate::args::schema_of;
 use crate::error::Voice;
 use crate::front::Hints;
-use crate::tool::{Tool, Toolset};
+use crate::tool::{NoArguments, Tool, Toolset};
+use envelope::Said;
 use pipeline::seated;
+pub(crate) use pipeline::unknown_agent;
 
 pub const NAME: &str = "crew";
 
@@ -56,6 +61,15 @@ static TOOLS: &[Tool] = &[
     Tool::new("mcp__mail__reply", "Reply to mail",
         "Answers mail that you received; it goes to whoever sent that.",
         Hints::WRITE, schema_of::<mail::Reply>, KEYS, seated!(mail::reply)).for_crew(),
+    Tool::new("mcp__agent__get_status", "Get own status",
+        "Who you are, what state you are in, and your current epic and task.",
+        Hints::READ, schema_of::<NoArguments>, KEYS, seated!(agent::get_status)).for_crew(),
+    Tool::new("mcp__agent__get_task", "Get own task",
+        "The task you work on: text, state, worktree and branch.",
+        Hints::READ, schema_of::<NoArguments>, KEYS, seated!(agent::get_task)).for_crew(),
+    Tool::new("mcp__agent__get_epic", "Get own epic",
+        "The epic you look after, or that your task is part of.",
+        Hints::READ, schema_of::<NoArguments>, KEYS, seated!(agent::get_epic)).for_crew(),
     Tool::new("mcp__epic__create_task", "Create task",
         "Makes a task of your epic; a worker gets it by itself.",
         Hints::WRITE, schema_of::<epic::CreateTask>, KEYS, seated!(epic::create_task)).for_crew(),
@@ -97,7 +111,26 @@ static TOOLS: &[Tool] = &[
         DESTRUCTIVE_AGAIN, schema_of::<epic::UpdateStatus>, KEYS, seated!(epic::update_status)).for_crew(),
 ];
 
-/// What an agent of this type is shown.
+/// Whether there is such a tool here.
+pub(crate) fn is_tool(name: &str) -> bool {
+    TOOLS.iter().any(|tool| tool.name == name)
+}
+
+/// What whoever named no tool of ours is told: first that it may not, if so.
+pub(crate) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) -> Said {
+    match pipeline::admit(engine, op, tool).await {
+        Err(said) => said,
+        Ok(_) => {
+            Said::new(envelope::TOOL_NOT_FOUND, format!("Tool '{tool}' not found in registry"))
+        }
+    }
+}
+
+/// What an agent of this type is shown: of what its patterns allow, not what its tool would refuse.
 pub(crate) fn is_shown(kind: AgentType, tool: &str) -> bool {
-    may_call(kind, tool) && (kind == AgentType::Worker || tool != "mcp__agent__get_task")
+    let of_supervisors = tool.starts_with("mcp__epic__") && tool != "mcp__epic__update_status";
+    let of_workers = tool == "mcp__agent__get_task";
+    may_call(kind, tool)
+        && (kind == AgentType::Worker || !of_workers)
+        && (kind == AgentType::Supervisor || !of_supervisors)
 }

@@ -125,7 +125,7 @@ pub(super) async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result
     Err(denied(tool, agent.kind))
 }
 
-pub(super) fn unknown_agent(id: &str) -> Said {
+pub(crate) fn unknown_agent(id: &str) -> Said {
     Said::new(envelope::AGENT_NOT_FOUND, format!("Agent with ID '{id}' not found"))
 }
 

@@ -1,0 +1,172 @@
+//! `callboard agent …`: who is in the crew.
+
+use callboard_domain::command::AgentAdd;
+use callboard_domain::crew::{Agent, AgentId};
+use callboard_domain::rights::AgentType;
+use callboard_engine::AgentStanding;
+use callboard_surface::time::rfc3339_ms;
+use serde_json::{Value, json};
+
+use super::context::{Context, Open};
+use super::trust;
+use crate::output::{Exit, Failure, Style, Table};
+
+/// Add agents to the crew, look at them, remove them
+#[derive(clap::Subcommand, Debug)]
+pub enum AgentCommand {
+    Add(AddArgs),
+    List(ListArgs),
+    Show(ShowArgs),
+    Rm(RmArgs),
+}
+
+impl AgentCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            AgentCommand::Add(args) => cmd_agent_add(context, args).await,
+            AgentCommand::List(args) => cmd_agent_list(context, args).await,
+            AgentCommand::Show(args) => cmd_agent_show(context, args).await,
+            AgentCommand::Rm(args) => cmd_agent_rm(context, args).await,
+        }
+    }
+}
+
+/// Add an agent
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard agent add worker-123 --type WORKER")]
+pub struct AddArgs {
+    id: String,
+    /// SUPERVISOR, ORCHESTRATOR or WORKER
+    #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
+    kind: AgentType,
+    /// What a supervisor or an orchestrator looks after
+    #[arg(long, value_name = "ID")]
+    epic: Option<String>,
+    /// What a worker is on
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+}
+
+/// List agents, the oldest first
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard agent list --type WORKER")]
+pub struct ListArgs {
+    #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
+    kind: Option<AgentType>,
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+/// Show an agent and what it is on
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard agent show worker-123")]
+pub struct ShowArgs {
+    id: String,
+}
+
+/// Remove an agent; its mail and its log stay
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard agent rm worker-123")]
+pub struct RmArgs {
+    id: String,
+}
+
+async fn cmd_agent_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+    let agent = AgentId::parse(args.id.trim()).ok_or_else(|| {
+        Failure::usage(format!(
+            "'{}' is no agent's id: 1..100 letters, digits, '.', '_' or '-'",
+            args.id
+        ))
+    })?;
+    let open = context.open().await?;
+    let (mut epic, mut task) = (None, None);
+    if let Some(typed) = &args.epic {
+        epic = Some(open.task_id(typed).await?);
+    }
+    if let Some(typed) = &args.task {
+        task = Some(open.task_id(typed).await?);
+    }
+    let add = AgentAdd { agent, kind: args.kind, epic, task, or_keep: false, workers_max: None };
+    let added = open.engine().agent_add(&open.op("agent_add"), add).await?;
+    show(context, &open, &added).await
+}
+
+async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let (op, engine) = (open.op("agent_list"), open.engine());
+    let agents = engine.agent_list(&op, args.kind, None, args.limit).await?;
+    let mut seen = Vec::with_capacity(agents.len());
+    for agent in &agents {
+        seen.push((agent, engine.agent_standing(&op, agent).await?));
+    }
+    if context.out.json {
+        let items: Vec<Value> = seen.iter().map(|(agent, at)| document(agent, at)).collect();
+        return context.out.document(&json!({ "items": items }));
+    }
+    let mut table = Table::new(&["AGENT", "TYPE", "STATE", "EPIC", "TASK"]);
+    for (agent, at) in &seen {
+        let text = |id: Option<callboard_domain::ids::TaskId>| {
+            id.map_or_else(|| "-".to_owned(), |id| id.to_string())
+        };
+        table.row([
+            (agent.id.to_string(), Style::Plain),
+            (agent.kind.as_str().into(), Style::Plain),
+            (at.state.as_str().into(), Style::Plain),
+            (text(at.epic), Style::Plain),
+            (text(at.task), Style::Plain),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line("no agents");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+async fn cmd_agent_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let agent = open.engine().agent_get(&open.op("agent_get"), &agent_id(&args.id)?).await?;
+    show(context, &open, &agent).await
+}
+
+async fn cmd_agent_rm(context: &Context, args: RmArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let id = agent_id(&args.id)?;
+    open.engine().agent_remove(&open.op("agent_remove"), &id).await?;
+    if context.out.json {
+        return context.out.document(&json!({ "removed": id }));
+    }
+    context.out.line(&format!("{id} is removed"))
+}
+
+async fn show(context: &Context, open: &Open, agent: &Agent) -> Result<(), Failure> {
+    let at = open.engine().agent_standing(&open.op("agent_get"), agent).await?;
+    let document = document(agent, &at);
+    if context.out.json {
+        return context.out.document(&document);
+    }
+    let words = document.as_object().into_iter().flatten();
+    words.filter(|(_, value)| !value.is_null()).try_for_each(|(key, value)| {
+        context.out.line(&format!("{key:<14} {}", value.as_str().unwrap_or_default()))
+    })
+}
+
+/// Nobody is called what no agent could be.
+pub(super) fn agent_id(text: &str) -> Result<AgentId, Failure> {
+    AgentId::parse(text.trim()).ok_or_else(|| {
+        let words = format!("Agent with ID '{text}' not found");
+        Failure::new(Exit::NotFound, "AGENT_NOT_FOUND", words).hint("callboard agent list")
+    })
+}
+
+fn document(agent: &Agent, at: &AgentStanding) -> Value {
+    json!({
+        "id": agent.id,
+        "type": agent.kind,
+        "state": at.state.as_str(),
+        "currentEpicId": at.epic,
+        "currentTaskId": at.task,
+        "lastActiveAt": rfc3339_ms(agent.last_active_at),
+        "createdAt": rfc3339_ms(agent.created_at),
+        "updatedAt": rfc3339_ms(agent.updated_at),
+    })
+}

@@ -1,0 +1,66 @@
+//! `callboard decisions`: what agents did and why, as their calls and they themselves wrote it down.
+
+use callboard_domain::crew::{Decision, DecisionId};
+use callboard_surface::time::rfc3339_ms;
+use serde_json::{Value, json};
+
+use super::agent::agent_id;
+use super::context::Context;
+use crate::output::{Exit, Failure, Style, Table};
+
+/// List the decision log, the newest first
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard decisions --agent worker-123 --json")]
+pub struct DecisionsArgs {
+    /// Of this agent alone
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+    /// Only what is older than this row
+    #[arg(long, value_name = "LOG")]
+    before: Option<String>,
+}
+
+pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(), Failure> {
+    let agent = args.agent.as_deref().map(agent_id).transpose()?;
+    let before = args.before.as_deref().map(decision_id).transpose()?;
+    let open = context.open().await?;
+    let op = open.op("decision_list");
+    let rows = open.engine().decision_list(&op, agent, before, args.limit).await?;
+    if context.out.json {
+        let items: Vec<Value> = rows.iter().map(document).collect();
+        return context.out.document(&json!({ "items": items }));
+    }
+    let mut table = Table::new(&["AT", "AGENT", "DECISION", "REASONING"]);
+    for row in &rows {
+        table.row([
+            (rfc3339_ms(row.at), Style::Plain),
+            (row.agent.to_string(), Style::Plain),
+            (row.decision.clone(), Style::Plain),
+            (row.reasoning.clone(), Style::Dim),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line("no decisions");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+fn decision_id(text: &str) -> Result<DecisionId, Failure> {
+    text.trim().parse().map_err(|_| {
+        let words = format!("'{text}' is no row of the log; their ids begin with log-");
+        Failure::new(Exit::NotFound, "DECISION_NOT_FOUND", words).hint("callboard decisions --json")
+    })
+}
+
+fn document(row: &Decision) -> Value {
+    json!({
+        "id": row.id,
+        "agentId": row.agent,
+        "decision": row.decision,
+        "reasoning": row.reasoning,
+        "context": row.context,
+        "timestamp": rfc3339_ms(row.at),
+    })
+}

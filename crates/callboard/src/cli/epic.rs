@@ -1,0 +1,92 @@
+//! `callboard epic …`: what a crew works on.
+
+use callboard_domain::crew::state::EpicState;
+use callboard_engine::{CardSeen, TaskDraft};
+use callboard_surface::time::rfc3339_ms;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::task::text_or_stdin;
+use crate::output::{Failure, Style, Table};
+
+/// Add epics for a crew, list them
+#[derive(clap::Subcommand, Debug)]
+pub enum EpicCommand {
+    Add(AddArgs),
+    List(ListArgs),
+}
+
+impl EpicCommand {
+    pub async fn run(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            EpicCommand::Add(args) => cmd_epic_add(context, args).await,
+            EpicCommand::List(args) => cmd_epic_list(context, args).await,
+        }
+    }
+}
+
+/// Add an epic
+///
+/// Prints its id.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard epic add \"User management\"")]
+pub struct AddArgs {
+    title: String,
+    /// What is wanted, as Markdown; - reads standard input
+    #[arg(long, default_value = "", hide_default_value = true)]
+    description: String,
+}
+
+/// List epics, the newest first
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard epic list")]
+pub struct ListArgs {
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+}
+
+async fn cmd_epic_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
+    let body = text_or_stdin(args.description)?;
+    let open = context.open().await?;
+    let draft = TaskDraft { title: args.title, body, is_plan: true, ..TaskDraft::default() };
+    let op = open.op("epic_add");
+    let added = open.engine().task_create(&op, draft).await?.it.task.id;
+    if context.out.json {
+        let seen = open.engine().card_get(&op, added).await?.it;
+        return context.out.document(&document(&seen));
+    }
+    context.out.line(&added.to_string())
+}
+
+async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let epics = open.engine().epic_list(&open.op("epic_list"), args.limit).await?;
+    if context.out.json {
+        let items: Vec<Value> = epics.iter().map(document).collect();
+        return context.out.document(&json!({ "items": items }));
+    }
+    let mut table = Table::new(&["EPIC", "STATE", "TITLE"]);
+    for CardSeen { record, card } in &epics {
+        table.row([
+            (record.task.id.to_string(), Style::Plain),
+            (EpicState::of(&record.task, card).as_str().into(), Style::Plain),
+            (record.task.title.clone(), Style::Plain),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line("no epics");
+    }
+    context.out.raw(&table.render(&context.out))
+}
+
+fn document(seen: &CardSeen) -> Value {
+    let CardSeen { record, card } = seen;
+    json!({
+        "id": record.task.id,
+        "title": record.task.title,
+        "description": record.body,
+        "state": EpicState::of(&record.task, card).as_str(),
+        "createdAt": rfc3339_ms(record.task.created_at),
+        "updatedAt": rfc3339_ms(record.task.updated_at),
+    })
+}

@@ -1,0 +1,213 @@
+//! `callboard mail …`: what agents write to people, and what people write back. Whoever acts as an agent
+//! has that agent's inbox.
+
+use std::time::Duration;
+
+use callboard_domain::command::{MailReply, MailSend};
+use callboard_domain::crew::{AgentId, MailId};
+use callboard_engine::store::MailSeen;
+use callboard_engine::{MailFilter, MailPage};
+use callboard_surface::time::rfc3339_ms;
+use serde_json::{Value, json};
+
+use super::agent::agent_id;
+use super::context::{Context, Open};
+use super::task::text_or_stdin;
+use crate::output::{Exit, Failure, Style, Table};
+
+/// Read mail that agents sent to people, answer it, write to agents
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard mail\n  callboard mail list --all")]
+pub struct MailArgs {
+    #[command(subcommand)]
+    command: Option<MailCommand>,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum MailCommand {
+    List(ListArgs),
+    Read(ReadArgs),
+    Send(SendArgs),
+    Reply(ReplyArgs),
+}
+
+/// List unread mail, the newest first
+#[derive(clap::Args, Debug, Default)]
+#[command(after_help = "Example:\n  callboard mail list --wait 60")]
+struct ListArgs {
+    /// Also what was read
+    #[arg(long)]
+    all: bool,
+    #[arg(long, default_value_t = 20)]
+    limit: usize,
+    /// Only what is older than this mail
+    #[arg(long, value_name = "MAIL")]
+    before: Option<String>,
+    /// While there is none, wait this long for one
+    #[arg(long, value_name = "SECONDS")]
+    wait: Option<u64>,
+}
+
+/// Read a mail whole and mark it as read
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard mail read mail-01k0v3e8xq7rjw2m5c9n4d6t0z")]
+struct ReadArgs {
+    mail: String,
+}
+
+/// Write to an agent
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Example:\n  callboard mail send worker-123 \"Please wait\" \"Until noon.\""
+)]
+struct SendArgs {
+    /// The agent, or human
+    to: String,
+    subject: String,
+    /// The text; - reads standard input
+    body: String,
+}
+
+/// Answer a mail
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Example:\n  callboard mail reply mail-01k0v3e8xq7rjw2m5c9n4d6t0z \"Go on.\""
+)]
+struct ReplyArgs {
+    mail: String,
+    /// The text; - reads standard input
+    body: String,
+}
+
+pub async fn cmd_mail(context: &Context, args: MailArgs) -> Result<(), Failure> {
+    match args.command {
+        None => {
+            let args = ListArgs { limit: 20, ..ListArgs::default() };
+            cmd_mail_list(context, args).await
+        }
+        Some(MailCommand::List(args)) => cmd_mail_list(context, args).await,
+        Some(MailCommand::Read(args)) => cmd_mail_read(context, args).await,
+        Some(MailCommand::Send(args)) => cmd_mail_send(context, args).await,
+        Some(MailCommand::Reply(args)) => cmd_mail_reply(context, args).await,
+    }
+}
+
+async fn cmd_mail_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let filter = MailFilter {
+        to: me(&open),
+        include_read: args.all,
+        before: args.before.as_deref().map(mail_id).transpose()?,
+        limit: args.limit,
+    };
+    let page = match args.wait {
+        None => open.engine().mail_list(&open.op("mail_list"), filter).await?,
+        Some(seconds) => {
+            let op = open.op_long("mail_list")?;
+            open.engine().mail_wait(&op, filter, Duration::from_secs(seconds)).await?
+        }
+    };
+    if context.out.json {
+        return context.out.document(&listed(&page));
+    }
+    let mut table = Table::new(&["MAIL", "FROM", "AT", "SUBJECT"]);
+    for MailSeen { mail, .. } in &page.mails {
+        let style = if mail.read_at.is_none() { Style::Bold } else { Style::Plain };
+        table.row([
+            (mail.id.to_string(), Style::Plain),
+            (mail.from.as_ref().map_or_else(|| "-".into(), AgentId::to_string), Style::Plain),
+            (rfc3339_ms(mail.created_at), Style::Plain),
+            (mail.subject.clone(), style),
+        ]);
+    }
+    if table.is_empty() {
+        return context.out.line(if args.all { "no mail" } else { "no unread mail" });
+    }
+    context.out.raw(&table.render(&context.out))?;
+    if page.more {
+        context.out.note("there is more: --before takes the last id, --limit a larger page");
+    }
+    Ok(())
+}
+
+async fn cmd_mail_read(context: &Context, args: ReadArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let (op, by) = (open.op("mail_read"), me(&open));
+    let seen = open.engine().mail_read(&op, mail_id(&args.mail)?, by).await?;
+    if context.out.json {
+        return context.out.document(&document(&seen));
+    }
+    let MailSeen { mail, from_type, .. } = &seen;
+    let from = match (&mail.from, from_type) {
+        (Some(from), Some(kind)) => format!("{from} ({})", kind.as_str()),
+        (Some(from), None) => from.to_string(),
+        (None, _) => "-".into(),
+    };
+    let head =
+        format!("From: {from}\nAt: {}\nSubject: {}", rfc3339_ms(mail.created_at), mail.subject);
+    context.out.line(&format!("{head}\n\n{}", mail.body))
+}
+
+async fn cmd_mail_send(context: &Context, args: SendArgs) -> Result<(), Failure> {
+    let body = text_or_stdin(args.body)?;
+    let open = context.open().await?;
+    let to = match args.to.trim() {
+        "human" => None,
+        to => Some(agent_id(to)?),
+    };
+    let mail = MailId(open.engine().fresh_id());
+    let send = MailSend { mail, from: me(&open), to, subject: args.subject, body };
+    let sent = open.engine().mail_send(&open.op("mail_send"), send).await?;
+    said(context, sent.id)
+}
+
+async fn cmd_mail_reply(context: &Context, args: ReplyArgs) -> Result<(), Failure> {
+    let body = text_or_stdin(args.body)?;
+    let open = context.open().await?;
+    let (mail, original) = (MailId(open.engine().fresh_id()), mail_id(&args.mail)?);
+    let reply = MailReply { mail, original, by: me(&open), body };
+    let sent = open.engine().mail_reply(&open.op("mail_reply"), reply).await?;
+    said(context, sent.id)
+}
+
+fn said(context: &Context, mail: MailId) -> Result<(), Failure> {
+    match context.out.json {
+        true => context.out.document(&json!({ "mailId": mail })),
+        false => context.out.line(&mail.to_string()),
+    }
+}
+
+/// Whose inbox: people share one, an agent has its own.
+fn me(open: &Open) -> Option<AgentId> {
+    let actor = &open.principal.actor;
+    (!actor.is_human()).then(|| AgentId::of(actor))
+}
+
+fn mail_id(text: &str) -> Result<MailId, Failure> {
+    text.trim().parse().map_err(|_| {
+        let words = format!("'{text}' is no mail; mail ids begin with mail-");
+        Failure::new(Exit::NotFound, "MAIL_NOT_FOUND", words).hint("callboard mail list --all")
+    })
+}
+
+fn listed(page: &MailPage) -> Value {
+    let mails: Vec<Value> = page.mails.iter().map(document).collect();
+    let next = page.mails.last().filter(|_| page.more).map(|seen| seen.mail.id);
+    json!({"count": mails.len(), "unreadCount": page.unread, "mails": mails, "nextCursor": next})
+}
+
+fn document(seen: &MailSeen) -> Value {
+    let MailSeen { mail, from_type, body_chars } = seen;
+    json!({
+        "id": mail.id,
+        "fromAgentId": mail.from,
+        "fromAgentType": from_type,
+        "subject": mail.subject,
+        "body": mail.body,
+        "bodyChars": body_chars,
+        "isRead": mail.read_at.is_some(),
+        "createdAt": rfc3339_ms(mail.created_at),
+        "readAt": mail.read_at.map(rfc3339_ms),
+        "inReplyTo": mail.in_reply_to,
+    })
+}

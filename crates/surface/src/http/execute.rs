@@ -1,0 +1,218 @@
+//! `POST /mcp/execute`: a crew's tools for whoever speaks no MCP. One call a request, and an envelope for
+//! every answer; what a call goes through is the toolset's own pipeline.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use callboard_domain::crew::AgentId;
+use callboard_domain::rights::{Lane, Rights};
+use callboard_engine::context::{OpContext, Principal};
+use serde_json::{Map, Value};
+
+use super::gate::{Denied, Gate};
+use super::hosts::Hosts;
+use super::{FrontFor, drain};
+use crate::front::{Front, Unknown};
+use crate::mcp::caught;
+use crate::toolsets::crew;
+use crate::toolsets::crew::envelope::{self, Said};
+
+pub(super) struct Door {
+    pub hosts: Arc<Hosts>,
+    pub gate: Arc<Gate>,
+    pub front_for: FrontFor,
+}
+
+/// An answer before it is an envelope: what to say with which status.
+struct No(StatusCode, Said);
+
+impl No {
+    fn input(message: &str) -> Self {
+        Self(StatusCode::BAD_REQUEST, Said::new(envelope::INVALID_INPUT, message))
+    }
+
+    fn denied(message: impl Into<String>) -> Self {
+        Self(StatusCode::FORBIDDEN, Said::new(envelope::PERMISSION_DENIED, message))
+    }
+}
+
+pub(super) async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let Some(front) = (door.front_for)(crew::NAME) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let (parts, body) = request.into_parts();
+    let no = |No(status, said): No| {
+        let said = envelope::no(&said, front.engine().now());
+        (status, Json(said)).into_response()
+    };
+    if let Err(fault) = door.hosts.judge(&parts.uri, &parts.headers) {
+        drain(body).await;
+        return no(No::denied(fault.to_string()));
+    }
+    if parts.method != Method::POST {
+        drain(body).await;
+        let said = Said::new(envelope::INVALID_INPUT, "Use POST");
+        let mut response = no(No(StatusCode::METHOD_NOT_ALLOWED, said));
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let principal = match door.gate.admit(&parts).await {
+        Ok(principal) => principal,
+        Err(denied) => {
+            drain(body).await;
+            return turned_away(&door.gate, &denied, &parts, no);
+        }
+    };
+    if !is_json(&parts) {
+        drain(body).await;
+        let said = Said::new(envelope::INVALID_INPUT, "Content-Type must be application/json");
+        return no(No(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
+    }
+    let bytes_max = front.engine().crew().body_bytes_max;
+    let Ok(body) = to_bytes(body, bytes_max).await else {
+        let words = format!("Request body is larger than {bytes_max} bytes");
+        let said = Said::new(envelope::INVALID_INPUT, words);
+        return no(No(StatusCode::PAYLOAD_TOO_LARGE, said));
+    };
+    let asked = match Asked::read(&body).and_then(|asked| asked.judged(principal)) {
+        Ok(asked) => asked,
+        Err(refused) => return no(refused),
+    };
+    match caught(asked.answer(&front)).await {
+        Ok(answer) => (status(&answer), Json(answer)).into_response(),
+        Err(trace_id) => {
+            let words = format!("something broke inside callboard; it was logged as {trace_id}");
+            let said = Said::new(envelope::INTERNAL_ERROR, words);
+            no(No(StatusCode::INTERNAL_SERVER_ERROR, said))
+        }
+    }
+}
+
+/// In the words of the gate where they are a header, in an envelope where they are a body.
+fn turned_away(
+    gate: &Gate,
+    denied: &Denied,
+    parts: &Parts,
+    no: impl FnOnce(No) -> Response,
+) -> Response {
+    let plain = gate.answer(denied, parts);
+    let said = match denied {
+        Denied::NoToken | Denied::Token(_) => {
+            Said::new(envelope::PERMISSION_DENIED, "Missing or invalid token")
+        }
+        Denied::TooMany { .. } => Said::new(envelope::TRANSIENT_ERROR, "Too many requests"),
+        Denied::Actor(words) => Said::new(envelope::INVALID_INPUT, words.clone()),
+        Denied::Away(words) => Said::new(envelope::INTERNAL_ERROR, words.clone()),
+    };
+    let status = match denied {
+        Denied::Away(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => plain.status(),
+    };
+    let mut response = no(No(status, said));
+    for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {
+        if let Some(value) = plain.headers().get(&name) {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
+}
+
+fn is_json(parts: &Parts) -> bool {
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+}
+
+/// A tool's own failure is a normal answer; only what broke before any tool ran is the server's.
+fn status(answer: &Value) -> StatusCode {
+    let error = &answer["error"];
+    match answer["success"].as_bool() {
+        Some(true) => StatusCode::OK,
+        _ if error["code"] == envelope::INTERNAL_ERROR
+            && error["details"]["attempts"].is_null() =>
+        {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+struct Asked {
+    agent: String,
+    tool: String,
+    input: Map<String, Value>,
+}
+
+/// The same by somebody who may speak for the agent.
+struct Judged {
+    asked: Asked,
+    principal: Principal,
+}
+
+impl Asked {
+    fn read(body: &Bytes) -> Result<Self, No> {
+        let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else {
+            return Err(No::input("Request body must be a JSON object"));
+        };
+        let mut text = |name: &str| match body.remove(name) {
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+            _ => Err(No::input(&format!("Missing required field: {name}"))),
+        };
+        let (agent, tool) = (text("agentId")?, text("toolName")?);
+        let input = match body.remove("input") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(input)) => input,
+            Some(_) => return Err(No::input("Field 'input' must be an object")),
+        };
+        Ok(Self { agent, tool, input })
+    }
+
+    /// A token speaks for its own agent; an administrator's for any. Nobody is registered here.
+    fn judged(self, caller: Principal) -> Result<Judged, No> {
+        let agent = AgentId::parse(&self.agent);
+        if caller.token.is_some() {
+            let own = agent.as_ref() == Some(&AgentId::of(&caller.actor));
+            if !own && caller.rights.lane != Lane::KaganAdmin {
+                let words = format!("Token does not belong to agent '{}'", self.agent);
+                return Err(No::denied(words));
+            }
+            if !caller.rights.may_speak(crew::NAME) {
+                return Err(No::denied("Token does not speak the toolset 'crew'"));
+            }
+        }
+        let Some(agent) = agent else {
+            return Err(No(StatusCode::BAD_REQUEST, crew::unknown_agent(&self.agent)));
+        };
+        let rights = Rights { agent_type: None, ..caller.rights };
+        let principal = Principal { actor: agent.actor(), rights, ..caller };
+        Ok(Judged { asked: self, principal })
+    }
+}
+
+impl Judged {
+    async fn answer(self, front: &Front) -> Value {
+        let Self { asked: Asked { tool, input, .. }, principal } = self;
+        let context = |name| OpContext::new(principal.clone(), name);
+        let now = || front.engine().now();
+        let asked = match crew::is_tool(&tool) {
+            true => front.ask(&tool, input.into(), context).await,
+            false => Err(Unknown(tool.clone())),
+        };
+        match asked {
+            Ok((Ok(answer), _)) => answer,
+            Ok((Err(error), _)) => {
+                let said = Said::new(envelope::INTERNAL_ERROR, error.to_string());
+                envelope::no(&said, now())
+            }
+            Err(Unknown(_)) => {
+                let op = context("mcp/execute");
+                envelope::no(&crew::unknown_tool(front.engine(), &op, &tool).await, now())
+            }
+        }
+    }
+}

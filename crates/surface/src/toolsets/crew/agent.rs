@@ -1,0 +1,98 @@
+//! What an agent is told of itself.
+
+use callboard_domain::crew::state::{EpicState, TaskState};
+use callboard_domain::ids::TaskId;
+use callboard_domain::rights::AgentType;
+use callboard_engine::CardSeen;
+use serde_json::{Value, json};
+
+use super::envelope::{self, Data, Fault};
+use super::pipeline::Seat;
+use crate::time::rfc3339_ms;
+use crate::tool::NoArguments;
+
+const NO_TASK: &str = "Agent does not have a current task assigned";
+
+pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
+    let standing = seat.engine.agent_standing(seat.op, seat.agent).await?;
+    let agent = seat.agent;
+    Ok(json!({
+        "id": agent.id,
+        "type": agent.kind,
+        "state": standing.state.as_str(),
+        "currentEpicId": standing.epic,
+        "currentTaskId": standing.task,
+        "tmuxSessionName": null,
+        "lastActiveAt": rfc3339_ms(agent.last_active_at),
+        "createdAt": rfc3339_ms(agent.created_at),
+        "updatedAt": rfc3339_ms(agent.updated_at),
+    }))
+}
+
+pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
+    if seat.agent.kind != AgentType::Worker {
+        return Err(Fault::state("Only WORKER agents can get task details"));
+    }
+    let task = current_task(seat).await?;
+    Ok(task_shown(&task))
+}
+
+pub(super) async fn get_epic(seat: &Seat<'_>, _: NoArguments) -> Data {
+    let epic = match seat.agent.kind {
+        AgentType::Worker => current_task(seat).await?.record.task.parent,
+        AgentType::Supervisor | AgentType::Orchestrator => seat.agent.epic,
+    };
+    let epic = epic.ok_or_else(|| Fault::state("Agent does not have a current epic"))?;
+    let found = seat.engine.agent_card(seat.op, Some(epic)).await?;
+    found.as_ref().map(epic_shown).ok_or_else(|| epic_not_found(epic))
+}
+
+fn epic_not_found(epic: TaskId) -> Fault {
+    Fault::said(envelope::RESOURCE_NOT_FOUND, format!("Epic with ID '{epic}' not found"))
+}
+
+/// What a worker is on; what is closed it is on no more.
+async fn current_task(seat: &Seat<'_>) -> Result<CardSeen, Fault> {
+    let id = seat.agent.task.ok_or_else(|| Fault::state(NO_TASK))?;
+    let Some(task) = seat.engine.agent_card(seat.op, Some(id)).await? else {
+        let words = format!("Task with ID '{id}' not found");
+        return Err(Fault::said(envelope::RESOURCE_NOT_FOUND, words));
+    };
+    match task.record.task.phase.is_closed() {
+        true => Err(Fault::state(NO_TASK)),
+        false => Ok(task),
+    }
+}
+
+fn task_shown(seen: &CardSeen) -> Value {
+    let CardSeen { record, card } = seen;
+    let newest = record.newest.as_ref();
+    let held = record.task.assignee.is_some();
+    json!({
+        "id": record.task.id,
+        "title": record.task.title,
+        "description": record.body,
+        "state": TaskState::of(&record.task, card, held).as_str(),
+        "epicId": record.task.parent,
+        "worktreePath": newest.and_then(|attempt| attempt.worktree.as_ref()),
+        "branchName": newest.and_then(|attempt| attempt.branch.as_ref()),
+        "prUrl": null,
+        "createdAt": rfc3339_ms(record.task.created_at),
+        "updatedAt": rfc3339_ms(record.task.updated_at),
+    })
+}
+
+fn epic_shown(seen: &CardSeen) -> Value {
+    let CardSeen { record, card } = seen;
+    let state = EpicState::of(&record.task, card);
+    let completed_at = (!state.is_open()).then_some(record.task.updated_at);
+    json!({
+        "id": record.task.id,
+        "title": record.task.title,
+        "description": record.body,
+        "state": state.as_str(),
+        "createdAt": rfc3339_ms(record.task.created_at),
+        "updatedAt": rfc3339_ms(record.task.updated_at),
+        "completedAt": completed_at.map(rfc3339_ms),
+    })
+}
