@@ -55,15 +55,16 @@ impl Engine {
         let newest = self.pulls_of_task(op, task).await?.into_iter().find(|it| it.job.is_none());
         let is_merged =
             |pull: &Pull| pull.status == MERGED && pull.changed_at >= seen.record.task.phase_at;
-        if let Some(pull) = newest.as_ref().filter(|pull| is_merged(pull)) {
+        if let Some(pull) = newest.as_ref().filter(|pull| is_merged(pull))
+            && !self.went_on(&op.principal.org, &seen, pull).await?
+        {
+            // Whoever merged it elsewhere ran no checks.
+            self.crew_clear(op, &seen).await?;
             let told = self.crew_settle(op, &seen, pull, pull.merge_commit.clone()).await?;
             return Ok(CrewApproved { url: pull.url.clone(), merged: true, told });
         }
         let pull = self.crew_pull_of_review(op, &seen, newest).await?;
-        let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
-        let (checked, turn) = self.checks_for_label(op, &seen.record, &done).await?.unzip();
-        self.act(op, Command::ReviewClear { task, needs_approval: false, checked }).await?;
-        drop(turn);
+        self.crew_clear(op, &seen).await?;
         let head = Some(pull.head.as_str()).filter(|head| !head.is_empty());
         match self.pull_merge(op, &pull, head).await? {
             PullEnd::Merged { commit } => {
@@ -74,6 +75,33 @@ impl Engine {
             PullEnd::Conflicts { files } => Err(Refusal::PullConflict { task, files }.into()),
             PullEnd::Refused { why } => Err(EngineError::Internal(why)),
         }
+    }
+
+    /// Runs the checks that do not pass for what stands in the worktree. One that fails is a refusal.
+    async fn crew_clear(&self, op: &OpContext, seen: &CardSeen) -> Result<(), EngineError> {
+        let task = seen.record.task.id;
+        let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
+        let (checked, _turn) = self.checks_for_label(op, &seen.record, &done).await?.unzip();
+        self.act(op, Command::ReviewClear { task, needs_approval: false, checked }).await?;
+        Ok(())
+    }
+
+    /// Whether there is work behind the end that a pull request was merged with.
+    async fn went_on(&self, org: &str, seen: &CardSeen, pull: &Pull) -> Result<bool, EngineError> {
+        let Some(shop) = self.parts.workshop.as_ref().filter(|_| !pull.head.is_empty()) else {
+            return Ok(false);
+        };
+        let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
+        for part in found.unwrap_or_default() {
+            let Some(place) = part.worktree.filter(|place| place.branch == pull.branch) else {
+                continue;
+            };
+            let state = shop.worktrees.worktree_state(&place, &part.target).await;
+            if state.is_ok_and(|state| state.head != pull.head || !state.uncommitted.is_empty()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The open pull request with everything that stands in the worktree; a page that somebody named

@@ -15,7 +15,6 @@ use callboard_store::{PullOf, PullQuery};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{AgentRunner, Branch, BranchState, NewPull, PatchOrder, Wanted};
-use crate::pull_merge::is_ours;
 use crate::{Engine, EngineError};
 
 /// From the patch to the pull request.
@@ -157,7 +156,9 @@ impl Engine {
             BranchState::Open => None,
             // A branch without a commit of its own is in its base from the start. Into branches
             // of ours nobody merges but we, as one commit.
-            BranchState::Merged { commit: None } if pull.job.is_none() && is_ours(&pull.base) => {
+            BranchState::Merged { commit: None }
+                if pull.job.is_none() && self.is_ours(&pull.base) =>
+            {
                 None
             }
             BranchState::Merged { commit } => Some(PullStep::Merged { commit }),

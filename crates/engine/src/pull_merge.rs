@@ -83,7 +83,7 @@ impl Engine {
         else {
             return;
         };
-        if !is_ours(&pull.base) {
+        if !self.is_ours(&pull.base) {
             return;
         }
         let followed = async {
@@ -139,6 +139,12 @@ impl Engine {
                 Err(fault) => return Ok(faulty(fault)),
             }
         }
+    }
+
+    /// Whether a branch is one that Callboard makes, so that nobody else's is moved.
+    pub(crate) fn is_ours(&self, branch: &str) -> bool {
+        let prefix = &self.parts.crew.branch_prefix;
+        !prefix.is_empty() && branch.starts_with(prefix)
     }
 
     /// Through the forge's API, asking until it is merged or time is up.
@@ -200,11 +206,6 @@ impl Engine {
         }
         Ok(Vec::new())
     }
-}
-
-/// Whether a branch is one that Callboard made for tasks to come together on.
-pub(crate) fn is_ours(branch: &str) -> bool {
-    branch.starts_with("callboard/")
 }
 
 fn order(pull: &Pull, fetch: bool) -> MergeOrder {

@@ -17,7 +17,7 @@ pub trait EpicStore: Send + Sync {
     async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
     /// Open tasks of crews whose epic was given up.
     async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
-    /// Tasks of crews in review whose pull request was merged since.
+    /// Tasks of crews in review whose pull request somebody approved, and which was merged since.
     async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
     /// The page of the newest pull request of each task of an epic that has one.
     async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
@@ -101,7 +101,7 @@ pub(crate) fn merged(limit: usize) -> String {
     format!(
         "{CREW_TASKS} AND t.phase = 'review' AND EXISTS (SELECT 1 FROM pulls p \
              WHERE p.task = t.id AND p.job IS NULL AND p.status = 'merged' \
-             AND p.changed_at >= t.phase_at) \
+             AND p.is_awaited AND p.changed_at >= t.phase_at) \
          AND NOT EXISTS (SELECT 1 FROM pulls p WHERE p.task = t.id AND p.job IS NULL \
              AND p.status = 'open') ORDER BY t.id LIMIT {limit}"
     )

@@ -1,5 +1,6 @@
 //! Pull requests of tasks from end to end: an engine, real repositories, and forges on loopback.
 
+mod crew;
 mod forges;
 mod local;
 

@@ -163,14 +163,26 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
         title: "a".into(),
         machine: None,
     };
-    f.done("agent:w1", Command::PullOpen(open)).await;
-    assert!(f.store.crew_merged(10).await.unwrap().is_empty());
-    let step = PullStep::Merged { commit: None };
-    let (forge, repo) = ("github".into(), "acme/app".into());
-    f.done("agent:s1", Command::PullSettle(PullSettle { task: a, forge, repo, number: 1, step }))
-        .await;
+    f.done("agent:w1", Command::PullOpen(open.clone())).await;
+    for step in [PullStep::Awaited, PullStep::Merged { commit: None }] {
+        assert!(f.store.crew_merged(10).await.unwrap().is_empty());
+        let (forge, repo) = ("github".into(), "acme/app".into());
+        let settle = PullSettle { task: a, forge, repo, number: 1, step };
+        f.done("agent:s1", Command::PullSettle(settle)).await;
+    }
     let merged = f.store.crew_merged(10).await.unwrap();
     assert_eq!(merged.iter().map(|it| it.task).collect::<Vec<_>>(), [a]);
+    // One that nobody approved finishes nothing.
+    let b = task(&f, epic, "b").await;
+    f.done("human:ana", f.to(b, "in_review")).await;
+    let (forge, repo) = ("github".to_owned(), "acme/app".to_owned());
+    let at = Some((2, "https://github.com/acme/app/pull/2".into()));
+    let unasked = PullOpen { task: b, at, branch: "b".into(), ..open };
+    f.done("agent:w1", Command::PullOpen(unasked)).await;
+    let step = PullStep::Merged { commit: None };
+    let settle = PullSettle { task: b, forge, repo, number: 2, step };
+    f.done("agent:s1", Command::PullSettle(settle)).await;
+    assert_eq!(f.store.crew_merged(10).await.unwrap().len(), 1);
     // What came into review again since then waits for another merge.
     f.clock.advance_ms(1);
     f.done("human:ana", f.to(a, "in_progress")).await;

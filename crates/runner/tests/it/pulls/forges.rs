@@ -13,12 +13,12 @@ use crate::forge::TOKEN;
 use crate::forge::server::{FakeForge, Reply};
 use crate::workspaces::{commit, head};
 
-const PULLS: &str = "/repos/acme/shop/pulls";
-const PULL: &str = "/repos/acme/shop/pulls/7";
+pub(super) const PULLS: &str = "/repos/acme/shop/pulls";
+pub(super) const PULL: &str = "/repos/acme/shop/pulls/7";
 const PAGE: &str = "https://github.com/acme/shop/pull/7";
 
 /// A crew whose `origin` is called like one at GitHub and lies beside it.
-async fn crew(forge: &FakeForge) -> Crew {
+pub(super) async fn crew(forge: &FakeForge) -> Crew {
     let repo = Repo::with_origin();
     let remotes = repo.path.with_file_name("remotes");
     std::fs::create_dir_all(&remotes).expect("makes a folder");
@@ -30,12 +30,12 @@ async fn crew(forge: &FakeForge) -> Crew {
     Crew::open(repo, Some((ForgeKind::GitHub, &forge.url))).await
 }
 
-fn at_origin(crew: &Crew, branch: &str) -> String {
+pub(super) fn at_origin(crew: &Crew, branch: &str) -> String {
     let place = crew.repo.path.with_file_name("remotes").join("shop.git");
     git_in(&place, &["rev-parse", "--verify", &format!("refs/heads/{branch}")]).trim().to_owned()
 }
 
-fn stands(over: serde_json::Value) -> Reply {
+pub(super) fn stands(over: serde_json::Value) -> Reply {
     let mut pull = json!({
         "node_id": "N", "state": "open", "merged": false, "merge_commit_sha": "trial",
         "mergeable": true, "mergeable_state": "clean", "draft": false, "auto_merge": null,
@@ -47,7 +47,13 @@ fn stands(over: serde_json::Value) -> Reply {
     Reply::ok(pull.to_string())
 }
 
-async fn opening(branch: &str) -> FakeForge {
+/// Where an open one of a branch is asked for.
+pub(super) fn find(branch: &str, base: &str) -> String {
+    let quoted = |text: &str| text.replace('/', "%2F").replace('-', "%2D");
+    format!("{PULLS}?state=open&head=acme%3A{}&base={}", quoted(branch), quoted(base))
+}
+
+pub(super) async fn opening(branch: &str) -> FakeForge {
     let forge = FakeForge::start().await;
     let quoted = |text: &str| text.replace('/', "%2F").replace('-', "%2D");
     let find = format!("{PULLS}?state=open&head=acme%3A{}&base={}", quoted(branch), quoted(EPIC));

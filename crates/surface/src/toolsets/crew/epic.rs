@@ -7,14 +7,13 @@ use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_engine::ports::FileFault;
-use callboard_engine::{EpicFileFault, EpicTask, EpicTaskMade};
+use callboard_engine::{EngineError, EpicFileFault, EpicTask, EpicTaskMade};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::envelope::{
-    Data, Fault, INTERNAL_ERROR, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED,
-    RESOURCE_NOT_FOUND, Said,
+    Data, Fault, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
 };
 use super::pipeline::{Seat, denied};
 use crate::page;
@@ -260,7 +259,7 @@ fn no_file(path: &str, fault: EpicFileFault) -> Fault {
         FileFault::NotPlain => (INVALID_INPUT, "Not a regular file".to_owned()),
         FileFault::TooLarge(bytes) => (INVALID_INPUT, format!("File is larger than {bytes} bytes")),
         FileFault::NotText => (INVALID_INPUT, "File is not UTF-8 text".to_owned()),
-        FileFault::Failed(words) => (INTERNAL_ERROR, words),
+        FileFault::Failed(words) => return Fault::Broken(EngineError::Internal(words)),
     };
     Fault::Said(Said::new(code, message))
 }
