@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use callboard_domain::command::{AgentAdd, Command, DecisionLog, MailReply, MailSend};
-use callboard_domain::crew::state::{EpicState, TaskState};
+use callboard_domain::crew::state::EpicState;
 use callboard_domain::crew::{Agent, AgentId, AgentState, Decision, DecisionId, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
@@ -14,7 +14,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, DecisionQuery, MailQuery, MailSeen, Outcome};
 
 use crate::context::{OpContext, Scope};
-use crate::{At, CardSeen, Engine, EngineError};
+use crate::{At, CardSeen, Engine, EngineError, task_state};
 
 /// How the calls of a crew are treated.
 #[derive(Clone, Debug)]
@@ -183,10 +183,7 @@ impl Engine {
             AgentType::Worker => None,
             AgentType::Supervisor | AgentType::Orchestrator => self.agent_card(op, epic).await?,
         };
-        let at = |seen: &CardSeen| {
-            let held = seen.record.task.assignee.is_some();
-            TaskState::of(&seen.record.task, &seen.card, held)
-        };
+        let at = |seen: &CardSeen| task_state(seen, self.parts.store.now());
         let epic_at = epic_seen.map(|seen| EpicState::of(&seen.record.task, &seen.card));
         let state = agent.state(task.as_ref().map(at), epic_at);
         Ok(AgentStanding { state, epic, task: task.map(|seen| seen.record.task.id) })

@@ -42,38 +42,47 @@ impl Engine {
         let mut done = 0;
         for merged in store.crew_merged(BATCH).await? {
             let op = crew_op(&merged);
-            done += usize::from(self.crew_merge_settle(&op, merged.task).await?);
+            done += seen_to(merged.task, self.crew_merge_settle(&op, merged.task).await)?;
         }
         for orphan in store.crew_orphans(BATCH).await? {
-            let op = crew_op(&orphan);
-            let At { it: CardSeen { record, card }, now } = self.card_get(&op, orphan.task).await?;
-            let row = callboard_store::CardRow {
-                task: record.task,
-                body: record.body,
-                card,
-                deps: record.deps,
-                newest: record.newest,
-                scratchpad: None,
-            };
-            done += usize::from(self.epic_task_end(&op, &epic_task(row, None, now)).await?);
+            done += seen_to(orphan.task, self.crew_orphan_end(&orphan).await)?;
         }
         for adrift in store.crew_adrift(BATCH).await? {
-            let op = crew_op(&Waiting { org: adrift.org, task: adrift.task });
-            let free = Command::CrewFree { agent: adrift.agent, task: adrift.task };
-            done += usize::from(self.act(&op, free).await?.last_seq.is_some());
+            let (agent, task) = (adrift.agent, adrift.task);
+            let op = crew_op(&Waiting { org: adrift.org, task });
+            let freed = self.act(&op, Command::CrewFree { agent, task }).await;
+            done += seen_to(task, freed.map(|applied| applied.last_seq.is_some()))?;
         }
         let mut full: Vec<std::sync::Arc<str>> = Vec::new();
         for waiting in store.crew_waiting(BATCH).await? {
             if full.contains(&waiting.org) {
                 continue;
             }
-            match self.crew_place(&waiting).await? {
-                Placed::Assigned => done += 1,
-                Placed::NobodyFree => full.push(waiting.org),
-                Placed::NotHere => {}
-            }
+            let placed = self.crew_place(&waiting).await;
+            let assigned = placed.map(|placed| {
+                if matches!(placed, Placed::NobodyFree) {
+                    full.push(waiting.org.clone());
+                }
+                matches!(placed, Placed::Assigned)
+            });
+            done += seen_to(waiting.task, assigned)?;
         }
         Ok(done)
+    }
+
+    /// Gives up an open task of an epic that was cancelled.
+    async fn crew_orphan_end(&self, orphan: &Waiting) -> Result<bool, EngineError> {
+        let op = crew_op(orphan);
+        let At { it: CardSeen { record, card }, now } = self.card_get(&op, orphan.task).await?;
+        let row = callboard_store::CardRow {
+            task: record.task,
+            body: record.body,
+            card,
+            deps: record.deps,
+            newest: record.newest,
+            scratchpad: None,
+        };
+        self.epic_task_end(&op, &epic_task(row, None, now)).await
     }
 
     async fn crew_place(&self, waiting: &Waiting) -> Result<Placed, EngineError> {
@@ -288,6 +297,18 @@ impl Engine {
         self.act(op, Command::CrewAssign(Box::new(assign))).await?;
         self.crew_go_on().await;
         self.card_get(op, task).await
+    }
+}
+
+/// One task that cannot be seen to keeps no other waiting; a store that is away does.
+fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
+    match done {
+        Ok(done) => Ok(usize::from(done)),
+        Err(error @ (EngineError::Refused(_) | EngineError::Internal(_))) => {
+            tracing::warn!(%task, %error, "a task of the crew cannot be seen to");
+            Ok(0)
+        }
+        Err(error @ (EngineError::Unavailable(_) | EngineError::Canceled)) => Err(error),
     }
 }
 

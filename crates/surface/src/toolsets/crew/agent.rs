@@ -1,9 +1,10 @@
 //! What an agent is told of itself.
 
-use callboard_domain::crew::state::{EpicState, TaskState};
+use callboard_domain::crew::state::EpicState;
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
-use callboard_engine::CardSeen;
+use callboard_domain::time::Timestamp;
+use callboard_engine::{CardSeen, task_state};
 use serde_json::{Value, json};
 
 use super::envelope::{self, Data, Fault};
@@ -34,7 +35,9 @@ pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
         return Err(Fault::state("Only WORKER agents can get task details"));
     }
     let task = current_task(seat).await?;
-    Ok(task_shown(&task))
+    let pulls = seat.engine.pulls_of_task(seat.op, task.record.task.id).await?;
+    let url = pulls.first().map(|pull| pull.url.as_str());
+    Ok(task_shown(&task, url, seat.engine.now()))
 }
 
 pub(super) async fn get_epic(seat: &Seat<'_>, _: NoArguments) -> Data {
@@ -64,19 +67,18 @@ async fn current_task(seat: &Seat<'_>) -> Result<CardSeen, Fault> {
     }
 }
 
-fn task_shown(seen: &CardSeen) -> Value {
-    let CardSeen { record, card } = seen;
+fn task_shown(seen: &CardSeen, url: Option<&str>, now: Timestamp) -> Value {
+    let record = &seen.record;
     let newest = record.newest.as_ref();
-    let held = record.task.assignee.is_some();
     json!({
         "id": record.task.id,
         "title": record.task.title,
         "description": record.body,
-        "state": TaskState::of(&record.task, card, held).as_str(),
+        "state": task_state(seen, now).as_str(),
         "epicId": record.task.parent,
         "worktreePath": newest.and_then(|attempt| attempt.worktree.as_ref()),
         "branchName": newest.and_then(|attempt| attempt.branch.as_ref()),
-        "prUrl": null,
+        "prUrl": url,
         "createdAt": rfc3339_ms(record.task.created_at),
         "updatedAt": rfc3339_ms(record.task.updated_at),
     })
@@ -85,7 +87,7 @@ fn task_shown(seen: &CardSeen) -> Value {
 fn epic_shown(seen: &CardSeen) -> Value {
     let CardSeen { record, card } = seen;
     let state = EpicState::of(&record.task, card);
-    let completed_at = (!state.is_open()).then_some(record.task.updated_at);
+    let completed_at = (state == EpicState::Completed).then_some(record.task.phase_at);
     json!({
         "id": record.task.id,
         "title": record.task.title,

@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use callboard_domain::command::MailSend;
 use callboard_domain::crew::permission::{CRITICAL, may_call};
 use callboard_domain::crew::{Agent, AgentId, MailId};
-use callboard_domain::ids::Id;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::rights::AgentType;
 use callboard_engine::context::OpContext;
-use callboard_engine::{CallLine, Engine, EngineError};
+use callboard_engine::{AgentStanding, CallLine, Engine, EngineError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -215,6 +215,9 @@ async fn escalate(seat: &Seat<'_>, failure: &Failure) {
         tracing::warn!(%error, "nobody knows whose worker this is");
         None
     });
+    // What broke the call may keep this from being known as well.
+    let standing = engine.agent_standing(op, agent).await.ok();
+    let report = |critical| report(seat, failure, standing.as_ref(), critical);
     let critical = CRITICAL.contains(&tool.name);
     let send = |to: Option<AgentId>, subject: String, body: String| MailSend {
         mail: MailId(engine.fresh_id()),
@@ -225,31 +228,37 @@ async fn escalate(seat: &Seat<'_>, failure: &Failure) {
     };
     if critical {
         let subject = format!("⚠️ CRITICAL: Tool Failure - {}", tool.name);
-        engine.mail_escalate(op, send(None, subject, report(seat, failure, true))).await;
+        engine.mail_escalate(op, send(None, subject, report(true))).await;
     }
     if supervisor.is_some() || !critical {
         let subject = format!("Tool Failure: {}", tool.name);
-        engine.mail_escalate(op, send(supervisor, subject, report(seat, failure, false))).await;
+        engine.mail_escalate(op, send(supervisor, subject, report(false))).await;
     }
 }
 
-fn report(seat: &Seat<'_>, failure: &Failure, critical: bool) -> String {
+fn report(
+    seat: &Seat<'_>,
+    failure: &Failure,
+    standing: Option<&AgentStanding>,
+    critical: bool,
+) -> String {
     const STACK_CHARS_MAX: usize = 16_000;
     let Seat { agent, tool, .. } = seat;
     let seen = crate::time::rfc3339_ms(agent.last_active_at);
     let mut text = format!(
-        "Tool: {}\nAgent: {} ({})\nLast active: {seen}\nError: {}: {}\n",
+        "Tool: {}\nAgent: {} ({})\nState: {}\nLast active: {seen}\nError: {}: {}\n",
         tool.name,
         agent.id,
         agent.kind.as_str(),
+        standing.map_or("unknown", |standing| standing.state.as_str()),
         failure.said.code,
         failure.said.message.chars().take(STACK_CHARS_MAX).collect::<String>(),
     );
     if critical {
-        let shown = |task: Option<callboard_domain::ids::TaskId>| {
-            task.map_or_else(|| "none".to_owned(), |task| task.to_string())
-        };
-        let _ = writeln!(text, "Current epic: {}", shown(agent.epic));
+        let shown =
+            |task: Option<TaskId>| task.map_or_else(|| "none".to_owned(), |task| task.to_string());
+        let epic = standing.map_or(agent.epic, |standing| standing.epic);
+        let _ = writeln!(text, "Current epic: {}", shown(epic));
         let _ = writeln!(text, "Current task: {}", shown(agent.task));
     }
     let stack: String = failure.stack.chars().take(STACK_CHARS_MAX).collect();
