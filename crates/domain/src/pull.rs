@@ -37,7 +37,7 @@ pub struct Pull {
     /// The commit at the end of the branch.
     pub head: String,
     pub title: String,
-    /// Somebody wants it merged, and the forge does it once it may.
+    /// Somebody wanted it merged: its forge does it once it may, or it was done at once.
     pub is_awaited: bool,
     /// What it became in the base; `None` too when nobody knows.
     pub merge_commit: Option<String>,

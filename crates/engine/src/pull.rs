@@ -161,7 +161,7 @@ impl Engine {
             {
                 None
             }
-            BranchState::Merged { commit } => Some(PullStep::Merged { commit }),
+            BranchState::Merged { commit } => Some(PullStep::Merged { commit, asked: false }),
             BranchState::Gone => Some(PullStep::Closed),
         }
     }
@@ -169,7 +169,9 @@ impl Engine {
     async fn step_at(&self, kind: ForgeKind, pull: &Pull) -> Option<PullStep> {
         let named = PullRef { project: pull.repo.clone(), number: pull.number };
         match self.parts.forge.as_ref()?.pull(kind, &named, &Wanted::default()).await {
-            Ok(state) if state.merged => Some(PullStep::Merged { commit: state.merge_commit }),
+            Ok(state) if state.merged => {
+                Some(PullStep::Merged { commit: state.merge_commit, asked: false })
+            }
             Ok(state) if state.open => None,
             Ok(_) => Some(PullStep::Closed),
             Err(fault) => {

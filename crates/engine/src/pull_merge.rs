@@ -59,7 +59,7 @@ impl Engine {
             None => self.merge_here(&pull, head).await?,
         };
         let step = match &end {
-            PullEnd::Merged { commit } => PullStep::Merged { commit: commit.clone() },
+            PullEnd::Merged { commit } => PullStep::Merged { commit: commit.clone(), asked: true },
             PullEnd::Waiting => PullStep::Awaited,
             PullEnd::Conflicts { .. } | PullEnd::Refused { .. } => return Ok(end),
         };

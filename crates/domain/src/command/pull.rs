@@ -35,6 +35,8 @@ pub enum PullStep {
     Awaited,
     Merged {
         commit: Option<String>,
+        /// By us, because somebody wanted that.
+        asked: bool,
     },
     Closed,
 }

@@ -136,7 +136,8 @@ pub(super) fn pull_settle(
         PullStep::Awaited => {
             put(&mut draft, EventName::PrUpdated, Pull { is_awaited: true, ..pull });
         }
-        PullStep::Merged { commit } => {
+        PullStep::Merged { commit, asked } => {
+            let pull = Pull { is_awaited: pull.is_awaited || *asked, ..pull };
             draft.entry("merged a pull request", Some(pull.url.clone()));
             merged(&mut draft, pull, commit.clone());
         }

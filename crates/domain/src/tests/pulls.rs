@@ -39,7 +39,10 @@ fn command(line: &str) -> Option<Command> {
             step: match rest[0] {
                 "awaited" => PullStep::Awaited,
                 "closed" => PullStep::Closed,
-                _ => PullStep::Merged { commit: Some("c9".into()) },
+                word => {
+                    let (commit, asked) = (Some("c9".into()), word == "merged_as_asked");
+                    PullStep::Merged { commit, asked }
+                }
             },
         })),
         _ => None,
@@ -87,6 +90,9 @@ fn the_open_pull_request_of_a_branch_is_kept() {
         w1  open A forge=github number=7     => 1 open -, 2 open -, 7 open - []
         ana create B
         w2  open B                           => 3 open - [pr.opened]
+        r   settle B merged number=3         => 3 merged c9 [pr.merged]
+        w2  open B                           => 3 merged c9, 4 open - [pr.opened]
+        ana settle B merged_as_asked number=4 => 3 merged c9, 4+ merged c9 [pr.merged]
         ",
     );
 }

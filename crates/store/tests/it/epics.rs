@@ -164,7 +164,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
         machine: None,
     };
     f.done("agent:w1", Command::PullOpen(open.clone())).await;
-    for step in [PullStep::Awaited, PullStep::Merged { commit: None }] {
+    for step in [PullStep::Awaited, PullStep::Merged { commit: None, asked: false }] {
         assert!(f.store.crew_merged(10).await.unwrap().is_empty());
         let (forge, repo) = ("github".into(), "acme/app".into());
         let settle = PullSettle { task: a, forge, repo, number: 1, step };
@@ -179,7 +179,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     let at = Some((2, "https://github.com/acme/app/pull/2".into()));
     let unasked = PullOpen { task: b, at, branch: "b".into(), ..open };
     f.done("agent:w1", Command::PullOpen(unasked)).await;
-    let step = PullStep::Merged { commit: None };
+    let step = PullStep::Merged { commit: None, asked: false };
     let settle = PullSettle { task: b, forge, repo, number: 2, step };
     f.done("agent:s1", Command::PullSettle(settle)).await;
     assert_eq!(f.store.crew_merged(10).await.unwrap().len(), 1);

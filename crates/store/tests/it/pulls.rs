@@ -80,7 +80,12 @@ async fn a_pull_request_of_a_task_is_read_back_whole(f: Fixture) {
     f.clock.advance_ms(1);
     f.done("agent:w1", settle(pull, PullStep::Awaited)).await;
     let other = f.neighbour().await;
-    other.done("runner:r1", settle(pull, PullStep::Merged { commit: Some(ODD.into()) })).await;
+    other
+        .done(
+            "runner:r1",
+            settle(pull, PullStep::Merged { commit: Some(ODD.into()), asked: false }),
+        )
+        .await;
     let changed_at = other.store.now();
     let merged = Pull {
         status: MERGED.into(),
