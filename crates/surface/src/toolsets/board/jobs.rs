@@ -319,25 +319,10 @@ async fn fields(
 fn no(call: &Call<'_>, task: &str, job: &str, envelope: Envelope) -> Value {
     let named = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut fields = Map::new();
-    for key in FIELDS {
+    for key in super::JOB_KEYS {
         fields.insert((*key).into(), Value::Null);
     }
     fields.insert("task_id".into(), json!(named(task)));
     fields.insert("job_id".into(), json!(named(job)));
     envelope.answer(call, fields.into())
 }
-
-/// The answer's own fields.
-const FIELDS: &[&str] = &[
-    "job_id",
-    "task_id",
-    "action",
-    "status",
-    "timed_out",
-    "timeout_metadata",
-    "created_at",
-    "updated_at",
-    "result",
-    "runtime",
-    "current_task_type",
-];

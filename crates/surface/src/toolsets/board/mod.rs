@@ -51,31 +51,27 @@ macro_rules! with_envelope {
     };
 }
 
-/// The same for a job.
-macro_rules! with_envelope_of_job {
-    () => {
-        with_envelope!(
-            "job_id",
-            "task_id",
-            "action",
-            "status",
-            "timed_out",
-            "timeout_metadata",
-            "created_at",
-            "updated_at",
-            "result",
-            "runtime",
-            "current_task_type"
-        )
-    };
-}
-
 /// A description that ends with the rule for going on.
 macro_rules! and_next {
     ($text:literal) => {
         concat!($text, " If next_tool and next_arguments are set, call that once before any retry.")
     };
 }
+
+/// What an answer about a job has.
+const JOB_KEYS: &[&str] = with_envelope!(
+    "job_id",
+    "task_id",
+    "action",
+    "status",
+    "timed_out",
+    "timeout_metadata",
+    "created_at",
+    "updated_at",
+    "result",
+    "runtime",
+    "current_task_type"
+);
 
 const DESTRUCTIVE: Hints = Hints { destructive: true, ..Hints::WRITE };
 
@@ -156,15 +152,15 @@ static TOOLS: &[Tool] = &[
         handler!(jobs::jobs_list_actions)).for_profile(Profile::PairWorker),
     Tool::new("jobs_submit", "Jobs submit",
         and_next!("Starts an agent on an AUTO task, or stops it. Answers at once; confirm with jobs_wait."),
-        Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, with_envelope_of_job!(),
+        Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, JOB_KEYS,
         answered!(jobs::jobs_submit)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_get", "Jobs get",
         and_next!("Says what became of a job."),
-        Hints::READ, schema_of::<jobs::JobArgument>, with_envelope_of_job!(),
+        Hints::READ, schema_of::<jobs::JobArgument>, JOB_KEYS,
         answered!(jobs::jobs_get)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_wait", "Jobs wait",
         and_next!("Waits until a job is decided: the agent runs, is stopped, or did not start."),
-        Hints::READ, schema_of::<jobs::Wait>, with_envelope_of_job!(),
+        Hints::READ, schema_of::<jobs::Wait>, JOB_KEYS,
         jobs::JOBS_WAIT).for_profile(Profile::PairWorker).on_task().long(),
     Tool::new("jobs_events", "Jobs events",
         "What happened to a job, oldest first.",
@@ -173,7 +169,7 @@ static TOOLS: &[Tool] = &[
         handler!(jobs::jobs_events)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_cancel", "Jobs cancel",
         and_next!("Takes back a job that is not decided. Stops no agent that runs."),
-        Hints::WRITE, schema_of::<jobs::JobArgument>, with_envelope_of_job!(),
+        Hints::WRITE, schema_of::<jobs::JobArgument>, JOB_KEYS,
         answered!(jobs::jobs_cancel)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("sessions_create", "Sessions create",
         and_next!("Opens a session on a PAIR task in a worktree of its own: a terminal, or an editor's command."),
