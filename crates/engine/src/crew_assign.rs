@@ -3,6 +3,7 @@
 //! word loses a task.
 
 use callboard_domain::command::{AgentAdd, Command, CrewAssign, WorkPlace};
+use callboard_domain::crew::state::worker_of;
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
@@ -10,7 +11,7 @@ use callboard_domain::rights::AgentType;
 use callboard_store::{MailQuery, Waiting};
 
 use crate::context::{OpContext, Principal, Scope};
-use crate::epic::{epic_task, worker_of};
+use crate::epic::epic_task;
 use crate::ports::{BranchOrder, WorktreeFault};
 use crate::workspace::{WorkspaceFault, base_from};
 use crate::{At, CardSeen, Engine, EngineError};
@@ -270,17 +271,13 @@ impl Engine {
         let found = self.parts.store.agent(&op.principal.org, worker).await?;
         let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
         let found = found.ok_or_else(not_found)?;
-        let leads = match by.kind {
-            AgentType::Orchestrator => true,
-            AgentType::Supervisor => by.epic.is_some() && by.epic == seen.record.task.parent,
-            AgentType::Worker => false,
-        };
         let holds = worker_of(seen.record.newest.as_ref(), now).as_ref() == Some(worker);
         // Nothing is made for what will be refused.
-        let (place, misses) = match leads && !holds && found.kind == AgentType::Worker {
-            true => self.crew_workspace(op, &seen).await?,
-            false => (WorkPlace::default(), None),
-        };
+        let (place, misses) =
+            match by.leads(seen.record.task.parent) && !holds && found.kind == AgentType::Worker {
+                true => self.crew_workspace(op, &seen).await?,
+                false => (WorkPlace::default(), None),
+            };
         let id = || self.parts.ids.next_id();
         let assign = CrewAssign {
             by: Some(by.id.clone()),

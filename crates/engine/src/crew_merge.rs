@@ -3,7 +3,7 @@
 //! finishes.
 
 use callboard_domain::command::{Behind, Command, CrewSettle, EpicFinish};
-use callboard_domain::crew::state::{EpicState, TaskState, failure_reason};
+use callboard_domain::crew::state::{EpicState, TaskState, failure_reason, worker_of};
 use callboard_domain::crew::{Agent, MailId};
 use callboard_domain::decide::{TransitionGate, label_of, transition_gate};
 use callboard_domain::ids::TaskId;
@@ -14,8 +14,9 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::settings::BoardSettings;
 
 use crate::context::{OpContext, Scope};
-use crate::epic::{EpicTask, task_state, worker_of};
+use crate::epic::{EpicTask, task_state};
 use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan};
+use crate::review::leftovers;
 use crate::{At, CardSeen, Engine, EngineError, PullDraft, PullEnd, PullFault};
 
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ impl Engine {
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
         for part in found.unwrap_or_default() {
             if let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) {
-                let words = format!("chore: adding uncommitted agent changes ({})", record.task.id);
+                let words = leftovers(record.task.id);
                 let left = shop.worktrees.leftovers_commit(place, &words).await;
                 left.map_err(|fault| EngineError::Internal(fault.to_string()))?;
             }

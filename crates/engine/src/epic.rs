@@ -3,16 +3,14 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::attempt::{Attempt, AttemptKind};
 use callboard_domain::command::{Command, CrewGiveUp, CrewReturn, EpicMove, EpicTaskAdd};
 use callboard_domain::crew::names;
-use callboard_domain::crew::state::{EpicState, TaskState};
+use callboard_domain::crew::state::{EpicState, TaskState, worker_of};
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
-use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, CardRow, EpicQuery};
 
@@ -54,21 +52,10 @@ pub enum EpicFileFault {
     File(FileFault),
 }
 
-/// Who of the crew has a task, by its newest attempt.
-pub fn worker_of(newest: Option<&Attempt>, now: Timestamp) -> Option<AgentId> {
-    let live = newest.filter(|it| it.kind == AttemptKind::Crew && it.is_live(now))?;
-    Some(AgentId::of(&live.actor))
-}
-
 /// Where a task stands in a crew's words.
 pub fn task_state(seen: &CardSeen, now: Timestamp) -> TaskState {
     let CardSeen { record, card } = seen;
-    TaskState::of(&record.task, card, is_held(record, now))
-}
-
-fn is_held(record: &TaskRecord, now: Timestamp) -> bool {
-    let live = record.newest.as_ref().is_some_and(|newest| newest.is_live(now));
-    record.task.assignee.is_some() || live
+    TaskState::at(&record.task, card, record.newest.as_ref(), now)
 }
 
 impl Engine {
@@ -366,9 +353,7 @@ fn phase_of(state: TaskState) -> Phase {
 }
 
 pub(crate) fn epic_task(row: CardRow, url: Option<String>, now: Timestamp) -> EpicTask {
-    let live = row.newest.as_ref().is_some_and(|newest| newest.is_live(now));
-    let held = row.task.assignee.is_some() || live;
-    let state = TaskState::of(&row.task, &row.card, held);
+    let state = TaskState::at(&row.task, &row.card, row.newest.as_ref(), now);
     let worker = worker_of(row.newest.as_ref(), now);
     EpicTask { state, worker, url, row }
 }

@@ -75,7 +75,7 @@ pub use crew::{AgentStanding, CallLine, CrewRule, MailFilter, MailPage};
 pub use crew_merge::{CrewApproved, EpicFinished};
 pub use crew_task::{CrewMoved, CrewSaid};
 pub use digest::{Digest, DigestRule, DigestTask};
-pub use epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state, worker_of};
+pub use epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state};
 pub use error::EngineError;
 pub use handle::{LongCall, Words};
 pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};

@@ -327,7 +327,8 @@ async fn rebase(
     rebased.map_err(|fault| fault.to_string())
 }
 
-fn leftovers(task: TaskId) -> String {
+/// The commit of what an agent left uncommitted.
+pub(crate) fn leftovers(task: TaskId) -> String {
     format!("chore: adding uncommitted agent changes ({task})")
 }
 

@@ -27,6 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
+use crate::review::leftovers;
 use crate::run::run_of;
 use crate::run_work::{AsksFor, Taken};
 use crate::workspace::{Workshop, WorkspacePart};
@@ -273,7 +274,7 @@ impl Engine {
     async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) {
         let Some(shop) = &self.parts.workshop else { return };
         let id = ground.record.task.id;
-        let message = format!("chore: adding uncommitted agent changes ({id})");
+        let message = leftovers(id);
         for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
             if let Err(fault) = shop.worktrees.leftovers_commit(place, &message).await {
                 tracing::warn!(%fault, task = %id, "what an agent left could not be committed");

@@ -58,6 +58,17 @@ pub struct Agent {
     pub failed_at: Option<Timestamp>,
 }
 
+impl Agent {
+    /// Whether it says who does what in an epic.
+    pub fn leads(&self, epic: Option<TaskId>) -> bool {
+        match self.kind {
+            AgentType::Orchestrator => true,
+            AgentType::Supervisor => self.epic.is_some() && self.epic == epic,
+            AgentType::Worker => false,
+        }
+    }
+}
+
 /// What an agent is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentState {

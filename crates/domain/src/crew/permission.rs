@@ -49,6 +49,16 @@ pub fn may_call(kind: AgentType, tool: &str) -> bool {
     !fits(disallowed) && fits(allowed)
 }
 
+/// Whether a tool that a type's patterns let pass is also meant for it.
+pub fn is_for(kind: AgentType, tool: &str) -> bool {
+    match tool {
+        "mcp__agent__get_task" => kind == AgentType::Worker,
+        "mcp__epic__update_status" => true,
+        _ if tool.starts_with("mcp__epic__") => kind == AgentType::Supervisor,
+        _ => true,
+    }
+}
+
 /// Whose failure people always hear of.
 pub const CRITICAL: [&str; 5] = [
     "mcp__mail__send",

@@ -1,9 +1,12 @@
 //! Where tasks, epics and agents stand in a crew's words, and which task may go where by whose word.
 //! All of it is derived: what is stored are phases, holders and reasons.
 
+use super::AgentId;
+use crate::attempt::{Attempt, AttemptKind};
 use crate::card::Card;
 use crate::policy::Phase;
 use crate::task::Task;
+use crate::time::Timestamp;
 
 macro_rules! words {
     ($name:ident { $($variant:ident => $word:literal,)* }) => {
@@ -56,7 +59,19 @@ words!(EpicState {
     Cancelled => "CANCELLED",
 });
 
+/// Who of the crew has a task, by its newest attempt.
+pub fn worker_of(newest: Option<&Attempt>, now: Timestamp) -> Option<AgentId> {
+    let live = newest.filter(|it| it.kind == AttemptKind::Crew && it.is_live(now))?;
+    Some(AgentId::of(&live.actor))
+}
+
 impl TaskState {
+    /// As it is seen at a moment, with its newest attempt.
+    pub fn at(task: &Task, card: &Card, newest: Option<&Attempt>, now: Timestamp) -> Self {
+        let is_live = newest.is_some_and(|newest| newest.is_live(now));
+        Self::of(task, card, task.assignee.is_some() || is_live)
+    }
+
     /// `held`: by an assignee or a live attempt.
     pub fn of(task: &Task, card: &Card, held: bool) -> Self {
         match task.phase {

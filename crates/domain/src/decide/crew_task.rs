@@ -11,7 +11,7 @@ use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::{Blocked, Card, Failed, ReviewState};
 use crate::command::{CrewAssign, CrewGiveUp, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::letters::{self, Letter};
-use crate::crew::state::TaskState;
+use crate::crew::state::{TaskState, worker_of};
 use crate::crew::{Agent, AgentId, Mail, MailId};
 use crate::event::EventName;
 use crate::ids::TaskId;
@@ -260,7 +260,8 @@ pub(super) fn crew_return(
     let mut draft = Draft::of_task(world, new.task, now)?;
     leads(world, &new.by, draft.task.parent)?;
     in_review(&draft)?;
-    let worker = worker_of(&draft).ok_or_else(|| state("Task has no assigned worker".into()))?;
+    let worker = worker_of(draft.live.as_ref(), now)
+        .ok_or_else(|| state("Task has no assigned worker".into()))?;
     if new.worker.as_ref() != Some(&worker) || world.crew.agent(&worker).is_none() {
         return Err(state("Task has no assigned worker".into()));
     }
@@ -290,7 +291,7 @@ pub(super) fn crew_settle(
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
     let label = label_of(world.policy, Phase::ClosedDone)?.clone();
-    let worker = worker_of(&draft);
+    let worker = worker_of(draft.live.as_ref(), now);
     verification::approve(&mut draft, true);
     let record = review::merged_record(&draft, new.commit.clone());
     let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };
@@ -322,7 +323,7 @@ pub(super) fn crew_give_up(
     if draft.task.phase.is_closed() {
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
-    let worker = worker_of(&draft);
+    let worker = worker_of(draft.live.as_ref(), now);
     if let Err(refusal) = give_up(&mut draft, &new.reason)? {
         return Ok(draft.done_but(refusal));
     }
@@ -377,16 +378,13 @@ pub(super) fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent,
 /// A supervisor says what becomes of the tasks of its own epic, an orchestrator of all.
 fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Refusal> {
     let agent = known(world, by)?;
-    match agent.kind {
-        AgentType::Orchestrator => Ok(()),
-        AgentType::Supervisor if agent.epic.is_none() => {
-            Err(state("Agent does not have a current epic".into()))
-        }
-        AgentType::Supervisor if agent.epic == epic => Ok(()),
-        AgentType::Supervisor | AgentType::Worker => {
-            Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() })
-        }
+    if agent.leads(epic) {
+        return Ok(());
     }
+    if agent.kind == AgentType::Supervisor && agent.epic.is_none() {
+        return Err(state("Agent does not have a current epic".into()));
+    }
+    Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() })
 }
 
 pub(super) fn stands(draft: &Draft<'_>) -> TaskState {
@@ -398,12 +396,6 @@ fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {
         TaskState::Review => Ok(()),
         stands => Err(state(format!("Task is in state {stands}, expected REVIEW"))),
     }
-}
-
-/// Who of the crew has it.
-fn worker_of(draft: &Draft<'_>) -> Option<AgentId> {
-    let live = draft.live.as_ref().filter(|live| live.kind == AttemptKind::Crew)?;
-    Some(AgentId::of(&live.actor))
 }
 
 fn idle(agent: &Agent, now: Timestamp) -> Agent {
@@ -419,7 +411,7 @@ fn free(draft: &mut Draft<'_>, id: &AgentId) {
     }
 }
 
-fn put(draft: &mut Draft<'_>, card: Card) {
+pub(super) fn put(draft: &mut Draft<'_>, card: Card) {
     if card != draft.subject.card {
         draft.write(Write::CardPut { task: draft.task.id, card });
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::card::label_of;
-use super::crew_task::{known, mail, no_way, state};
+use super::crew_task::{known, mail, no_way, put, state};
 use super::draft::Draft;
 use super::task;
 use crate::card::{Blocked, Card};
@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
-use crate::world::{Change, Reply, World, Write};
+use crate::world::{Change, Reply, World};
 
 pub(super) fn epic_task_add(
     world: &World<'_>,
@@ -173,10 +173,4 @@ fn leads(world: &World<'_>, by: &AgentId, epic: TaskId) -> Result<bool, Refusal>
 fn changed(draft: &mut Draft<'_>, from: EpicState, to: EpicState) {
     let data = json!({"from": from.as_str(), "to": to.as_str()});
     draft.event(EventName::EpicStatusChanged, data);
-}
-
-fn put(draft: &mut Draft<'_>, card: Card) {
-    if card != draft.subject.card {
-        draft.write(Write::CardPut { task: draft.task.id, card });
-    }
 }

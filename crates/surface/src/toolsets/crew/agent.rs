@@ -1,5 +1,6 @@
 //! What an agent is told of itself.
 
+use callboard_domain::crew::permission::is_for;
 use callboard_domain::crew::state::EpicState;
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
@@ -31,7 +32,7 @@ pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
 }
 
 pub(super) async fn get_task(seat: &Seat<'_>, _: NoArguments) -> Data {
-    if seat.agent.kind != AgentType::Worker {
+    if !is_for(seat.agent.kind, seat.op.tool) {
         return Err(Fault::state("Only WORKER agents can get task details"));
     }
     let task = current_task(seat).await?;

@@ -1,11 +1,11 @@
 //! A supervisor's tools: the tasks of its epic, what waits for review, and how both end.
 
 use callboard_domain::crew::MailId;
+use callboard_domain::crew::permission::is_for;
 use callboard_domain::crew::state::{EpicState, TaskState, failure_reason};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::rights::AgentType;
 use callboard_engine::ports::FileFault;
 use callboard_engine::{EngineError, EpicFileFault, EpicTask, EpicTaskMade};
 use schemars::JsonSchema;
@@ -77,9 +77,10 @@ pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
 
 /// An orchestrator passes the pattern of these tools and ends here.
 fn supervisor_only(seat: &Seat<'_>) -> Result<(), Fault> {
-    match seat.agent.kind {
-        AgentType::Supervisor => Ok(()),
-        kind => Err(Fault::Said(denied(seat.op.tool, kind))),
+    let kind = seat.agent.kind;
+    match is_for(kind, seat.op.tool) {
+        true => Ok(()),
+        false => Err(Fault::Said(denied(seat.op.tool, kind))),
     }
 }
 

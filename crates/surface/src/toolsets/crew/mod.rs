@@ -11,7 +11,7 @@ mod system;
 mod task;
 mod words;
 
-use callboard_domain::crew::permission::may_call;
+use callboard_domain::crew::permission::{is_for, may_call};
 use callboard_domain::rights::AgentType;
 use callboard_engine::Engine;
 use callboard_engine::context::OpContext;
@@ -128,9 +128,5 @@ pub(crate) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) ->
 
 /// What an agent of this type is shown: of what its patterns allow, not what its tool would refuse.
 pub(crate) fn is_shown(kind: AgentType, tool: &str) -> bool {
-    let of_supervisors = tool.starts_with("mcp__epic__") && tool != "mcp__epic__update_status";
-    let of_workers = tool == "mcp__agent__get_task";
-    may_call(kind, tool)
-        && (kind == AgentType::Worker || !of_workers)
-        && (kind == AgentType::Supervisor || !of_supervisors)
+    may_call(kind, tool) && is_for(kind, tool)
 }
