@@ -4,6 +4,7 @@
 //! list, `In-Progress` becomes `in_progress`, `null` is as good as absent. What then does not fit
 //! the schema is refused with a message that names the field and the way out.
 
+use callboard_domain::limits::BODY_BYTES_MAX;
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
 use schemars::JsonSchema;
@@ -92,6 +93,16 @@ pub fn read<T: DeserializeOwned>(
     let read = object(schema, arguments, "")?;
     serde_json::from_value(read)
         .map_err(|error| Refusal::invalid(format!("arguments do not fit: {error}")))
+}
+
+/// The core calls it the body; a complaint names what was written.
+pub fn description(text: String) -> Result<String, Refusal> {
+    if text.len() > BODY_BYTES_MAX {
+        let got = text.len();
+        let words = format!("description must be at most {BODY_BYTES_MAX} bytes, got {got}");
+        return Err(Refusal::invalid(words));
+    }
+    Ok(text)
 }
 
 /// `place` is what messages start with: nothing, or `check 0: `.

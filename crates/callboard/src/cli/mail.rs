@@ -38,6 +38,9 @@ struct ListArgs {
     /// Also what was read
     #[arg(long)]
     all: bool,
+    /// What is for people, whoever asks
+    #[arg(long)]
+    human: bool,
     #[arg(long, default_value_t = 20)]
     limit: usize,
     /// Only what is older than this mail
@@ -95,7 +98,7 @@ pub async fn cmd_mail(context: &Context, args: MailArgs) -> Result<(), Failure> 
 async fn cmd_mail_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let filter = MailFilter {
-        to: me(&open),
+        to: me(&open).filter(|_| !args.human),
         include_read: args.all,
         before: args.before.as_deref().map(mail_id).transpose()?,
         limit: args.limit,
@@ -193,7 +196,7 @@ fn mail_id(text: &str) -> Result<MailId, Failure> {
 fn listed(page: &MailPage) -> Value {
     let mails: Vec<Value> = page.mails.iter().map(document).collect();
     let next = page.mails.last().filter(|_| page.more).map(|seen| seen.mail.id);
-    json!({"count": mails.len(), "unreadCount": page.unread, "mails": mails, "nextCursor": next})
+    json!({"items": mails, "unreadCount": page.unread, "nextCursor": next})
 }
 
 fn document(seen: &MailSeen) -> Value {

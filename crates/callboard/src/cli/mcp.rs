@@ -4,14 +4,13 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::rights::AgentType;
 use callboard_engine::Alert;
 use callboard_surface::stdio::{StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::signal;
-use super::trust::{self, TrustArgs};
+use super::trust::TrustArgs;
 use crate::compose::{self, App};
 use crate::config::FlagValue;
 use crate::output::{Exit, Failure};
@@ -34,9 +33,6 @@ pub struct McpArgs {
     scopes: Vec<String>,
     #[command(flatten)]
     trust: TrustArgs,
-    /// What an agent that the crew does not know becomes at its first call: SUPERVISOR, ORCHESTRATOR, WORKER
-    #[arg(long, value_name = "TYPE", value_parser = trust::agent_type, default_value = "SUPERVISOR")]
-    as_type: AgentType,
     /// The one task the agent works on; it may change no other
     #[arg(long, value_name = "ID", value_parser = task)]
     task: Option<TaskId>,
@@ -50,7 +46,6 @@ pub struct McpArgs {
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let mut connection = context.connection(&args.scopes, args.client)?;
     connection.rights.task = args.task;
-    connection.rights.agent_type = Some(args.as_type);
     let capped = args.trust.apply(&mut connection.rights);
     if let Some(words) = &capped {
         context.out.note(words);

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use callboard_domain::rights::AgentType;
 use callboard_engine::Alert;
 use callboard_surface::front::Front;
 use callboard_surface::http::{
@@ -96,8 +95,6 @@ impl Server {
         if let Some(words) = &capped {
             context.out.note(words);
         }
-        // Whom the crew does not know yet comes to lead it.
-        connection.rights.agent_type = Some(AgentType::Supervisor);
         let local = connection.principal(context.actor()?);
         let address =
             self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;

@@ -1,4 +1,4 @@
-//! How far the callers of a server without tokens are trusted: `--lane` and `--profile`.
+//! What the callers of a server without tokens are: `--lane`, `--profile` and `--as-type`.
 
 use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
 
@@ -10,6 +10,9 @@ pub struct TrustArgs {
     /// What they are trusted with: viewer, planner, pair_worker, operator, maintainer [default: what their lane allows]
     #[arg(long, value_parser = profile)]
     profile: Option<Profile>,
+    /// What an agent that the crew does not know becomes at its first call: SUPERVISOR, ORCHESTRATOR, WORKER [default: SUPERVISOR]
+    #[arg(long, value_name = "TYPE", value_parser = agent_type)]
+    as_type: Option<AgentType>,
 }
 
 impl TrustArgs {
@@ -17,6 +20,7 @@ impl TrustArgs {
     pub fn apply(&self, rights: &mut Rights) -> Option<String> {
         rights.lane = self.lane.unwrap_or(Lane::Kagan);
         rights.profile_wanted = self.profile;
+        rights.agent_type = Some(self.as_type.unwrap_or(AgentType::Supervisor));
         capped(rights)
     }
 }

@@ -16,6 +16,7 @@ use super::envelope::{
     Data, Fault, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
 };
 use super::pipeline::{Seat, denied};
+use crate::args;
 use crate::page;
 use crate::time::rfc3339_ms;
 
@@ -106,7 +107,7 @@ pub(super) async fn add_task(
         return Err(Refusal::invalid("description cannot be blank").into());
     }
     let (op, by) = (seat.op, seat.agent);
-    let text = (title, description);
+    let text = (title, args::description(description)?);
     let made = seat.engine.epic_task_add(op, by, epic, seat.id(0), text).await?;
     let EpicTaskMade { task, title, workspace } = made;
     Ok(json!({

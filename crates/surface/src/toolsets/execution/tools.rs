@@ -4,7 +4,7 @@ use callboard_domain::command::{LeaseUpdate, NewCheck};
 use callboard_domain::comment::{CommentId, CommentKind};
 use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
-use callboard_domain::limits::{BODY_BYTES_MAX, KEY_CHARS_MAX};
+use callboard_domain::limits::KEY_CHARS_MAX;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::{
     CommentDraft, Completion, DigestTask, EngineError, FreeFilter, Learning, TaskDraft,
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::knowledge::LearningArgument;
 use super::view;
 use super::words::State;
+use crate::args;
 use crate::check_argument::CheckArgument;
 use crate::page::{PageSize, page};
 use crate::time::rfc3339_ms;
@@ -191,17 +192,6 @@ impl From<ContractArgument> for VerificationContract {
     }
 }
 
-/// The core calls it the body.
-fn description(given: Option<String>) -> Result<String, Refusal> {
-    let text = given.unwrap_or_default();
-    if text.len() > BODY_BYTES_MAX {
-        let got = text.len();
-        let words = format!("description must be at most {BODY_BYTES_MAX} bytes, got {got}");
-        return Err(Refusal::invalid(words));
-    }
-    Ok(text)
-}
-
 pub(super) fn client_token(given: Option<String>) -> Result<Option<String>, Refusal> {
     let fits = |token: &String| (1..=KEY_CHARS_MAX).contains(&token.chars().count());
     if given.as_ref().is_some_and(|token| !fits(token)) {
@@ -217,7 +207,7 @@ pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {
     let draft = TaskDraft {
         project: None,
         title: args.title,
-        body: description(args.description)?,
+        body: args::description(args.description.unwrap_or_default())?,
         priority: args.priority,
         parent: args.plan_id.as_deref().map(task_id).transpose()?,
         repository: args.repo_id,
