@@ -12,7 +12,7 @@ use crate::card::Card;
 use crate::comment::{CommentId, CommentKind};
 use crate::contract::VerificationContract;
 use crate::crew::{AgentId, MailId};
-use crate::delivery::{Receipt, Webhook};
+use crate::delivery::{Receipt, Topic, Webhook};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
@@ -191,8 +191,7 @@ pub enum Command {
     DeliveryTry {
         job: JobId,
         tries: u32,
-        /// The job that the message is about.
-        about: JobId,
+        about: Topic,
         /// `destination` of its address.
         to: String,
         receipt: Receipt,

@@ -1,9 +1,14 @@
-//! Telling somebody that a job is over: what is sent where, and when it is tried again. The sending
-//! itself is the runner's work.
+//! Telling somebody that a job is over, or of an event: what is sent where, and when it is tried again.
+//! The sending itself is the runner's work.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::crew::MailId;
+use crate::event::{Event, EventName};
+use crate::ids::{Id, TaskId};
 use crate::job::JobId;
 use crate::time::Timestamp;
 
@@ -18,17 +23,74 @@ pub struct Webhook {
     pub url: String,
 }
 
+/// What a message tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// It is over.
+    Job(JobId),
+    /// It was sent.
+    Mail(MailId),
+    /// It was made.
+    Task(TaskId),
+}
+
+impl Topic {
+    /// `None` for events that nobody is told of.
+    pub fn of(event: &Event) -> Option<Self> {
+        match event.name {
+            EventName::MailSent => event.data["mailId"].as_str()?.parse().ok().map(Self::Mail),
+            EventName::TaskCreated => event.about.map(|about| Self::Task(about.task)),
+            _ => None,
+        }
+    }
+
+    /// The one of a message, by its type and the number of what it tells of.
+    pub fn read(kind: &str, id: Id, data: &Value) -> Option<Self> {
+        match EventName::parse(kind) {
+            Some(EventName::MailSent) => Some(Self::Mail(MailId(id))),
+            Some(EventName::TaskCreated) => data["taskId"].as_str()?.parse().ok().map(Self::Task),
+            _ => Some(Self::Job(JobId(id))),
+        }
+    }
+
+    pub fn id(self) -> Id {
+        match self {
+            Self::Job(job) => job.0,
+            Self::Mail(mail) => mail.0,
+            Self::Task(task) => task.id,
+        }
+    }
+
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Job(_) => "job",
+            Self::Mail(_) => "mail",
+            Self::Task(_) => "task",
+        }
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => job.fmt(f),
+            Self::Mail(mail) => mail.fmt(f),
+            Self::Task(task) => task.fmt(f),
+        }
+    }
+}
+
 /// One message, beside the `Job` that sends it. What is sent never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     /// The job that sends it.
     pub job: JobId,
-    /// The job that is over.
-    pub about: JobId,
+    pub about: Topic,
     pub url: String,
-    /// `job.finished` or `job.failed`.
+    /// `job.finished` or `job.failed`; of an event its name.
     pub kind: String,
     pub data: Value,
+    /// When it happened.
     pub ended_at: Timestamp,
     /// The newest try.
     pub tried: Option<Tried>,

@@ -24,7 +24,7 @@ pub enum JobKind {
     Run,
     /// Lets an agent work on a task in the task's own workspace.
     Work,
-    /// Tells somebody of the end of a run.
+    /// Tells somebody of the end of a run, or of an event.
     Deliver,
     /// Ends the work of an agent on a task.
     Stop,

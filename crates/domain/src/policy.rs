@@ -83,6 +83,8 @@ pub struct Policy {
     pub lease_default_s: u32,
     pub lease_min_s: u32,
     pub lease_max_s: u32,
+    /// Who is told of mail and new tasks.
+    pub webhook: Option<String>,
 }
 
 pub const DEFAULT_STATUSES: &str = "backlog:initial, in_progress:working, in_review:review, \
@@ -126,6 +128,7 @@ impl Policy {
             lease_default_s: 900,
             lease_min_s: 60,
             lease_max_s: 3600,
+            webhook: None,
         })
     }
 

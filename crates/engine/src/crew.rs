@@ -218,11 +218,11 @@ impl Engine {
     }
 
     pub async fn mail_send(&self, op: &OpContext, send: MailSend) -> Result<Mail, EngineError> {
-        mail_of(self.act(op, Command::MailSend(send)).await?.outcome).inspect(noted)
+        mail_of(self.act(op, Command::MailSend(send)).await?.outcome)
     }
 
     pub async fn mail_reply(&self, op: &OpContext, reply: MailReply) -> Result<Mail, EngineError> {
-        mail_of(self.act(op, Command::MailReply(reply)).await?.outcome).inspect(noted)
+        mail_of(self.act(op, Command::MailReply(reply)).await?.outcome)
     }
 
     /// Marks it as read. `by` is whose inbox it is in; `None`: people's.
@@ -355,12 +355,6 @@ impl Engine {
     pub fn now(&self) -> Timestamp {
         self.parts.store.now()
     }
-}
-
-/// The server's own log knows what was sent to whom, and never what a mail says.
-fn noted(mail: &Mail) {
-    let to = mail.to.as_ref().map_or("human", AgentId::as_str);
-    tracing::info!(mail = %mail.id, to, subject = mail.subject, "mail sent");
 }
 
 fn mail_of(outcome: Outcome) -> Result<Mail, EngineError> {

@@ -1,4 +1,4 @@
-//! Tells those who asked of the end of jobs: looks what is due, sends it, writes down what came of
+//! Tells those who asked of the end of jobs and of events: looks what is due, sends it, writes down what came of
 //! it. When it is tried again is the domain's rule, and in the store; any process may send it then.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Messages about jobs that are over: what is asked of a store about them, and the SQL both
+//! Messages about jobs that are over and about events: what is asked of a store about them, and the SQL both
 //! databases share.
 
 use async_trait::async_trait;

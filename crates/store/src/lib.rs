@@ -15,6 +15,7 @@ mod file;
 mod filter;
 mod handles;
 mod jobs;
+mod journal;
 pub mod knowledge;
 mod org;
 pub mod postgres;

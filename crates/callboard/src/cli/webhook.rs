@@ -1,4 +1,4 @@
-//! `callboard webhook`: who was told of the end of jobs, and how they know that it was us.
+//! `callboard webhook`: who was told of jobs, mail and tasks, and how they know that it was us.
 
 use callboard_domain::delivery::{Delivery, destination};
 use callboard_domain::job::{Job, JobState};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::context::Context;
 use crate::output::{Failure, Style, Table};
 
-/// See who was told of the end of jobs
+/// See who was told of the end of jobs, of mail and of new tasks
 #[derive(clap::Subcommand, Debug)]
 pub enum WebhookCommand {
     List(ListArgs),
     Secret(SecretArgs),
 }
 
-/// List messages about jobs that are over, the newest first
+/// List messages about jobs that are over, mail and new tasks, the newest first
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard webhook list --limit 5")]
 pub struct ListArgs {
@@ -46,11 +46,12 @@ async fn cmd_webhook_list(context: &Context, args: ListArgs) -> Result<(), Failu
         let items: Vec<Value> = sent.iter().map(|(job, letter)| document(job, letter)).collect();
         return context.out.document(&json!({ "items": items }));
     }
-    let mut table = Table::new(&["JOB", "TO", "STATE", "TRIES", "LAST"]);
+    let mut table = Table::new(&["ABOUT", "TYPE", "TO", "STATE", "TRIES", "LAST"]);
     for (job, letter) in &sent {
         let last = letter.tried.as_ref().map_or("-", |tried| tried.outcome.as_str());
         table.row([
             (letter.about.to_string(), Style::Plain),
+            (letter.kind.clone(), Style::Plain),
             (destination(&letter.url), Style::Plain),
             (state(job).into(), Style::Plain),
             (job.tries.to_string(), Style::Plain),
@@ -58,7 +59,7 @@ async fn cmd_webhook_list(context: &Context, args: ListArgs) -> Result<(), Failu
         ]);
     }
     if table.is_empty() {
-        return context.out.line("nobody was told of a job yet");
+        return context.out.line("nobody was told of anything yet");
     }
     context.out.raw(&table.render(&context.out))
 }
@@ -93,7 +94,7 @@ fn document(job: &Job, letter: &Delivery) -> Value {
     };
     json!({
         "id": letter.message_id(),
-        "job": letter.about.to_string(),
+        letter.about.noun(): letter.about.to_string(),
         "to": destination(&letter.url),
         "type": letter.kind,
         "state": state(job),

@@ -120,6 +120,8 @@ pub static KEYS: &[Key] = &[
         "The largest file that a supervisor is shown."),
     key("crew.merge_wait_sec", Kind::Integer { min: 0, max: 3600 }, "30",
         "Seconds that a merge at a forge is waited for; one that takes longer is followed."),
+    key("crew.webhook", Kind::Text, "",
+        "URL that is told of every mail.sent and task.created, by the rules of relay.webhook_*; empty = nobody."),
     key("forge.kind", Kind::Word(&["local", "github", "gitlab"]), "local",
         "Where pull requests are opened: as records of Callboard's own (local), or at a forge."),
     key("forge.github_url", Kind::Text, "https://api.github.com",

@@ -194,11 +194,7 @@ impl Reader<'_> {
 
     fn runs(&self) -> Result<RunRule, String> {
         let seconds = |name| Duration::from_secs(self.number(name).into());
-        let schemes = self.list("relay.git_schemes").iter().map(|word| word.to_lowercase());
-        let spec = SpecRules {
-            git_schemes: schemes.collect(),
-            webhook_allow_private: self.boolean("relay.webhook_allow_private"),
-        };
+        let spec = self.spec_rules();
         Ok(RunRule {
             running_max: self.number("relay.max_concurrency"),
             open_max: self.number("relay.max_queued"),
@@ -212,7 +208,7 @@ impl Reader<'_> {
             look_every: RunRule::default().look_every,
             drain: seconds("runner.drain_s"),
             kept: Duration::from_secs(u64::from(self.number("relay.retention_days")) * 86_400),
-            webhook_default: self.webhook_default(&spec)?,
+            webhook_default: self.webhook("relay.webhook_default", &spec)?,
             forge: match self.text("forge.kind") {
                 "github" => Some(ForgeKind::GitHub),
                 "gitlab" => Some(ForgeKind::GitLab),
@@ -224,8 +220,15 @@ impl Reader<'_> {
         })
     }
 
-    fn webhook_default(&self, rules: &SpecRules) -> Result<Option<String>, String> {
-        let name = "relay.webhook_default";
+    fn spec_rules(&self) -> SpecRules {
+        let schemes = self.list("relay.git_schemes").iter().map(|word| word.to_lowercase());
+        SpecRules {
+            git_schemes: schemes.collect(),
+            webhook_allow_private: self.boolean("relay.webhook_allow_private"),
+        }
+    }
+
+    fn webhook(&self, name: &str, rules: &SpecRules) -> Result<Option<String>, String> {
         let Some(url) = self.filled(name) else { return Ok(None) };
         judge_webhook(url, rules).map_err(|words| self.at(name, &words))?;
         Ok(Some(url.to_owned()))
@@ -311,6 +314,7 @@ impl Reader<'_> {
             "human" => AttestBy::Human,
             _ => AttestBy::Any,
         };
+        policy.webhook = self.webhook("crew.webhook", &self.spec_rules())?;
         self.leases(&mut policy)?;
         self.verification(&mut policy)?;
         Ok(policy)

@@ -74,6 +74,36 @@ fn status_and_answer(mut response: Response<Body>) -> (u16, Value) {
 }
 
 #[test]
+fn the_servers_log_says_of_every_mail_to_whom_and_nothing_of_its_body() {
+    let crew = Crew::start();
+    crew.add("s1", "SUPERVISOR");
+    let send = |input| crew.execute(&agent(), "s1", "mcp__mail__send", input);
+    let (_, sent) =
+        send(json!({"toAgentId": "s1", "subject": "A \"quoted\"\nline", "body": "b0dy"}));
+    let id = sent["data"]["mailId"].as_str().unwrap();
+    let reply = json!({"originalMailId": id, "body": "b0dy"});
+    crew.execute(&agent(), "s1", "mcp__mail__reply", reply);
+    send(json!({"toHuman": true, "subject": "For people", "body": "b0dy"}));
+    send(json!({"toAgentId": "nobody", "subject": "Lost", "body": "b0dy"}));
+    let log = crew.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said = lines.iter().map(|line| &line["fields"]);
+    let said: Vec<_> = said.filter(|fields| fields["message"] == "mail.sent").collect();
+    let facts =
+        |fields: &&Value| json!([fields["toAgentId"], fields["isForHuman"], fields["subject"]]);
+    assert_eq!(
+        said.iter().map(facts).collect::<Vec<_>>(),
+        [
+            json!(["s1", false, "A \"quoted\"\nline"]),
+            json!(["s1", false, "Re: A \"quoted\"\nline"]),
+            json!([null, true, "For people"]),
+        ]
+    );
+    assert_eq!(said[0]["mailId"], id);
+    assert!(!log.contains("b0dy"), "{log}");
+}
+
+#[test]
 fn what_is_no_call_is_answered_in_an_envelope() {
     let crew = Crew::start();
     crew.add("w1", "WORKER");

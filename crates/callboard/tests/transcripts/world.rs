@@ -153,6 +153,10 @@ impl World {
         let (who, rest) = text.split_once("> ").or(text.split_once('>')).expect("who> does what");
         match who {
             "clock" => self.advance(rest),
+            "config" if rest == "crew.webhook = hook" => {
+                let url = self.hook().await.url.clone();
+                self.policy.webhook = Some(url);
+            }
             "config" => self.configure(rest),
             "events" => return self.events(rest).await,
             "jobs" => return self.run_jobs().await,
@@ -258,7 +262,10 @@ impl World {
         let sent = engine.deliver().await.expect("can be tried");
         let secret = engine.webhook_secret("default").await.expect("a secret");
         let mut lines = vec![format!("sent {sent}")];
-        for got in self.hook().await.got() {
+        // They are sent at the same time.
+        let mut letters = self.hook().await.got();
+        letters.sort_by_key(|got| got.header("webhook-id").to_owned());
+        for got in letters {
             let signed = if got.is_signed(&secret) { "signed" } else { "NOT SIGNED" };
             let id = self.names.shorten(got.header("webhook-id"));
             let at = got.header("webhook-timestamp");

@@ -1,15 +1,56 @@
-//! Messages about jobs that are over: queued with the end, tried until somebody has them.
+//! Messages about jobs that are over and about events: queued with what they tell of, tried until
+//! somebody has them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::job::own;
-use crate::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Tried, Webhook, destination};
+use crate::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Topic, Tried, Webhook, destination};
 use crate::event::{About, Event, EventName};
+use crate::ids::TaskId;
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
 use crate::relay::ending::Ending;
+use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
+
+/// Whoever is told of mail and new tasks is told of those in the change, by messages that are written
+/// with it. A message has the number of what it tells of, so nothing can be told twice.
+pub(super) fn told(world: &World<'_>, change: &mut Change, now: Timestamp) {
+    let Some(url) = &world.policy.webhook else { return };
+    let letters: Vec<_> =
+        change.events.iter().filter_map(|event| Some((event.clone(), Topic::of(event)?))).collect();
+    for (event, topic) in letters {
+        let data = data_of(&event, topic, &change.writes);
+        let delivery = Delivery {
+            job: JobId(topic.id()),
+            about: topic,
+            url: url.clone(),
+            kind: event.name.as_str().to_owned(),
+            data,
+            ended_at: now,
+            tried: None,
+        };
+        let task = event.about.map(|about| about.task);
+        let (writes, event) = letter(delivery, task, PRIORITY_DEFAULT, &event);
+        change.writes.extend(writes);
+        change.events.push(event);
+    }
+}
+
+/// What the event says, and of a task also which one it is.
+fn data_of(event: &Event, topic: Topic, writes: &[Write]) -> Value {
+    let mut data = event.data.clone();
+    if let Topic::Task(id) = topic {
+        let parent = writes.iter().find_map(|write| match write {
+            Write::TaskInsert { task, .. } if task.id == id => task.parent,
+            _ => None,
+        });
+        data["taskId"] = id.to_string().into();
+        data["epicId"] = parent.map(|parent| parent.to_string()).into();
+    }
+    data
+}
 
 /// What is written, and logged, when the event that ends a job is to be told.
 pub(super) fn queued(
@@ -21,37 +62,48 @@ pub(super) fn queued(
     let ending = Ending::of(over.id, end.name, &end.data)?;
     let delivery = Delivery {
         job: webhook.delivery,
-        about: over.id,
+        about: Topic::Job(over.id),
         url: webhook.url.clone(),
         kind: ending.kind().to_owned(),
         data: ending.data,
         ended_at: now,
         tried: None,
     };
+    Some(letter(delivery, over.task, over.priority, end))
+}
+
+/// A message with the job that sends it, logged where the event is that it comes from.
+fn letter(
+    delivery: Delivery,
+    task: Option<TaskId>,
+    priority: u16,
+    from: &Event,
+) -> ([Write; 2], Event) {
+    let now = delivery.ended_at;
     let job = Job {
-        id: webhook.delivery,
+        id: delivery.job,
         kind: JobKind::Deliver,
-        key: format!("deliver-{}", over.id),
-        task: over.task,
-        priority: over.priority,
+        key: format!("deliver-{}", delivery.about),
+        task,
+        priority,
         tries: 0,
         created_at: now,
         state: JobState::Queued { due_at: now },
     };
     let data = json!({
-        "job": over.id.to_string(),
-        "delivery": webhook.delivery.to_string(),
-        "to": destination(&webhook.url),
+        delivery.about.noun(): delivery.about.to_string(),
+        "delivery": delivery.job.to_string(),
+        "to": destination(&delivery.url),
     });
-    let event = Event { name: EventName::WebhookQueued, data, ..end.clone() };
-    Some(([Write::JobInsert { job }, Write::DeliveryInsert { delivery }], event))
+    let event = Event { name: EventName::WebhookQueued, data, ..from.clone() };
+    ([Write::JobInsert { job }, Write::DeliveryInsert { delivery }], event)
 }
 
 pub(super) fn delivery_try(
     world: &World<'_>,
     id: JobId,
     tries: u32,
-    (about, to): (JobId, &str),
+    (about, to): (Topic, &str),
     receipt: &Receipt,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
@@ -71,7 +123,7 @@ pub(super) fn delivery_try(
         Receipt::Unwanted | Receipt::Failed(_) => EventName::WebhookFailed,
     };
     let mut data = json!({
-        "job": about.to_string(),
+        about.noun(): about.to_string(),
         "delivery": id.to_string(),
         "to": to,
         "tries": tries,

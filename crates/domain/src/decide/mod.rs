@@ -42,6 +42,12 @@ use crate::time::Timestamp;
 use crate::world::{Change, World};
 
 pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
+    let mut change = judged(world, command, now)?;
+    delivery::told(world, &mut change, now);
+    Ok(change)
+}
+
+fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     match command {
         Command::TaskCreate(c) => task::task_create(world, c, now),
         Command::TaskEdit(c) => task::task_edit(world, c, now),

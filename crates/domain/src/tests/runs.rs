@@ -4,7 +4,7 @@
 use super::model::Model;
 use super::relay_spec::example;
 use crate::command::{Command, RunLease, RunPr, RunSettle, RunSubmit};
-use crate::delivery::{Receipt, Webhook};
+use crate::delivery::{Receipt, Topic, Webhook};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::policy::Policy;
@@ -123,7 +123,7 @@ impl Jobs {
             "sent" => Command::DeliveryTry {
                 job: delivery(name),
                 tries: count("try", 1),
-                about: job(name),
+                about: Topic::Job(job(name)),
                 to: "https://x".into(),
                 receipt: match rest[0] {
                     "200" => Receipt::Taken,

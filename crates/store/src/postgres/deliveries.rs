@@ -1,7 +1,7 @@
-//! Messages about jobs that are over: read.
+//! Messages about jobs that are over and about events: read.
 
 use async_trait::async_trait;
-use callboard_domain::delivery::{Delivery, Tried};
+use callboard_domain::delivery::{Delivery, Topic, Tried};
 use callboard_domain::job::{Job, JobId};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
@@ -23,12 +23,15 @@ fn delivery(row: &Row) -> Result<(Job, Delivery), Trouble> {
     let at = |column: usize| JOB_COLUMNS + column;
     let tried_at: Option<i64> = row.try_get(at(5))?;
     let outcome: Option<String> = row.try_get(at(6))?;
+    let data = rows::json(row, at(3), "data")?.ok_or_else(|| rows::damaged("data"))?;
+    let kind: String = row.try_get(at(2))?;
+    let about = Topic::read(&kind, rows::id(row, at(0))?, &data);
     let delivery = Delivery {
         job: job.id,
-        about: JobId(rows::id(row, at(0))?),
+        about: about.ok_or_else(|| rows::damaged("about"))?,
         url: row.try_get(at(1))?,
-        kind: row.try_get(at(2))?,
-        data: rows::json(row, at(3), "data")?.ok_or_else(|| rows::damaged("data"))?,
+        kind,
+        data,
         ended_at: rows::time(row, at(4))?,
         tried: tried_at.zip(outcome).map(|(at, outcome)| Tried { at: Timestamp(at), outcome }),
     };

@@ -176,7 +176,7 @@ pub(super) fn delivery_row((org, delivery): &(i64, Delivery)) -> Value {
     json!({
         "job": text(delivery.job.0),
         "org": org,
-        "about": text(delivery.about.0),
+        "about": text(delivery.about.id()),
         "url": delivery.url,
         "kind": delivery.kind,
         "data": delivery.data.to_string(),

@@ -20,7 +20,7 @@ use super::db::Db;
 use super::desk::{Desk, RetryKey};
 use super::errors::Trouble;
 use super::{Shared, load, lookups, orgs, write};
-use crate::{Applied, ApplyError, Op, RETRIES_KEPT_MS, StoreError, tally};
+use crate::{Applied, ApplyError, Op, RETRIES_KEPT_MS, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
 /// How often work is tried that another process got in the way of.
@@ -121,6 +121,7 @@ impl Writer {
 
     fn answer(&self, jobs: Vec<Job>, done: Done) {
         tally::committed(jobs.len(), &done.events);
+        journal::committed(&done.events);
         for (job, verdict) in jobs.into_iter().zip(done.verdicts) {
             // A caller that went away does not need its answer.
             let _ = job.reply.send(verdict);

@@ -1,7 +1,7 @@
-//! Messages about jobs that are over: read and written.
+//! Messages about jobs that are over and about events: read and written.
 
 use async_trait::async_trait;
-use callboard_domain::delivery::{Delivery, Tried};
+use callboard_domain::delivery::{Delivery, Topic, Tried};
 use callboard_domain::job::{Job, JobId};
 use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -21,13 +21,15 @@ fn delivery(row: &Row<'_>) -> Result<(Job, Delivery)> {
     let at = |column: usize| JOB_COLUMNS + column;
     let tried_at: Option<i64> = row.get(at(5))?;
     let outcome: Option<String> = row.get(at(6))?;
-    let data = rows::json(row, at(3), "data")?;
+    let data = rows::json(row, at(3), "data")?.ok_or_else(|| rows::damaged(at(3), "data"))?;
+    let kind: String = row.get(at(2))?;
+    let about = Topic::read(&kind, rows::id(row, at(0))?, &data);
     let delivery = Delivery {
         job: job.id,
-        about: JobId(rows::id(row, at(0))?),
+        about: about.ok_or_else(|| rows::damaged(at(0), "about"))?,
         url: row.get(at(1))?,
-        kind: row.get(at(2))?,
-        data: data.ok_or_else(|| rows::damaged(at(3), "data"))?,
+        kind,
+        data,
         ended_at: rows::time(row, at(4))?,
         tried: tried_at.zip(outcome).map(|(at, outcome)| Tried { at: Timestamp(at), outcome }),
     };
@@ -42,7 +44,7 @@ pub(super) fn insert(db: &Connection, org: i64, delivery: &Delivery) -> Result<(
     db.prepare_cached(&sql)?.execute(params![
         delivery.job.0.to_bytes(),
         org,
-        delivery.about.0.to_bytes(),
+        delivery.about.id().to_bytes(),
         delivery.url,
         delivery.kind,
         delivery.data.to_string(),

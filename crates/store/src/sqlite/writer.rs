@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use super::errors::from_sqlite;
 use super::{Shared, comments, crew, jobs, knowledge, load, org, read, runs, schema, write};
 use crate::{
-    Applied, ApplyError, MailSeen, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, tally,
+    Applied, ApplyError, MailSeen, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, journal, tally,
 };
 
 const BATCH_MAX: usize = 64;
@@ -94,6 +94,7 @@ impl Writer {
             Ok(batch) => {
                 shared.last_at.fetch_max(batch.now.0, Ordering::SeqCst);
                 tally::committed(replies.len(), &batch.events);
+                journal::committed(&batch.events);
                 for (reply, verdict) in replies.into_iter().zip(batch.verdicts) {
                     // A caller that went away does not need its answer.
                     let _ = reply.send(verdict);

@@ -1,11 +1,16 @@
 //! What every store must do with messages about jobs, their secrets, and pull requests.
 
-use callboard_domain::command::Command;
-use callboard_domain::delivery::{Receipt, Webhook};
+use std::sync::Arc;
+
+use callboard_domain::command::{Command, MailSend, TaskCreate};
+use callboard_domain::crew::MailId;
+use callboard_domain::delivery::{Receipt, Topic, Webhook};
 use callboard_domain::job::{JobId, JobKind};
+use callboard_domain::policy::Policy;
 use callboard_domain::pull::{MERGED, OPEN};
 use callboard_domain::relay::spec::Priority;
 use callboard_store::{PullOf, PullQuery};
+use serde_json::json;
 
 use crate::conformance::conformance;
 use crate::fixture::{Fixture, next_id, place};
@@ -13,6 +18,7 @@ use crate::runs::{ODD, lease, pr, read, seen, submit, submitted};
 
 conformance! {
     an_end_is_queued_for_whoever_wants_to_know,
+    an_event_is_queued_with_what_it_tells_of,
     a_secret_stays_the_first_one,
     pull_requests_are_numbered_per_org,
     what_belongs_to_a_job_is_forgotten_with_it,
@@ -31,7 +37,7 @@ pub async fn canceled(f: &Fixture, key: &str) -> (JobId, JobId) {
 
 pub async fn tried(f: &Fixture, (about, job): (JobId, JobId), tries: u32, receipt: Receipt) {
     f.done("runner:r1", Command::JobTake { job, lease_s: 60 }).await;
-    let to = "https://x".into();
+    let (to, about) = ("https://x".into(), Topic::Job(about));
     f.done("runner:r1", Command::DeliveryTry { job, tries, about, to, receipt }).await;
 }
 
@@ -41,7 +47,7 @@ async fn an_end_is_queued_for_whoever_wants_to_know(f: Fixture) {
     let due = other.store.jobs_due(JobKind::Deliver, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.job.id).collect::<Vec<_>>(), [told.1]);
     let letter = other.store.delivery("default", told.1).await.unwrap().unwrap();
-    assert_eq!((letter.about, letter.url.as_str()), (told.0, ODD));
+    assert_eq!((letter.about, letter.url.as_str()), (Topic::Job(told.0), ODD));
     assert_eq!((letter.kind.as_str(), &letter.data["state"]), ("job.failed", &"CANCELED".into()));
     assert_eq!((letter.ended_at, &letter.tried), (f.store.now(), &None));
     assert_eq!(read(&f, told.0).await.record.run.webhook.unwrap().delivery, told.1);
@@ -63,6 +69,49 @@ async fn an_end_is_queued_for_whoever_wants_to_know(f: Fixture) {
     let states: Vec<_> = listed.iter().map(|(job, _)| (job.id, job.state.as_str())).collect();
     assert_eq!(states, [(newer.1, "queued"), (told.1, "done")]);
     assert_eq!(f.store.deliveries("default", 1).await.unwrap().len(), 1);
+    f.assert_sound().await;
+}
+
+async fn an_event_is_queued_with_what_it_tells_of(mut f: Fixture) {
+    let untold = f.create("untold", &[]).await;
+    let mut policy = Policy::default();
+    policy.webhook = Some(ODD.into());
+    f.policy = Arc::new(policy);
+    let new = TaskCreate { parent: Some(untold), ..f.new_task(ODD, &[]) };
+    let task = new.task;
+    f.done("agent:w1", Command::TaskCreate(new)).await;
+    f.clock.advance_ms(1);
+    let mail = MailId(next_id());
+    let send = |mail, subject: &str| {
+        let (subject, body) = (subject.into(), "not told".into());
+        Command::MailSend(MailSend { mail, from: None, to: None, subject, body })
+    };
+    f.done("agent:w1", send(mail, ODD)).await;
+    f.done("agent:w1", send(mail, ODD)).await;
+    let blank = f.store.apply(f.op("agent:w1", send(MailId(next_id()), " "))).await;
+    assert!(blank.is_err(), "a mail that is refused is nobody's news");
+
+    let other = f.neighbour().await;
+    let told = other.store.deliveries("default", 10).await.unwrap();
+    let about: Vec<_> = told.iter().map(|(_, letter)| letter.about).collect();
+    assert_eq!(about, [Topic::Mail(mail), Topic::Task(task)]);
+    let [(_, of_mail), (job, of_task)] = told.as_slice() else { panic!("{told:?}") };
+    let data = json!({
+        "mailId": mail.to_string(), "toAgentId": null, "isForHuman": true, "subject": ODD,
+    });
+    assert_eq!((of_mail.kind.as_str(), &of_mail.data), ("mail.sent", &data));
+    assert_eq!((of_mail.url.as_str(), of_mail.ended_at), (ODD, f.store.now()));
+    assert_eq!((of_task.kind.as_str(), job.task), ("task.created", Some(task)));
+    let data = &of_task.data;
+    assert_eq!((&data["taskId"], &data["title"]), (&json!(task), &json!(ODD.trim())));
+    assert_eq!(data["epicId"], json!(untold));
+
+    let (job, receipt) = (of_task.job, Receipt::Taken);
+    f.done("runner:r1", Command::JobTake { job, lease_s: 60 }).await;
+    let (to, about) = ("https://x".into(), of_task.about);
+    f.done("runner:r1", Command::DeliveryTry { job, tries: 1, about, to, receipt }).await;
+    let due = other.store.jobs_due(JobKind::Deliver, 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.job.id).collect::<Vec<_>>(), [of_mail.job]);
     f.assert_sound().await;
 }
 

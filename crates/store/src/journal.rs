@@ -1,0 +1,18 @@
+//! What the server's log says of what was committed, by the process that committed it: whom mail was
+//! sent to. Never what a mail says.
+
+use callboard_domain::event::{EventName, LoggedEvent};
+
+pub(crate) fn committed(events: &[LoggedEvent]) {
+    for LoggedEvent { data, .. } in events.iter().filter(|event| event.name == EventName::MailSent)
+    {
+        let text = |key: &str| data[key].as_str().unwrap_or_default();
+        tracing::info!(
+            mailId = text("mailId"),
+            toAgentId = data["toAgentId"].as_str(),
+            isForHuman = data["isForHuman"].as_bool(),
+            subject = text("subject"),
+            "mail.sent"
+        );
+    }
+}
