@@ -99,11 +99,8 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Vec<Pull>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksRead)?;
-        let org = Some(op.principal.org.clone());
-        let query = PullQuery { org, task: Some(task), limit: PULLS_MAX, ..PullQuery::default() };
-        let found = self.parts.store.pulls(query).await?;
-        Ok(found.into_iter().map(|of| of.pull).collect())
+        let query = PullQuery { task: Some(task), limit: PULLS_MAX, ..PullQuery::default() };
+        self.pulls_found(op, query).await
     }
 
     /// The git repositories of a project that are on this machine, the primary one first.

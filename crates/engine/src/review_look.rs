@@ -134,7 +134,8 @@ async fn look(
         None => shop.worktrees.worktree_state(place, &part.target).await.map_err(said)?,
     };
     let diff = shop.worktrees.worktree_diff(place, &part.target, None).await.map_err(said)?;
-    let outlook = shop.merges.merge_outlook(place, &part.target).await.map_err(said);
+    let outlook =
+        shop.merges.merge_outlook(&place.repo, &state.head, &part.target).await.map_err(said);
     Ok(ReviewLook { state, files: diff.files, outlook })
 }
 

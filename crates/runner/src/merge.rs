@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use callboard_engine::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
-    PreparedPart, Rebased, Turn, Worktree, WorktreeFault,
+    PreparedPart, Rebased, Turn, WorktreeFault,
 };
 
 use crate::git::{Git, GitFault};
 use crate::scratch::Scratch;
 use crate::worktree::{
-    Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, common_dir,
-    fetch, fork, is_ancestor, is_branch_name, names, rebase_onto, repo_lock, signing, text,
-    to_the_end,
+    Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, commit_of,
+    common_dir, fetch, fork, is_ancestor, is_branch_name, names, rebase_onto, repo_lock, signing,
+    text, to_the_end,
 };
 
 #[async_trait]
@@ -49,10 +49,11 @@ impl Merges for LocalWorktrees {
 
     async fn merge_outlook(
         &self,
-        worktree: &Worktree,
+        repo: &Path,
+        from: &str,
         target: &str,
     ) -> Result<MergeOutlook, MergeFault> {
-        outlook(worktree, target).await
+        outlook(repo, from, target).await
     }
 
     async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
@@ -162,10 +163,8 @@ async fn head(from: &MergeFrom) -> Result<String, WorktreeFault> {
 }
 
 /// As far as git can say without writing anything.
-async fn outlook(worktree: &Worktree, target: &str) -> Result<MergeOutlook, MergeFault> {
-    let repo = &worktree.repo;
-    let head = Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await;
-    let head = text(&head.map_err(WorktreeFault::from)?);
+async fn outlook(repo: &Path, from: &str, target: &str) -> Result<MergeOutlook, MergeFault> {
+    let head = commit_of(repo, from).await?;
     let onto = onto(repo, &Tips::of(repo, target).await?, target, &head).await?;
     let count = ["rev-list", "--count", &onto, &format!("^{head}")].map(str::to_owned);
     let behind = Git::at(repo).ask(&count).await.map_err(WorktreeFault::from)?;

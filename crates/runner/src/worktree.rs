@@ -151,6 +151,16 @@ impl Worktrees for LocalWorktrees {
         branch::contains(repo, whole, part).await
     }
 
+    async fn branch_diff(
+        &self,
+        repo: &Path,
+        branch: &str,
+        target: &str,
+        patch: bool,
+    ) -> Result<WorktreeDiff, WorktreeFault> {
+        diff::of_branch(repo, branch, target, patch).await
+    }
+
     async fn branch_share(&self, order: ShareOrder) -> Result<Branch, WorktreeFault> {
         to_the_end(async move { share::share(&order).await }).await
     }
@@ -227,6 +237,22 @@ pub(crate) async fn fetch(repo: &Path, branch: &str) {
     let fetch = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--", "origin", &refspec];
     if let Err(fault) = Git::writing(repo).within(FETCH_TIME_MAX).ask(&fetch).await {
         tracing::warn!(?fault, branch, "origin was not asked: what is known of it will do");
+    }
+}
+
+/// What a branch here ends with, or the commit itself.
+pub(crate) async fn commit_of(repo: &Path, from: &str) -> Result<String, WorktreeFault> {
+    if !is_branch_name(from) {
+        return Err(WorktreeFault::BadBranch(from.into()));
+    }
+    if let Some(commit) = Tips::of(repo, from).await?.local {
+        return Ok(commit);
+    }
+    let named = format!("{from}^{{commit}}");
+    let answer = Git::at(repo).answer(&["rev-parse", "--verify", "-q", &named]).await?;
+    match answer.code {
+        0 => Ok(text(&answer.stdout)),
+        _ => Err(WorktreeFault::NoBranch(from.into())),
     }
 }
 

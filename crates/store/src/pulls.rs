@@ -22,6 +22,8 @@ pub struct PullQuery {
     pub status: Option<&'static str>,
     /// `None`: of every task, and of none.
     pub task: Option<TaskId>,
+    /// Its page, or `callboard://pr/<number>`.
+    pub url: Option<String>,
     pub limit: usize,
 }
 

@@ -90,7 +90,7 @@ async fn diff_of_task(open: &Open, typed: &str, stat: bool) -> Result<(), Failur
 }
 
 /// As it is, for programs; a terminal gets colours and must not obey what stands in it.
-fn print_patch(out: &Out, patch: &str) -> Result<(), Failure> {
+pub fn print_patch(out: &Out, patch: &str) -> Result<(), Failure> {
     if !out.terminal {
         return out.raw(patch);
     }

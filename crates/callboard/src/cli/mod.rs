@@ -30,6 +30,7 @@ mod next;
 mod note;
 mod patch;
 mod plan;
+mod pull;
 mod reject;
 mod release;
 mod review;
@@ -119,6 +120,8 @@ enum Command {
     Review(review::ReviewArgs),
     Approve(approve::ApproveArgs),
     Reject(reject::RejectArgs),
+    #[command(subcommand)]
+    Pull(pull::PullCommand),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
     Run(run::RunArgs),
@@ -236,6 +239,7 @@ impl Command {
             Command::Review(args) => review::cmd_review(context, args).await,
             Command::Approve(args) => approve::cmd_approve(context, args).await,
             Command::Reject(args) => reject::cmd_reject(context, args).await,
+            Command::Pull(command) => command.run(context).await,
             Command::Plan(command) => command.run(context).await,
             Command::Run(args) => run::cmd_run(context, args).await,
             Command::Epic(command) => command.run(context).await,

@@ -2,6 +2,7 @@
 
 use callboard_domain::card::{Review, ReviewState};
 use callboard_domain::task::TaskRow;
+use callboard_engine::ports::MergeOutlook;
 use callboard_engine::store::CardRow;
 use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork};
 use callboard_surface::time::rfc3339_ms;
@@ -144,18 +145,21 @@ fn readiness(look: &ReviewLook, target: &str) -> String {
     };
     match &look.outlook {
         Err(words) => format!("{commits} into {target}: {}", plain(words)),
-        Ok(outlook) => {
-            let behind = match outlook.behind {
-                0 => "up to date".to_owned(),
-                behind => format!("{behind} behind it"),
-            };
-            let conflicts = match outlook.conflicts.as_slice() {
-                [] => "no conflicts".to_owned(),
-                files => format!("conflicts in {}", plain(&files.join(", "))),
-            };
-            format!("{commits} into {target}, {behind}, {conflicts}")
-        }
+        Ok(outlook) => format!("{commits} into {target}, {}", outlook_words(outlook)),
     }
+}
+
+/// `1 behind it, no conflicts`.
+pub fn outlook_words(outlook: &MergeOutlook) -> String {
+    let behind = match outlook.behind {
+        0 => "up to date".to_owned(),
+        behind => format!("{behind} behind it"),
+    };
+    let conflicts = match outlook.conflicts.as_slice() {
+        [] => "no conflicts".to_owned(),
+        files => format!("conflicts in {}", plain(&files.join(", "))),
+    };
+    format!("{behind}, {conflicts}")
 }
 
 /// A merge commits these first.

@@ -10,6 +10,7 @@ mod knowledge;
 mod migrate;
 mod places;
 mod plan;
+mod pulls;
 mod review;
 mod review_work;
 #[path = "../../../store/tests/it/schema.rs"]

@@ -2,6 +2,7 @@
 
 use super::mail::{BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
 use crate::command::WorkPlace;
+use crate::pull::local_number;
 use crate::task::Task;
 
 /// Of a description; the task itself has all of it.
@@ -96,9 +97,13 @@ pub fn rebase_required(task: &str, title: &str, epic_branch: &str, is_remote: bo
 }
 
 pub fn epic_complete(epic: &Task, url: &str, completed: usize, failed: usize) -> Letter {
-    let text = format!(
+    let mut text = format!(
         "Epic {}: {}\n\n{completed} tasks completed, {failed} failed.\n\nPlease look at {url}",
         epic.id, epic.title
     );
+    // A forge has a page for it.
+    if let Some(number) = local_number(url) {
+        text += &format!(":\n\ncallboard pull show {number}\ncallboard pull merge {number}");
+    }
     Letter::new(format!("Epic Complete: {}", epic.title), text)
 }

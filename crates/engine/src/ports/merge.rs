@@ -14,10 +14,12 @@ pub trait Merges: Send + Sync {
     /// of it, in every repository. Moves no target. Waits for other merges in these repositories.
     async fn merge_prepare(&self, orders: Vec<MergeOrder>) -> Result<PreparedMerge, MergeFault>;
 
-    /// How it would go with what is committed and known here. Asks nobody, writes nothing.
+    /// How it would go with what is known here and committed as `from`, a branch or a commit. Asks
+    /// nobody, writes nothing.
     async fn merge_outlook(
         &self,
-        worktree: &Worktree,
+        repo: &Path,
+        from: &str,
         target: &str,
     ) -> Result<MergeOutlook, MergeFault>;
 

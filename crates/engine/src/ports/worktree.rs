@@ -75,6 +75,15 @@ pub trait Worktrees: Send + Sync {
         part: &str,
     ) -> Result<bool, WorktreeFault>;
 
+    /// What a branch changes against the commit where it left `target`; the patch if it is wanted.
+    async fn branch_diff(
+        &self,
+        repo: &Path,
+        branch: &str,
+        target: &str,
+        patch: bool,
+    ) -> Result<WorktreeDiff, WorktreeFault>;
+
     /// A branch as others can see it: here, and at `origin` if it is to be pushed.
     async fn branch_share(&self, order: ShareOrder) -> Result<Branch, WorktreeFault>;
 

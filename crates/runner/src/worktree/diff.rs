@@ -3,24 +3,19 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use callboard_engine::ports::{FileDiff, Worktree, WorktreeDiff, WorktreeFault};
 
 use super::hold::{common_dir, git_dir};
 use super::state::newest;
-use super::{fork, leftovers, text};
+use super::{commit_of, fork, leftovers, text};
 use crate::git::Git;
 use crate::scratch::Scratch;
 
-/// What a user's settings and attributes would do to a patch.
-const PLAINLY: [&str; 6] = [
-    "diff-index",
-    "--cached",
-    "--find-renames",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--ignore-submodules=dirty",
-];
+/// Without what a user's settings and attributes would do to a patch.
+const PLAINLY: [&str; 4] =
+    ["--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
 pub(super) async fn diff(
     worktree: &Worktree,
@@ -37,19 +32,41 @@ pub(super) async fn diff(
     let scratch = Scratch::beside(Some(own.join("index")), objects).await?;
     let git = || scratch.used_by(Git::at(root));
     leftovers::add(root, git).await?;
-    let numbers = [&PLAINLY[..], &["--numstat", "-z", &base]].concat();
-    let files = files(&git().ask(&numbers).await?);
-    let patch = match below {
-        None => None,
-        Some(below) => {
-            let sides = [format!("--src-prefix=a/{below}"), format!("--dst-prefix=b/{below}")];
-            let form = ["-p", "--binary", "--full-index", "--no-color", &sides[0], &sides[1]];
-            let patch = git().ask(&[&PLAINLY[..], &form, &[&base]].concat()).await?;
-            Some(String::from_utf8_lossy(&patch).into_owned())
-        }
-    };
+    let found = between(git, &["diff-index", "--cached"], &[&base], below).await?;
     scratch.close().await?;
+    let (files, patch) = found;
     Ok(WorktreeDiff { base, files, patch })
+}
+
+pub(super) async fn of_branch(
+    repo: &Path,
+    branch: &str,
+    target: &str,
+    patch: bool,
+) -> Result<WorktreeDiff, WorktreeFault> {
+    let head = commit_of(repo, branch).await?;
+    let newest = newest(repo, &head, target).await?;
+    let base = fork(repo, &head, &newest).await?.base;
+    let below = patch.then_some("");
+    let (files, patch) =
+        between(|| Git::at(repo), &["diff-tree", "-r"], &[&base, &head], below).await?;
+    Ok(WorktreeDiff { base, files, patch })
+}
+
+/// The files, and the patch if its paths are to stand below something.
+async fn between<'g>(
+    git: impl Fn() -> Git<'g>,
+    command: &[&str],
+    sides: &[&str],
+    below: Option<&str>,
+) -> Result<(Vec<FileDiff>, Option<String>), WorktreeFault> {
+    let numbers = [command, &PLAINLY, &["--numstat", "-z"], sides].concat();
+    let files = files(&git().ask(&numbers).await?);
+    let Some(below) = below else { return Ok((files, None)) };
+    let prefixes = [format!("--src-prefix=a/{below}"), format!("--dst-prefix=b/{below}")];
+    let form = ["-p", "--binary", "--full-index", "--no-color", &prefixes[0], &prefixes[1]];
+    let patch = git().ask(&[command, &PLAINLY, &form, sides].concat()).await?;
+    Ok((files, Some(String::from_utf8_lossy(&patch).into_owned())))
 }
 
 /// Of `--numstat -z`: two numbers and a path, or nothing and then the old and the new path.

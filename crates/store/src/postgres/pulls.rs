@@ -56,6 +56,7 @@ impl PullStore for PostgresStore {
         let sql = &format!(
             "SELECT {PULL} FROM {PULL_FROM} WHERE ($1::text IS NULL OR o.name = $1) \
              AND ($2::text IS NULL OR p.status = $2) AND ($4::uuid IS NULL OR p.task = $4) \
+             AND ($5::text IS NULL OR p.url = $5) \
              ORDER BY p.created_at DESC, p.number DESC LIMIT $3"
         );
         let query = &query;
@@ -63,7 +64,8 @@ impl PullStore for PostgresStore {
             .read(|db| async move {
                 let (org, limit) = (query.org.as_deref(), query.limit as i64);
                 let task = query.task.map(|task| rows::uuid(task.id));
-                let found = read::all(&db, sql, &[&org, &query.status, &limit, &task]).await?;
+                let found =
+                    read::all(&db, sql, &[&org, &query.status, &limit, &task, &query.url]).await?;
                 found.iter().map(pull).collect()
             })
             .await

@@ -82,13 +82,14 @@ impl PullStore for SqliteStore {
             let list = || -> Result<Vec<PullOf>> {
                 let sql = format!(
                     "SELECT {PULL} FROM {PULL_FROM} WHERE (?1 IS NULL OR o.name = ?1) \
-                     AND (?2 IS NULL OR p.status = ?2) {} \
+                     AND (?2 IS NULL OR p.status = ?2) AND (?5 IS NULL OR p.url = ?5) {} \
                      ORDER BY p.created_at DESC, p.number DESC LIMIT ?3",
                     // Said only when it is wanted, so that its index is used.
                     if query.task.is_some() { "AND p.task = ?4" } else { "AND ?4 IS NULL" }
                 );
                 let task = query.task.map(|task| task.id.to_bytes());
-                let values = params![query.org.as_deref(), query.status, query.limit as i64, task];
+                let (org, limit) = (query.org.as_deref(), query.limit as i64);
+                let values = params![org, query.status, limit, task, query.url];
                 db.prepare_cached(&sql)?.query_map(values, pull)?.collect()
             };
             list().map_err(from_sqlite)

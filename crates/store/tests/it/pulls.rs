@@ -77,6 +77,9 @@ async fn a_pull_request_of_a_task_is_read_back_whole(f: Fixture) {
         changed_at: f.store.now(),
     };
     assert_eq!(*pull, wanted);
+    let at = |url: &str| PullQuery { url: Some(url.into()), limit: 10, ..PullQuery::default() };
+    assert_eq!(f.store.pulls(at("callboard://pr/1")).await.unwrap().len(), 1);
+    assert_eq!(f.store.pulls(at("callboard://pr/2")).await.unwrap(), []);
     f.clock.advance_ms(1);
     f.done("agent:w1", settle(pull, PullStep::Awaited)).await;
     let other = f.neighbour().await;

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use callboard_engine::ports::{FileDiff, MergeOutlook, Merges, Worktree, WorktreeDiff, Worktrees};
+use callboard_engine::ports::{
+    FileDiff, MergeOutlook, Merges, Worktree, WorktreeDiff, WorktreeFault, Worktrees,
+};
 use callboard_runner::LocalWorktrees;
 
 use super::{commit, make, merge, status, write};
@@ -14,7 +16,9 @@ async fn diff(worktree: &Worktree, below: Option<&str>) -> WorktreeDiff {
 }
 
 async fn outlook(worktree: &Worktree) -> MergeOutlook {
-    LocalWorktrees::default().merge_outlook(worktree, "main").await.expect("an outlook")
+    let head = git_in(&worktree.path, &["rev-parse", "HEAD"]);
+    let looked = LocalWorktrees::default().merge_outlook(&worktree.repo, head.trim(), "main").await;
+    looked.expect("an outlook")
 }
 
 fn file(path: &str, lines: Option<(u64, u64)>) -> FileDiff {
@@ -62,4 +66,28 @@ async fn an_outlook_says_what_a_merge_would_meet() {
     repo.commit("theirs too");
     let meets = MergeOutlook { behind: 2, conflicts: vec!["a.txt".into()] };
     assert_eq!(outlook(&worktree).await, meets);
+    let of_branch = LocalWorktrees::default();
+    let of_branch = of_branch.merge_outlook(&worktree.repo, &worktree.branch, "main").await;
+    assert_eq!(of_branch.expect("an outlook"), meets);
+}
+
+#[tokio::test]
+async fn a_branch_has_what_is_committed_since_it_left_its_target() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    commit(&worktree, "a.txt", "ours\n");
+    write(&worktree, "new.txt", "not committed\n");
+    repo.write("other.txt", "theirs\n");
+    repo.commit("theirs");
+    let diff = async |branch: &str, patch: bool| {
+        LocalWorktrees::default().branch_diff(&repo.path, branch, "main", patch).await
+    };
+    let found = diff(&worktree.branch, true).await.expect("a diff");
+    let paths: Vec<_> = found.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["a.txt"]);
+    let patch = found.patch.expect("asked for");
+    assert!(patch.contains("\n+ours\n") && !patch.contains("theirs"), "{patch}");
+    assert_eq!(diff(&worktree.branch, false).await.expect("a diff").patch, None);
+    assert!(matches!(diff("gone", false).await, Err(WorktreeFault::NoBranch(_))));
+    assert!(matches!(diff("--output=x", false).await, Err(WorktreeFault::BadBranch(_))));
 }
