@@ -135,13 +135,8 @@ fn object(
 
 fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
     let shown: String = name.chars().take(60).collect();
-    let nearest = known
-        .keys()
-        .map(|key| (strsim::damerau_levenshtein(&fold(key), &fold(&shown)), key))
-        .min()
-        .filter(|(distance, key)| *distance <= key.len().max(3) / 2);
-    let way_out = match nearest {
-        Some((_, key)) => format!("; did you mean '{key}'?"),
+    let way_out = match nearest(&shown, known.keys().map(String::as_str)) {
+        Some(key) => format!("; did you mean '{key}'?"),
         None if known.is_empty() => "; this tool takes no arguments".into(),
         None => {
             let keys: Vec<_> = known.keys().map(String::as_str).collect();
@@ -149,6 +144,13 @@ fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
         }
     };
     Refusal::invalid(format!("{place}unknown argument '{shown}'{way_out}"))
+}
+
+/// Of these words the one that was probably meant.
+pub(crate) fn nearest<'w>(given: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let near = known.map(|word| (strsim::damerau_levenshtein(&fold(word), &fold(given)), word));
+    let (distance, word) = near.min()?;
+    (distance <= word.len().max(3) / 2).then_some(word)
 }
 
 /// Of a schema with several forms, the one that is for such a value.

@@ -153,7 +153,7 @@ impl Front {
     /// Tools this principal may call, in the toolsets' order. One of a crew is what the store knows it
     /// as, whatever its connection says.
     pub async fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
-        if !self.about.toolsets.contains(&crew::NAME) {
+        if !self.has_crew() {
             return self.catalog.list(principal);
         }
         let op = OpContext::new(principal.clone(), "tools");
@@ -285,9 +285,26 @@ impl Front {
         self.about.toolsets.contains(&board::NAME)
     }
 
-    /// One page of resources and the cursor of the next: jobs where they are spoken of, then tasks,
-    /// each the newest first.
+    /// Whether the caller is one of a crew here.
+    pub fn has_crew(&self) -> bool {
+        self.about.toolsets.contains(&crew::NAME)
+    }
+
+    /// One page of resources and the cursor of the next: an inbox and jobs where they are spoken of,
+    /// then tasks, each the newest first.
     pub async fn resources(
+        &self,
+        principal: &Principal,
+        cursor: Option<&str>,
+    ) -> Result<(Vec<ResourceInfo>, Option<String>), EngineError> {
+        let (mut found, next) = self.jobs_and_tasks(principal, cursor).await?;
+        if self.has_crew() && cursor.is_none() {
+            found.insert(0, crew::inbox::info());
+        }
+        Ok((found, next))
+    }
+
+    async fn jobs_and_tasks(
         &self,
         principal: &Principal,
         cursor: Option<&str>,
@@ -311,6 +328,9 @@ impl Front {
         if self.has_jobs() && relay::resource::is_ours(uri) {
             return relay::resource::read(&self.engine, principal, uri).await;
         }
+        if self.has_crew() && uri == crew::inbox::URI {
+            return crew::inbox::read(&self.engine, principal).await.map(Ok);
+        }
         resource::read(&self.engine, principal, uri).await
     }
 
@@ -322,6 +342,9 @@ impl Front {
         uri: &str,
         changes: mpsc::Sender<String>,
     ) -> Result<Result<(), Unknown>, EngineError> {
+        if self.has_crew() && uri == crew::inbox::URI {
+            return crew::inbox::watch(&self.engine, principal, changes).await.map(Ok);
+        }
         resource::watch(&self.engine, principal, uri, changes).await
     }
 

@@ -265,7 +265,7 @@ fn readyz(ready: Result<(), String>) -> Response {
     }
 }
 
-fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
+pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
     let body = json!({ "error": {
         "code": code,
         "message": message,

@@ -7,6 +7,7 @@ pub mod args;
 pub mod catalog;
 mod check_argument;
 pub mod error;
+pub mod events;
 pub mod front;
 pub mod http;
 mod job_watch;

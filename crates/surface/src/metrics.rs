@@ -77,7 +77,7 @@ fn collect() -> PrometheusHandle {
     describe_counter!(CALLS, "Tool calls by tool and by code: ok, or why not");
     describe_histogram!(CALL_SECONDS, "How long tool calls took, waits included");
     describe_gauge!(HTTP_SESSIONS, "Open sessions of the legacy protocol era");
-    describe_gauge!(SSE_STREAMS, "Open event streams to MCP clients");
+    describe_gauge!(SSE_STREAMS, "Open event streams, to MCP clients and of /events");
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
     gauge!(HTTP_SESSIONS).set(0.0);
     gauge!(SSE_STREAMS).set(0.0);

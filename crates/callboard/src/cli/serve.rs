@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_engine::Alert;
+use callboard_surface::events::{self, EventsOptions};
 use callboard_surface::front::Front;
 use callboard_surface::http::{
     FrontFor, Gate, GateOptions, HttpDoors, HttpOptions, ReadyProbe, router, serve_http,
@@ -112,7 +113,9 @@ impl Server {
             shutdown: stop.clone(),
             ..HttpOptions::default()
         };
-        let pages = web::routes(app.engine.clone()).merge(metrics::routes(app.engine.clone()));
+        let pages = web::routes(app.engine.clone())
+            .merge(metrics::routes(app.engine.clone()))
+            .merge(events::routes(app.engine.clone(), EventsOptions::until(stop.clone())));
         let gate = GateOptions {
             rate_limit: self.settings.rate_limit,
             public_url: self.settings.public_url.clone(),

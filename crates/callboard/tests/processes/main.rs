@@ -9,6 +9,7 @@ mod board;
 mod calls;
 mod crew;
 mod disk;
+mod events;
 mod forge;
 mod handles;
 mod http;

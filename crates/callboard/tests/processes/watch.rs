@@ -39,3 +39,38 @@ fn a_wait_in_the_terminal_ends_when_an_agent_is_done() {
     assert_eq!(output.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"done\""));
 }
+
+#[test]
+fn a_subscription_to_an_inbox_hears_of_mail_to_its_agent() {
+    let board = board();
+    let crew = |actor: &str| {
+        let mut mcp = command(board.path());
+        mcp.args(["mcp", "--toolsets", "crew", "--actor", actor]);
+        let mut peer = Peer::over(mcp);
+        peer.hello();
+        peer.call("mcp__agent__get_status", json!({})).unwrap();
+        peer
+    };
+    let (mut reader, mut other, mut writer) = (crew("agent:r"), crew("agent:o"), crew("agent:w"));
+    let uri = "callboard://crew/inbox";
+    let listed = reader.request("resources/list", json!({}));
+    assert_eq!(listed["result"]["resources"][0]["uri"], uri, "{listed}");
+    for peer in [&mut reader, &mut other] {
+        let subscribed = peer.request("resources/subscribe", json!({"uri": uri}));
+        assert!(subscribed.get("error").is_none(), "{subscribed}");
+    }
+    let mut send = |to: &str, subject: &str| {
+        let mail = json!({"toAgentId": to, "subject": subject, "body": "text"});
+        writer.call("mcp__mail__send", mail).unwrap();
+    };
+    send("r", "wake up");
+    let note = reader.receive().expect("a notification");
+    assert_eq!(note["method"], "notifications/resources/updated");
+    assert_eq!(note["params"]["uri"], uri);
+    let read = reader.request("resources/read", json!({"uri": uri}));
+    let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\"unreadCount\":1") && text.contains("wake up"), "{text}");
+    let read = other.request("resources/read", json!({"uri": uri}));
+    assert!(other.notes.is_empty(), "{:?}", other.notes);
+    assert!(read["result"]["contents"][0]["text"].as_str().unwrap().contains("\"count\":0"));
+}

@@ -4,7 +4,7 @@ use callboard_domain::command::{MailReply, MailSend};
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::refusal::Refusal;
 use callboard_engine::store::MailSeen;
-use callboard_engine::{EngineError, MailFilter};
+use callboard_engine::{EngineError, MailFilter, MailPage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::envelope::{self, Data, Fault};
 use super::pipeline::Seat;
 use crate::time::rfc3339_ms;
 
-const PAGE_DEFAULT: u32 = 100;
+pub(super) const PAGE_DEFAULT: u32 = 100;
 /// About how large a page may be.
 const PAGE_BYTES: usize = 64 * 1024;
 
@@ -41,7 +41,11 @@ pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
         before: before.transpose()?,
         limit: args.limit.unwrap_or(PAGE_DEFAULT) as usize,
     };
-    let page = seat.engine.mail_list(seat.op, filter).await?;
+    Ok(listed(&seat.engine.mail_list(seat.op, filter).await?))
+}
+
+/// A page of an inbox, as far as it is not too large.
+pub(super) fn listed(page: &MailPage) -> Value {
     let (mut mails, mut bytes, mut more) = (Vec::new(), 0, page.more);
     let mut last = None;
     for seen in &page.mails {
@@ -53,12 +57,12 @@ pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
         mails.push(shown(seen));
         last = Some(seen.mail.id);
     }
-    Ok(json!({
+    json!({
         "count": mails.len(),
         "unreadCount": page.unread,
         "mails": mails,
         "nextCursor": last.filter(|_| more),
-    }))
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@
 mod agent;
 pub mod envelope;
 mod epic;
+pub(crate) mod inbox;
 mod mail;
 mod pipeline;
 mod system;

@@ -1,0 +1,195 @@
+//! `GET /events`: what happens in an org, as Server-Sent Events, with the rights of whoever asks. One
+//! stream says what every process commits, in the log's order; `Last-Event-ID` goes on where it ended.
+//!
+//! A reader that does not read has its stream ended: what is kept for it is bounded, and it can go on
+//! from where it was.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use callboard_domain::crew::AgentId;
+use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::refusal::Refusal;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{Engine, EngineError, EventFollow, EventsWanted};
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::nearest;
+use crate::http::refusal;
+use crate::metrics::{Counted, SSE_STREAMS};
+use crate::time::rfc3339_ms;
+
+/// Events that wait for a slow reader.
+const QUEUED_MAX: usize = 64;
+/// What an event says beyond this is left to whoever reads the log.
+const DATA_BYTES_MAX: usize = 16 * 1024;
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Proxies pass streams on at once when told so.
+const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
+
+#[derive(Clone, Debug)]
+pub struct EventsOptions {
+    /// How often somebody to whom nothing is said hears that the server is there.
+    pub heartbeat: Duration,
+    /// How long a reader may leave what it was sent unread.
+    pub patience: Duration,
+    /// Streams end with it.
+    pub closing: CancellationToken,
+}
+
+impl EventsOptions {
+    pub fn until(closing: CancellationToken) -> Self {
+        Self { heartbeat: Duration::from_secs(15), patience: Duration::from_secs(30), closing }
+    }
+}
+
+struct Desk {
+    engine: Arc<Engine>,
+    options: EventsOptions,
+}
+
+pub fn routes(engine: Arc<Engine>, options: EventsOptions) -> Router {
+    Router::new().route("/events", get(events)).with_state(Arc::new(Desk { engine, options }))
+}
+
+async fn events(
+    State(desk): State<Arc<Desk>>,
+    Extension(reader): Extension<Principal>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    let op = OpContext::new(reader, "events");
+    let asked = match Asked::read(&query, &headers) {
+        Ok(asked) => asked,
+        Err(words) => return refusal(StatusCode::BAD_REQUEST, "INVALID_INPUT", &words),
+    };
+    match desk.engine.event_follow(&op, asked.after, asked.wanted).await {
+        Ok(follow) => (
+            [UNBUFFERED],
+            Sse::new(stream::unfold(told(follow, desk.options.clone()), |mut told| async {
+                told.recv().await.map(|event| (Ok::<_, Infallible>(event), told))
+            })),
+        )
+            .into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+/// Where to begin, and what is wanted.
+struct Asked {
+    after: Option<u64>,
+    wanted: EventsWanted,
+}
+
+impl Asked {
+    /// What a browser sends when it comes back is newer than the address it came with.
+    fn read(query: &HashMap<String, String>, headers: &HeaderMap) -> Result<Self, String> {
+        let header = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().trim());
+        let header = header.filter(|id| !id.is_empty()).map(|id| ("Last-Event-ID", id));
+        let given = |name: &'static str| {
+            let text = query.get(name).map(|text| text.trim());
+            text.filter(|text| !text.is_empty()).map(|text| (name, text))
+        };
+        let number = |(name, text): (&str, &str)| {
+            text.parse().map_err(|_| format!("{name}: '{text}' is no number of an event"))
+        };
+        let names = given("names").map(|(_, names)| names.split(',').map(name).collect());
+        let agent = given("agent").map(|(_, id)| {
+            AgentId::parse(id).ok_or_else(|| format!("agent: nobody can be called '{id}'"))
+        });
+        Ok(Self {
+            after: header.or(given("after")).map(number).transpose()?,
+            wanted: EventsWanted { names: names.transpose()?, agent: agent.transpose()? },
+        })
+    }
+}
+
+fn name(text: &str) -> Result<EventName, String> {
+    EventName::parse(text.trim()).ok_or_else(|| {
+        let known = EventName::ALL.iter().map(|name| name.as_str());
+        let shown: String = text.trim().chars().take(60).collect();
+        let hint = nearest(&shown, known).map(|name| format!("; did you mean '{name}'?"));
+        format!("names: there is no event '{shown}'{}", hint.unwrap_or_default())
+    })
+}
+
+/// What is said to one reader, until it is gone, does not read, or the server ends.
+pub fn told(follow: EventFollow, options: EventsOptions) -> mpsc::Receiver<Event> {
+    let (tell, told) = mpsc::channel(QUEUED_MAX);
+    tokio::spawn(async move {
+        let _open = Counted::one(SSE_STREAMS);
+        let said = say(follow, &tell, &options);
+        tokio::select! {
+            () = options.closing.cancelled() => {}
+            () = tell.closed() => {}
+            () = said => {}
+        }
+    });
+    told
+}
+
+async fn say(mut follow: EventFollow, tell: &mpsc::Sender<Event>, options: &EventsOptions) {
+    // Whoever heard nothing yet also knows where to go on.
+    let mut next = Ok(Event::default().id(follow.position().to_string()));
+    loop {
+        let event = match next {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::warn!(%error, "a stream of events ended");
+                return;
+            }
+        };
+        if let Err(unsent) = tell.send_timeout(event, options.patience).await {
+            if matches!(unsent, SendTimeoutError::Timeout(_)) {
+                tracing::info!("a reader of events does not read; its stream ends");
+            }
+            return;
+        }
+        next = match tokio::time::timeout(options.heartbeat, follow.next()).await {
+            Ok(event) => event.map(|event| shown(&event)),
+            Err(_) => Ok(Event::default().comment("here").id(follow.position().to_string())),
+        };
+    }
+}
+
+fn shown(event: &LoggedEvent) -> Event {
+    let LoggedEvent { seq, at, actor, name, data, .. } = event;
+    let bytes = data.to_string().len();
+    let data = match bytes {
+        0..=DATA_BYTES_MAX => data.clone(),
+        _ => json!({ "truncatedBytes": bytes }),
+    };
+    let body: Value = json!({
+        "seq": seq,
+        "at": rfc3339_ms(*at),
+        "actor": actor,
+        "event": name.as_str(),
+        "task": event.task(),
+        "data": data,
+    });
+    Event::default().id(seq.to_string()).event(name.as_str()).data(body.to_string())
+}
+
+fn failure(error: &EngineError) -> Response {
+    match error {
+        EngineError::Refused(no @ Refusal::AuthorizationDenied { .. }) => {
+            refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &no.message())
+        }
+        error => {
+            tracing::warn!(%error, "a stream of events cannot begin");
+            refusal(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", "the log cannot be read now")
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `callboard://crew/inbox`: the caller's own unread mail as a resource, so that whoever subscribes to it
+//! is told of new mail instead of asking again and again.
+
+use std::sync::Arc;
+
+use callboard_domain::crew::AgentId;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{Engine, EngineError, MailFilter};
+use tokio::sync::mpsc;
+
+use super::mail::{self, PAGE_DEFAULT};
+use crate::front::{ResourceInfo, ResourceText};
+
+pub(crate) const URI: &str = "callboard://crew/inbox";
+const JSON: &str = "application/json";
+
+pub(crate) fn info() -> ResourceInfo {
+    let (uri, name, title) = (URI.into(), "crew_inbox".into(), "Your unread mail".into());
+    ResourceInfo { uri, name, title, media_type: JSON }
+}
+
+/// As `mcp__mail__list_inbox` lists it without arguments.
+pub(crate) async fn read(
+    engine: &Engine,
+    principal: &Principal,
+) -> Result<ResourceText, EngineError> {
+    let op = OpContext::new(principal.clone(), "resources");
+    let to = Some(AgentId::of(&principal.actor));
+    let limit = PAGE_DEFAULT as usize;
+    let filter = MailFilter { to, include_read: false, before: None, limit };
+    let text = mail::listed(&engine.mail_list(&op, filter).await?).to_string();
+    Ok(ResourceText { media_type: JSON, text, ttl_ms: None })
+}
+
+pub(crate) async fn watch(
+    engine: &Arc<Engine>,
+    principal: &Principal,
+    changes: mpsc::Sender<String>,
+) -> Result<(), EngineError> {
+    let watch = engine.mail_watch(Some(&AgentId::of(&principal.actor))).await?;
+    // Whoever may not read is not told either.
+    read(engine, principal).await?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = changes.closed() => return,
+                () = watch.changed() => {}
+            }
+            if changes.send(URI.into()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
