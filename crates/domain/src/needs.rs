@@ -101,11 +101,13 @@ impl Command {
         };
         let of_org = |org| Needs { org, ..Needs::default() };
         let none = OrgNeeds::default();
-        // Whatever becomes of it, others wait for it and an agent may run on it.
+        // Whatever becomes of it, others wait for it, an agent may run on it and a forge may be
+        // about to merge it.
         let crew_task = |task: &TaskId, agents: Vec<AgentId>| Needs {
             dependents: true,
             run_of_task: true,
             card: true,
+            task_pulls: true,
             crew: CrewNeeds { agents, ..CrewNeeds::default() },
             ..subject(task)
         };
@@ -241,7 +243,14 @@ impl Command {
             Command::PullOpen(c) => {
                 Needs { pulls: c.at.is_none(), task_pulls: true, ..subject(&c.task) }
             }
-            Command::PullSettle(c) => Needs { task_pulls: true, ..subject(&c.task) },
+            Command::PullSettle(c) => Needs {
+                task_pulls: true,
+                crew: CrewNeeds {
+                    agents: c.behind.iter().map(|behind| behind.worker.clone()).collect(),
+                    ..CrewNeeds::default()
+                },
+                ..subject(&c.task)
+            },
             Command::ReviewSettle(c) => Needs {
                 dependents: true,
                 run_of_task: true,

@@ -39,6 +39,8 @@ pub struct Pull {
     pub title: String,
     /// Somebody wanted it merged: its forge does it once it may, or it was done at once.
     pub is_awaited: bool,
+    /// Nobody wants that any more, and its forge may not know yet.
+    pub is_revoked: bool,
     /// What it became in the base; `None` too when nobody knows.
     pub merge_commit: Option<String>,
     pub task: Option<TaskId>,

@@ -155,7 +155,7 @@ impl Engine {
                 })
             })
             .collect();
-        let told = behind.len();
+        let mails: Vec<MailId> = behind.iter().map(|behind| behind.mail).collect();
         let settle = CrewSettle {
             task,
             commit,
@@ -165,8 +165,14 @@ impl Engine {
             epic_branch: pull.base.clone(),
             is_remote: pull.forge != LOCAL,
         };
-        let applied = self.act(op, Command::CrewSettle(Box::new(settle))).await?;
-        Ok(if applied.last_seq.is_some() { told } else { 0 })
+        self.act(op, Command::CrewSettle(Box::new(settle))).await?;
+        // Nobody is written to who is not there any more.
+        let mut told = 0;
+        for mail in mails {
+            let sent = self.parts.store.mail(&op.principal.org, mail).await?;
+            told += usize::from(sent.is_some());
+        }
+        Ok(told)
     }
 
     /// Finishes a task whose pull request was merged meanwhile; says whether it was.

@@ -72,6 +72,9 @@ impl Engine {
         let applied = self.act(op, Command::CrewMove(command)).await?;
         let changed = applied.last_seq.is_some();
         let record = self.task_of(op, applied)?.it;
+        if changed && previous == TaskState::Review {
+            self.pulls_nudge();
+        }
         if changed && matches!(said.to, TaskState::Pending | TaskState::Failed) {
             self.crew_go_on().await;
         }
@@ -94,6 +97,7 @@ impl Engine {
             return self.crew_pull_named(op, seen, url).await;
         }
         let CardSeen { record, card } = seen;
+        self.pulls_call_off_of(op, record.task.id).await?;
         let (branch, base) = self.crew_branches(op, seen).await?;
         let draft = PullDraft {
             task: record.task.id,

@@ -273,6 +273,7 @@ impl Engine {
         let worker = worker_of(seen.record.newest.as_ref(), now);
         let command = CrewReturn { by: by.id.clone(), task, feedback, worker, mail };
         self.act(op, Command::CrewReturn(command)).await?;
+        self.pulls_nudge();
         Ok(())
     }
 
@@ -295,6 +296,7 @@ impl Engine {
                     skipped.push(task.row.task.id);
                 }
             }
+            self.pulls_nudge();
             self.crew_go_on().await;
         }
         Ok(EpicMoved { state: to, previous, skipped, updated_at: record.task.updated_at })

@@ -36,6 +36,7 @@ mod pull;
 mod pull_look;
 mod pull_merge;
 mod pull_open;
+mod pull_revoke;
 mod query;
 mod quota;
 mod repository;
@@ -156,6 +157,9 @@ pub struct Engine {
     files_seen: work_look::FilesSeen,
     /// One look at a time at who works on what.
     crew_turn: tokio::sync::Mutex<()>,
+    pull_turns: std::sync::Mutex<pull::PullTurns>,
+    /// Rung when nobody wants a pull request merged any more.
+    pulls_unwanted: tokio::sync::Notify,
 }
 
 /// A value with the time it was true at; health and staleness are judged against that.
@@ -183,6 +187,8 @@ impl Engine {
             card_waits,
             files_seen,
             crew_turn: tokio::sync::Mutex::new(()),
+            pull_turns: Default::default(),
+            pulls_unwanted: Default::default(),
         })
     }
 

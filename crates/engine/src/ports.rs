@@ -22,7 +22,7 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use deliver::{Courier, Letter};
-pub use forge::{Forge, ForgeFault, ForgeMerge, NewPull, OpenedPull, Wanted};
+pub use forge::{Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, Wanted};
 pub use merge::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart,

@@ -1,17 +1,20 @@
 //! Pull requests for what jobs made, opened before a job's end; a pull request that cannot be opened is
 //! no reason for a job to fail. What became of open ones, those of tasks too, is looked at here.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use callboard_domain::command::{Command, PullSettle, PullStep, RunPr};
+use callboard_domain::command::{Behind, Command, PullSettle, PullStep, RunPr};
+use callboard_domain::crew::MailId;
+use callboard_domain::crew::state::worker_of;
 use callboard_domain::forge::{ForgeKind, PullRef, project_of};
 use callboard_domain::job::JobId;
 use callboard_domain::pull::{CLOSED, LOCAL, MERGED, OPEN, Pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::spec::Wanted as Asked;
 use callboard_domain::run::Run;
-use callboard_store::{PullOf, PullQuery};
+use callboard_store::{OpenPulls, PullOf, PullTurn, PullsOf};
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{AgentRunner, Branch, BranchState, NewPull, PatchOrder, Wanted};
@@ -23,7 +26,24 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How often forges are asked, in looks: each answer counts against somebody's limit.
 const FORGES_EVERY: u32 = 10;
+/// How many of a kind are looked at each time.
 const BATCH: usize = 100;
+
+/// Whose turn it is next, for each kind of open pull requests.
+#[derive(Default)]
+pub(crate) struct PullTurns([Option<PullTurn>; 4]);
+
+impl PullTurns {
+    fn of(&mut self, kind: &PullsOf) -> &mut Option<PullTurn> {
+        let place = match kind {
+            PullsOf::Machine(_) => 0,
+            PullsOf::Forges { awaited: true } => 1,
+            PullsOf::Forges { awaited: false } => 2,
+            PullsOf::Unwanted => 3,
+        };
+        &mut self.0[place]
+    }
+}
 
 /// The word for a forge in settings and answers.
 pub(crate) fn word(kind: ForgeKind) -> &'static str {
@@ -107,15 +127,24 @@ impl Engine {
     /// Looks at open pull requests until canceled.
     pub async fn pulls_look_until(self: Arc<Self>, stop: CancellationToken) {
         let mut looks = 0;
+        let mut tick = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let is_look = tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.pulls_unwanted.notified() => false,
+                _ = tick.tick() => true,
+            };
+            let looked = async {
+                if !is_look {
+                    return self.pulls_call_off().await;
+                }
+                looks += 1;
+                self.pulls_look(looks % FORGES_EVERY == 0).await
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            looks += 1;
-            tokio::select! {
-                () = stop.cancelled() => return,
-                done = self.pulls_look(looks % FORGES_EVERY == 0) => if let Err(error) = done {
+                done = looked => if let Err(error) = done {
                     tracing::warn!(%error, "cannot look at pull requests");
                 },
             }
@@ -123,27 +152,66 @@ impl Engine {
     }
 
     /// Writes down what became of open pull requests: of those in repositories of this machine,
-    /// of those that somebody waits for, and `at_forges` of all others too. Returns how many changed.
+    /// of those that somebody waits for, and `at_forges` of all others too; so many of each kind that
+    /// a look has an end, those after them at the next one. Returns how many changed.
     pub async fn pulls_look(&self, at_forges: bool) -> Result<usize, EngineError> {
-        let query = PullQuery { status: Some(OPEN), limit: BATCH, ..PullQuery::default() };
-        let mut changed = 0;
-        for PullOf { org, pull } in self.parts.store.pulls(query).await? {
-            let step = match kind_of(&pull.forge) {
-                Some(kind) if at_forges || pull.is_awaited => self.step_at(kind, &pull).await,
-                Some(_) => None,
-                None => self.step_here(&pull).await,
-            };
-            if let Some(PullStep::Merged { .. }) = step {
-                self.base_follow(&org, &pull).await;
-            }
-            let Some(command) = step.and_then(|step| settle(&pull, step)) else { continue };
-            match self.job_act(&org, command).await {
-                Ok(_) => changed += 1,
-                Err(EngineError::Refused(_)) => {}
-                Err(error) => return Err(error),
+        let mut changed = self.pulls_call_off().await?;
+        let others = at_forges.then_some(PullsOf::Forges { awaited: false });
+        let kinds = [PullsOf::Machine(self.parts.machine.clone())];
+        let kinds = kinds.into_iter().chain([PullsOf::Forges { awaited: true }]).chain(others);
+        for kind in kinds {
+            for PullOf { org, pull } in self.pulls_in_turn(kind).await? {
+                let step = match kind_of(&pull.forge) {
+                    Some(kind) => self.step_at(kind, &pull).await,
+                    None => self.step_here(&pull).await,
+                };
+                let Some(step) = step else { continue };
+                changed += usize::from(self.pull_step(&org, &pull, step).await?);
             }
         }
         Ok(changed)
+    }
+
+    /// The open ones of a kind that have not been looked at for longest.
+    pub(crate) async fn pulls_in_turn(&self, of: PullsOf) -> Result<Vec<PullOf>, EngineError> {
+        let turns = || self.pull_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = turns().of(&of).take();
+        let query = OpenPulls { of: of.clone(), after, limit: BATCH };
+        let page = self.parts.store.pulls_open(query).await?;
+        if page.len() == BATCH {
+            *turns().of(&of) = page.last().map(PullOf::turn);
+        }
+        Ok(page)
+    }
+
+    /// Writes down what became of one, unless nobody wants to know any more.
+    pub(crate) async fn pull_step(
+        &self,
+        org: &Arc<str>,
+        pull: &Pull,
+        step: PullStep,
+    ) -> Result<bool, EngineError> {
+        let mut behind = None;
+        if let PullStep::Merged { .. } = step {
+            self.base_follow(org, pull).await;
+            behind = self.pull_behind(org, pull).await?;
+        }
+        let Some(command) = settle(pull, step, behind) else { return Ok(false) };
+        match self.job_act(org, command).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::Refused(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who of the crew has the task that a pull request is of.
+    async fn pull_behind(&self, org: &str, pull: &Pull) -> Result<Option<Behind>, EngineError> {
+        let Some(task) = pull.task.filter(|_| pull.job.is_none()) else { return Ok(None) };
+        let Some(record) = self.parts.store.task(org, task).await? else { return Ok(None) };
+        let worker = worker_of(record.newest.as_ref(), self.parts.store.now());
+        let mail = || MailId(self.parts.ids.next_id());
+        let title = record.task.title;
+        Ok(worker.map(|worker| Behind { task, title, worker, mail: mail() }))
     }
 
     /// `None` while it is open, and when that cannot be told.
@@ -183,12 +251,12 @@ impl Engine {
 }
 
 /// What writes down a step of a pull request: for whoever knows it, a job or a task.
-pub(crate) fn settle(pull: &Pull, step: PullStep) -> Option<Command> {
+pub(crate) fn settle(pull: &Pull, step: PullStep, behind: Option<Behind>) -> Option<Command> {
     let Pull { forge, repo, number, url, branch, base, head, .. } = pull.clone();
     match (pull.job, pull.task) {
         (Some(job), _) => {
             let status = match step {
-                PullStep::Awaited => OPEN,
+                PullStep::Awaited | PullStep::Revoked | PullStep::CalledOff => OPEN,
                 PullStep::Merged { .. } => MERGED,
                 PullStep::Closed => CLOSED,
             };
@@ -196,7 +264,7 @@ pub(crate) fn settle(pull: &Pull, step: PullStep) -> Option<Command> {
             Some(Command::RunPr(RunPr { job, forge, repo, at, status, branch, base, head }))
         }
         (None, Some(task)) => {
-            Some(Command::PullSettle(PullSettle { task, forge, repo, number, step }))
+            Some(Command::PullSettle(PullSettle { task, forge, repo, number, step, behind }))
         }
         (None, None) => None,
     }

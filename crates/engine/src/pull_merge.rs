@@ -66,7 +66,7 @@ impl Engine {
         if let PullEnd::Merged { .. } = end {
             self.base_follow(&op.principal.org, &pull).await;
         }
-        if let Some(command) = settle(&pull, step) {
+        if let Some(command) = settle(&pull, step, None) {
             match pull.job {
                 Some(_) => drop(self.job_act(&op.principal.org, command).await?),
                 None => drop(self.act(op, command).await?),

@@ -12,7 +12,7 @@ use crate::ports::{Branch, ForgeFault, NewPull, ShareOrder, WorktreeFault};
 use crate::pull::{project, word};
 use crate::{Engine, EngineError};
 
-const PULLS_MAX: usize = 100;
+pub(crate) const PULLS_MAX: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullDraft {

@@ -60,7 +60,7 @@ pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use org::{BackQuery, OrgStore};
-pub use pulls::{PullOf, PullQuery, PullStore};
+pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use queue::{Taken, TasksByState};
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
 

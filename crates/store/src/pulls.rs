@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_domain::pull::Pull;
+use callboard_domain::time::Timestamp;
 
 use crate::StoreError;
 
@@ -13,6 +14,8 @@ use crate::StoreError;
 pub trait PullStore {
     /// The newest first.
     async fn pulls(&self, query: PullQuery) -> Result<Vec<PullOf>, StoreError>;
+    /// Open ones of every org, the oldest first.
+    async fn pulls_open(&self, query: OpenPulls) -> Result<Vec<PullOf>, StoreError>;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,19 +37,95 @@ pub struct PullOf {
     pub pull: Pull,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenPulls {
+    pub of: PullsOf,
+    /// The last one of the page before.
+    pub after: Option<PullTurn>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PullsOf {
+    /// In repositories of this machine.
+    Machine(String),
+    /// At forges: those that somebody waits for, or all others.
+    Forges { awaited: bool },
+    /// At forges that may still merge what nobody wants merged any more.
+    Unwanted,
+}
+
+/// Where one stands among all that are open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullTurn {
+    pub created_at: Timestamp,
+    pub number: u64,
+    pub repo: String,
+    pub org: Arc<str>,
+}
+
+impl PullOf {
+    pub fn turn(&self) -> PullTurn {
+        let Pull { created_at, number, repo, .. } = &self.pull;
+        let (repo, org) = (repo.clone(), self.org.clone());
+        PullTurn { created_at: *created_at, number: *number, repo, org }
+    }
+}
+
+impl OpenPulls {
+    /// Before all others.
+    pub(crate) fn after(&self) -> PullTurn {
+        let first =
+            || PullTurn { created_at: Timestamp(0), number: 0, repo: "".into(), org: "".into() };
+        self.after.clone().unwrap_or_else(first)
+    }
+
+    /// Empty where none is asked for.
+    pub(crate) fn machine(&self) -> &str {
+        match &self.of {
+            PullsOf::Machine(machine) => machine,
+            PullsOf::Forges { .. } | PullsOf::Unwanted => "",
+        }
+    }
+
+    /// Takes the four parts of a turn, and the machine.
+    pub(crate) fn sql(&self, sign: char) -> String {
+        let of = match &self.of {
+            PullsOf::Machine(_) => "p.forge = 'local'".to_owned(),
+            PullsOf::Forges { awaited: true } => format!("{ELSEWHERE} AND p.is_awaited"),
+            PullsOf::Forges { awaited: false } => format!("{ELSEWHERE} AND NOT p.is_awaited"),
+            PullsOf::Unwanted => format!("{ELSEWHERE} AND {UNWANTED}"),
+        };
+        format!(
+            "SELECT {PULL} FROM {PULL_FROM} WHERE p.status = 'open' AND {of} \
+             AND (p.created_at, p.number, p.repo, o.name) > ({sign}1, {sign}2, {sign}3, {sign}4) \
+             AND ({sign}5 = '' OR p.machine = {sign}5) \
+             ORDER BY p.created_at, p.number, p.repo, o.name LIMIT {}",
+            self.limit
+        )
+    }
+}
+
+const ELSEWHERE: &str = "p.forge <> 'local' AND (p.task IS NULL OR t.removed_at IS NULL)";
+/// A crew's task that left its review some other way takes what was wanted of it along.
+const UNWANTED: &str = "(p.is_revoked OR p.is_awaited AND p.job IS NULL \
+     AND t.phase NOT IN ('review', 'closed_done') \
+     AND EXISTS (SELECT 1 FROM cards c WHERE c.task = p.task AND c.workspace IS NOT NULL))";
+
 pub(crate) const PULL: &str = "o.name, p.forge, p.repo, p.number, p.url, p.status, p.branch, p.base, \
      p.head, p.title, p.task, t.prefix, p.job, p.machine, p.created_at, p.changed_at, \
-     p.is_awaited, p.merge_commit";
+     p.is_awaited, p.merge_commit, p.is_revoked";
 pub(crate) const PULL_FROM: &str =
     "pulls p JOIN orgs o ON o.id = p.org LEFT JOIN tasks t ON t.id = p.task";
 
 /// Every column, in the order of an INSERT.
 pub(crate) const PULL_ALL: &str = "org, forge, repo, number, url, status, branch, base, head, \
-     title, task, job, machine, created_at, changed_at, is_awaited, merge_commit";
+     title, task, job, machine, created_at, changed_at, is_awaited, merge_commit, is_revoked";
 
 /// One that is known stays the one it is; how it stands is new.
 pub(crate) const PULL_AGAIN: &str = "ON CONFLICT (org, forge, repo, number) DO UPDATE SET \
      url = excluded.url, status = excluded.status, branch = excluded.branch, base = excluded.base, \
      head = excluded.head, title = excluded.title, task = excluded.task, job = excluded.job, \
      machine = excluded.machine, changed_at = excluded.changed_at, \
-     is_awaited = excluded.is_awaited, merge_commit = excluded.merge_commit";
+     is_awaited = excluded.is_awaited, merge_commit = excluded.merge_commit, \
+     is_revoked = excluded.is_revoked";

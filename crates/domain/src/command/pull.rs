@@ -1,5 +1,6 @@
 //! Pull requests of tasks.
 
+use super::Behind;
 use crate::ids::TaskId;
 
 /// A pull request for a task's branch; the open one of that branch stays the one it is.
@@ -27,12 +28,18 @@ pub struct PullSettle {
     pub repo: String,
     pub number: u64,
     pub step: PullStep,
+    /// Who works on, and has to start from what was merged.
+    pub behind: Option<Behind>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullStep {
     /// Its forge merges it once it may.
     Awaited,
+    /// Nobody wants that any more.
+    Revoked,
+    /// Its forge knows.
+    CalledOff,
     Merged {
         commit: Option<String>,
         /// By us, because somebody wanted that.

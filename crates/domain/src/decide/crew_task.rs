@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::card::{go, label_of};
 use super::draft::Draft;
-use super::{crew, input, review, run, task, verification};
+use super::{crew, input, pull, review, run, task, verification};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::{Blocked, Card, Failed, ReviewState};
@@ -167,6 +167,9 @@ pub(super) fn crew_move(
     if !stands.by_worker().contains(&new.to) {
         return Err(no_way(stands.as_str(), new.to.as_str()));
     }
+    if stands == TaskState::Review {
+        pull::revoke(&mut draft);
+    }
     let reason = |of: TaskState| {
         let missing = || Refusal::CrewInput { message: format!("reason is required for {of}") };
         new.reason.as_deref().ok_or_else(missing)
@@ -242,6 +245,7 @@ fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, R
     let failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
     let card = Card { failed, blocked: None, ..draft.subject.card.clone() };
     draft.move_to(&label);
+    pull::revoke(draft);
     run::closed_elsewhere(draft);
     put(draft, card);
     Ok(Ok(()))
@@ -267,6 +271,7 @@ pub(super) fn crew_return(
     }
     let words: String = feedback.chars().take(crate::limits::REVIEW_CHARS_MAX).collect();
     // What is done again is judged again.
+    pull::revoke(&mut draft);
     draft.task.verification = None;
     let record = review::decision(&draft, ReviewState::Rejected, &words);
     let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };

@@ -15,7 +15,6 @@ use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
-use crate::rights::AgentType;
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World};
@@ -26,7 +25,7 @@ pub(super) fn epic_task_add(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
-    let is_own = leads(world, &new.by, new.epic)?;
+    let is_own = steered_as_own(world, &new.by, new.epic)?;
     if !is_own && !draft.task.is_plan {
         return Err(Refusal::EpicNotFound { epic: new.epic.to_string() });
     }
@@ -82,7 +81,7 @@ pub(super) fn epic_move(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
-    leads(world, &new.by, new.epic)?;
+    steered_as_own(world, &new.by, new.epic)?;
     let stands = EpicState::of(&draft.task, &draft.subject.card);
     if stands == new.to {
         return Ok(draft.unchanged(Reply::Task(new.epic)));
@@ -131,7 +130,7 @@ pub(super) fn epic_finish(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
-    leads(world, &new.by, new.epic)?;
+    steered_as_own(world, &new.by, new.epic)?;
     let stands = EpicState::of(&draft.task, &draft.subject.card);
     match stands {
         EpicState::Completed => return Ok(draft.unchanged(Reply::Task(new.epic))),
@@ -158,15 +157,12 @@ fn of_epic<'w>(world: &'w World<'w>, epic: TaskId, now: Timestamp) -> Result<Dra
     Draft::of_task(world, epic, now).map_err(|_| Refusal::EpicNotFound { epic: epic.to_string() })
 }
 
-/// Whether it is the agent's own. An orchestrator has a word in every epic.
-fn leads(world: &World<'_>, by: &AgentId, epic: TaskId) -> Result<bool, Refusal> {
+/// Who leads an epic has a word in it. Says whether it is the agent's own.
+fn steered_as_own(world: &World<'_>, by: &AgentId, epic: TaskId) -> Result<bool, Refusal> {
     let agent = known(world, by)?;
-    match agent.kind {
-        _ if agent.epic == Some(epic) && agent.kind != AgentType::Worker => Ok(true),
-        AgentType::Orchestrator => Ok(false),
-        AgentType::Supervisor | AgentType::Worker => {
-            Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() })
-        }
+    match agent.leads(Some(epic)) {
+        true => Ok(agent.epic == Some(epic)),
+        false => Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() }),
     }
 }
 

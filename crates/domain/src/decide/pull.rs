@@ -3,10 +3,14 @@
 
 use serde_json::json;
 
+use super::crew_task::mail;
 use super::draft::Draft;
 use super::run::Step;
-use crate::command::{MergedBranch, PullOpen, PullSettle, PullStep, RunPr};
+use crate::command::{Behind, MergedBranch, PullOpen, PullSettle, PullStep, RunPr};
+use crate::crew::letters;
+use crate::crew::state::worker_of;
 use crate::event::EventName;
+use crate::policy::Phase;
 use crate::pull::{CLOSED, LOCAL, MERGED, OPEN, Pull, local_url};
 use crate::refusal::Refusal;
 use crate::run::{ArtifactName, PullRequest};
@@ -48,6 +52,7 @@ pub(super) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<C
         head: pr.head.clone(),
         title: step.run.order.patch().map_or_else(String::new, |spec| spec.task.title.clone()),
         is_awaited: false,
+        is_revoked: false,
         merge_commit: None,
         task: step.job.task,
         job: Some(step.job.id),
@@ -96,6 +101,10 @@ pub(super) fn pull_open(
         head: new.head.clone(),
         title: new.title.clone(),
         is_awaited: known.is_some_and(|known| known.is_awaited && known.head == new.head),
+        // What was wanted was the end that it had then; a forge merges whatever comes after it too.
+        is_revoked: known.is_some_and(|known| {
+            known.is_revoked || known.is_awaited && known.head != new.head && is_elsewhere(known)
+        }),
         merge_commit: None,
         task: Some(new.task),
         job: None,
@@ -127,6 +136,8 @@ pub(super) fn pull_settle(
     let known = world.pulls.iter().find(is_it);
     let news = known.filter(|pull| match &settle.step {
         PullStep::Awaited => pull.is_open() && !pull.is_awaited,
+        PullStep::Revoked => is_wanted(pull) && draft.task.phase != Phase::Review,
+        PullStep::CalledOff => pull.is_open() && pull.is_revoked,
         PullStep::Merged { .. } => pull.status != MERGED,
         PullStep::Closed => pull.is_open(),
     });
@@ -134,19 +145,66 @@ pub(super) fn pull_settle(
     let pull = Pull { changed_at: now, ..pull };
     match &settle.step {
         PullStep::Awaited => {
-            put(&mut draft, EventName::PrUpdated, Pull { is_awaited: true, ..pull });
+            let pull = Pull { is_awaited: true, is_revoked: false, ..pull };
+            put(&mut draft, EventName::PrUpdated, pull);
+        }
+        PullStep::Revoked => revoke(&mut draft),
+        PullStep::CalledOff => {
+            draft.entry("called off the merge of a pull request", Some(pull.url.clone()));
+            put(&mut draft, EventName::PrUpdated, Pull { is_revoked: false, ..pull });
         }
         PullStep::Merged { commit, asked } => {
             let pull = Pull { is_awaited: pull.is_awaited || *asked, ..pull };
             draft.entry("merged a pull request", Some(pull.url.clone()));
+            if let Some(behind) = &settle.behind {
+                tell(&mut draft, &pull, behind);
+            }
             merged(&mut draft, pull, commit.clone());
         }
         PullStep::Closed => {
             draft.entry("saw the pull request closed", Some(pull.url.clone()));
-            put(&mut draft, EventName::PrClosed, Pull { status: CLOSED.into(), ..pull });
+            put(
+                &mut draft,
+                EventName::PrClosed,
+                Pull { status: CLOSED.into(), is_revoked: false, ..pull },
+            );
         }
     }
     Ok(draft.done())
+}
+
+fn is_elsewhere(pull: &Pull) -> bool {
+    pull.forge != LOCAL
+}
+
+fn is_wanted(pull: &Pull) -> bool {
+    pull.is_open() && pull.is_awaited && pull.job.is_none()
+}
+
+/// Nobody wants the subject's pull requests merged any more; those at a forge are called off there by
+/// and by.
+pub(super) fn revoke(draft: &mut Draft<'_>) {
+    for pull in draft.world.pulls.iter().filter(|pull| is_wanted(pull)) {
+        let pull = Pull {
+            is_awaited: false,
+            is_revoked: is_elsewhere(pull),
+            changed_at: draft.now,
+            ..pull.clone()
+        };
+        put(draft, EventName::PrUpdated, pull);
+    }
+}
+
+/// Its work so far is in the base though somebody still works on it: the rest starts from there.
+fn tell(draft: &mut Draft<'_>, pull: &Pull, behind: &Behind) {
+    let has_it = worker_of(draft.live.as_ref(), draft.now).as_ref() == Some(&behind.worker);
+    let is_known = draft.world.crew.agent(&behind.worker).is_some();
+    if draft.task.phase != Phase::Working || !has_it || !is_known {
+        return;
+    }
+    let (task, title) = (behind.task.to_string(), &behind.title);
+    let letter = letters::rebase_required(&task, title, &pull.base, is_elsewhere(pull));
+    mail(draft, behind.mail, None, Some(&behind.worker), letter);
 }
 
 /// Records of our own have no other truth than the branch: however its work got into the base.
@@ -163,7 +221,8 @@ pub(super) fn branches_merged(draft: &mut Draft<'_>, branches: &[MergedBranch]) 
 }
 
 fn merged(draft: &mut Draft<'_>, pull: Pull, commit: Option<String>) {
-    let pull = Pull { status: MERGED.into(), merge_commit: commit, ..pull };
+    let status = MERGED.into();
+    let pull = Pull { status, merge_commit: commit, is_revoked: false, ..pull };
     put(draft, EventName::PrMerged, pull);
 }
 

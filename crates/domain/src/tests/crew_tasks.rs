@@ -339,3 +339,68 @@ fn an_epic_moves_by_its_own_machine() {
     let denied = crew.model.act("w1", &Command::EpicMove(other)).expect_err("not a worker's");
     assert_eq!(denied.code(), "AUTHORIZATION_DENIED");
 }
+
+/// Whichever way a task leaves its review, its forge is to hear that nobody wants the merge any more.
+#[test]
+fn what_leaves_its_review_is_not_to_be_merged() {
+    let at = |step, behind| PullSettle {
+        task: task_named("A"),
+        forge: "github".into(),
+        repo: "acme/shop".into(),
+        number: 7,
+        step,
+        behind,
+    };
+    for way in ["returned", "withdrawn", "blocked", "given up"] {
+        let mut crew = Crew::new();
+        crew.assign(None, "A", "w1").expect("it waits");
+        crew.said("w1", TaskState::InProgress).expect("begins");
+        let open = PullOpen {
+            task: task_named("A"),
+            forge: "github".into(),
+            repo: "acme/shop".into(),
+            at: Some((7, "https://github.com/acme/shop/pull/7".into())),
+            branch: "callboard/task-A".into(),
+            base: "callboard/epic-e".into(),
+            head: "h".into(),
+            title: "A".into(),
+            machine: None,
+        };
+        crew.model.act("w1", &Command::PullOpen(open)).expect("opens");
+        crew.said("w1", TaskState::Review).expect("asks");
+        crew.model.act("s1", &Command::PullSettle(at(PullStep::Awaited, None))).expect("approved");
+        crew.letters();
+        let mail = MailId(crew.id());
+        match way {
+            "returned" => {
+                let feedback = "no".into();
+                let (by, task, worker) = (id("s1"), task_named("A"), Some(id("w1")));
+                let back = CrewReturn { by, task, feedback, worker, mail };
+                crew.model.act("s1", &Command::CrewReturn(back)).expect("goes back")
+            }
+            "withdrawn" => crew.said("w1", TaskState::InProgress).expect("goes back"),
+            "blocked" => crew.said("w1", TaskState::Blocked).expect("is stuck"),
+            _ => {
+                let reason = "Epic cancelled".into();
+                let (task, worker) = (task_named("A"), Some(id("w1")));
+                let end = CrewGiveUp { task, reason, worker };
+                crew.model.act("s1", &Command::CrewGiveUp(end)).expect("ends")
+            }
+        };
+        let pull = crew.model.pulls[0].clone();
+        assert_eq!((pull.is_awaited, pull.is_revoked), (false, true), "{way}");
+        crew.letters();
+        // The forge was faster: whoever still works on it goes on from there.
+        let behind = Behind {
+            task: task_named("A"),
+            title: "A".into(),
+            worker: id("w1"),
+            mail: MailId(crew.id()),
+        };
+        let merged = PullStep::Merged { commit: Some("c".into()), asked: false };
+        crew.model.act("r", &Command::PullSettle(at(merged, Some(behind)))).expect("happened");
+        assert_ne!(crew.stands("A"), TaskState::Completed, "{way}");
+        let told: &[&str] = if way == "given up" { &[] } else { &["w1: Rebase Required"] };
+        assert_eq!(crew.letters(), told, "{way}");
+    }
+}

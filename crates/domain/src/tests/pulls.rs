@@ -1,5 +1,5 @@
 //! Pull requests of tasks as tables: `who verb TASK options => how the task's pull requests then are`,
-//! each as `number status commit`, one that is awaited with `+`.
+//! each as `number status commit`, one that is awaited with `+`, one to be called off with `-`.
 
 use super::model::{Model, task_named};
 use crate::command::{Command, MergedBranch, PullOpen, PullSettle, PullStep};
@@ -38,12 +38,15 @@ fn command(line: &str) -> Option<Command> {
             number: number.unwrap_or(1),
             step: match rest[0] {
                 "awaited" => PullStep::Awaited,
+                "revoked" => PullStep::Revoked,
+                "off" => PullStep::CalledOff,
                 "closed" => PullStep::Closed,
                 word => {
                     let (commit, asked) = (Some("c9".into()), word == "merged_as_asked");
                     PullStep::Merged { commit, asked }
                 }
             },
+            behind: None,
         })),
         _ => None,
     }
@@ -52,7 +55,12 @@ fn command(line: &str) -> Option<Command> {
 fn shown(model: &Model, task: &str) -> String {
     let of_task = model.pulls.iter().filter(|pull| pull.task == Some(task_named(task)));
     let words = of_task.map(|pull| {
-        let awaited = if pull.is_awaited { "+" } else { "" };
+        let awaited = match (pull.is_awaited, pull.is_revoked) {
+            (false, false) => "",
+            (true, false) => "+",
+            (false, true) => "-",
+            (true, true) => "?",
+        };
         let commit = pull.merge_commit.as_deref().unwrap_or("-");
         format!("{}{awaited} {} {commit}", pull.number, pull.status)
     });
@@ -115,6 +123,32 @@ fn what_became_of_it_is_written_once() {
         r   settle A closed number=2         => 1+ merged c9, 2 closed - [pr.closed]
         r   settle A awaited number=2        => 1+ merged c9, 2 closed - []
         r   settle A merged number=2         => 1+ merged c9, 2 merged c9 [pr.merged]
+        ",
+    );
+}
+
+#[test]
+fn what_nobody_wants_any_more_is_called_off_where_a_forge_may_do_it() {
+    table(
+        "
+        ana create A
+        w1  open A forge=github number=7             => 7 open - [pr.opened]
+        r   settle A revoked forge=github number=7   => 7 open - []
+        ana settle A awaited forge=github number=7   => 7+ open - [pr.updated]
+        r   settle A off forge=github number=7       => 7+ open - []
+        r   settle A revoked forge=github number=7   => 7- open - [pr.updated]
+        r   settle A revoked forge=github number=7   => 7- open - []
+        w1  open A forge=github number=7             => 7- open - []
+        r   settle A off forge=github number=7       => 7 open - [pr.updated]
+        ana settle A awaited forge=github number=7   => 7+ open - [pr.updated]
+        w1  open A forge=github number=7 head=h2     => 7- open - [pr.updated]
+        ana settle A awaited forge=github number=7   => 7+ open - [pr.updated]
+        w1  open A forge=github number=7 head=h3     => 7- open - [pr.updated]
+        r   settle A merged forge=github number=7    => 7 merged c9 [pr.merged]
+        w1  open A forge=github number=8             => 7 merged c9, 8 open - [pr.opened]
+        ana settle A awaited forge=github number=8   => 7 merged c9, 8+ open - [pr.updated]
+        w1  open A forge=github number=8 head=h2     => 7 merged c9, 8- open - [pr.updated]
+        r   settle A closed forge=github number=8    => 7 merged c9, 8 closed - [pr.closed]
         ",
     );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
 
-/// Asks GitHub and GitLab, opens pulls there and merges them.
+/// Asks GitHub and GitLab, opens pulls there, merges them and calls merges off.
 #[async_trait]
 pub trait Forge: Send + Sync {
     /// A pull as it is now. What is not wanted stays empty and is not asked for.
@@ -28,6 +28,10 @@ pub trait Forge: Send + Sync {
         pull: &PullRef,
         head: Option<&str>,
     ) -> Result<ForgeMerge, ForgeFault>;
+
+    /// Takes back the wish that a pull be merged once it may. Looks first; one that never was to be
+    /// merged is left as it is.
+    async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +67,17 @@ pub enum ForgeMerge {
     Refused {
         why: String,
     },
+}
+
+/// How a pull stands after nobody wanted it merged any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForgeOff {
+    Open,
+    /// It was too late.
+    Merged {
+        commit: Option<String>,
+    },
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::http::{Api, quoted};
-pub(super) use merge::merge;
+pub(super) use merge::{call_off, merge};
 
 #[derive(Deserialize)]
 struct MergeRequest {

@@ -82,7 +82,11 @@ impl Api {
         self.read(&self.ask(Method::GET, path, Bytes::new()).await?)
     }
 
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, ForgeFault> {
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, ForgeFault> {
         self.read(&self.ask(Method::POST, path, body.to_string().into()).await?)
     }
 

@@ -1,6 +1,6 @@
-//! Forges: asks GitHub and GitLab how a pull stands, opens new ones and merges them. `github.rs` and
-//! `gitlab.rs` know what each answers, their `merge.rs` how a pull gets into its target, `http.rs` how
-//! one question is asked. Nothing else is ever written there.
+//! Forges: asks GitHub and GitLab how a pull stands, opens new ones, merges them and calls merges off.
+//! `github.rs` and `gitlab.rs` know what each answers, their `merge.rs` how a pull gets into its target,
+//! `http.rs` how one question is asked. Nothing else is ever written there.
 
 mod github;
 mod gitlab;
@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
-use callboard_engine::ports::{Forge, ForgeFault, ForgeMerge, NewPull, OpenedPull, Wanted};
+use callboard_engine::ports::{
+    Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, Wanted,
+};
 
 use http::Api;
 
@@ -124,6 +126,16 @@ impl Forge for ForgeClient {
             match kind {
                 ForgeKind::GitHub => github::merge(configured(&self.github)?, pull, head).await,
                 ForgeKind::GitLab => gitlab::merge(configured(&self.gitlab)?, pull, head).await,
+            }
+        })
+        .await
+    }
+
+    async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+        in_time(kind, async {
+            match kind {
+                ForgeKind::GitHub => github::call_off(configured(&self.github)?, pull).await,
+                ForgeKind::GitLab => gitlab::call_off(configured(&self.gitlab)?, pull).await,
             }
         })
         .await

@@ -207,6 +207,7 @@ pub(super) fn pull_row((org, pull): &(i64, Pull)) -> Value {
         "changed_at": pull.changed_at,
         "is_awaited": pull.is_awaited,
         "merge_commit": pull.merge_commit,
+        "is_revoked": pull.is_revoked,
     })
 }
 

@@ -5,12 +5,13 @@ use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::pull::Pull;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::PostgresStore;
 use super::errors::Trouble;
 use super::{read, rows};
 use crate::pulls::{PULL, PULL_FROM};
-use crate::{PullOf, PullQuery, PullStore, StoreError};
+use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
 /// Those of some tasks, the oldest first.
 pub(super) fn sql() -> String {
@@ -45,6 +46,7 @@ fn pull(row: &Row) -> Result<PullOf, Trouble> {
         changed_at: rows::time(row, 15)?,
         is_awaited: row.try_get(16)?,
         merge_commit: row.try_get(17)?,
+        is_revoked: row.try_get(18)?,
     };
     let org: &str = row.try_get(0)?;
     Ok(PullOf { org: org.into(), pull })
@@ -67,6 +69,20 @@ impl PullStore for PostgresStore {
                 let found =
                     read::all(&db, sql, &[&org, &query.status, &limit, &task, &query.url]).await?;
                 found.iter().map(pull).collect()
+            })
+            .await
+    }
+
+    async fn pulls_open(&self, query: OpenPulls) -> Result<Vec<PullOf>, StoreError> {
+        let (sql, query) = (&query.sql('$'), &query);
+        self.shared
+            .read(|db| async move {
+                let after = query.after();
+                let (number, org) = (after.number as i64, &*after.org);
+                let machine = query.machine();
+                let values: [&(dyn ToSql + Sync); 5] =
+                    [&after.created_at.0, &number, &after.repo, &org, &machine];
+                read::all(&db, sql, &values).await?.iter().map(pull).collect()
             })
             .await
     }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Result, Row, params};
 use super::errors::from_sqlite;
 use super::{SqliteStore, rows};
 use crate::pulls::{PULL, PULL_AGAIN, PULL_ALL, PULL_FROM};
-use crate::{PullOf, PullQuery, PullStore, StoreError};
+use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
 /// The newest number of an org's own.
 pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
@@ -19,7 +19,7 @@ pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
 }
 
 pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
-    let places: Vec<String> = (1..=17).map(|n| format!("?{n}")).collect();
+    let places: Vec<String> = (1..=18).map(|n| format!("?{n}")).collect();
     let sql = format!("INSERT INTO pulls ({PULL_ALL}) VALUES ({}) {PULL_AGAIN}", places.join(", "));
     db.prepare_cached(&sql)?.execute(params![
         org,
@@ -39,6 +39,7 @@ pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
         pull.changed_at.0,
         pull.is_awaited,
         pull.merge_commit,
+        pull.is_revoked,
     ])?;
     Ok(())
 }
@@ -71,6 +72,7 @@ fn pull(row: &Row<'_>) -> Result<PullOf> {
         changed_at: rows::time(row, 15)?,
         is_awaited: row.get(16)?,
         merge_commit: row.get(17)?,
+        is_revoked: row.get(18)?,
     };
     Ok(PullOf { org: row.get::<_, String>(0)?.into(), pull })
 }
@@ -91,6 +93,20 @@ impl PullStore for SqliteStore {
                 let (org, limit) = (query.org.as_deref(), query.limit as i64);
                 let values = params![org, query.status, limit, task, query.url];
                 db.prepare_cached(&sql)?.query_map(values, pull)?.collect()
+            };
+            list().map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn pulls_open(&self, query: OpenPulls) -> Result<Vec<PullOf>, StoreError> {
+        self.read(move |db, _| {
+            let list = || -> Result<Vec<PullOf>> {
+                let after = query.after();
+                let (number, org) = (after.number as i64, &*after.org);
+                let machine = query.machine();
+                let values = params![after.created_at.0, number, after.repo, org, machine];
+                db.prepare_cached(&query.sql('?'))?.query_map(values, pull)?.collect()
             };
             list().map_err(from_sqlite)
         })

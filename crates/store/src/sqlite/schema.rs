@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 13, name: "crew", sql: include_str!("migrations/0013_crew.sql") },
     Migration { version: 14, name: "epics", sql: include_str!("migrations/0014_epics.sql") },
     Migration { version: 15, name: "pulls", sql: include_str!("migrations/0015_pulls.sql") },
+    Migration { version: 16, name: "revoked", sql: include_str!("migrations/0016_revoked.sql") },
 ];
 
 pub(super) fn latest() -> u32 {

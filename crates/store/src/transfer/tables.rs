@@ -50,7 +50,7 @@ pub static TABLES: &[Table] = &[
     table("deliveries", "job", "org, about, url, kind, data, ended_at, tried_at, outcome"),
     table("secrets", "org, name", "value"),
     table("pulls", "org, forge, repo, number", "url, status, branch, base, head, title, task, job, \
-        machine, created_at, changed_at, is_awaited, merge_commit"),
+        machine, created_at, changed_at, is_awaited, merge_commit, is_revoked"),
     table("quotas", "org, metric, period", "used"),
     table("ticks", "one", "at"),
     table("entries", "task, number", "who, at, did, text, attempt"),

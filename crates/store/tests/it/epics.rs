@@ -5,7 +5,7 @@ use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::AgentType;
-use callboard_store::{Adrift, EpicQuery, Waiting};
+use callboard_store::{Adrift, EpicQuery, OpenPulls, PullsOf, Waiting};
 
 use crate::conformance::conformance;
 use crate::fixture::{Fixture, next_id};
@@ -167,8 +167,17 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     for step in [PullStep::Awaited, PullStep::Merged { commit: None, asked: false }] {
         assert!(f.store.crew_merged(10).await.unwrap().is_empty());
         let (forge, repo) = ("github".into(), "acme/app".into());
-        let settle = PullSettle { task: a, forge, repo, number: 1, step };
+        let settle = PullSettle { task: a, forge, repo, number: 1, step, behind: None };
         f.done("agent:s1", Command::PullSettle(settle)).await;
+        // Another toolset takes it out of its review for a while: so long nobody wants it merged.
+        let unwanted = OpenPulls { of: PullsOf::Unwanted, after: None, limit: 10 };
+        let count = async || f.store.pulls_open(unwanted.clone()).await.unwrap().len();
+        assert_eq!(count().await, 0);
+        if f.store.crew_merged(10).await.unwrap().is_empty() {
+            f.done("human:ana", f.to(a, "in_progress")).await;
+            assert_eq!(count().await, 1);
+            f.done("human:ana", f.to(a, "in_review")).await;
+        }
     }
     let merged = f.store.crew_merged(10).await.unwrap();
     assert_eq!(merged.iter().map(|it| it.task).collect::<Vec<_>>(), [a]);
@@ -180,7 +189,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     let unasked = PullOpen { task: b, at, branch: "b".into(), ..open };
     f.done("agent:w1", Command::PullOpen(unasked)).await;
     let step = PullStep::Merged { commit: None, asked: false };
-    let settle = PullSettle { task: b, forge, repo, number: 2, step };
+    let settle = PullSettle { task: b, forge, repo, number: 2, step, behind: None };
     f.done("agent:s1", Command::PullSettle(settle)).await;
     assert_eq!(f.store.crew_merged(10).await.unwrap().len(), 1);
     // What came into review again since then waits for another merge.

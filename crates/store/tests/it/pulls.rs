@@ -4,7 +4,7 @@ use callboard_domain::command::{Command, MergedBranch, PullOpen, PullSettle, Pul
 use callboard_domain::command::{ReviewOutcome, ReviewSettle};
 use callboard_domain::ids::TaskId;
 use callboard_domain::pull::{LOCAL, MERGED, OPEN, Pull};
-use callboard_store::{EventQuery, PullQuery};
+use callboard_store::{EventQuery, OpenPulls, PullOf, PullQuery, PullsOf};
 
 use crate::conformance::conformance;
 use crate::fixture::{Fixture, place};
@@ -13,8 +13,10 @@ conformance! {
     a_pull_request_of_a_task_is_read_back_whole,
     a_branch_has_one_open_pull_request_whoever_opens_it,
     a_merge_of_the_board_merges_the_pull_request_too,
+    open_ones_of_a_kind_are_gone_through_in_turn,
 }
 
+const NONE: [Vec<u64>; 1] = [Vec::new()];
 const ODD: &str = "\u{1f980} 'pull' \\ \"é\"";
 
 fn open(task: TaskId, branch: &str) -> PullOpen {
@@ -38,6 +40,7 @@ fn settle(pull: &Pull, step: PullStep) -> Command {
         repo: pull.repo.clone(),
         number: pull.number,
         step,
+        behind: None,
     })
 }
 
@@ -69,6 +72,7 @@ async fn a_pull_request_of_a_task_is_read_back_whole(f: Fixture) {
         head: "h".into(),
         title: ODD.into(),
         is_awaited: false,
+        is_revoked: false,
         merge_commit: None,
         task: Some(task),
         job: None,
@@ -141,5 +145,52 @@ async fn a_merge_of_the_board_merges_the_pull_request_too(f: Fixture) {
         .map(|pull| (pull.branch.as_str(), pull.status.as_str(), pull.merge_commit.as_deref()))
         .collect();
     assert_eq!(shown, [("other", OPEN, None), ("b", MERGED, Some("c1"))]);
+    f.assert_sound().await;
+}
+
+async fn open_ones_of_a_kind_are_gone_through_in_turn(f: Fixture) {
+    let task = f.create("A", &[]).await;
+    let at = |number: u64| Some((number, format!("https://github.com/acme/shop/pull/{number}")));
+    let there = |number| PullOpen {
+        forge: "github".into(),
+        repo: "acme/shop".into(),
+        at: at(number),
+        machine: None,
+        ..open(task, &format!("b{number}"))
+    };
+    for number in 1..=5 {
+        f.done("agent:w1", Command::PullOpen(there(number))).await;
+        f.done("agent:w1", Command::PullOpen(open(task, &format!("here{number}")))).await;
+    }
+    let pages = async |of: PullsOf, limit: usize| {
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let query = OpenPulls { of: of.clone(), after, limit };
+            let page = f.store.pulls_open(query).await.unwrap();
+            pages.push(page.iter().map(|of| of.pull.number).collect::<Vec<_>>());
+            after = page.last().map(PullOf::turn);
+            if page.len() < limit {
+                return pages;
+            }
+        }
+    };
+    let others = PullsOf::Forges { awaited: false };
+    assert_eq!(pages(others.clone(), 2).await, [vec![1, 2], vec![3, 4], vec![5]]);
+    assert_eq!(pages(PullsOf::Machine("m1".into()), 3).await, [vec![1, 2, 3], vec![4, 5]]);
+    assert_eq!(pages(PullsOf::Machine("m2".into()), 3).await, NONE);
+    let all = of_task(&f, task).await;
+    let find = |number| all.iter().find(|pull| pull.number == number && pull.forge != LOCAL);
+    f.done("agent:w1", settle(find(2).unwrap(), PullStep::Awaited)).await;
+    f.done("agent:w1", settle(find(4).unwrap(), PullStep::Closed)).await;
+    assert_eq!(pages(others.clone(), 10).await, [vec![1, 3, 5]]);
+    assert_eq!(pages(PullsOf::Forges { awaited: true }, 10).await, [vec![2]]);
+    // Nobody said that it is a crew's, whose reviews end somewhere.
+    assert_eq!(pages(PullsOf::Unwanted, 10).await, NONE);
+    f.done("agent:w1", settle(find(2).unwrap(), PullStep::Revoked)).await;
+    assert_eq!(pages(PullsOf::Unwanted, 10).await, [vec![2]]);
+    assert_eq!(pages(PullsOf::Forges { awaited: true }, 10).await, NONE);
+    f.done("agent:w1", settle(find(2).unwrap(), PullStep::CalledOff)).await;
+    assert_eq!(pages(PullsOf::Unwanted, 10).await, NONE);
+    assert_eq!(pages(others, 10).await, [vec![1, 2, 3, 5]]);
     f.assert_sound().await;
 }

@@ -1,7 +1,8 @@
-//! How a pull request gets into its base: as `gh pr merge --squash --auto` does it.
+//! How a pull request gets into its base, as `gh pr merge --squash --auto` does it, and how that is
+//! called off.
 
 use callboard_domain::forge::PullRef;
-use callboard_engine::ports::{ForgeFault, ForgeMerge};
+use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -34,6 +35,9 @@ const MERGE_LATER: &str = "mutation($pull: ID!, $head: GitObjectID) { \
      enablePullRequestAutoMerge(input: \
      {pullRequestId: $pull, mergeMethod: SQUASH, expectedHeadOid: $head}) \
      { clientMutationId } }";
+
+const MERGE_NEVER: &str = "mutation($pull: ID!) { \
+     disablePullRequestAutoMerge(input: {pullRequestId: $pull}) { clientMutationId } }";
 
 pub(in crate::forge) async fn merge(
     api: &Api,
@@ -103,4 +107,26 @@ async fn later(api: &Api, found: &Pull) -> Result<ForgeMerge, ForgeFault> {
         }
         Err(why) => ForgeMerge::Refused { why },
     })
+}
+
+pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+    let at = format!("/repos/{}/pulls/{}", pull.project, pull.number);
+    let found: Pull = api.get(&at).await?;
+    if let Some(known) = is_off(&found) {
+        return Ok(known);
+    }
+    let Err(why) = api.mutate(MERGE_NEVER, json!({"pull": found.node_id})).await? else {
+        return Ok(ForgeOff::Open);
+    };
+    // It happened meanwhile, or somebody else was faster.
+    let again: Pull = api.get(&at).await?;
+    is_off(&again).ok_or(ForgeFault::Refused(why))
+}
+
+fn is_off(found: &Pull) -> Option<ForgeOff> {
+    match found.state {
+        _ if found.merged => Some(ForgeOff::Merged { commit: found.merge_commit_sha.clone() }),
+        State::Closed => Some(ForgeOff::Closed),
+        State::Open => found.auto_merge.is_none().then_some(ForgeOff::Open),
+    }
 }

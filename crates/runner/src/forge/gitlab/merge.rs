@@ -1,8 +1,10 @@
-//! How a merge request gets into its target: squashed, and when its pipeline must end first, then.
+//! How a merge request gets into its target: squashed, and when its pipeline must end first, then; and
+//! how that is called off.
 
 use callboard_domain::forge::PullRef;
-use callboard_engine::ports::{ForgeFault, ForgeMerge};
+use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::State;
@@ -61,11 +63,7 @@ pub(in crate::forge) async fn merge(
 fn stands(found: &MergeRequest, head: Option<&str>) -> Option<ForgeMerge> {
     let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
     match found.state {
-        State::Merged => {
-            let commits = [&found.merge_commit_sha, &found.squash_commit_sha, &found.sha];
-            let commit = commits.into_iter().flatten().next().cloned();
-            return Some(ForgeMerge::Merged { commit });
-        }
+        State::Merged => return Some(ForgeMerge::Merged { commit: commit_of(found) }),
         State::Closed => return refused("closed without a merge"),
         State::Locked => return Some(unsettled()),
         State::Opened => {}
@@ -80,6 +78,40 @@ fn stands(found: &MergeRequest, head: Option<&str>) -> Option<ForgeMerge> {
         _ if found.merge_when_pipeline_succeeds => Some(ForgeMerge::Waiting),
         Some("checking" | "unchecked" | "preparing" | "approvals_syncing") => Some(unsettled()),
         _ => None,
+    }
+}
+
+fn commit_of(found: &MergeRequest) -> Option<String> {
+    let commits = [&found.merge_commit_sha, &found.squash_commit_sha, &found.sha];
+    commits.into_iter().flatten().next().cloned()
+}
+
+pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<ForgeOff, ForgeFault> {
+    let project = pull.project.replace('/', "%2F");
+    let at = format!("/projects/{project}/merge_requests/{}", pull.number);
+    let found: MergeRequest = api.get(&at).await?;
+    if let Some(known) = is_off(&found) {
+        return Ok(known);
+    }
+    let off = format!("{at}/cancel_merge_when_pipeline_succeeds");
+    match api.post::<IgnoredAny>(&off, &json!({})).await {
+        Ok(_) => Ok(ForgeOff::Open),
+        // It happened meanwhile, or somebody else was faster.
+        Err(refused @ ForgeFault::Refused(_)) => {
+            let again: MergeRequest = api.get(&at).await?;
+            is_off(&again).ok_or(refused)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// While it is being merged it is too late to say anything.
+fn is_off(found: &MergeRequest) -> Option<ForgeOff> {
+    match found.state {
+        State::Merged => Some(ForgeOff::Merged { commit: commit_of(found) }),
+        State::Closed => Some(ForgeOff::Closed),
+        State::Opened if !found.merge_when_pipeline_succeeds => Some(ForgeOff::Open),
+        State::Opened | State::Locked => None,
     }
 }
 

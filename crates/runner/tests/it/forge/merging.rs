@@ -1,7 +1,7 @@
 //! Merging pulls: at once, later, or not at all; and never twice.
 
 use callboard_domain::forge::ForgeKind::{self, GitHub, GitLab};
-use callboard_engine::ports::{Forge, ForgeFault, ForgeMerge};
+use callboard_engine::ports::{Forge, ForgeFault, ForgeMerge, ForgeOff};
 use callboard_runner::ForgeClient;
 use serde_json::{Value, json};
 
@@ -228,4 +228,79 @@ async fn the_other_api_of_github_says_no_in_its_own_way() {
         let fault = merge(&forge, GitHub, None).await.expect_err("a fault");
         assert_eq!(matches!(fault, ForgeFault::Refused(_)), lasting, "{status} {fault:?}");
     }
+}
+
+async fn call_off(forge: &FakeForge, kind: ForgeKind) -> Result<ForgeOff, ForgeFault> {
+    let client = ForgeClient::new(&settings(&forge.url)).expect("good settings");
+    client.call_off(kind, &reference(kind)).await
+}
+
+#[tokio::test]
+async fn a_merge_that_is_to_come_is_called_off() {
+    let forge = FakeForge::start().await;
+    let by = json!({"enabled_by": {"login": "octocat"}, "merge_method": "squash"});
+    forge.on(HUB, hub(json!({"mergeable_state": "blocked", "auto_merge": by})));
+    forge.on("/graphql", Reply::ok(r#"{"data": {}}"#));
+    assert_eq!(call_off(&forge, GitHub).await, Ok(ForgeOff::Open));
+    let asked = wishes(&forge.seen());
+    assert_eq!(asked[0].1["variables"], json!({"pull": "MDExOlB1bGxSZXF1ZXN0MQ=="}));
+    let query = asked[0].1["query"].as_str().expect("a query");
+    assert!(query.contains("disablePullRequestAutoMerge"), "{query}");
+    let forge = FakeForge::start().await;
+    forge.on(LAB, lab(json!({"merge_when_pipeline_succeeds": true})));
+    let off = format!("{LAB}/cancel_merge_when_pipeline_succeeds");
+    forge.on(&off, Reply::new(201, r#"{"state": "opened"}"#));
+    assert_eq!(call_off(&forge, GitLab).await, Ok(ForgeOff::Open));
+    assert_eq!(wishes(&forge.seen()), [(format!("POST {off}"), json!({}))]);
+}
+
+#[tokio::test]
+async fn what_no_forge_is_about_to_merge_is_left_alone() {
+    let merged = || Ok(ForgeOff::Merged { commit: Some("abc".into()) });
+    let cases = [
+        (GitHub, json!({}), Ok(ForgeOff::Open)),
+        (GitHub, json!({"state": "closed", "merged": true, "merge_commit_sha": "abc"}), merged()),
+        (GitHub, json!({"state": "closed"}), Ok(ForgeOff::Closed)),
+        (GitLab, json!({}), Ok(ForgeOff::Open)),
+        (GitLab, json!({"state": "merged", "merge_commit_sha": "abc"}), merged()),
+        (GitLab, json!({"state": "closed"}), Ok(ForgeOff::Closed)),
+    ];
+    for (kind, over, wanted) in cases {
+        let forge = FakeForge::start().await;
+        forge.on(HUB, hub(over.clone()));
+        forge.on(LAB, lab(over.clone()));
+        assert_eq!(call_off(&forge, kind).await, wanted, "{kind} {over}");
+        assert_eq!(forge.seen().len(), 1, "{kind} {over}");
+    }
+}
+
+/// It was merged, or called off by somebody else, between the look and the word.
+#[tokio::test]
+async fn a_word_that_comes_too_late_is_looked_at_again() {
+    let hub_waits = || hub(json!({"auto_merge": {"merge_method": "squash"}}));
+    let lab_waits = || lab(json!({"merge_when_pipeline_succeeds": true}));
+    let no = json!({"errors": [{"type": "UNPROCESSABLE", "message": "Can't disable auto-merge"}]});
+    let off = format!("{LAB}/cancel_merge_when_pipeline_succeeds");
+    let merged = json!({"state": "closed", "merged": true, "merge_commit_sha": "abc"});
+    let cases = [
+        (Some((hub(merged), lab(json!({"state": "merged", "merge_commit_sha": "abc"})))), "Ok(Mer"),
+        (Some((hub(json!({})), lab(json!({})))), "Ok(Open"),
+        (None, "Err(Refused"),
+    ];
+    for (after, wanted) in cases {
+        let forge = FakeForge::start().await;
+        let (hub_after, lab_after) = after.unwrap_or_else(|| (hub_waits(), lab_waits()));
+        forge.on_each(HUB, [hub_waits(), hub_after]);
+        forge.on_each(LAB, [lab_waits(), lab_after]);
+        forge.on("/graphql", Reply::ok(no.to_string()));
+        forge.on(&off, Reply::new(406, r#"{"message": "406 Not Acceptable"}"#));
+        for kind in [GitHub, GitLab] {
+            let answer = format!("{:?}", call_off(&forge, kind).await);
+            assert!(answer.starts_with(wanted), "{kind} {answer}");
+        }
+    }
+    let forge = FakeForge::start().await;
+    forge.on(HUB, Reply::new(502, "{}"));
+    let away = call_off(&forge, GitHub).await;
+    assert!(matches!(away, Err(ForgeFault::Unavailable { .. })), "{away:?}");
 }

@@ -1,13 +1,14 @@
 //! A crew whose pull requests are at a forge: what a supervisor approved is finished, and nothing else.
 
 use callboard_domain::command::{AgentAdd, NewCheck, TaskEdit};
-use callboard_domain::crew::state::TaskState;
+use callboard_domain::crew::state::{EpicState, TaskState};
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::TaskId;
+use callboard_domain::pull::{MERGED, OPEN, Pull};
 use callboard_domain::rights::AgentType;
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{IdSource, Worktree};
-use callboard_engine::{CrewSaid, TaskDraft, task_state};
+use callboard_engine::{CrewSaid, EngineError, MailFilter, TaskDraft, task_state};
 use serde_json::json;
 
 use super::Crew;
@@ -21,6 +22,7 @@ struct Review {
     crew: Crew,
     lead: Agent,
     task: TaskId,
+    worker: AgentId,
     worktree: Worktree,
     epic_branch: String,
 }
@@ -59,12 +61,10 @@ impl Review {
         forge.on(find(&worktree.branch, &epic_branch), Reply::ok("[]"));
         let page = json!({"number": 7, "html_url": "https://github.com/acme/shop/pull/7"});
         forge.on(PULLS, Reply::new(201, page.to_string()));
-        let review = Self { crew, lead, task, worktree, epic_branch };
+        let worker = AgentId::of(&newest.actor);
+        let review = Self { crew, lead, task, worker, worktree, epic_branch };
         for to in [TaskState::InProgress, TaskState::Review] {
-            let worker = AgentId::of(&newest.actor);
-            let worker = review.crew.engine.agent_get(&op, &worker).await.expect("is there");
-            let said = CrewSaid { to, reason: None, url: None, mail: mail() };
-            review.crew.engine.crew_move(&op, &worker, said).await.expect("moves");
+            review.says(to).await.expect("moves");
         }
         review
     }
@@ -72,6 +72,46 @@ impl Review {
     async fn state(&self) -> TaskState {
         let seen = self.crew.engine.card_get(&self.crew.op(), self.task).await.expect("reads");
         task_state(&seen.it, seen.now)
+    }
+
+    /// Approved, and the forge waits for its checks.
+    async fn awaited(&self, forge: &FakeForge) {
+        let sha = json!({"sha": self.crew.repo.commit_of(&self.worktree.branch)});
+        forge.on(PULL, stands(json!({"mergeable_state": "blocked", "head": sha})));
+        forge.on("/graphql", Reply::ok(r#"{"data": {}}"#));
+        let approved = self.crew.engine.crew_approve(&self.crew.op(), &self.lead, self.task).await;
+        assert!(!approved.expect("answers").merged);
+        let waits = json!({"mergeable_state": "blocked", "head": sha, "auto_merge": {}});
+        forge.on(PULL, stands(waits));
+        forge.seen();
+    }
+
+    async fn sent_back(&self) {
+        let (engine, op) = (&self.crew.engine, self.crew.op());
+        let back = engine.crew_return(&op, &self.lead, self.task, "Not yet.".into(), mail()).await;
+        back.expect("goes back");
+        assert_eq!(self.state().await, TaskState::InProgress);
+    }
+
+    async fn says(&self, to: TaskState) -> Result<(), EngineError> {
+        let (engine, op) = (&self.crew.engine, self.crew.op());
+        let worker = engine.agent_get(&op, &self.worker).await.expect("is there");
+        let reason = (to == TaskState::Blocked).then(|| "stuck".to_owned());
+        let said = CrewSaid { to, reason, url: None, mail: mail() };
+        engine.crew_move(&op, &worker, said).await.map(drop)
+    }
+
+    async fn pull(&self) -> Pull {
+        let pulls = self.crew.engine.pulls_of_task(&self.crew.op(), self.task).await;
+        pulls.expect("reads").into_iter().next().expect("it has one")
+    }
+
+    /// The subjects of the worker's mail, the newest first.
+    async fn letters(&self) -> Vec<String> {
+        let to = Some(self.worker.clone());
+        let all = MailFilter { to, include_read: true, before: None, limit: 100 };
+        let page = self.crew.engine.mail_list(&self.crew.op(), all).await.expect("reads");
+        page.mails.into_iter().map(|seen| seen.mail.subject).collect()
     }
 
     /// What follows from the time that passes.
@@ -172,4 +212,107 @@ async fn work_behind_a_merge_gets_a_pull_request_of_its_own() {
     let approved = crew.engine.crew_approve(&op, &review.lead, review.task).await.expect("answers");
     assert!(approved.merged && approved.url.ends_with("/9"), "{approved:?}");
     assert_eq!(at_origin(crew, &review.worktree.branch), more);
+}
+
+/// What was asked of GitHub's other API.
+fn called_off(forge: &FakeForge) -> usize {
+    let seen = forge.seen();
+    let off = |body: &[u8]| String::from_utf8_lossy(body).contains("disablePullRequestAutoMerge");
+    seen.iter().filter(|seen| seen.path == "/graphql" && off(&seen.body)).count()
+}
+
+#[tokio::test]
+async fn what_is_sent_back_is_not_merged_behind_its_back() {
+    for way in ["sent back", "withdrawn", "blocked", "cancelled"] {
+        let forge = FakeForge::start().await;
+        let review = Review::of(&forge).await;
+        review.awaited(&forge).await;
+        match way {
+            "sent back" => review.sent_back().await,
+            "withdrawn" => review.says(TaskState::InProgress).await.expect("moves"),
+            "blocked" => review.says(TaskState::Blocked).await.expect("moves"),
+            _ => {
+                let (engine, op) = (&review.crew.engine, review.crew.op());
+                let end = engine.epic_move(&op, &review.lead, EpicState::Cancelled).await;
+                assert_eq!(end.expect("ends").skipped, []);
+            }
+        }
+        assert_eq!(called_off(&forge), 0, "{way}: nobody waits for a forge");
+        assert!(review.pull().await.is_revoked, "{way}");
+        review.later().await;
+        assert_eq!(called_off(&forge), 1, "{way}");
+        let pull = review.pull().await;
+        let stands = (pull.status.as_str(), pull.is_awaited, pull.is_revoked);
+        assert_eq!(stands, (OPEN, false, false), "{way}");
+        review.later().await;
+        assert_eq!(called_off(&forge), 0, "{way}: once");
+    }
+}
+
+/// A forge that is away hears it when it is back; nothing new goes there before that.
+#[tokio::test]
+async fn a_forge_that_is_away_hears_later_that_nobody_wants_a_merge() {
+    let forge = FakeForge::start().await;
+    let review = Review::of(&forge).await;
+    review.awaited(&forge).await;
+    forge.on("/graphql", Reply::new(502, "{}"));
+    review.sent_back().await;
+    review.later().await;
+    assert!(review.pull().await.is_revoked);
+    let more = commit(&review.worktree, "more.txt", "two\n");
+    let early = review.says(TaskState::Review).await.expect_err("the forge may merge it unseen");
+    assert!(matches!(early, EngineError::Unavailable(_)), "{early:?}");
+    assert_ne!(at_origin(&review.crew, &review.worktree.branch), more);
+    forge.on("/graphql", Reply::ok(r#"{"data": {}}"#));
+    forge.seen();
+    review.says(TaskState::Review).await.expect("it knows now");
+    assert_eq!(called_off(&forge), 1);
+    assert_eq!(at_origin(&review.crew, &review.worktree.branch), more);
+    let pull = review.pull().await;
+    assert_eq!((pull.is_awaited, pull.is_revoked), (false, false));
+}
+
+/// Too late: what was merged is on the epic's branch, and the task is not done by that.
+#[tokio::test]
+async fn a_merge_in_spite_of_it_finishes_nothing() {
+    let forge = FakeForge::start().await;
+    let review = Review::of(&forge).await;
+    review.awaited(&forge).await;
+    review.sent_back().await;
+    let squash = review.merged_there(&forge);
+    review.later().await;
+    assert_eq!(called_off(&forge), 0);
+    let pull = review.pull().await;
+    assert_eq!((pull.status.as_str(), pull.is_revoked), (MERGED, false));
+    assert_eq!(review.state().await, TaskState::InProgress);
+    assert_eq!(review.crew.repo.commit_of(&review.epic_branch), squash);
+    assert_eq!(review.letters().await, ["Rebase Required", "Changes Requested", "Task Assignment"]);
+    review.later().await;
+    assert_eq!(review.letters().await.len(), 3, "told once");
+    // The rest goes into a pull request of its own.
+    commit(&review.worktree, "more.txt", "two\n");
+    let page = json!({"number": 8, "html_url": "https://github.com/acme/shop/pull/8"});
+    forge.on(PULLS, Reply::new(201, page.to_string()));
+    review.says(TaskState::Review).await.expect("asks again");
+    review.later().await;
+    assert_eq!(review.state().await, TaskState::Review, "nobody approved it");
+    assert_eq!(review.pull().await.number, 8);
+}
+
+/// What is wanted again is not called off after that.
+#[tokio::test]
+async fn what_is_approved_again_is_not_called_off() {
+    let forge = FakeForge::start().await;
+    let review = Review::of(&forge).await;
+    review.awaited(&forge).await;
+    review.says(TaskState::InProgress).await.expect("moves");
+    review.says(TaskState::Review).await.expect("as it was");
+    review.awaited(&forge).await;
+    review.later().await;
+    assert_eq!(called_off(&forge), 0);
+    let pull = review.pull().await;
+    assert_eq!((pull.is_awaited, pull.is_revoked), (true, false));
+    review.merged_there(&forge);
+    review.later().await;
+    assert_eq!(review.state().await, TaskState::Completed);
 }

@@ -1,8 +1,10 @@
 //! At a forge: pushed, opened, merged there, and followed until it is.
 
+use callboard_domain::command::{Command, PullOpen};
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::pull::{MERGED, OPEN};
 use callboard_engine::ports::Worktrees;
+use callboard_engine::store::Op;
 use callboard_engine::{EngineError, PullEnd, PullFault};
 use callboard_runner::LocalWorktrees;
 use serde_json::json;
@@ -233,4 +235,33 @@ async fn a_push_takes_nothing_away() {
     forge.on(quoted, Reply::ok("[]"));
     let epic = crew.try_open(task, EPIC, "main").await.expect("answers").expect("opens");
     assert_eq!((epic.head.as_str(), at_origin(&crew, EPIC)), (first.as_str(), first.clone()));
+}
+
+/// So many are asked about at a time; those after them have their turn too.
+#[tokio::test]
+async fn none_is_forgotten_over_all_the_others() {
+    let forge = FakeForge::start().await;
+    let crew = crew(&forge).await;
+    let (task, _) = crew.task("Login").await;
+    for number in 1..=103 {
+        let at = Some((number, format!("https://github.com/acme/shop/pull/{number}")));
+        let (branch, base) = (format!("b{number}"), EPIC.to_owned());
+        let (forge, repo) = ("github".to_owned(), "acme/shop".to_owned());
+        let (head, title) = ("h".to_owned(), "Login".to_owned());
+        let open = PullOpen { task, forge, repo, at, branch, base, head, title, machine: None };
+        let op = Op {
+            org: "default".into(),
+            actor: "agent:w1".parse().expect("an actor"),
+            tool: "test",
+            retry_key: None,
+            policy: crew.engine.policy().clone(),
+            command: Command::PullOpen(open),
+        };
+        crew.engine.store().apply(op).await.expect("opens");
+    }
+    let asked = async || {
+        crew.engine.pulls_look(true).await.expect("looks");
+        forge.paths().len()
+    };
+    assert_eq!([asked().await, asked().await, asked().await], [100, 3, 100]);
 }
