@@ -237,6 +237,30 @@ impl Engine {
         found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() }.into())
     }
 
+    /// One of somebody's inbox, or one they wrote, without marking it; `None`: people.
+    pub async fn mail_get(
+        &self,
+        op: &OpContext,
+        mail: MailId,
+        by: Option<&AgentId>,
+    ) -> Result<MailSeen, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let found = self.parts.store.mail(&op.principal.org, mail).await?;
+        let seen = found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() })?;
+        let is_theirs = seen.mail.to.as_ref() == by || seen.mail.from.as_ref() == by;
+        if is_theirs { Ok(seen) } else { Err(Refusal::MailOfAnother { mail }.into()) }
+    }
+
+    /// How many of an inbox nobody read yet.
+    pub async fn mail_unread(
+        &self,
+        op: &OpContext,
+        to: Option<&AgentId>,
+    ) -> Result<u64, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.mails_unread(&op.principal.org, to).await?)
+    }
+
     /// The newest first.
     pub async fn mail_list(
         &self,

@@ -9,6 +9,7 @@ use ureq::BodyReader;
 
 use crate::http::{Server, agent};
 use crate::peer::{board, command};
+use crate::schema::Schema;
 use crate::tokens::token;
 
 /// An open stream, read block by block.
@@ -80,12 +81,25 @@ fn mail(folder: &Path, to: &str, subject: &str) {
 
 #[test]
 fn a_stream_goes_on_where_it_ended_without_gap_or_repeat() {
+    goes_on(&[]);
+}
+
+#[test]
+fn a_stream_goes_on_where_it_ended_without_gap_or_repeat_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        goes_on(&["--store", schema.url()]);
+    }
+}
+
+fn goes_on(store: &[&str]) {
     let folder = board();
     let folder = folder.path();
-    let server = Server::start(folder);
+    let server = Server::start_with(folder, store);
+    let cli = |arguments: &[&str]| cli(folder, &[store, arguments].concat());
+    let mail = |subject: &str| drop(cli(&["mail", "send", "human", subject, "text"]));
     let mut first = Stream::open(&server, "?names=mail.sent,task.created", &[]);
-    let task = cli(folder, &["task", "add", "A <b>task</b>"])["id"].as_str().unwrap().to_owned();
-    mail(folder, "human", "one");
+    let task = cli(&["task", "add", "A <b>task</b>"])["id"].as_str().unwrap().to_owned();
+    mail("one");
     let made = first.next().unwrap();
     assert_eq!((made.name.as_str(), &made.body["task"]), ("task.created", &json!(task)));
     assert_eq!(made.body["data"]["title"], "A <b>task</b>");
@@ -95,8 +109,8 @@ fn a_stream_goes_on_where_it_ended_without_gap_or_repeat() {
     assert_eq!((&data["isForHuman"], &data["subject"]), (&json!(true), &json!("one")));
     assert!(data.get("body").is_none(), "{data}");
     drop(first);
-    mail(folder, "human", "two");
-    mail(folder, "human", "three");
+    mail("two");
+    mail("three");
     let id = sent.id.to_string();
     // What a browser sends is newer than the address it came with.
     let mut again = Stream::open(&server, "?names=mail.sent&after=0", &[("Last-Event-ID", &id)]);
@@ -104,14 +118,14 @@ fn a_stream_goes_on_where_it_ended_without_gap_or_repeat() {
     assert_eq!(subject, "two");
     let (three, subject) = again.subject();
     assert_eq!((subject.as_str(), two < three), ("three", true));
-    mail(folder, "human", "four");
+    mail("four");
     assert_eq!(again.subject().1, "four");
     let mut whole = Stream::open(&server, "?names=mail.sent&after=0", &[]);
     let subjects: Vec<String> = (0..4).map(|_| whole.subject().1).collect();
     assert_eq!(subjects, ["one", "two", "three", "four"]);
     // The number of another log is none of ours.
     let mut foreign = Stream::open(&server, "?names=mail.sent&after=999999", &[]);
-    mail(folder, "human", "five");
+    mail("five");
     assert_eq!(foreign.subject().1, "five");
 }
 

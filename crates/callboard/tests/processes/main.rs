@@ -36,3 +36,4 @@ mod versions;
 mod wait_handles;
 mod waits;
 mod watch;
+mod web;

@@ -1,0 +1,195 @@
+//! The pages of a crew on a real server, as a browser asks for them and sends their forms. What only a
+//! browser can show is in the client lane.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::http::Server;
+use crate::peer::{board, command};
+use crate::tokens::token;
+
+const HOSTILE: &str = "<script>alert(1)</script>";
+
+struct Site {
+    server: Server,
+    agent: ureq::Agent,
+    token: String,
+}
+
+/// What came back: its status, where it leads, what it says.
+struct Seen {
+    status: u16,
+    to: String,
+    text: String,
+}
+
+impl Site {
+    fn of(folder: &Path) -> Self {
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0);
+        Self { server: Server::start(folder), agent: agent.build().into(), token: String::new() }
+    }
+
+    fn with(self, token: &str) -> Self {
+        Self { token: token.to_owned(), ..self }
+    }
+
+    fn get(&self, path: &str) -> Seen {
+        let request = self.agent.get(format!("{}{path}", self.server.url));
+        let request = request.header("Cookie", format!("callboard_token={}", self.token));
+        seen(request.call().unwrap())
+    }
+
+    fn post(&self, path: &str, header: (&str, &str), form: &[(&str, &str)]) -> Seen {
+        let request = self.agent.post(format!("{}{path}", self.server.url));
+        let request = request.header("Cookie", format!("callboard_token={}", self.token));
+        seen(request.header(header.0, header.1).send_form(form.iter().copied()).unwrap())
+    }
+
+    fn send(&self, to: Value, subject: &str) -> String {
+        let mut input = json!({"subject": subject, "body": HOSTILE});
+        let key = if to == true { "toHuman" } else { "toAgentId" };
+        input[key] = to;
+        let call = json!({"agentId": "boss", "toolName": "mcp__mail__send", "input": input});
+        let mut answer = self
+            .agent
+            .post(format!("{}/mcp/execute", self.server.url))
+            .header("Authorization", format!("Bearer {}", self.token))
+            .send_json(&call)
+            .unwrap();
+        let answer: Value = answer.body_mut().read_json().unwrap();
+        answer["data"]["mailId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+}
+
+fn seen(mut response: ureq::http::Response<ureq::Body>) -> Seen {
+    let header = |name: &str| {
+        let value = response.headers().get(name).map(|value| value.to_str().unwrap());
+        value.unwrap_or_default().to_owned()
+    };
+    let (status, to) = (response.status().as_u16(), header("location"));
+    if status == 200 {
+        assert!(header("content-security-policy").contains("script-src 'self'"), "{status}");
+    }
+    Seen { status, to, text: response.body_mut().read_to_string().unwrap() }
+}
+
+fn cli(folder: &Path, arguments: &[&str]) -> Value {
+    let output = command(folder).args(arguments).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const HERE: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
+
+/// The id that a form gives its letter.
+fn letter_id(page: &str) -> String {
+    let start = page.find("name=\"mail\" value=\"").expect("a form") + 19;
+    page[start..].split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn mail_is_read_and_answered_on_the_page() {
+    let folder = board();
+    let site = Site::of(folder.path());
+    cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    let mail = site.send(json!(true), HOSTILE);
+    let page = site.get(&format!("/mail/{mail}"));
+    assert!(page.text.contains("&lt;script&gt;") && !page.text.contains(HOSTILE), "{}", page.text);
+    assert!(site.get("/mail").text.contains("1 unread"), "looking marks nothing");
+    let id = letter_id(&page.text);
+    let reply = format!("/mail/{mail}/reply");
+    let blank = site.post(&reply, HERE, &[("mail", &id), ("body", " ")]);
+    assert_eq!(blank.status, 400);
+    assert!(blank.text.contains("body cannot be blank"), "{}", blank.text);
+    // The same form twice is one answer.
+    for _ in 0..2 {
+        let sent = site.post(&reply, HERE, &[("mail", &id), ("body", "yes\r\nno")]);
+        assert_eq!((sent.status, sent.to), (303, format!("/mail/{id}")));
+    }
+    let inbox = cli(folder.path(), &["--actor", "agent:boss", "mail", "list"]);
+    let mails = inbox["items"].as_array().unwrap();
+    assert_eq!((mails.len(), &mails[0]["body"]), (1, &json!("yes\nno")), "{inbox}");
+    assert!(!site.get("/").text.contains("1 unread"), "whoever answers has read");
+
+    let page = site.get("/mail?to=boss").text;
+    assert!(page.contains("value=\"boss\""), "{page}");
+    let letter =
+        [("mail", &*letter_id(&page)), ("to", "nobody"), ("subject", "s"), ("body", "b0dy")];
+    let lost = site.post("/mail", HERE, &letter);
+    assert_eq!(lost.status, 404);
+    assert!(lost.text.contains("b0dy") && lost.text.contains("nobody"), "{}", lost.text);
+    assert_eq!(site.get("/mail/mail-1").status, 404);
+    assert_eq!(site.get("/mail?before=x").status, 404);
+    let agents = site.get("/agents").text;
+    assert!(agents.contains("boss") && agents.contains("SUPERVISOR") && agents.contains("IDLE"));
+    let decisions = site.get("/decisions?agent=boss").text;
+    assert!(decisions.contains("Invoked tool: mcp__mail__send"), "{decisions}");
+    assert!(decisions.contains("&lt;script&gt;") && !decisions.contains(HOSTILE), "{decisions}");
+    assert!(site.get("/decisions?agent=else").text.contains("Nothing was decided yet."));
+    assert_eq!(site.get("/decisions?before=x").status, 400);
+}
+
+#[test]
+fn a_form_of_another_site_changes_nothing() {
+    let folder = board();
+    let site = Site::of(folder.path());
+    cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    let mail = letter_id(&site.get("/mail").text);
+    let letter = [("mail", &*mail), ("to", "boss"), ("subject", "s"), ("body", "b")];
+    for header in [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Host", "evil.example"),
+    ] {
+        assert_eq!(site.post("/mail", header, &letter).status, 403, "{header:?}");
+    }
+    let inbox = cli(folder.path(), &["--actor", "agent:boss", "mail", "list"]);
+    assert_eq!(inbox["items"], json!([]));
+    assert_eq!(site.post("/mail", HERE, &letter).status, 303);
+}
+
+#[test]
+fn an_agent_that_signs_in_has_its_own_inbox() {
+    let folder = board();
+    cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    cli(folder.path(), &["agent", "add", "w1", "--type", "WORKER"]);
+    let (_, boss) = token(folder.path(), &["--actor", "agent:boss"]);
+    let (_, own) = token(folder.path(), &["--actor", "agent:w1"]);
+    let (_, reader) = token(folder.path(), &["--actor", "human:ana", "--scopes", "tasks:read"]);
+    let site = Site::of(folder.path()).with(&boss);
+    let people = site.send(json!(true), "for people");
+    let mail = site.send(json!("w1"), "for w1");
+    let site = site.with(&own);
+    let page = site.get("/mail").text;
+    assert!(page.contains("for w1") && !page.contains("for people"), "{page}");
+    assert_eq!(site.get(&format!("/mail/{people}")).status, 403);
+    let marked = site.post(&format!("/mail/{mail}/read"), HERE, &[("next", "//evil.example")]);
+    assert_eq!((marked.status, marked.to.as_str()), (303, "/"));
+    assert!(site.get("/mail").text.contains("No unread mail."));
+    let site = site.with(&reader);
+    assert!(site.get("/mail").text.contains("for people"));
+    let refused = site.post(&format!("/mail/{people}/read"), HERE, &[]);
+    assert_eq!(refused.status, 403, "{}", refused.text);
+}
+
+#[test]
+fn an_inbox_is_shown_fifty_at_a_time() {
+    let folder = board();
+    let site = Site::of(folder.path());
+    cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    let mails: Vec<String> = (0..51).map(|n| site.send(json!(true), &format!("no. {n}"))).collect();
+    let first = site.get("/mail").text;
+    assert_eq!(first.matches("class=\"title\"").count(), 50);
+    assert!(first.contains("51 unread") && !first.contains(&mails[0]), "the newest first");
+    let older = format!("/mail?before={}", mails[1]);
+    assert!(first.contains(&older), "{first}");
+    let second = site.get(&older).text;
+    assert!(second.contains(&mails[0]) && !second.contains("Older mail"), "{second}");
+    // Each call left two lines.
+    let decisions = site.get("/decisions").text;
+    assert_eq!(decisions.matches("class=\"title\"").count(), 50);
+    assert!(decisions.contains("Older decisions"));
+}

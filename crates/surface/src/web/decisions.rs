@@ -1,0 +1,108 @@
+//! What the crew did and why, the newest first.
+
+use axum::extract::Query;
+use axum::http::StatusCode;
+use axum::response::Response;
+use callboard_domain::crew::{AgentId, Decision, DecisionId};
+use callboard_domain::refusal::Refusal;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Page, Tab, time};
+
+const DECISIONS_SHOWN: usize = 50;
+/// Of each text; the log at the terminal has all of it.
+const TEXT_CHARS_MAX: usize = 4000;
+
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    agent: String,
+    #[serde(default)]
+    before: String,
+}
+
+pub(super) async fn list(page: Page, Query(asked): Query<Asked>) -> Response {
+    let given = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+    let (agent, before) = (given(&asked.agent), given(&asked.before));
+    let before: Option<DecisionId> = match before.as_deref().map(str::parse).transpose() {
+        Ok(before) => before,
+        Err(_) => {
+            let refused = Refusal::invalid("before: no such line of the log");
+            return page.failure(Tab::Decisions, &refused.into()).await;
+        }
+    };
+    // What nobody can be called has decided nothing.
+    let id = agent.as_deref().map(AgentId::parse);
+    let found = match id {
+        Some(None) => Ok(Vec::new()),
+        id => {
+            page.engine.decision_list(&page.op(), id.flatten(), before, DECISIONS_SHOWN + 1).await
+        }
+    };
+    match found {
+        Ok(rows) => {
+            let content = html! {
+                (filter(&asked.agent))
+                div #decisions data-live { (decisions(&rows, &asked.agent)) }
+            };
+            let title = Tab::Decisions.title();
+            page.answer(Tab::Decisions, StatusCode::OK, title, &content).await
+        }
+        Err(error) => page.failure(Tab::Decisions, &error).await,
+    }
+}
+
+fn filter(agent: &str) -> Markup {
+    html! {
+        form.filter method="get" action="/decisions" {
+            label for="agent" { "Agent" }
+            input #agent name="agent" autocomplete="off" value=(agent);
+            button { "Show" }
+        }
+    }
+}
+
+fn decisions(rows: &[Decision], agent: &str) -> Markup {
+    let shown = &rows[..rows.len().min(DECISIONS_SHOWN)];
+    let last = shown.last().filter(|_| rows.len() > shown.len());
+    html! {
+        @if shown.is_empty() { p { "Nothing was decided yet." } }
+        ol.rows { @for row in shown { (decision_item(row)) } }
+        @if let Some(last) = last {
+            form.filter method="get" action="/decisions" {
+                input type="hidden" name="agent" value=(agent);
+                input type="hidden" name="before" value=(last.id);
+                button { "Older decisions" }
+            }
+        }
+    }
+}
+
+fn decision_item(row: &Decision) -> Markup {
+    html! {
+        li {
+            span.title { bdi { (row.decision) } }
+            p.facts { span.who { (row.agent) } " " (time(row.at)) }
+            @if row.reasoning.contains('\n') {
+                pre { (bounded(&row.reasoning)) }
+            } @else {
+                p.excerpt { bdi { (bounded(&row.reasoning)) } }
+            }
+            @if let Some(context) = &row.context {
+                details #{ "context-" (row.id) } {
+                    summary { "Context" }
+                    pre { (bounded(context)) }
+                }
+            }
+        }
+    }
+}
+
+fn bounded(text: &str) -> String {
+    let shown: String = text.chars().take(TEXT_CHARS_MAX).collect();
+    match text.len() - shown.len() {
+        0 => shown,
+        more => format!("{shown}… {more} more bytes: callboard decisions --json"),
+    }
+}

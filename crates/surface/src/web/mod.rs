@@ -1,0 +1,323 @@
+//! The pages for people: tasks, mail, agents, decisions, and the form that asks for a token. Plain HTML
+//! that works without a script; one small script of our own shows what changed without a reload.
+//!
+//! What agents wrote is hostile until shown: `maud` escapes every text, and the policy sent along
+//! lets no other script run and nothing load from elsewhere. Reading changes nothing; what changes
+//! something is a form, and only one of these pages may send it.
+
+mod agents;
+mod decisions;
+mod login;
+mod mail;
+mod tasks;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRef, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use callboard_domain::crew::AgentId;
+use callboard_domain::event::EventName;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::time::Timestamp;
+use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{Engine, EngineError};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::http::refusal;
+use crate::time::rfc3339_ms;
+pub(crate) use login::{login_page, routes as login_routes};
+
+const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'";
+/// With less, browsers do not say that a form comes from here.
+const REFERRER_POLICY: &str = "same-origin";
+
+/// A part of the board that has a place in the navigation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tab {
+    Tasks,
+    Mail,
+    Agents,
+    Decisions,
+}
+
+impl Tab {
+    const ALL: [Tab; 4] = [Tab::Tasks, Tab::Mail, Tab::Agents, Tab::Decisions];
+
+    fn path(self) -> &'static str {
+        match self {
+            Tab::Tasks => "/",
+            Tab::Mail => "/mail",
+            Tab::Agents => "/agents",
+            Tab::Decisions => "/decisions",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Tab::Tasks => "Tasks",
+            Tab::Mail => "Mail",
+            Tab::Agents => "Agents",
+            Tab::Decisions => "Decisions",
+        }
+    }
+
+    /// After which events its pages may look otherwise.
+    fn concerned(self) -> &'static [EventName] {
+        match self {
+            Tab::Tasks => TASK_EVENTS,
+            Tab::Mail => &[EventName::MailSent, EventName::MailRead],
+            Tab::Agents => AGENT_EVENTS,
+            Tab::Decisions => &[EventName::DecisionLogged],
+        }
+    }
+}
+
+const TASK_EVENTS: &[EventName] = &[
+    EventName::TaskCreated,
+    EventName::TaskEdited,
+    EventName::TaskRemoved,
+    EventName::TaskCompleted,
+    EventName::TaskCanceled,
+    EventName::TaskReopened,
+    EventName::TaskClaimed,
+    EventName::TaskReleased,
+    EventName::TaskStatusChanged,
+    EventName::TaskReady,
+    EventName::TaskNoted,
+    EventName::CheckRan,
+    EventName::CheckAttested,
+    EventName::AttemptStarted,
+    EventName::AttemptEnded,
+    EventName::CommentAdded,
+    EventName::EpicStatusChanged,
+    EventName::EpicCompleted,
+];
+
+const AGENT_EVENTS: &[EventName] = &[
+    EventName::AgentAdded,
+    EventName::AgentRemoved,
+    EventName::AgentFreed,
+    EventName::TaskAssigned,
+    EventName::TaskStatusChanged,
+    EventName::TaskCompleted,
+    EventName::TaskCanceled,
+    EventName::EpicStatusChanged,
+    EventName::EpicCompleted,
+];
+
+/// One page for one reader.
+struct Page {
+    engine: Arc<Engine>,
+    reader: Principal,
+    /// The last event before it was read: what comes after, the page hears of. `None` when the log
+    /// cannot be read.
+    seen: Option<u64>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Page
+where
+    Arc<Engine>: FromRef<S>,
+{
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, StatusCode> {
+        let reader = parts.extensions.get::<Principal>().cloned();
+        // The gate lets nobody in without one.
+        let reader = reader.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
+        let engine = Arc::<Engine>::from_ref(state);
+        let seen = engine.last_seq().await.ok();
+        Ok(Self { engine, reader, seen })
+    }
+}
+
+/// All pages, read with the rights of whoever asks.
+pub fn routes(engine: Arc<Engine>) -> Router {
+    Router::new()
+        .route("/", get(tasks::list))
+        .route("/tasks/{id}", get(tasks::show))
+        .route("/mail", get(mail::list).post(mail::send))
+        .route("/mail/{id}", get(mail::show))
+        .route("/mail/{id}/read", post(mail::read))
+        .route("/mail/{id}/reply", post(mail::reply))
+        .route("/agents", get(agents::list))
+        .route("/decisions", get(decisions::list))
+        .layer(middleware::from_fn(from_here))
+        .with_state(engine)
+}
+
+/// A form counts only when it was sent from one of our own pages; whether `Origin` is ours was judged
+/// before. Whoever is no browser says neither.
+async fn from_here(request: Request, next: Next) -> Response {
+    if request.method() != Method::GET && request.method() != Method::HEAD && is_foreign(&request) {
+        let words = "this form was sent from another site; open the board and try again there";
+        return refusal(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", words);
+    }
+    next.run(request).await
+}
+
+fn is_foreign(request: &Request) -> bool {
+    let site = request.headers().get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
+}
+
+impl Page {
+    fn op(&self) -> OpContext {
+        OpContext::new(self.reader.clone(), "web")
+    }
+
+    /// Whose mail it is: people share an inbox, an agent has its own.
+    fn inbox(&self) -> Option<AgentId> {
+        let actor = &self.reader.actor;
+        (!actor.is_human()).then(|| AgentId::of(actor))
+    }
+
+    async fn failure(&self, tab: Tab, error: &EngineError) -> Response {
+        let (status, words) = said(error);
+        let content = html! {
+            p role="alert" { (words) }
+            p { a href=(tab.path()) { "All " (tab.title().to_lowercase()) } }
+        };
+        let mut response = self.answer(tab, status, "Not shown", &content).await;
+        if let EngineError::Refused(Refusal::AuthorizationDenied { scope, .. }) = error {
+            let bearer = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            let bearer = HeaderValue::try_from(bearer).expect("scopes are plain words");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        response
+    }
+
+    async fn answer(
+        &self,
+        tab: Tab,
+        status: StatusCode,
+        title: &str,
+        content: &Markup,
+    ) -> Response {
+        // An org without a task has no project yet, and a store that is away names none.
+        let project = self.engine.project_of(&self.reader).await.ok().flatten();
+        let unread = self.engine.mail_unread(&self.op(), self.inbox().as_ref()).await.ok();
+        let about = html! {
+            @if let Some(project) = &project { span.project { (project.name) } }
+            nav aria-label="Board" { @for item in Tab::ALL {
+                a href=(item.path()) aria-current=[(item == tab).then_some("page")] {
+                    (item.title())
+                }
+                @if item == Tab::Mail {
+                    span #unread data-live role="status" {
+                        @if let Some(unread) = unread.filter(|unread| *unread > 0) {
+                            (unread) " unread"
+                        }
+                    }
+                }
+            } }
+            @if self.reader.token.is_some() {
+                form.logout method="post" action="/logout" {
+                    (self.reader.actor) " " button { "Sign out" }
+                }
+            }
+        };
+        document(status, title, self.seen.map(|seen| (tab, seen)), &about, content)
+    }
+}
+
+/// What a person is told of a "no", and with which status.
+fn said(error: &EngineError) -> (StatusCode, String) {
+    match error {
+        EngineError::Refused(refusal) => {
+            let status = match refusal {
+                Refusal::TaskNotFound { .. }
+                | Refusal::MailNotFound { .. }
+                | Refusal::AgentNotFound { .. } => StatusCode::NOT_FOUND,
+                Refusal::InvalidInput { .. } => StatusCode::BAD_REQUEST,
+                _ => StatusCode::FORBIDDEN,
+            };
+            (status, refusal.message())
+        }
+        EngineError::Unavailable(words) => (StatusCode::SERVICE_UNAVAILABLE, words.clone()),
+        EngineError::Canceled => (StatusCode::SERVICE_UNAVAILABLE, "canceled".into()),
+        EngineError::Internal(words) => {
+            tracing::error!(error = words, "a page failed");
+            (StatusCode::INTERNAL_SERVER_ERROR, "something broke; it was logged".into())
+        }
+    }
+}
+
+fn document(
+    status: StatusCode,
+    title: &str,
+    live: Option<(Tab, u64)>,
+    about: &Markup,
+    content: &Markup,
+) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Callboard" }
+                link rel="stylesheet" href="/style.css";
+                @if live.is_some() { script src="/live.js" defer {} }
+            }
+            body data-stream=[live.map(|_| stream())] data-seen=[live.map(|(_, seen)| seen)]
+                data-events=[live.map(|(tab, _)| concerned(tab))] {
+                header { a.home href="/" { "Callboard" } (about) }
+                main { h1 { (title) } (content) }
+            }
+        }
+    };
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, REFERRER_POLICY),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, Html(page.into_string())).into_response()
+}
+
+/// The one stream that all open pages share.
+fn stream() -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in Tab::ALL.iter().flat_map(|tab| tab.concerned()) {
+        if !names.contains(&name.as_str()) {
+            names.push(name.as_str());
+        }
+    }
+    format!("/events?names={}", names.join(","))
+}
+
+/// What a page is renewed after; the navigation of every page counts mail.
+fn concerned(tab: Tab) -> String {
+    let names = tab.concerned().iter().chain(Tab::Mail.concerned());
+    names.map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn time(at: Timestamp) -> Markup {
+    let text = rfc3339_ms(at);
+    html! { time datetime=(text) { (text) } }
+}
+
+/// Where a form leads; nobody can make it lead elsewhere.
+fn inside(path: &str) -> &str {
+    if path.starts_with('/') && !path.starts_with("//") && !path.contains('\\') {
+        path
+    } else {
+        "/"
+    }
+}
+
+/// What was written in this language, for those that keep a copy: not at all.
+fn plain(kind: &'static str, text: &'static str) -> Response {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    (headers, text).into_response()
+}
