@@ -12,6 +12,7 @@ import { chromium } from 'playwright-core';
 const { CALLBOARD_BINARY: binary, CALLBOARD_REPO: repo, CALLBOARD_URL: url } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const SOON = 10_000;
+const LIMIT = 180_000;
 const HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="document.title=1">';
 
 const callboard = (...words) => execFileSync(binary, words, { cwd: repo, encoding: 'utf8' });
@@ -32,6 +33,11 @@ async function execute(agentId, toolName, input) {
 
 const toPeople = (subject, body) => execute('page-boss', 'mcp__mail__send', { toHuman: true, subject, body });
 
+const late = () => {
+  check('ends in time', false, `${LIMIT} ms`);
+  process.exit(1);
+};
+const limit = setTimeout(late, LIMIT);
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM,
   args: ['--no-sandbox', '--disable-dev-shm-usage'],
@@ -153,14 +159,13 @@ try {
   check('an epic leads to its tasks', await page.locator(`a[href="/tasks/${task}"]`).isVisible(), epic);
   check('no script of an agent ran', (await page.title()).startsWith('An epic <script>'), await page.title());
 
-  const forged = await context.newPage();
+  const forged = await (await browser.newContext()).newPage();
   await forged.setContent(
     `<form method=post action="${url}/mail"><input name=to value=page-lead><input name=subject value=forged>` +
       `<input name=mail value="mail-00000000000000000000000001"><input name=body value=x><button>go</button></form>`,
   );
   const [answer] = await Promise.all([forged.waitForResponse(`${url}/mail`), forged.click('button')]);
   check('a form of another site is refused', answer.status() === 403, answer.status());
-  await forged.close();
 
   const plain = await browser.newContext({ javaScriptEnabled: false });
   const still = await plain.newPage();
@@ -201,4 +206,5 @@ try {
   check('runs to its end', false, error);
 } finally {
   await browser.close();
+  clearTimeout(limit);
 }

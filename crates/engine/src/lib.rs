@@ -147,6 +147,7 @@ pub struct Parts {
 pub struct Engine {
     parts: Parts,
     waits: Arc<wait::Waits>,
+    tails: event_follow::Tails,
     digests: digest::Digests,
     embedding: embedding::Embedding,
     counted: counts::Counted,
@@ -178,6 +179,7 @@ impl Engine {
         Arc::new(Self {
             parts,
             waits,
+            tails: event_follow::Tails::default(),
             digests,
             embedding,
             counted,

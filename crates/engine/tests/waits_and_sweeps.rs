@@ -16,8 +16,8 @@ use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Op, Place, Store};
 use callboard_engine::{
-    CardWait, CardWaited, DigestRule, Engine, EngineError, Parts, Quotas, SWEEP_EVERY, TaskDraft,
-    WaitEnd, WaitOutcome, Watch,
+    CardWait, CardWaited, DigestRule, Engine, EngineError, EventsWanted, Parts, Quotas,
+    SWEEP_EVERY, TaskDraft, WaitEnd, WaitOutcome, Watch,
 };
 use tokio::task::JoinHandle;
 
@@ -283,4 +283,42 @@ async fn among_many_waits_only_the_one_that_is_meant_looks_again() {
     assert!(matches!(waited.why, WaitEnd::Changed(_)), "{:?}", waited.why);
     assert_eq!(w.engine.wait_looks(), 1, "nobody else had a reason to look");
     assert_eq!(w.engine.card_waits(), WAITS - 1);
+}
+
+#[tokio::test]
+async fn whoever_follows_the_log_hears_everything_once_however_slow() {
+    let w = world().await;
+    let op = op("human:ana");
+    let before = w.engine.last_seq().await.expect("a number");
+    let all = EventsWanted::default;
+    let mut quick = w.engine.event_follow(&op, None, all()).await.expect("follows");
+    // More happens than is kept for it.
+    let mut slow = w.engine.event_follow(&op, None, all()).await.expect("follows");
+    let heard = tokio::spawn(async move {
+        let mut heard = Vec::new();
+        while heard.len() < 400 {
+            heard.push(quick.next().await.expect("an event").seq);
+        }
+        (heard, quick)
+    });
+    for n in 0..400 {
+        w.task(&n.to_string()).await;
+    }
+    let wanted: Vec<u64> = (before + 1..=before + 400).collect();
+    let (heard, quick) = heard.await.expect("it hears");
+    assert_eq!(heard, wanted);
+    assert_eq!(quick.position(), before + 400);
+    let mut late = w.engine.event_follow(&op, Some(before), all()).await.expect("follows");
+    for follow in [&mut slow, &mut late] {
+        let mut heard = Vec::new();
+        while heard.len() < wanted.len() {
+            heard.push(follow.next().await.expect("an event").seq);
+        }
+        assert_eq!(heard, wanted);
+    }
+    // All went, and somebody came again.
+    drop((quick, slow, late));
+    let mut again = w.engine.event_follow(&op, None, all()).await.expect("follows");
+    w.task("one more").await;
+    assert_eq!(again.next().await.expect("an event").seq, before + 401);
 }

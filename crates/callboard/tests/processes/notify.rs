@@ -6,13 +6,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
+use crate::http::{Server, agent};
 use crate::peer::{Peer, board, clean, command};
 use crate::relay::{job_spec, next_end};
 
@@ -200,6 +201,52 @@ fn a_job_opens_its_pull_request_and_tells_of_its_end() {
     };
     assert_eq!((&listed["to"], &listed["job"]), (&json!(url), &json!(job)));
     assert!(!listed.to_string().contains("s3cret"), "{listed}");
+}
+
+#[test]
+fn news_of_a_mail_outlives_the_server_it_came_from() {
+    let (url, letters) = listener(|_| ("204 No Content", String::new()));
+    let board = board();
+    let said = |arguments: &[&str]| -> Value {
+        let asked = command(board.path()).args(arguments).arg("--json").output().unwrap();
+        assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+        serde_json::from_slice(&asked.stdout).unwrap()
+    };
+    said(&["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    let serve = |more: &[&str]| {
+        let mut serve = command(board.path());
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).args(more).stderr(Stdio::null());
+        serve.env("CALLBOARD_CREW_WEBHOOK", format!("{url}/s3cret"));
+        serve.env("CALLBOARD_RELAY_WEBHOOK_ALLOW_PRIVATE", "true");
+        Server::over(serve)
+    };
+    // It writes down what is to be told, tells nobody, and is killed.
+    let writer = serve(&["--no-runner"]);
+    let call = json!({
+        "agentId": "boss",
+        "toolName": "mcp__mail__send",
+        "input": {"toHuman": true, "subject": "Which one?", "body": "b0dy"},
+    });
+    let execute = format!("{}/mcp/execute", writer.url);
+    let mut sent = agent().post(execute).send_json(&call).unwrap();
+    let sent: Value = sent.body_mut().read_json().unwrap();
+    drop(writer);
+    let waiting = &said(&["webhook", "list"])["items"][0];
+    assert_eq!((&waiting["state"], &waiting["type"]), (&json!("waiting"), &json!("mail.sent")));
+    assert_eq!((&waiting["mail"], &waiting["to"]), (&sent["data"]["mailId"], &json!(url)));
+    let _sender = serve(&[]);
+    let (path, _, body) = letters.recv_timeout(Duration::from_secs(30)).unwrap();
+    let told: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((path.as_str(), &told["type"]), ("/s3cret", &json!("mail.sent")));
+    let data = json!({
+        "mailId": sent["data"]["mailId"],
+        "toAgentId": null,
+        "isForHuman": true,
+        "subject": "Which one?",
+    });
+    assert_eq!(told["data"], data);
+    while said(&["webhook", "list"])["items"][0]["state"] != "delivered" {}
+    assert!(letters.try_recv().is_err(), "it was told twice");
 }
 
 #[test]
