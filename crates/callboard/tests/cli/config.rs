@@ -78,6 +78,8 @@ fn values_that_make_no_sense_stop_the_start() {
         ("general.default_worker_agent = \"nobody\"", "must be one of claude, codex"),
         ("general.worktree_base_ref_strategy = \"new\"", "must be one of remote, local_if_ahead"),
         ("runner.worktree_dir = \"../out\"", "must be a relative path without '..'"),
+        ("crew.webhook = \"ftp://x\"", "crew.webhook"),
+        ("crew.webhook = \"http://127.0.0.1/x\"", "must not be a loopback, private"),
         ("graph = 1", "graph must be a table"),
         ("graph.prefix = ", "config.toml:1"),
     ];
