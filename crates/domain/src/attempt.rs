@@ -180,6 +180,14 @@ impl Attempt {
         }
     }
 
+    /// When its actor was last heard of, while it is live.
+    pub fn heartbeat_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            AttemptState::Live { heartbeat_at, .. } => Some(*heartbeat_at),
+            AttemptState::Ended { .. } => None,
+        }
+    }
+
     pub fn lease_is_over(&self, now: Timestamp) -> bool {
         self.lease().is_some_and(|lease| lease.is_over(now))
     }

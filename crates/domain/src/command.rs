@@ -31,8 +31,8 @@ pub use board::{
 };
 pub use crew::{AgentAdd, DecisionLog, MailReply, MailSend};
 pub use epic::{
-    Behind, CrewAssign, CrewGiveUp, CrewMove, CrewReturn, CrewSettle, EpicFinish, EpicMove,
-    EpicTaskAdd,
+    Behind, CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle, EpicFinish,
+    EpicMove, EpicTaskAdd,
 };
 
 pub use pull::{PullOpen, PullSettle, PullStep};

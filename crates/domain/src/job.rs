@@ -24,6 +24,8 @@ pub enum JobKind {
     Run,
     /// Lets an agent work on a task in the task's own workspace.
     Work,
+    /// Lets a worker of a crew go on with the task it has.
+    Crew,
     /// Tells somebody of the end of a run, or of an event.
     Deliver,
     /// Ends the work of an agent on a task.
@@ -31,11 +33,12 @@ pub enum JobKind {
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 6] = [
+    pub const ALL: [JobKind; 7] = [
         JobKind::Verify,
         JobKind::Embed,
         JobKind::Run,
         JobKind::Work,
+        JobKind::Crew,
         JobKind::Deliver,
         JobKind::Stop,
     ];
@@ -46,6 +49,7 @@ impl JobKind {
             JobKind::Embed => "embed",
             JobKind::Run => "run",
             JobKind::Work => "work",
+            JobKind::Crew => "crew",
             JobKind::Deliver => "deliver",
             JobKind::Stop => "stop",
         }
@@ -53,6 +57,14 @@ impl JobKind {
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Whether an agent does it, so that there is a run beside the job.
+    pub fn is_run(self) -> bool {
+        match self {
+            JobKind::Run | JobKind::Work | JobKind::Crew => true,
+            JobKind::Verify | JobKind::Embed | JobKind::Deliver | JobKind::Stop => false,
+        }
     }
 }
 

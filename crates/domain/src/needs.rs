@@ -299,7 +299,10 @@ impl Command {
                 let agents = c.worker.iter().chain(&c.sender).chain(behind).cloned().collect();
                 crew_task(&c.task, agents)
             }
-            Command::CrewGiveUp(c) => crew_task(&c.task, c.worker.iter().cloned().collect()),
+            Command::CrewGiveUp(c) => {
+                let hears = c.lost.as_ref().and_then(|lost| lost.supervisor.as_ref());
+                crew_task(&c.task, c.worker.iter().chain(hears).cloned().collect())
+            }
             Command::CrewFree { agent, task } => crew_task(task, vec![agent.clone()]),
             Command::KnowledgeStore(c) => Needs {
                 task: c.task.map(|(task, _)| task),

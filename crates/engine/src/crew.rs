@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use callboard_domain::command::{AgentAdd, Command, DecisionLog, MailReply, MailSend};
+use callboard_domain::crew::shift::is_silent;
 use callboard_domain::crew::state::EpicState;
 use callboard_domain::crew::{Agent, AgentId, AgentState, Decision, DecisionId, Mail, MailId};
 use callboard_domain::ids::{Id, TaskId};
@@ -32,6 +33,10 @@ pub struct CrewRule {
     pub base_branch: Option<String>,
     /// How large a file may be that is shown.
     pub file_bytes_max: u64,
+    /// Whom workers are run by; `None`: somebody else starts them.
+    pub executor: Option<String>,
+    /// Seconds of silence until somebody hears that a busy worker says nothing.
+    pub stale_after_s: u32,
 }
 
 impl Default for CrewRule {
@@ -44,6 +49,8 @@ impl Default for CrewRule {
             branch_prefix: "callboard/".into(),
             base_branch: None,
             file_bytes_max: 1024 * 1024,
+            executor: None,
+            stale_after_s: 420,
         }
     }
 }
@@ -56,6 +63,8 @@ pub struct AgentStanding {
     pub epic: Option<TaskId>,
     /// Never one that is closed.
     pub task: Option<TaskId>,
+    /// Since when a busy worker says nothing, if that is too long.
+    pub silent_since: Option<Timestamp>,
 }
 
 /// A page of an inbox.
@@ -150,6 +159,7 @@ impl Engine {
 
     pub async fn agent_remove(&self, op: &OpContext, id: &AgentId) -> Result<(), EngineError> {
         self.act(op, Command::AgentRemove { agent: id.clone() }).await?;
+        self.crew_go_on(op).await;
         Ok(())
     }
 
@@ -186,7 +196,18 @@ impl Engine {
         let at = |seen: &CardSeen| task_state(seen, self.parts.store.now());
         let epic_at = epic_seen.map(|seen| EpicState::of(&seen.record.task, &seen.card));
         let state = agent.state(task.as_ref().map(at), epic_at);
-        Ok(AgentStanding { state, epic, task: task.map(|seen| seen.record.task.id) })
+        let newest = task.as_ref().and_then(|seen| seen.record.newest.as_ref());
+        let beat_at = newest.and_then(|newest| newest.heartbeat_at());
+        let heard_at = beat_at.map_or(agent.last_active_at, |at| at.max(agent.last_active_at));
+        let is_busy = agent.kind == AgentType::Worker && state == AgentState::Busy;
+        let now = self.parts.store.now();
+        let is_silent = is_busy && is_silent(heard_at, self.parts.crew.stale_after_s, now);
+        Ok(AgentStanding {
+            state,
+            epic,
+            task: task.map(|seen| seen.record.task.id),
+            silent_since: is_silent.then_some(heard_at),
+        })
     }
 
     /// What an agent is on, if that is still there.
@@ -218,11 +239,22 @@ impl Engine {
     }
 
     pub async fn mail_send(&self, op: &OpContext, send: MailSend) -> Result<Mail, EngineError> {
-        mail_of(self.act(op, Command::MailSend(send)).await?.outcome)
+        let mail = mail_of(self.act(op, Command::MailSend(send)).await?.outcome)?;
+        self.mail_wakes(op, &mail).await;
+        Ok(mail)
+    }
+
+    /// Whoever is run here may have to be started for what was written to it.
+    async fn mail_wakes(&self, op: &OpContext, mail: &Mail) {
+        if mail.to.is_some() && self.parts.crew.executor.is_some() {
+            self.crew_go_on(op).await;
+        }
     }
 
     pub async fn mail_reply(&self, op: &OpContext, reply: MailReply) -> Result<Mail, EngineError> {
-        mail_of(self.act(op, Command::MailReply(reply)).await?.outcome)
+        let mail = mail_of(self.act(op, Command::MailReply(reply)).await?.outcome)?;
+        self.mail_wakes(op, &mail).await;
+        Ok(mail)
     }
 
     /// Marks it as read. `by` is whose inbox it is in; `None`: people's.

@@ -28,8 +28,12 @@ enum Placed {
 }
 
 impl Engine {
-    /// The same as the sweep, for whoever has an answer to give whatever comes of it.
-    pub(crate) async fn crew_go_on(&self) {
+    /// The same as the sweep, for whoever has an answer to give whatever comes of it. The server of an
+    /// agent that works on one task alone leaves it to others: it may be confined.
+    pub(crate) async fn crew_go_on(&self, op: &OpContext) {
+        if op.principal.rights.task.is_some() {
+            return;
+        }
         if let Err(error) = self.crew_sweep().await {
             tracing::warn!(%error, "cannot see to the crew");
         }
@@ -68,7 +72,7 @@ impl Engine {
             });
             done += seen_to(waiting.task, assigned)?;
         }
-        Ok(done)
+        Ok(done + self.crew_runs_see().await?)
     }
 
     /// Gives up an open task of an epic that was cancelled.
@@ -233,7 +237,7 @@ impl Engine {
     }
 
     /// The branch that an epic's work comes together on, in every repository here.
-    async fn epic_branch_make(
+    pub(crate) async fn epic_branch_make(
         &self,
         org: &str,
         seen: &CardSeen,
@@ -292,13 +296,13 @@ impl Engine {
             mails: [MailId(id()), MailId(id())],
         };
         self.act(op, Command::CrewAssign(Box::new(assign))).await?;
-        self.crew_go_on().await;
+        self.crew_go_on(op).await;
         self.card_get(op, task).await
     }
 }
 
 /// One task that cannot be seen to keeps no other waiting; a store that is away does.
-fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
+pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
     match done {
         Ok(done) => Ok(usize::from(done)),
         Err(error @ (EngineError::Refused(_) | EngineError::Internal(_))) => {
@@ -310,7 +314,7 @@ fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, Engin
 }
 
 /// Nobody asked for it but the rules.
-fn crew_op(of: &Waiting) -> OpContext {
+pub(crate) fn crew_op(of: &Waiting) -> OpContext {
     let actor = "system:crew".parse().expect("a constant actor is well formed");
     OpContext::new(Principal { org: of.org.clone(), ..Principal::local(actor) }, "crew")
 }

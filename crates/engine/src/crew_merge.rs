@@ -48,6 +48,18 @@ impl Engine {
         task: TaskId,
     ) -> Result<CrewApproved, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let approved = self.crew_merged(op, by, task).await?;
+        // Its worker is free, and others were written to.
+        self.crew_go_on(op).await;
+        Ok(approved)
+    }
+
+    async fn crew_merged(
+        &self,
+        op: &OpContext,
+        by: &Agent,
+        task: TaskId,
+    ) -> Result<CrewApproved, EngineError> {
         let At { it: seen, now } = self.epic_task_of(op, by, task).await?;
         let stands = task_state(&seen, now);
         if stands != TaskState::Review {
@@ -257,7 +269,7 @@ impl Engine {
         };
         self.act(op, Command::EpicFinish(Box::new(finish))).await?;
         self.epic_tidy(op, &tasks).await;
-        self.crew_go_on().await;
+        self.crew_go_on(op).await;
         Ok(finished(pull))
     }
 

@@ -38,6 +38,9 @@ pub struct CrewMoved {
     pub updated_at: Timestamp,
 }
 
+/// How often a task may move between a look at it and its worker's word.
+const MOVED_MEANWHILE_MAX: u32 = 3;
+
 pub(crate) fn no_task() -> Refusal {
     Refusal::AgentState { message: "Agent does not have a current task assigned".into() }
 }
@@ -51,6 +54,22 @@ impl Engine {
         said: CrewSaid,
     ) -> Result<CrewMoved, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let mut again = MOVED_MEANWHILE_MAX;
+        loop {
+            match self.crew_moved(op, agent, &said).await {
+                // Once more, for where it is now.
+                Err(EngineError::Refused(Refusal::Conflict { .. })) if again > 0 => again -= 1,
+                moved => return moved,
+            }
+        }
+    }
+
+    async fn crew_moved(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+        said: &CrewSaid,
+    ) -> Result<CrewMoved, EngineError> {
         let task = agent.task.ok_or_else(no_task)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let previous = task_state(&seen, now);
@@ -63,8 +82,9 @@ impl Engine {
         let command = CrewMove {
             by: agent.id.clone(),
             task,
+            from: previous,
             to: said.to,
-            reason: said.reason,
+            reason: said.reason.clone(),
             url: url.clone(),
             supervisor: self.epic_supervisor(&op.principal.org, parent).await?,
             mail: said.mail,
@@ -76,7 +96,7 @@ impl Engine {
             self.pulls_nudge();
         }
         if changed && matches!(said.to, TaskState::Pending | TaskState::Failed) {
-            self.crew_go_on().await;
+            self.crew_go_on(op).await;
         }
         let url = match url {
             Some(url) => Some(url),

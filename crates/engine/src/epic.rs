@@ -142,7 +142,7 @@ impl Engine {
             };
             self.act(op, Command::EpicTaskAdd(Box::new(add))).await?;
         }
-        self.crew_go_on().await;
+        self.crew_go_on(op).await;
         let seen = self.card_get(op, task).await?.it;
         let workspace = seen.card.workspace.unwrap_or_default();
         Ok(EpicTaskMade { task, title: seen.record.task.title, workspace })
@@ -177,8 +177,6 @@ impl Engine {
     ) -> Result<(Vec<EpicTask>, Option<Id>), EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
-        let pulls = self.parts.store.epic_pulls(org, epic).await?;
-        let pulls: HashMap<Id, String> = pulls.into_iter().collect();
         let phases = state.map_or(Vec::new(), |state| vec![phase_of(state)]);
         let (mut found, mut after) = (Vec::new(), after);
         loop {
@@ -190,6 +188,9 @@ impl Engine {
                 limit: limit + 1,
             };
             let rows = self.parts.store.epic_tasks(query).await?;
+            // After the tasks: one in review has its pull request by then.
+            let pulls = self.parts.store.epic_pulls(org, epic).await?;
+            let pulls: HashMap<Id, String> = pulls.into_iter().collect();
             let now = self.parts.store.now();
             let is_last = rows.len() <= limit;
             for row in rows {
@@ -274,6 +275,7 @@ impl Engine {
         let command = CrewReturn { by: by.id.clone(), task, feedback, worker, mail };
         self.act(op, Command::CrewReturn(command)).await?;
         self.pulls_nudge();
+        self.crew_go_on(op).await;
         Ok(())
     }
 
@@ -297,7 +299,7 @@ impl Engine {
                 }
             }
             self.pulls_nudge();
-            self.crew_go_on().await;
+            self.crew_go_on(op).await;
         }
         Ok(EpicMoved { state: to, previous, skipped, updated_at: record.task.updated_at })
     }
@@ -312,6 +314,7 @@ impl Engine {
             task: task.row.task.id,
             reason: "Epic cancelled".into(),
             worker: task.worker.clone(),
+            lost: None,
         };
         match self.act(op, Command::CrewGiveUp(give_up)).await {
             Ok(_) => Ok(true),

@@ -17,6 +17,7 @@ pub mod counts;
 mod crew;
 mod crew_assign;
 mod crew_merge;
+mod crew_run;
 mod crew_task;
 mod delivery;
 mod digest;

@@ -144,7 +144,7 @@ impl Engine {
 
     async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
         let attempts_max = match due.job.kind {
-            JobKind::Work => self.parts.board.attempts_max,
+            JobKind::Work | JobKind::Crew => self.parts.board.attempts_max,
             JobKind::Run | JobKind::Verify | JobKind::Embed | JobKind::Deliver | JobKind::Stop => {
                 self.parts.runs.attempts_max
             }

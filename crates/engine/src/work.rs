@@ -106,8 +106,12 @@ impl Engine {
             order,
             bound_to,
             waits,
-            ttl_s: u32::try_from(self.parts.board.run_ttl.as_secs()).unwrap_or(u32::MAX),
+            ttl_s: self.run_ttl_s(),
         })
+    }
+
+    pub(crate) fn run_ttl_s(&self) -> u32 {
+        u32::try_from(self.parts.board.run_ttl.as_secs()).unwrap_or(u32::MAX)
     }
 
     /// Lets an agent look at what was done on an AUTO task, if the settings want that. Where one still
@@ -143,7 +147,8 @@ impl Engine {
     /// Asks for the end of the agent that works on a task.
     pub async fn stop_queue(&self, op: &OpContext, task: TaskId) -> Result<WorkJob, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
-        let open = self.work_open(&op.principal.org, task).await?.map(|open| open.job.id);
+        let open = self.work_open(&op.principal.org, task).await?;
+        let open = open.filter(|open| open.job.kind == JobKind::Work).map(|open| open.job.id);
         let job = JobId(self.parts.ids.next_id());
         let applied = self.act(op, Command::StopQueue { job, task, open }).await?;
         self.runs_nudge();
@@ -168,9 +173,10 @@ impl Engine {
                 let record = seen.map(|seen| seen.record).filter(is_start);
                 self.work_seen(org, record.ok_or_else(not_found)?).await
             }
-            Some(JobKind::Verify | JobKind::Embed | JobKind::Run | JobKind::Deliver) | None => {
-                Err(not_found())
-            }
+            Some(
+                JobKind::Verify | JobKind::Embed | JobKind::Run | JobKind::Crew | JobKind::Deliver,
+            )
+            | None => Err(not_found()),
         }
     }
 
@@ -288,7 +294,11 @@ impl Engine {
     }
 
     /// The machine that has the task's files: this one, if it does.
-    async fn machine_of(&self, org: &str, task: TaskId) -> Result<Option<String>, EngineError> {
+    pub(crate) async fn machine_of(
+        &self,
+        org: &str,
+        task: TaskId,
+    ) -> Result<Option<String>, EngineError> {
         let record = self.parts.store.task(org, task).await?;
         let not_found = || Refusal::TaskNotFound { task: task.to_string() };
         let project = record.ok_or_else(not_found)?.task.project;

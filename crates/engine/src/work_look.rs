@@ -12,6 +12,8 @@ use callboard_domain::run::{ArtifactName, RunRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::work::Role;
 
+use callboard_store::DueJob;
+
 use crate::context::{OpContext, Scope};
 use crate::{Engine, EngineError};
 
@@ -105,7 +107,8 @@ impl Engine {
             return Ok((all, Vec::new()));
         }
         let here = self.parts.store.runs_on(&self.parts.machine).await?;
-        let work = here.iter().filter(|due| due.job.kind == JobKind::Work && !due.job.is_over());
+        let of_task = |due: &&DueJob| matches!(due.job.kind, JobKind::Work | JobKind::Crew);
+        let work = here.iter().filter(of_task).filter(|due| !due.job.is_over());
         let running = work.filter(|due| due.org == *org).filter_map(|due| due.job.task).collect();
         Ok((all, running))
     }

@@ -1,5 +1,6 @@
-//! Agents that work on a task alone, from the runner's side: admit one when there is a place, make the
-//! workspace, let it work while the lease is kept, keep what it printed, say how it ended.
+//! Agents that work on a task alone, on the board's behalf or as one of a crew, from the runner's side:
+//! admit one when there is a place, make the workspace, let it work while the lease is kept, keep what it
+//! printed, say how it ended.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use callboard_domain::actor::Actor;
 use callboard_domain::card::{Card, ReviewState};
 use callboard_domain::command::{Command, RunLease, WorkPlace};
+use callboard_domain::crew::AgentId;
 use callboard_domain::ids::AttemptId;
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::policy::Phase;
@@ -18,7 +20,7 @@ use callboard_domain::run::{ArtifactName, Run};
 use callboard_domain::settings::BoardSettings;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::work::ending::{Ending, ending};
-use callboard_domain::work::prompt::{Brief, prompt};
+use callboard_domain::work::prompt::{Brief, Post, prompt};
 use callboard_domain::work::{Role, WorkEnd, WorkOrder};
 use callboard_store::DueJob;
 use tokio::sync::oneshot;
@@ -30,8 +32,8 @@ use crate::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
 use crate::review::leftovers;
 use crate::run::run_of;
 use crate::run_work::{AsksFor, Taken};
-use crate::workspace::{Workshop, WorkspacePart};
-use crate::{Engine, EngineError};
+use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
+use crate::{CardSeen, Engine, EngineError};
 
 /// Jobs that are looked at in one go.
 pub(crate) const BATCH: usize = 32;
@@ -65,17 +67,25 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let shop = self.parts.workshop.as_ref();
         let Some(workers) = shop.and_then(|shop| shop.workers.clone()) else { return Ok(()) };
+        let mut waiting = Vec::new();
+        for kind in [JobKind::Work, JobKind::Crew] {
+            // Who has no executor for a crew leaves it to others.
+            if kind != JobKind::Crew || self.parts.crew.executor.is_some() {
+                waiting.extend(self.parts.store.runs_due(kind, &self.parts.machine, BATCH).await?);
+            }
+        }
         // Each org says how many of them there may be.
-        let mut full: Vec<Arc<str>> = Vec::new();
-        for due in self.parts.store.runs_due(JobKind::Work, &self.parts.machine, BATCH).await? {
-            if full.contains(&due.org) {
+        let mut full: Vec<(JobKind, Arc<str>)> = Vec::new();
+        for due in waiting {
+            let of = (due.job.kind, due.org.clone());
+            if full.contains(&of) {
                 continue;
             }
             let ground = match self.work_lease(&due).await? {
                 Leased::Begun(ground) => ground,
                 Leased::Not => continue,
                 Leased::NoPlace => {
-                    full.push(due.org);
+                    full.push(of);
                     continue;
                 }
             };
@@ -95,16 +105,24 @@ impl Engine {
         let Some(task) = due.job.task else { return Ok(Leased::Not) };
         let settings = self.board_settings(org).await?;
         let card = store.card(org, task).await?.unwrap_or_default();
-        let executor = card.agent.clone().unwrap_or_else(|| settings.default_worker_agent.clone());
+        let crew = &self.parts.crew;
+        let crew = crew.executor.as_ref().filter(|_| due.job.kind == JobKind::Crew).zip(Some(crew));
         let attempt = AttemptId(self.parts.ids.next_id());
+        let (executor, running_max) = match crew {
+            Some((executor, crew)) => (executor.clone(), crew.workers_max),
+            None => {
+                let usual = || settings.default_worker_agent.clone();
+                (card.agent.clone().unwrap_or_else(usual), settings.max_concurrent_agents)
+            }
+        };
         let agent = agent_of(&executor, attempt)?;
         let lease = RunLease {
             job,
-            kind: JobKind::Work,
+            kind: due.job.kind,
             agent: Some(agent.clone()),
             attempt,
             machine: self.parts.machine.clone(),
-            running_max: settings.max_concurrent_agents,
+            running_max,
             lease_s: self.parts.board.lease_s,
         };
         let record = match self.job_act(org, Command::RunLease(lease)).await {
@@ -118,6 +136,7 @@ impl Engine {
         let (Some(order), Some(record)) = (order, store.task(org, task).await?) else {
             return Ok(Leased::Not);
         };
+        let agent = if order.role == Role::Crew { order.asked_by.clone() } else { agent };
         let taken = Taken { org: org.clone(), job, fence: run.fence };
         let ground = Ground { taken, run, order, record, card, settings, executor, agent };
         Ok(Leased::Begun(ground.into()))
@@ -138,10 +157,11 @@ impl Engine {
         let rule = (self.parts.board.lease_s, self.parts.board.heartbeat);
         let watched = self.run_watched(taken, feed, rule, left, give_up);
         tokio::pin!(watched);
-        if run.attempt > 1 {
+        // A worker's earlier runs were jobs of their own.
+        if run.attempt > 1 || ground.order.role == Role::Crew {
             self.clean_up().await;
         }
-        let made = self.workspace_make(&taken.org, &ground.record.task, &ground.card);
+        let made = self.work_place(ground);
         let made = tokio::select! {
             made = timeout_at(start_by, made) => made,
             () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
@@ -169,6 +189,21 @@ impl Engine {
             }
         };
         self.work_over(ground, end).await
+    }
+
+    /// Where it works, with the branch that the work goes to.
+    async fn work_place(
+        &self,
+        ground: &Ground,
+    ) -> Result<Result<Vec<WorkspacePart>, WorkspaceFault>, EngineError> {
+        let Ground { taken, record, card, .. } = ground;
+        if ground.order.role == Role::Crew {
+            let seen = CardSeen { record: record.clone(), card: card.clone() };
+            if let Err(fault) = self.epic_branch_make(&taken.org, &seen).await? {
+                return Ok(Err(fault.into()));
+            }
+        }
+        self.workspace_make(&taken.org, &record.task, card).await
     }
 
     async fn worked(
@@ -246,7 +281,7 @@ impl Engine {
         ground: &Ground,
         ending: Option<&Ending>,
     ) -> Result<bool, EngineError> {
-        if ground.order.role == Role::Reviewer {
+        if ground.order.role != Role::Worker {
             return Ok(false);
         }
         let now = self.parts.store.task(&ground.taken.org, ground.record.task.id).await?;
@@ -284,16 +319,23 @@ impl Engine {
 
     async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
         let Taken { org, job, fence } = &ground.taken;
-        let (job, fence, stopped) = (*job, *fence, end == WorkEnd::Stopped);
+        let (job, fence) = (*job, *fence);
         let settings = self.board_settings(org).await?;
         let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
         let over = self.job_act(org, Command::WorkEnd { job, fence, end, reviewer }).await;
         self.runs_nudge();
-        match over {
-            Ok(_) if stopped => self.runs_settle().await.map(|_| ()),
-            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
-            Err(error) => Err(error),
+        match over.and_then(run_of) {
+            // Another one may have it at once.
+            Ok(seen) if matches!(seen.record.job.state, JobState::Stale { .. }) => {
+                self.runs_settle().await?;
+            }
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
+            Err(error) => return Err(error),
         }
+        if ground.order.role == Role::Crew {
+            self.crew_sweep().await?;
+        }
+        Ok(())
     }
 
     async fn work_call(
@@ -317,6 +359,9 @@ impl Engine {
             ("CALLBOARD_TASK_TITLE".to_owned(), brief.title.clone()),
             ("CALLBOARD_WORKTREE_PATH".to_owned(), folder.display().to_string()),
         ];
+        if order.role == Role::Crew {
+            variables.push(("CALLBOARD_ACTOR".into(), ground.agent.to_string()));
+        }
         let shop = self.parts.workshop.as_ref();
         if let Some(root) = shop.and_then(|shop| shop.root.as_ref()) {
             variables.push(("CALLBOARD_PROJECT_ROOT".into(), root.display().to_string()));
@@ -330,7 +375,7 @@ impl Engine {
             variables,
             folder,
             worktrees: match order.role {
-                Role::Worker => places,
+                Role::Worker | Role::Crew => places,
                 Role::Reviewer => Vec::new(),
             },
             mcp_servers: shop.and_then(|shop| own_server(shop, ground)).into_iter().collect(),
@@ -341,7 +386,14 @@ impl Engine {
     async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
         let Ground { taken, order, record, card, .. } = ground;
         let review = card.review.as_ref();
-        let rejected = review.filter(|review| review.state == ReviewState::Rejected);
+        // What a worker of a crew handed over again is answered already.
+        let is_open = order.role != Role::Crew || record.task.phase != Phase::Review;
+        let rejected =
+            review.filter(|review| review.state == ReviewState::Rejected).filter(|_| is_open);
+        let post = match order.role {
+            Role::Crew => self.crew_post(ground, parts).await?,
+            Role::Worker | Role::Reviewer => Post::default(),
+        };
         let notes = self.parts.store.scratchpad(&taken.org, record.task.id).await?;
         Ok(Brief {
             task: record.task.id.to_string(),
@@ -354,6 +406,24 @@ impl Engine {
             summary: review.map(|review| review.summary.clone()),
             base_branch: parts.first().map(|part| part.target.clone()),
             instructions: order.instructions.clone(),
+            post,
+        })
+    }
+
+    async fn crew_post(
+        &self,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+    ) -> Result<Post, EngineError> {
+        let Ground { taken, record, card, .. } = ground;
+        let seen = CardSeen { record: record.clone(), card: card.clone() };
+        let worker = AgentId::of(&ground.agent);
+        let told = self.crew_told(&taken.org, &seen, &worker, ground.run.attempt).await?;
+        let place = parts.iter().find_map(|part| part.worktree.as_ref());
+        Ok(Post {
+            worktree: place.map(|place| place.path.display().to_string()).unwrap_or_default(),
+            branch: place.map(|place| place.branch.clone()).unwrap_or_default(),
+            ..told
         })
     }
 }
@@ -368,12 +438,13 @@ fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
 
 /// The agent's own door to the board. It runs nothing: whoever started the agent does.
 fn own_server(shop: &Workshop, ground: &Ground) -> Option<McpServer> {
-    let profile = match ground.order.role {
-        Role::Worker => Profile::PairWorker,
-        Role::Reviewer => Profile::Viewer,
+    let (org, agent, task) = (&ground.taken.org, &ground.agent, ground.record.task.id);
+    let words = match ground.order.role {
+        Role::Worker => shop.server_for(org, agent, task, Profile::PairWorker),
+        Role::Reviewer => shop.server_for(org, agent, task, Profile::Viewer),
+        Role::Crew => shop.crew_server_for(org, agent, task),
     };
-    let task = ground.record.task.id;
-    let mut words = shop.server_for(&ground.taken.org, &ground.agent, task, profile).into_iter();
+    let mut words = words.into_iter();
     let program = words.next()?;
     let args = words.chain(["--no-runner".to_owned()]).collect();
     let (name, env) = ("callboard".to_owned(), shop.server_secrets.clone());

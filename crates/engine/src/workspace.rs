@@ -9,7 +9,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
 use callboard_domain::project::ProjectRepo;
-use callboard_domain::rights::Profile;
+use callboard_domain::rights::{AgentType, Profile};
 use callboard_domain::settings::{BaseRef, BoardSettings};
 use callboard_domain::task::Task;
 
@@ -46,14 +46,30 @@ impl Workshop {
         task: TaskId,
         profile: Profile,
     ) -> Vec<String> {
+        let rights = ["--profile", profile.as_str(), "--lane", "kagan"];
+        self.door(org, agent, task, "board", &rights)
+    }
+
+    /// The same for a worker of a crew.
+    pub(crate) fn crew_server_for(&self, org: &str, agent: &Actor, task: TaskId) -> Vec<String> {
+        self.door(org, agent, task, "crew", &["--as-type", AgentType::Worker.as_str()])
+    }
+
+    fn door(
+        &self,
+        org: &str,
+        agent: &Actor,
+        task: TaskId,
+        toolset: &str,
+        rights: &[&str],
+    ) -> Vec<String> {
         let mut words = self.server.clone();
         if org != "default" {
             words.extend(["--org".to_owned(), org.to_owned()]);
         }
         let task = task.to_string();
-        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", "board", "--task", &task];
-        let rights = ["--profile", profile.as_str(), "--lane", "kagan"];
-        words.extend(who.into_iter().chain(rights).map(str::to_owned));
+        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", toolset, "--task", &task];
+        words.extend(who.iter().chain(rights).map(|word| (*word).to_owned()));
         words
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::job::JobId;
 use callboard_domain::policy::Phase;
+use callboard_domain::time::Timestamp;
 
 use crate::{CardRow, StoreError};
 
@@ -23,7 +25,12 @@ pub trait EpicStore: Send + Sync {
     async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
     /// Workers whose task is over, gone or somebody else's.
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError>;
-    /// Workers for a task: those that are on it already, then those that wait, the longest first.
+    /// Workers that have an open task without an open dep, in every org.
+    async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError>;
+    /// Open runs of workers that do not have their task any more.
+    async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError>;
+    /// Workers for a task: those that are on it already, then those that wait and did not fail, the
+    /// longest first.
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError>;
     async fn workers_count(&self, org: &str) -> Result<u64, StoreError>;
     /// Whether a task of the org works in a folder of this name.
@@ -53,6 +60,27 @@ pub struct Adrift {
     pub agent: AgentId,
     /// What it was on.
     pub task: TaskId,
+}
+
+/// A worker with its task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    pub org: Arc<str>,
+    pub agent: AgentId,
+    pub task: TaskId,
+    pub phase: Phase,
+    /// When it last called, or its run was seen alive.
+    pub heard_at: Timestamp,
+    /// Whether a run on its task is not over.
+    pub is_run: bool,
+    /// When the newest mail came that it has not read.
+    pub mail_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    pub org: Arc<str>,
+    pub job: JobId,
 }
 
 /// At most so many workers are looked at for one task.
@@ -120,8 +148,38 @@ pub(crate) fn adrift(limit: usize) -> String {
         "SELECT o.name, g.task, t.prefix, g.id FROM crew_agents g JOIN orgs o ON o.id = g.org \
          JOIN tasks t ON t.id = g.task \
          WHERE t.removed_at IS NOT NULL OR t.phase IN ('closed_done', 'closed_canceled') \
-             OR t.assignee <> CASE WHEN g.id LIKE '%:%' THEN g.id ELSE 'agent:' || g.id END \
+             OR t.assignee <> {ACTOR} \
          ORDER BY g.org, g.id LIMIT {limit}"
+    )
+}
+
+/// Who acts when the agent `g` does.
+const ACTOR: &str = "CASE WHEN g.id LIKE '%:%' THEN g.id ELSE 'agent:' || g.id END";
+
+pub(crate) fn posts(limit: usize) -> String {
+    format!(
+        "SELECT o.name, t.id, t.prefix, g.id, t.phase, g.last_active_at, a.heartbeat_at, \
+             EXISTS (SELECT 1 FROM runs r JOIN jobs j ON j.id = r.job \
+                 WHERE r.task = t.id AND j.due_at IS NOT NULL), \
+             (SELECT m.created_at FROM mails m WHERE m.org = g.org AND m.to_agent = g.id \
+                 AND m.read_at IS NULL ORDER BY m.id DESC LIMIT 1) \
+         FROM crew_agents g JOIN orgs o ON o.id = g.org JOIN tasks t ON t.id = g.task \
+         JOIN attempts a ON a.id = t.newest_attempt \
+         WHERE g.type = 'WORKER' AND a.ended_at IS NULL AND a.kind = 'crew' AND a.actor = {ACTOR} \
+             AND t.removed_at IS NULL AND t.open_deps = 0 \
+             AND t.phase NOT IN ('closed_done', 'closed_canceled') \
+         ORDER BY g.org, g.id LIMIT {limit}"
+    )
+}
+
+pub(crate) fn strays(limit: usize) -> String {
+    format!(
+        "SELECT o.name, j.id FROM jobs j JOIN orgs o ON o.id = j.org JOIN tasks t ON t.id = j.task \
+         WHERE j.kind = 'crew' AND j.due_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM crew_agents g \
+             JOIN attempts a ON a.id = t.newest_attempt \
+             WHERE g.org = t.org AND g.task = t.id AND t.removed_at IS NULL \
+                 AND a.ended_at IS NULL AND a.kind = 'crew' AND a.actor = {ACTOR}) \
+         ORDER BY j.id LIMIT {limit}"
     )
 }
 
@@ -129,7 +187,7 @@ pub(crate) fn adrift(limit: usize) -> String {
 pub(crate) fn workers_for(columns: &str, sign: char) -> String {
     format!(
         "SELECT {columns} WHERE a.org = {sign}1 AND a.type = 'WORKER' \
-         AND (a.task = {sign}2 OR a.task IS NULL) \
+         AND (a.task = {sign}2 OR a.task IS NULL AND a.failed_at IS NULL) \
          ORDER BY a.task IS NULL, a.idle_since, a.id LIMIT {WORKERS_MAX}"
     )
 }

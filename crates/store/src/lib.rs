@@ -55,7 +55,7 @@ use callboard_domain::token::{Token, TokenId};
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
 pub use deliveries::DeliveryStore;
-pub use epics::{Adrift, EpicQuery, EpicStore, Waiting};
+pub use epics::{Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};

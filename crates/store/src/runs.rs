@@ -112,7 +112,7 @@ pub(crate) const POSITION: &str = "CASE WHEN j.state = 'queued' THEN (SELECT cou
 /// that an index leaves out those that are over.
 pub(crate) fn overdue(now: &str) -> String {
     format!(
-        "j.due_at IS NOT NULL AND j.kind IN ('run', 'work') AND (r.expires_at <= {now} \
+        "j.due_at IS NOT NULL AND j.kind IN ('run', 'work', 'crew') AND (r.expires_at <= {now} \
          OR (j.state IN ('running', 'stale') AND j.due_at <= {now}))"
     )
 }
@@ -131,9 +131,10 @@ pub(crate) fn waiting(kind: JobKind, machine: &str, now: &str) -> String {
 /// What may be left of runs on a machine.
 pub(crate) fn running_on(machine: &str) -> String {
     format!(
-        "(j.kind IN ('run', 'work') AND j.due_at IS NOT NULL AND j.state = 'running' \
+        "(j.kind IN ('run', 'work', 'crew') AND j.due_at IS NOT NULL AND j.state = 'running' \
              AND r.runs_on = {machine}) \
-         OR (j.kind = 'work' AND j.due_at IS NULL AND r.gone_at IS NULL AND r.runs_on = {machine})"
+         OR (j.kind IN ('work', 'crew') AND j.due_at IS NULL AND r.gone_at IS NULL \
+             AND r.runs_on = {machine})"
     )
 }
 

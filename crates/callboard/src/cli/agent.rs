@@ -108,10 +108,14 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
         let text = |id: Option<callboard_domain::ids::TaskId>| {
             id.map_or_else(|| "-".to_owned(), |id| id.to_string())
         };
+        let state = match at.silent_since {
+            Some(_) => format!("{}, silent", at.state.as_str()),
+            None => at.state.as_str().to_owned(),
+        };
         table.row([
             (agent.id.to_string(), Style::Plain),
             (agent.kind.as_str().into(), Style::Plain),
-            (at.state.as_str().into(), Style::Plain),
+            (state, Style::Plain),
             (text(at.epic), Style::Plain),
             (text(at.task), Style::Plain),
         ]);
@@ -165,6 +169,7 @@ fn document(agent: &Agent, at: &AgentStanding) -> Value {
         "state": at.state.as_str(),
         "currentEpicId": at.epic,
         "currentTaskId": at.task,
+        "silentSince": at.silent_since.map(rfc3339_ms),
         "lastActiveAt": rfc3339_ms(agent.last_active_at),
         "createdAt": rfc3339_ms(agent.created_at),
         "updatedAt": rfc3339_ms(agent.updated_at),

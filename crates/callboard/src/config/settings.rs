@@ -175,13 +175,13 @@ impl Reader<'_> {
             webhook_secret: self.webhook_secret()?,
             agents: self.agents()?,
             board: self.board()?,
-            crew: self.crew(),
+            crew: self.crew()?,
             store: self.store()?,
         })
     }
 
-    fn crew(&self) -> CrewRule {
-        CrewRule {
+    fn crew(&self) -> Result<CrewRule, String> {
+        Ok(CrewRule {
             retry_max: self.number("crew.retry_max"),
             retry_delay: Duration::from_millis(self.number("crew.retry_delay_ms").into()),
             body_bytes_max: self.number("crew.body_limit_bytes") as usize,
@@ -189,7 +189,20 @@ impl Reader<'_> {
             branch_prefix: self.text("crew.branch_prefix").to_owned(),
             base_branch: Some(self.text("crew.base_branch").to_owned()).filter(|it| !it.is_empty()),
             file_bytes_max: self.number("crew.read_file_max_bytes").into(),
+            executor: self.crew_executor()?,
+            stale_after_s: self.number("crew.worker_stale_after_sec"),
+        })
+    }
+
+    fn crew_executor(&self) -> Result<Option<String>, String> {
+        let Some(name) = self.filled("crew.executor") else { return Ok(None) };
+        let executors = Executors::new(self.0.executors().to_vec())?;
+        let known: Vec<&str> = executors.names().collect();
+        if known.contains(&name) {
+            return Ok(Some(name.to_owned()));
         }
+        let words = format!("'{name}' is no executor; there are {}", known.join(", "));
+        Err(self.at("crew.executor", &words))
     }
 
     fn runs(&self) -> Result<RunRule, String> {

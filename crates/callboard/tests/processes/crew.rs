@@ -62,7 +62,7 @@ impl Crew {
     }
 }
 
-fn cli(folder: &Path, arguments: &[&str]) -> Value {
+pub fn cli(folder: &Path, arguments: &[&str]) -> Value {
     let output = command(folder).args(arguments).arg("--json").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()

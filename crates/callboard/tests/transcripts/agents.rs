@@ -2,15 +2,20 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::crew::state::TaskState;
+use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
+use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::{
     AgentRunner, Answer, Asks, Branch, BranchState, PatchOrder, Question, RunOrder, RunReport,
     WorkCall, WorkReport, Worked, Workers,
 };
+use callboard_engine::{CrewSaid, Engine};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,12 +30,15 @@ use crate::world::git_identity;
 /// and say that all is done, `agent> says WORDS` (`|` ends a line), `agent> breaks WORDS` fails,
 /// `agent> missing WORDS` never comes up, `agent> stalls` neither until it is stopped, `agent> runs` works
 /// until then, `agent> runs FILE TEXT` on a file. One that reviews says what `reviewer> WORDS` says.
+///
+/// As a worker of a crew `agent> submits FILE TEXT` commits the file and says REVIEW.
 #[derive(Default)]
 pub struct ScriptedAgent {
     next: Mutex<String>,
     at_work: Arc<Notify>,
     told: Mutex<String>,
     review: Mutex<String>,
+    engine: Mutex<Weak<Engine>>,
 }
 
 impl ScriptedAgent {
@@ -46,6 +54,26 @@ impl ScriptedAgent {
     /// Whether the next one works on a task until it is stopped.
     pub fn runs(&self) -> bool {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).starts_with("runs")
+    }
+
+    /// Whose agents these are.
+    pub fn belongs_to(&self, engine: &Arc<Engine>) {
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(engine);
+    }
+
+    /// As the worker that the agent is.
+    async fn hand_over(&self, call: &WorkCall) {
+        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let engine = engine.expect("an agent runs in an engine");
+        let who = call.variables.iter().find(|(name, _)| name == "CALLBOARD_ACTOR");
+        let who: Actor = who.expect("a worker knows who it is").1.parse().expect("an actor");
+        let op = OpContext::new(Principal::local(who.clone()), "mcp__task__update_status");
+        let agent = engine.agent_get(&op, &AgentId::of(&who)).await.expect("it is known");
+        for to in [TaskState::InProgress, TaskState::Review] {
+            let mail = MailId(engine.fresh_id());
+            let said = CrewSaid { to, reason: None, url: None, mail };
+            engine.crew_move(&op, &agent, said).await.expect("it may");
+        }
     }
 
     pub fn reviews(&self, words: &str) {
@@ -199,6 +227,12 @@ impl Workers for ScriptedAgent {
             }
             "breaks" => Worked::Failed(rest.into()),
             "says" => Worked::Replied(rest.replace('|', "\n")),
+            "submits" => {
+                shell(&call.folder, &format!("echo '{text}' > '{file}' && git add '{file}'"));
+                shell(&call.folder, &format!("git commit -qm 'Add {file}'"));
+                self.hand_over(&call).await;
+                Worked::Replied("Handed over".into())
+            }
             "commits" | "leaves" => {
                 let mut script = format!("echo '{text}' > '{file}'");
                 if verb == "commits" {

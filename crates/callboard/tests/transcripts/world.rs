@@ -163,7 +163,10 @@ impl World {
             "jobs&" => self.start_agents().await,
             "agent" => self.script.next(rest),
             "reviewer" => self.script.reviews(rest),
-            "told" => return self.script.told().lines().map(str::to_owned).collect(),
+            "told" => {
+                let told = self.script.told().replace(&self.folder_path(), FOLDER);
+                return told.lines().map(str::to_owned).collect();
+            }
             "answer" => return self.answer(rest).await,
             "plan" => return self.decide_plan(rest).await,
             "hook" => self.hook().await.answers(rest),
@@ -410,6 +413,7 @@ impl World {
             workshop: Some(self.workshop()),
             is_gone: |_| false,
         });
+        self.script.belongs_to(&engine);
         let front = Arc::new(Front::new(engine.clone(), toolsets::ALL, Some("repo".into())));
         let lane = Arc::new(Lane::open(self.transport, front.clone()).await);
         Server { front, lane, engine, store }
@@ -547,6 +551,7 @@ impl World {
                 };
             }
             "crew.max_workers" => self.crew.workers_max = value.parse().expect("a number"),
+            "crew.executor" => self.crew.executor = Some(value.to_owned()),
             "relay.max_queued" => self.runs.open_max = value.parse().expect("a number"),
             "relay.max_concurrency" => self.runs.running_max = value.parse().expect("a number"),
             "graph.gate_canceled" => self.policy.gate_canceled = value == "true",

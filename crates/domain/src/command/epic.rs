@@ -65,6 +65,8 @@ pub struct CrewAssign {
 pub struct CrewMove {
     pub by: AgentId,
     pub task: TaskId,
+    /// Where it stood, as far as anybody knew: what goes with the move was made for that.
+    pub from: TaskState,
     pub to: TaskState,
     pub reason: Option<String>,
     /// The page of the pull request that goes with it.
@@ -115,4 +117,13 @@ pub struct CrewGiveUp {
     pub reason: String,
     /// Who has the task, as far as anybody knew.
     pub worker: Option<AgentId>,
+    /// Its runs came to nothing, so that its worker failed.
+    pub lost: Option<CrewLoss>,
+}
+
+/// Who hears of it: the supervisor, and people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrewLoss {
+    pub supervisor: Option<AgentId>,
+    pub mails: [MailId; 2],
 }

@@ -98,9 +98,9 @@ impl Agent {
         }
         match (self.kind, task, epic) {
             (AgentType::Worker, Some(task), _) => match task {
-                TaskState::Assigned | TaskState::InProgress => AgentState::Busy,
-                TaskState::Pending | TaskState::Review | TaskState::Blocked => AgentState::Waiting,
-                TaskState::Completed | TaskState::Failed => AgentState::Idle,
+                task if task.is_at_work() => AgentState::Busy,
+                task if task.is_open() => AgentState::Waiting,
+                _ => AgentState::Idle,
             },
             (AgentType::Supervisor | AgentType::Orchestrator, _, Some(epic)) if epic.is_open() => {
                 AgentState::Busy

@@ -80,6 +80,23 @@ pub fn failed(task: &Task, worker: &str, reason: &str) -> Letter {
     Letter::new(format!("Task Failed: {}", task.title), text)
 }
 
+pub fn runs_failed(task: &Task, worker: &str, reason: &str) -> Letter {
+    let text = format!(
+        "Task {} ({}) is given up, and {worker} gets nothing more by itself.\n\n{reason}",
+        task.id, task.title
+    );
+    Letter::new(format!("Task Failed: {}", task.title), text)
+}
+
+pub fn silent(task: &Task, worker: &str, after_s: u32) -> Letter {
+    let text = format!(
+        "{worker} has task {} ({}) and has said nothing for {after_s} seconds. Nothing was done about it: \
+         write to it, or give the task to somebody else with mcp__task__assign.",
+        task.id, task.title
+    );
+    Letter::new(format!("Worker Silent: {worker}"), text)
+}
+
 pub fn changes_requested(task: &Task, feedback: &str) -> Letter {
     let text = format!("Task {}: {}\n\n{feedback}", task.id, task.title);
     Letter::new("Changes Requested", text)

@@ -7,6 +7,7 @@ pub mod letters;
 pub mod mail;
 pub mod names;
 pub mod permission;
+pub mod shift;
 pub mod state;
 
 pub use agent::{Agent, AgentId, AgentState};

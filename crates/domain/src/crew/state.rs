@@ -94,6 +94,14 @@ impl TaskState {
         }
     }
 
+    /// Whether whoever has the task is expected to go on with it by itself.
+    pub fn is_at_work(self) -> bool {
+        match self {
+            Self::Assigned | Self::InProgress => true,
+            Self::Pending | Self::Review | Self::Blocked | Self::Completed | Self::Failed => false,
+        }
+    }
+
     /// Where the worker that has the task may bring it. Everything else is somebody else's to say.
     pub fn by_worker(self) -> &'static [TaskState] {
         match self {

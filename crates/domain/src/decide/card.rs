@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{input, run, task};
+use super::{input, run, task, work};
 use crate::attempt::{AttemptEnd, AttemptKind};
 use crate::card::{Card, Mode};
 use crate::command::CardUpdate;
@@ -14,6 +14,7 @@ use crate::limits::*;
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
+use crate::work::Role;
 use crate::world::{Change, Reply, World, Write};
 
 /// The label that a column of the board stands for.
@@ -95,7 +96,9 @@ pub(super) fn go(draft: &mut Draft<'_>, label: &Label) {
     if label.phase == Phase::Initial && draft.task.assignee.is_some() {
         draft.unassign();
     }
-    let leaves = !stays_with_run && (runs || from == Phase::Review);
+    // A worker of a crew goes on wherever its task is moved, as long as it has it.
+    let is_crew = draft.world.run.as_ref().is_some_and(|run| work::role(run) == Some(Role::Crew));
+    let leaves = !stays_with_run && !is_crew && (runs || from == Phase::Review);
     if label.phase == Phase::Initial || label.phase.is_closed() || leaves {
         run::closed_elsewhere(draft);
     }

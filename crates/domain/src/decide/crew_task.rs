@@ -9,7 +9,7 @@ use super::{crew, input, pull, review, run, task, verification};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::{Blocked, Card, Failed, ReviewState};
-use crate::command::{CrewAssign, CrewGiveUp, CrewMove, CrewReturn, CrewSettle};
+use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::letters::{self, Letter};
 use crate::crew::state::{TaskState, worker_of};
 use crate::crew::{Agent, AgentId, Mail, MailId};
@@ -56,6 +56,7 @@ pub(super) fn crew_assign(
         return Err(Refusal::Conflict { task: new.task, what: "its worker" });
     }
     if let Some(old) = old {
+        run::closed_elsewhere(&mut draft);
         free(&mut draft, &old);
         let letter = letters::reassigned(&draft.task, worker.id.as_str());
         mail(&mut draft, new.mails[1], new.sender.as_ref(), Some(&old), letter);
@@ -161,6 +162,9 @@ pub(super) fn crew_move(
     if stands == new.to {
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
+    if stands != new.from {
+        return Err(Refusal::Conflict { task: new.task, what: "its status" });
+    }
     if draft.task.phase == Phase::Initial && !matches!(new.to, TaskState::Assigned) {
         draft.deps_gate()?;
     }
@@ -177,6 +181,7 @@ pub(super) fn crew_move(
     let who = new.by.as_str();
     let letter = match new.to {
         TaskState::Pending => {
+            run::closed_elsewhere(&mut draft);
             draft.end_live(AttemptEnd::Released);
             free(&mut draft, &new.by);
             draft.unassign();
@@ -279,6 +284,8 @@ pub(super) fn crew_return(
     draft.event(EventName::ReviewRejected, json!({}));
     let label = label_of(world.policy, Phase::Working)?.clone();
     go(&mut draft, &label);
+    // An agent that handed over and is still there hears of it as the next one.
+    run::closed_elsewhere(&mut draft);
     let letter = letters::changes_requested(&draft.task, feedback);
     mail(&mut draft, new.mail, Some(&new.by), Some(&worker), letter);
     draft.entry("requested changes", Some(words));
@@ -329,11 +336,18 @@ pub(super) fn crew_give_up(
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
     let worker = worker_of(draft.live.as_ref(), now);
+    let is_its = worker.is_some() && worker == new.worker;
+    if new.lost.is_some() && !(is_its && stands(&draft).is_at_work()) {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
     if let Err(refusal) = give_up(&mut draft, &new.reason)? {
         return Ok(draft.done_but(refusal));
     }
-    if let Some(worker) = worker.filter(|worker| new.worker.as_ref() == Some(worker)) {
-        free(&mut draft, &worker);
+    if let Some(worker) = worker.filter(|_| is_its) {
+        match &new.lost {
+            Some(lost) => fail(&mut draft, &worker, lost, &new.reason),
+            None => free(&mut draft, &worker),
+        }
     }
     draft.entry("gave up", Some(new.reason.clone()));
     Ok(draft.done())
@@ -414,6 +428,20 @@ fn free(draft: &mut Draft<'_>, id: &AgentId) {
         let agent = idle(agent, draft.now);
         draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
     }
+}
+
+/// Has nothing to do, and gets nothing by itself. Its supervisor hears why, and people always.
+fn fail(draft: &mut Draft<'_>, id: &AgentId, lost: &CrewLoss, reason: &str) {
+    if let Some(agent) = draft.world.crew.agent(id) {
+        let agent = Agent { failed_at: Some(draft.now), ..idle(agent, draft.now) };
+        draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    }
+    let letter = letters::runs_failed(&draft.task, id.as_str(), reason);
+    let supervisor = lost.supervisor.as_ref().filter(|to| draft.world.crew.agent(to).is_some());
+    if supervisor.is_some() {
+        mail(draft, lost.mails[0], Some(id), supervisor, letter.clone());
+    }
+    mail(draft, lost.mails[1], Some(id), None, letter);
 }
 
 pub(super) fn put(draft: &mut Draft<'_>, card: Card) {

@@ -100,9 +100,12 @@ pub(super) fn over(world: &World<'_>, job: &Job, now: Timestamp) -> Change {
 fn about(world: &World<'_>, job: &Job) -> Option<About> {
     let task = match job.kind {
         JobKind::Stop => &world.subject.as_ref()?.task,
-        JobKind::Verify | JobKind::Embed | JobKind::Run | JobKind::Work | JobKind::Deliver => {
-            return None;
-        }
+        JobKind::Verify
+        | JobKind::Embed
+        | JobKind::Run
+        | JobKind::Work
+        | JobKind::Crew
+        | JobKind::Deliver => return None,
     };
     Some(About { project: task.project, task: task.id, attempt: None })
 }

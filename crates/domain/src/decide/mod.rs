@@ -7,6 +7,7 @@ mod card;
 mod check;
 mod comment;
 mod crew;
+mod crew_run;
 mod crew_task;
 mod delivery;
 mod dependency;

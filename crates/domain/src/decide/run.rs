@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::{check, delivery, task, work};
+use super::{check, crew_run, delivery, task, work};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::Card;
@@ -20,11 +20,11 @@ use crate::relay::spec::Wanted;
 use crate::relay::{FailReason, RunVerdict};
 use crate::run::{ArtifactName, Order, Question, Run, holder, run_key};
 use crate::time::Timestamp;
-use crate::work::WorkFault;
+use crate::work::{Role, WorkFault};
 use crate::world::{Change, Reply, World, Write};
 
 const CANCELED: &str = "Canceled by user";
-const LOST: &str = "Worker lost";
+pub(super) const LOST: &str = "Worker lost";
 const SUMMARY_CHARS_MAX: usize = 500;
 
 /// A job on its way to the next version.
@@ -417,7 +417,7 @@ pub(super) fn run_keep(
     }
     let was_stale = matches!(step.job.state, JobState::Stale { .. });
     step.job.state = JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease_s) };
-    let beat = beat(world, fence, now);
+    let beat = beat(world, &step.run, now);
     if was_stale {
         step.run.summary = None;
         let mut change = step.alone(EventName::JobStarted, json!({"resumed": true}));
@@ -431,9 +431,19 @@ pub(super) fn run_keep(
     Ok(Change { writes, events: vec![event], reply: Reply::Run(id), but: None })
 }
 
+/// The attempt that a run is, or of a crew the one that it is a part of.
+pub(super) fn attempt_of<'w>(world: &'w World<'_>, run: &Run) -> Option<&'w Attempt> {
+    let live = world.subject.as_ref()?.live()?;
+    let is_own = match run.order.work().filter(|order| order.role == Role::Crew) {
+        Some(order) => live.kind == AttemptKind::Crew && live.actor == order.asked_by,
+        None => live.fence == run.fence,
+    };
+    is_own.then_some(live)
+}
+
 /// The attempt is alive.
-fn beat(world: &World<'_>, fence: u64, now: Timestamp) -> Option<Write> {
-    let live = world.subject.as_ref()?.live().filter(|live| live.fence == fence)?;
+fn beat(world: &World<'_>, run: &Run, now: Timestamp) -> Option<Write> {
+    let live = attempt_of(world, run)?;
     let AttemptState::Live { progress, lease, .. } = &live.state else { return None };
     let state = AttemptState::Live { heartbeat_at: now, progress: progress.clone(), lease: *lease };
     Some(Write::AttemptUpdate { attempt: Attempt { state, ..live.clone() } })
@@ -464,6 +474,10 @@ pub(super) fn run_settle(
 
 /// Back to its place in the queue, unless it was lost too often.
 fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
+    let is_crew = work::role(&step.run) == Some(Role::Crew);
+    if is_crew && crew_run::is_last(&step, attempts_max) {
+        return crew_run::lost(step);
+    }
     if step.run.attempt >= attempts_max {
         let summary = match step.run.attempt {
             1 => LOST.to_owned(),
@@ -485,7 +499,8 @@ fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
             // It goes on where it was; nobody else is offered it in the meantime.
             Order::Work(_) => work::unassign(draft),
         }
-        draft.entry("run lost", None);
+        let why = step.run.summary.clone().filter(|why| why != LOST);
+        draft.entry("run lost", why);
     }
     step.with(draft, EventName::JobRequeued, Value::Null)
 }

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::draft::Draft;
-use super::run::{Step, begin_attempt, end_run};
-use super::{card, review};
+use super::run::{Step, attempt_of, begin_attempt, end_run};
+use super::{card, crew_run, review};
 use crate::attempt::{Attempt, AttemptEnd};
 use crate::card::{Mode, Review, ReviewState};
 use crate::command::{RunLease, WorkPlace, WorkSubmit};
 use crate::event::{About, Event, EventName};
-use crate::job::{Job, JobId, JobKind, JobState};
+use crate::job::{Job, JobId, JobState};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::run::{Order, Run, RunRecord};
@@ -29,9 +29,12 @@ pub(super) fn work_submit(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, new.task, now)?;
+    if new.order.role == Role::Crew {
+        return crew_run::submit(draft, new);
+    }
     let open = open_work(world);
     match (&open, new.order.role) {
-        (Some(open), Role::Reviewer) => {
+        (Some(open), Role::Reviewer | Role::Crew) => {
             return Ok(draft.unchanged(Reply::Run(open.job.id)));
         }
         (Some(open), Role::Worker) if role(&open.run) == Some(Role::Worker) => {
@@ -62,19 +65,19 @@ pub(super) fn work_submit(
     Ok(queued(&mut draft, new, JobState::Queued { due_at: now }, None))
 }
 
-fn role(run: &Run) -> Option<Role> {
+pub(super) fn role(run: &Run) -> Option<Role> {
     run.order.work().map(|order| order.role)
 }
 
 /// The subject's run in its workspace that is not over.
-fn open_work(world: &World<'_>) -> Option<RunRecord> {
+pub(super) fn open_work(world: &World<'_>) -> Option<RunRecord> {
     let (job, run) = (world.job.as_ref()?, world.run.as_ref()?);
     let open = !job.is_over() && role(run).is_some();
     open.then(|| RunRecord { job: job.clone(), run: run.clone() })
 }
 
 /// Puts a run into the queue, or one that is over on record.
-fn queued(
+pub(super) fn queued(
     draft: &mut Draft<'_>,
     new: &WorkSubmit,
     state: JobState,
@@ -83,7 +86,7 @@ fn queued(
     let now = draft.now;
     let job = Job {
         id: new.job,
-        kind: JobKind::Work,
+        kind: new.order.role.job_kind(),
         key: work_key(new.order.role, new.task),
         task: Some(new.task),
         // First come, first served, whatever the tasks are worth.
@@ -138,6 +141,7 @@ pub(super) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
         return step.fail(WorkFault::TaskGone.as_str(), "The task was deleted");
     };
     let fence = match order.role {
+        Role::Crew => return crew_run::admit(step, draft, lease),
         Role::Reviewer => step.run.fence + 1,
         Role::Worker => {
             if let Some((fault, words)) = obstacle(&draft, &order) {
@@ -174,7 +178,7 @@ fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)>
 }
 
 /// Over before it began; the task stays as it is.
-fn refused(mut step: Step<'_>, fault: WorkFault, words: &str) -> Change {
+pub(super) fn refused(mut step: Step<'_>, fault: WorkFault, words: &str) -> Change {
     step.job.state = JobState::Failed { at: step.now, reason: fault.as_str().into() };
     step.run.gone_at = Some(step.now);
     step.summary(words);
@@ -190,8 +194,7 @@ pub(super) fn work_up(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut step = Step::own(world, id, fence, now)?;
-    let live = world.subject.as_ref().and_then(|subject| subject.live());
-    let placed = live.filter(|live| live.fence == fence).map(|live| Write::AttemptUpdate {
+    let placed = attempt_of(world, &step.run).map(|live| Write::AttemptUpdate {
         attempt: Attempt {
             worktree: place.worktree.clone(),
             branch: place.branch.clone(),
@@ -229,6 +232,10 @@ pub(super) fn work_end(
     }
     let role = role(&step.run).ok_or(Refusal::JobLost { job: id })?;
     match (end, role) {
+        (WorkEnd::NotStarted { reason } | WorkEnd::Failed { reason }, Role::Crew) => {
+            Ok(crew_run::ended(step, Some(reason)))
+        }
+        (WorkEnd::Replied { .. }, Role::Crew) => Ok(crew_run::ended(step, None)),
         (WorkEnd::NotStarted { reason }, _) => {
             Ok(step.fail(WorkFault::NotStarted.as_str(), reason))
         }
@@ -358,7 +365,7 @@ pub(super) fn cancel(mut step: Step<'_>, words: &str) -> Change {
 
 /// Over without a result: the task of a worker is free again.
 pub(super) fn give_back(draft: &mut Draft<'_>, order: &WorkOrder, reason: &str) {
-    if order.role == Role::Reviewer {
+    if order.role != Role::Worker {
         return;
     }
     end_run(draft, AttemptEnd::Canceled { reason: reason.to_owned() });

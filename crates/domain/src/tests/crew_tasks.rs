@@ -4,24 +4,24 @@ use super::model::{Model, task_named};
 use crate::command::*;
 use crate::crew::state::{EpicState, TaskState};
 use crate::crew::{Agent, AgentId, MailId};
-use crate::ids::{AttemptId, Id};
+use crate::ids::{AttemptId, Id, TaskId};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::world::Change;
 
-struct Crew {
-    model: Model,
+pub(super) struct Crew {
+    pub model: Model,
     ids: u128,
 }
 
-fn id(name: &str) -> AgentId {
+pub(super) fn id(name: &str) -> AgentId {
     AgentId::parse(name).expect("an agent's id")
 }
 
 impl Crew {
     /// An epic `E` with a supervisor, a task `A` of it, and two idle workers.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut crew = Self { model: Model::new(Policy::default()), ids: 1 << 90 };
         crew.graph("create E");
         crew.agent("s1", AgentType::Supervisor, Some("E"));
@@ -31,7 +31,7 @@ impl Crew {
         crew
     }
 
-    fn id(&mut self) -> Id {
+    pub fn id(&mut self) -> Id {
         self.ids += 1;
         Id(self.ids)
     }
@@ -41,7 +41,7 @@ impl Crew {
         self.model.act("ana", &command).expect("anybody may");
     }
 
-    fn agent(&mut self, name: &str, kind: AgentType, epic: Option<&str>) {
+    pub fn agent(&mut self, name: &str, kind: AgentType, epic: Option<&str>) {
         let add = AgentAdd {
             agent: id(name),
             kind,
@@ -71,17 +71,22 @@ impl Crew {
         self.try_add(title).expect("added");
     }
 
-    fn worker(&self, name: &str) -> Agent {
+    pub fn worker(&self, name: &str) -> Agent {
         self.model.crew.agent(&id(name)).expect("it is there").clone()
     }
 
-    fn holder(&self, task: &str) -> Option<AgentId> {
+    pub fn holder(&self, task: &str) -> Option<AgentId> {
         let newest = self.model.tasks[&task_named(task)].newest_attempt?;
         let attempt = &self.model.attempts[&newest];
         attempt.is_live(self.model.now).then(|| AgentId::of(&attempt.actor))
     }
 
-    fn assign(&mut self, by: Option<&str>, task: &str, worker: &str) -> Result<Change, Refusal> {
+    pub fn assign(
+        &mut self,
+        by: Option<&str>,
+        task: &str,
+        worker: &str,
+    ) -> Result<Change, Refusal> {
         let assign = CrewAssign {
             by: by.map(id),
             task: task_named(task),
@@ -97,12 +102,13 @@ impl Crew {
         self.model.act("s1", &Command::CrewAssign(Box::new(assign)))
     }
 
-    fn said(&mut self, by: &str, to: TaskState) -> Result<Change, Refusal> {
+    pub fn said(&mut self, by: &str, to: TaskState) -> Result<Change, Refusal> {
         let task = self.worker(by).task.unwrap_or(task_named("A"));
         let reason = matches!(to, TaskState::Blocked | TaskState::Failed).then(|| "stuck".into());
         let command = CrewMove {
             by: id(by),
             task,
+            from: self.stands_at(task),
             to,
             reason,
             url: None,
@@ -112,8 +118,12 @@ impl Crew {
         self.model.act(by, &Command::CrewMove(command))
     }
 
-    fn stands(&self, task: &str) -> TaskState {
-        let task = &self.model.tasks[&task_named(task)];
+    pub fn stands(&self, task: &str) -> TaskState {
+        self.stands_at(task_named(task))
+    }
+
+    fn stands_at(&self, task: TaskId) -> TaskState {
+        let task = &self.model.tasks[&task];
         let card = self.model.cards.get(&task.id).cloned().unwrap_or_default();
         TaskState::of(task, &card, task.assignee.is_some())
     }
@@ -125,7 +135,7 @@ impl Crew {
     }
 
     /// Who got which letters, in the order they were written.
-    fn letters(&mut self) -> Vec<String> {
+    pub fn letters(&mut self) -> Vec<String> {
         let mails = std::mem::take(&mut self.model.crew.mails);
         let line = |mail: &crate::crew::Mail| {
             let to = mail.to.as_ref().map_or("people", AgentId::as_str);
@@ -332,7 +342,8 @@ fn an_epic_moves_by_its_own_machine() {
     to(&mut crew, EpicState::Cancelled).expect("given up");
     assert_eq!(crew.epic(), EpicState::Cancelled);
     let worker = None;
-    let give_up = CrewGiveUp { task: task_named("A"), reason: "Epic cancelled".into(), worker };
+    let give_up =
+        CrewGiveUp { task: task_named("A"), reason: "Epic cancelled".into(), worker, lost: None };
     crew.model.act("s1", &Command::CrewGiveUp(give_up)).expect("it is open");
     assert_eq!(crew.stands("A"), TaskState::Failed);
     let other = EpicMove { by: id("w1"), epic: task_named("E"), to: EpicState::InProgress };
@@ -383,7 +394,7 @@ fn what_leaves_its_review_is_not_to_be_merged() {
             _ => {
                 let reason = "Epic cancelled".into();
                 let (task, worker) = (task_named("A"), Some(id("w1")));
-                let end = CrewGiveUp { task, reason, worker };
+                let end = CrewGiveUp { task, reason, worker, lost: None };
                 crew.model.act("s1", &Command::CrewGiveUp(end)).expect("ends")
             }
         };
@@ -403,4 +414,23 @@ fn what_leaves_its_review_is_not_to_be_merged() {
         let told: &[&str] = if way == "given up" { &[] } else { &["w1: Rebase Required"] };
         assert_eq!(crew.letters(), told, "{way}");
     }
+}
+
+#[test]
+fn what_was_made_for_another_status_does_not_count() {
+    let mut crew = Crew::new();
+    crew.assign(None, "A", "w1").expect("it waits");
+    crew.said("w1", TaskState::InProgress).expect("it may");
+    let command = CrewMove {
+        by: id("w1"),
+        task: task_named("A"),
+        from: TaskState::Assigned,
+        to: TaskState::Review,
+        reason: None,
+        url: None,
+        supervisor: None,
+        mail: MailId(crew.id()),
+    };
+    let late = crew.model.act("w1", &Command::CrewMove(command)).expect_err("it moved on");
+    assert_eq!(late, Refusal::Conflict { task: task_named("A"), what: "its status" });
 }

@@ -2,6 +2,7 @@
 
 mod cards;
 mod crew;
+mod crew_runs;
 mod crew_states;
 mod crew_tasks;
 mod forge;

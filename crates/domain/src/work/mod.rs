@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::ids::TaskId;
+use crate::job::JobKind;
 
 pub use ending::Ending;
 
@@ -15,7 +16,7 @@ pub use ending::Ending;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkOrder {
     pub role: Role,
-    /// Who may hold the task when the work begins.
+    /// Who may hold the task when the work begins; of a crew the worker itself.
     pub asked_by: Actor,
     /// Words of whoever asked, for this run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,6 +32,8 @@ pub enum Role {
     Worker,
     /// Looks at what was done; the task is nobody's meanwhile.
     Reviewer,
+    /// A worker of a crew: it has the task before its agent starts and keeps it when that ends.
+    Crew,
 }
 
 impl Role {
@@ -38,6 +41,15 @@ impl Role {
         match self {
             Role::Worker => "worker",
             Role::Reviewer => "reviewer",
+            Role::Crew => "crew",
+        }
+    }
+
+    /// Whose queue and places its runs take.
+    pub fn job_kind(self) -> JobKind {
+        match self {
+            Role::Worker | Role::Reviewer => JobKind::Work,
+            Role::Crew => JobKind::Crew,
         }
     }
 }

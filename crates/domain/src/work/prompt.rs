@@ -18,6 +18,24 @@ pub struct Brief {
     pub summary: Option<String>,
     pub base_branch: Option<String>,
     pub instructions: Option<String>,
+    /// For one of a crew.
+    pub post: Post,
+}
+
+/// Where a worker of a crew stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Post {
+    pub worker: String,
+    /// Its title and id.
+    pub epic: Option<String>,
+    pub worktree: String,
+    pub branch: String,
+    /// In a crew's words.
+    pub state: String,
+    /// Subjects of what it has not read, the newest first.
+    pub mails: Vec<String>,
+    /// An earlier run of it ended without a result.
+    pub goes_on: bool,
 }
 
 /// For an agent that works alone.
@@ -25,6 +43,7 @@ pub fn prompt(role: Role, brief: &Brief) -> String {
     match role {
         Role::Worker => worker(brief),
         Role::Reviewer => reviewer(brief),
+        Role::Crew => crew(brief),
     }
 }
 
@@ -71,6 +90,42 @@ fn reviewer(brief: &Brief) -> String {
         "\n## How to finish\n\nEnd your last message with one of these lines, alone:\n\n\
          - `<approve summary=\"...\"/>` when it does what is asked and nothing else\n\
          - `<reject reason=\"...\"/>` when it does not, with what has to change\n",
+    );
+    text
+}
+
+fn crew(brief: &Brief) -> String {
+    let Post { worker, epic, worktree, branch, state, mails, goes_on } = &brief.post;
+    let mut text = format!(
+        "# {}\n\nYou are {worker}, a worker of a crew, and have task {}. It is {state}.\n\n",
+        brief.title, brief.task
+    );
+    if let Some(epic) = epic {
+        text.push_str(&format!("- Epic: {epic}\n"));
+    }
+    text.push_str(&format!("- Worktree: {worktree}\n- Branch: {branch}\n"));
+    if let Some(base) = &brief.base_branch {
+        text.push_str(&format!("- It goes to: {base}\n"));
+    }
+    if *goes_on {
+        text.push_str(
+            "\nThis is a continuation: an earlier run of yours ended without a result. What it committed \
+             and what it left in this folder is still there; look at `git log` and `git status` first.\n",
+        );
+    }
+    about(&mut text, brief);
+    let mails: Vec<String> = mails.iter().map(|subject| format!("- {subject}")).collect();
+    section(&mut text, "Unread mail", &mails.join("\n"));
+    text.push_str(
+        "\n## How to hand over\n\nRead your mail with mcp__mail__list_inbox and mcp__mail__read. Commit \
+         what you do on this branch, with messages that say why, and stay in this folder. Say where the \
+         task stands with mcp__task__update_status:\n\n\
+         - IN_PROGRESS when you begin\n\
+         - REVIEW when all of it is committed and can be looked at\n\
+         - BLOCKED, with a reason, when you cannot go on without somebody\n\
+         - FAILED, with a reason, when it cannot be done\n\n\
+         Whoever ends while the task is ASSIGNED or IN_PROGRESS has handed over nothing. Without the tools \
+         of Callboard, `callboard call mcp__task__update_status '{\"status\": \"REVIEW\"}'` does the same.\n",
     );
     text
 }
@@ -124,8 +179,35 @@ mod tests {
 
     #[test]
     fn an_echoed_prompt_is_no_ending() {
-        for role in [Role::Worker, Role::Reviewer] {
+        for role in [Role::Worker, Role::Reviewer, Role::Crew] {
             assert_eq!(ending(&prompt(role, &brief())), None);
         }
+    }
+
+    #[test]
+    fn one_of_a_crew_hears_where_it_stands_and_that_it_goes_on() {
+        let post = Post {
+            worker: "worker-1".into(),
+            epic: Some("Users (CB-0)".into()),
+            state: "IN_PROGRESS".into(),
+            mails: vec!["Rebase Required".into()],
+            ..Post::default()
+        };
+        let first = Brief { post: post.clone(), base_branch: Some("epic".into()), ..brief() };
+        let text = prompt(Role::Crew, &first);
+        for there in [
+            "You are worker-1",
+            "task CB-1. It is IN_PROGRESS",
+            "Epic: Users (CB-0)",
+            "It goes to: epic",
+            "## Why it came back\n\nno tests",
+            "## Unread mail\n\n- Rebase Required",
+            "BLOCKED, with a reason",
+        ] {
+            assert!(text.contains(there), "{there} in {text}");
+        }
+        assert!(!text.contains("continuation"), "{text}");
+        let again = Brief { post: Post { goes_on: true, ..post }, ..brief() };
+        assert!(prompt(Role::Crew, &again).contains("This is a continuation"));
     }
 }

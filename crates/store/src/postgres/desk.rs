@@ -9,7 +9,7 @@ use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::delivery::{Delivery, Tried};
 use callboard_domain::event::Event;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
-use callboard_domain::job::{Job, JobId, JobKind};
+use callboard_domain::job::{Job, JobId};
 use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::needs::{Needs, verify_key};
@@ -252,8 +252,7 @@ impl Desk {
         let of_task = needs.run_of_task.then_some(subject).flatten();
         let job = match (of_task, &needs.run_key) {
             (Some(task), _) => self.jobs.values().find(|(of, job)| {
-                let runs = matches!(job.kind, JobKind::Run | JobKind::Work);
-                *of == org && runs && job.task == Some(task) && !job.is_over()
+                *of == org && job.kind.is_run() && job.task == Some(task) && !job.is_over()
             }),
             // The newest one with the key.
             (None, Some(key)) => {

@@ -3,13 +3,16 @@
 use async_trait::async_trait;
 use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::job::JobId;
+use callboard_domain::policy::Phase;
+use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::errors::Trouble;
 use super::rows::{self, uuid};
 use super::{PostgresStore, cards, crew, read};
 use crate::crew::AGENT;
-use crate::epics::{self, Adrift, EpicQuery, EpicStore, Waiting};
+use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 use crate::{CardRow, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
@@ -22,6 +25,23 @@ fn adrift(row: &Row) -> Result<Adrift> {
     let agent = crew::agent_id(row, 3)?.ok_or_else(|| rows::damaged("agent"))?;
     let Waiting { org, task } = waiting(row)?;
     Ok(Adrift { org, agent, task })
+}
+
+fn post(row: &Row) -> Result<Post> {
+    let Adrift { org, agent, task } = adrift(row)?;
+    Ok(Post {
+        org,
+        agent,
+        task,
+        phase: Phase::parse(row.try_get(4)?).ok_or_else(|| rows::damaged("phase"))?,
+        heard_at: rows::time(row, 5)?.max(rows::time(row, 6)?),
+        is_run: row.try_get(7)?,
+        mail_at: row.try_get::<_, Option<i64>>(8)?.map(Timestamp),
+    })
+}
+
+fn stray(row: &Row) -> Result<Stray> {
+    Ok(Stray { org: row.try_get::<_, &str>(0)?.into(), job: JobId(rows::id(row, 1)?) })
 }
 
 impl PostgresStore {
@@ -74,6 +94,14 @@ impl EpicStore for PostgresStore {
 
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError> {
         self.list(&epics::adrift(limit), adrift).await
+    }
+
+    async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError> {
+        self.list(&epics::posts(limit), post).await
+    }
+
+    async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError> {
+        self.list(&epics::strays(limit), stray).await
     }
 
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError> {

@@ -146,7 +146,7 @@ pub(super) async fn works(
         "SELECT {JOB}, {RUN} FROM unnest($1::uuid[]) WITH ORDINALITY AS s (task, place)
          CROSS JOIN LATERAL (
              SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
-             WHERE a.task = s.task AND a.org = $2 AND b.kind = 'work'
+             WHERE a.task = s.task AND a.org = $2 AND b.kind IN ('work', 'crew')
              ORDER BY b.due_at IS NULL, a.job DESC LIMIT $3) n
          JOIN runs r ON r.job = n.job JOIN {JOB_FROM} ON j.id = r.job
          ORDER BY s.place, j.due_at IS NULL, r.job DESC"

@@ -3,12 +3,15 @@
 use async_trait::async_trait;
 use callboard_domain::crew::Agent;
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::job::JobId;
+use callboard_domain::policy::Phase;
+use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, Row, params};
 
 use super::errors::from_sqlite;
 use super::{SqliteStore, cards, crew, read, rows};
 use crate::crew::AGENT;
-use crate::epics::{self, Adrift, EpicQuery, EpicStore, Waiting};
+use crate::epics::{self, Adrift, EpicQuery, EpicStore, Post, Stray, Waiting};
 use crate::filter::Value;
 use crate::{CardRow, StoreError};
 
@@ -20,6 +23,25 @@ fn adrift(row: &Row<'_>) -> Result<Adrift> {
     let agent = crew::agent_id(row, 3)?.ok_or_else(|| rows::damaged(3, "agent"))?;
     let Waiting { org, task } = waiting(row)?;
     Ok(Adrift { org, agent, task })
+}
+
+fn post(row: &Row<'_>) -> Result<Post> {
+    let Adrift { org, agent, task } = adrift(row)?;
+    let phase: String = row.get(4)?;
+    let mail_at: Option<i64> = row.get(8)?;
+    Ok(Post {
+        org,
+        agent,
+        task,
+        phase: Phase::parse(&phase).ok_or_else(|| rows::damaged(4, "phase"))?,
+        heard_at: rows::time(row, 5)?.max(rows::time(row, 6)?),
+        is_run: row.get(7)?,
+        mail_at: mail_at.map(Timestamp),
+    })
+}
+
+fn stray(row: &Row<'_>) -> Result<Stray> {
+    Ok(Stray { org: row.get::<_, String>(0)?.into(), job: JobId(rows::id(row, 1)?) })
 }
 
 fn list<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
@@ -69,6 +91,16 @@ impl EpicStore for SqliteStore {
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError> {
         let sql = epics::adrift(limit);
         self.read(move |db, _| list(db, &sql, adrift).map_err(from_sqlite)).await
+    }
+
+    async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError> {
+        let sql = epics::posts(limit);
+        self.read(move |db, _| list(db, &sql, post).map_err(from_sqlite)).await
+    }
+
+    async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError> {
+        let sql = epics::strays(limit);
+        self.read(move |db, _| list(db, &sql, stray).map_err(from_sqlite)).await
     }
 
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError> {

@@ -7,7 +7,6 @@ use callboard_domain::attempt::Attempt;
 use callboard_domain::card::Card;
 use callboard_domain::command::Command;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
-use callboard_domain::job::JobKind;
 use callboard_domain::needs::{Needs, verify_key};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::run::{OpenRuns, RunRecord};
@@ -55,7 +54,7 @@ pub(super) fn world<'a>(
     let run = match (&needs.run_key, &subject) {
         (Some(key), _) => runs::of_key(db, org, key)?,
         (None, Some(subject)) if needs.run_of_task => runs::of_task(db, org, subject.task.id)?,
-        _ => match job.as_ref().filter(|job| matches!(job.kind, JobKind::Run | JobKind::Work)) {
+        _ => match job.as_ref().filter(|job| job.kind.is_run()) {
             Some(job) => runs::of_job(db, org, job.id)?,
             None => None,
         },

@@ -170,7 +170,7 @@ pub(super) fn works(
     each: usize,
 ) -> Result<Vec<RunRecord>> {
     let sql = record_sql(
-        "WHERE r.task = ?1 AND r.org = ?2 AND j.kind = 'work' \
+        "WHERE r.task = ?1 AND r.org = ?2 AND j.kind IN ('work', 'crew') \
          ORDER BY j.due_at IS NULL, r.job DESC LIMIT ?3",
     );
     let mut found = Vec::new();
@@ -328,6 +328,7 @@ mod tests {
             (crate::runs::count_on("?1", "?2"), "j USING INDEX jobs_by_due"),
             (waiting_sql(JobKind::Run), "j USING INDEX jobs_open_runs"),
             (waiting_sql(JobKind::Work), "j USING INDEX jobs_open_work"),
+            (waiting_sql(JobKind::Crew), "j USING INDEX jobs_open_crew"),
         ] {
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
             let values = vec![1; plan.parameter_count()];

@@ -38,6 +38,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 14, name: "epics", sql: include_str!("migrations/0014_epics.sql") },
     Migration { version: 15, name: "pulls", sql: include_str!("migrations/0015_pulls.sql") },
     Migration { version: 16, name: "revoked", sql: include_str!("migrations/0016_revoked.sql") },
+    Migration {
+        version: 17,
+        name: "crew_runs",
+        sql: include_str!("migrations/0017_crew_runs.sql"),
+    },
 ];
 
 pub(super) fn latest() -> u32 {

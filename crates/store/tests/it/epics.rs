@@ -3,9 +3,11 @@
 use callboard_domain::command::*;
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::AgentType;
-use callboard_store::{Adrift, EpicQuery, OpenPulls, PullsOf, Waiting};
+use callboard_domain::work::{Role, WorkOrder};
+use callboard_store::{Adrift, EpicQuery, OpenPulls, Post, PullsOf, Stray, Waiting};
 
 use crate::conformance::conformance;
 use crate::fixture::{Fixture, next_id};
@@ -16,6 +18,7 @@ conformance! {
     workers_are_offered_longest_idle_first,
     what_ended_elsewhere_is_found,
     there_are_never_more_workers_than_may_be,
+    a_worker_at_its_post_is_known_with_its_run_and_its_mail,
 }
 
 fn id(name: &str) -> AgentId {
@@ -143,6 +146,11 @@ async fn workers_are_offered_longest_idle_first(f: Fixture) {
     assert_eq!(offered(a).await, ["w1", "w2", "w3"]);
     assert_eq!(offered(b).await, ["w2", "w3"]);
     assert_eq!(f.store.workers_count("default").await.unwrap(), 3);
+    let lost = CrewLoss { supervisor: None, mails: [MailId(next_id()), MailId(next_id())] };
+    let (reason, worker) = ("lost".to_owned(), Some(id("w1")));
+    let give_up = CrewGiveUp { task: a, reason, worker, lost: Some(lost) };
+    f.done("system:crew", Command::CrewGiveUp(give_up)).await;
+    assert_eq!(offered(b).await, ["w2", "w3"], "who failed is offered nothing");
 }
 
 async fn what_ended_elsewhere_is_found(f: Fixture) {
@@ -223,4 +231,61 @@ async fn there_are_never_more_workers_than_may_be(f: Fixture) {
     let codes = futures_util::future::join_all(here.chain(there)).await;
     assert_eq!(codes.iter().filter(|code| code.is_empty()).count(), 3, "{codes:?}");
     assert_eq!(f.store.workers_count("default").await.unwrap(), 3);
+}
+
+async fn a_worker_at_its_post_is_known_with_its_run_and_its_mail(f: Fixture) {
+    let epic = epic(&f).await;
+    agent(&f, "w1", AgentType::Worker, None).await;
+    agent(&f, "w2", AgentType::Worker, None).await;
+    let a = task(&f, epic, "a").await;
+    assert!(f.store.crew_posts(10).await.unwrap().is_empty());
+    f.clock.advance_ms(1000);
+    f.done("system:crew", assign(a, "w1")).await;
+    let post = async || {
+        let posts: Vec<Post> = f.store.crew_posts(10).await.unwrap();
+        assert_eq!(posts.len(), 1, "{posts:?}");
+        posts.into_iter().next().unwrap()
+    };
+    let first = post().await;
+    assert_eq!((&first.agent, first.task, first.phase), (&id("w1"), a, Phase::Initial));
+    assert_eq!((first.is_run, first.mail_at), (false, Some(first.heard_at)), "it was told");
+    let order = WorkOrder {
+        role: Role::Crew,
+        asked_by: "agent:w1".parse().unwrap(),
+        instructions: None,
+        model: None,
+    };
+    let job = JobId(next_id());
+    let submit = WorkSubmit { job, task: a, order, bound_to: None, waits: false, ttl_s: 600 };
+    f.done("system:crew", Command::WorkSubmit(submit)).await;
+    assert!(post().await.is_run);
+    assert!(f.store.runs_due(JobKind::Work, "m1", 9).await.unwrap().is_empty(), "not the board's");
+    let due = f.store.runs_due(JobKind::Crew, "m1", 9).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.job.id).collect::<Vec<_>>(), [job]);
+    let lease = RunLease {
+        job,
+        kind: JobKind::Crew,
+        agent: None,
+        attempt: AttemptId(next_id()),
+        machine: "m1".into(),
+        running_max: 1,
+        lease_s: 60,
+    };
+    f.done("runner:r1", Command::RunLease(lease)).await;
+    let here = f.store.runs_on("m1").await.unwrap();
+    assert_eq!(here.iter().map(|due| due.job.id).collect::<Vec<_>>(), [job]);
+    f.clock.advance_ms(5000);
+    f.done("runner:r1", Command::RunKeep { job, fence: 1, lease_s: 60 }).await;
+    assert!(post().await.heard_at > first.heard_at, "its run was seen alive");
+    assert!(f.store.crew_strays(10).await.unwrap().is_empty());
+    f.done("human:ana", Command::AgentRemove { agent: id("w1") }).await;
+    assert!(f.store.crew_posts(10).await.unwrap().is_empty());
+    let stray = Stray { org: f.home.org.clone(), job };
+    assert_eq!(f.store.crew_strays(10).await.unwrap(), [stray]);
+    f.clock.advance_ms(100_000);
+    let late = f.store.runs_overdue(9).await.unwrap();
+    assert_eq!(late.iter().map(|due| due.job.id).collect::<Vec<_>>(), [job]);
+    f.done("runner:r1", Command::WorkStop { job }).await;
+    assert!(f.store.crew_strays(10).await.unwrap().is_empty());
+    f.assert_sound().await;
 }

@@ -18,7 +18,7 @@ fn agent(name: &str) -> AgentId {
 }
 
 impl World {
-    /// `epic User management`, `task T1 Add login`, `drop T2`, `add w1 WORKER T2`, `add s1 SUPERVISOR T1`, `rm w1`, `mail`, `sweep`.
+    /// `epic User management`, `task T1 Add login`, `drop T2`, `add w1 WORKER T2`, `add s1 SUPERVISOR T1`, `rm w1`, `mail`, `sweep`, `runs T2`.
     pub(super) async fn crew(&mut self, line: &str) -> Vec<String> {
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let engine = self.server().await.engine.clone();
@@ -63,6 +63,17 @@ impl World {
             "sweep" => {
                 let done = engine.crew_sweep().await.expect("can be seen to");
                 vec![format!("did {done}")]
+            }
+            // Of a task, which no tool shows.
+            "runs" => {
+                let task = self.names.task(rest).parse().expect("a task");
+                let store = self.server().await.store.clone();
+                let works = store.works("default", &[task], 10).await.expect("read");
+                let line = |record: &callboard_domain::run::RunRecord| {
+                    let (job, attempt) = (&record.job, record.run.attempt);
+                    format!("{} {} a{attempt}", job.id, job.state.as_str())
+                };
+                works.iter().map(|record| self.names.shorten(&line(record))).collect()
             }
             "rm" => {
                 engine.agent_remove(&op(), &agent(rest)).await.expect("removed");

@@ -1,0 +1,90 @@
+//! A worker of a crew that is run here: asked for, admitted, over. The task stays the worker's all
+//! along; queue, lease and losses are those of every run (`run.rs`), and what becomes of a task whose
+//! runs came to nothing is the crew's (`crew_task.rs`).
+
+use serde_json::{Value, json};
+
+use super::crew_task::{stands, state};
+use super::draft::Draft;
+use super::run::{LOST, Step};
+use super::work;
+use crate::command::{RunLease, WorkSubmit};
+use crate::crew::AgentId;
+use crate::crew::state::worker_of;
+use crate::event::EventName;
+use crate::job::JobState;
+use crate::refusal::Refusal;
+use crate::work::{WorkFault, WorkOrder};
+use crate::world::{Change, Reply};
+
+pub(super) fn submit(mut draft: Draft<'_>, new: &WorkSubmit) -> Result<Change, Refusal> {
+    if let Some(open) = work::open_work(draft.world) {
+        return Ok(draft.unchanged(Reply::Run(open.job.id)));
+    }
+    if !has_task(&draft, &new.order) {
+        return Err(state("Agent does not have a current task assigned".into()));
+    }
+    draft.deps_gate()?;
+    let due_at = draft.now;
+    Ok(work::queued(&mut draft, new, JobState::Queued { due_at }, None))
+}
+
+/// Whether the task is still that worker's.
+fn has_task(draft: &Draft<'_>, order: &WorkOrder) -> bool {
+    let worker = worker_of(draft.live.as_ref(), draft.now);
+    !draft.task.phase.is_closed() && worker == Some(AgentId::of(&order.asked_by))
+}
+
+pub(super) fn admit(mut step: Step<'_>, draft: Draft<'_>, lease: &RunLease) -> Change {
+    let Some(order) = step.run.order.work() else { return step.unchanged() };
+    if !has_task(&draft, order) {
+        let words = format!("{} is not {}'s", draft.task.id, AgentId::of(&order.asked_by));
+        return work::refused(step, WorkFault::Held, &words);
+    }
+    if let Err(refusal) = draft.deps_gate() {
+        return work::refused(step, WorkFault::DepsOpen, &refusal.message());
+    }
+    let fence = step.run.fence + 1;
+    step.begin(lease, fence);
+    step.alone(EventName::JobStarted, json!({"fence": fence}))
+}
+
+/// The agent ended. What it leaves behind is how its task stands; one that it should have gone on with
+/// is lost like one whose runner went away. `fault` is why it ended, when not by itself.
+pub(super) fn ended(mut step: Step<'_>, fault: Option<&str>) -> Change {
+    let draft = step.draft();
+    let at_work = draft.as_ref().filter(|draft| is_at_work(draft, &step)).map(stands);
+    let Some(stands) = at_work else {
+        step.job.state = JobState::Done { at: step.now };
+        let words = step.last_words();
+        return step.alone(EventName::JobEnded, words);
+    };
+    match fault {
+        Some(fault) => step.summary(fault),
+        None => step.summary(&format!("The agent ended and left its task {stands}")),
+    }
+    step.job.state = JobState::Stale { runner: step.world.actor.clone(), until: step.now };
+    step.alone(EventName::JobStale, Value::Null)
+}
+
+fn is_at_work(draft: &Draft<'_>, step: &Step<'_>) -> bool {
+    let is_own = step.run.order.work().is_some_and(|order| has_task(draft, order));
+    is_own && stands(draft).is_at_work()
+}
+
+/// Whether a lost run is not to be had again: nobody wants it, or it was lost too often.
+pub(super) fn is_last(step: &Step<'_>, attempts_max: u32) -> bool {
+    let draft = step.draft();
+    let has_task = |order| draft.as_ref().is_some_and(|draft| has_task(draft, order));
+    step.run.attempt >= attempts_max || !step.run.order.work().is_some_and(has_task)
+}
+
+/// Its end. What follows for a task that it should have gone on with is the crew's to say.
+pub(super) fn lost(step: Step<'_>) -> Change {
+    if !step.draft().is_some_and(|draft| is_at_work(&draft, &step)) {
+        return work::cancel(step, "Nobody waits for it any more");
+    }
+    let (why, times) = (step.run.summary.as_deref().unwrap_or(LOST), step.run.attempt);
+    let words = format!("Its agent was started {times} times and left no result; at last: {why}");
+    step.fail(WorkFault::Lost.as_str(), &words)
+}
