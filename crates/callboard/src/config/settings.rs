@@ -201,7 +201,7 @@ impl Reader<'_> {
         if known.contains(&name) {
             return Ok(Some(name.to_owned()));
         }
-        let words = format!("'{name}' is no executor; there are {}", known.join(", "));
+        let words = format!("must be one of {}, got '{name}'", known.join(", "));
         Err(self.at("crew.executor", &words))
     }
 

@@ -79,6 +79,7 @@ fn values_that_make_no_sense_stop_the_start() {
         ("general.worktree_base_ref_strategy = \"new\"", "must be one of remote, local_if_ahead"),
         ("runner.worktree_dir = \"../out\"", "must be a relative path without '..'"),
         ("crew.webhook = \"ftp://x\"", "crew.webhook"),
+        ("crew.executor = \"nobody\"", "must be one of claude, codex"),
         ("crew.webhook = \"http://127.0.0.1/x\"", "must not be a loopback, private"),
         ("graph = 1", "graph must be a table"),
         ("graph.prefix = ", "config.toml:1"),

@@ -12,18 +12,23 @@ use serde_json::{Value, json};
 use crate::crew::cli;
 use crate::http::{Server, agent};
 use crate::peer::{CALLBOARD, board, clean, command, is_running, until_exists};
+use crate::schema::Schema;
 
 struct Site {
     folder: tempfile::TempDir,
     server: Option<Server>,
     epic: String,
+    /// Dropped last, after the server that uses it.
+    _schema: Option<Schema>,
 }
 
 impl Site {
     /// A repository with an epic, whose workers are this script; its `$1` is the file with the agent's
     /// servers.
-    fn open(script: &str, settings: &str) -> Self {
-        let mut site = Self { folder: board(), server: None, epic: String::new() };
+    fn open(schema: Option<Schema>, script: &str, settings: &str) -> Self {
+        let store = schema.as_ref().map(|schema| format!("[store]\nurl = {:?}\n", schema.url()));
+        let (folder, epic) = (board(), String::new());
+        let mut site = Self { folder, server: None, epic, _schema: schema };
         for arguments in [
             &["init", "-q", "-b", "main"][..],
             &["config", "user.name", "ana"],
@@ -35,8 +40,9 @@ impl Site {
         fs::write(site.at("agent.sh"), script).unwrap();
         let words = format!("[\"sh\", {:?}, \"{{mcp_config}}\"]", site.at("agent.sh"));
         let settings = format!(
-            "{settings}\n[crew]\nexecutor = \"mine\"\n\n[execution]\nsweep_interval_sec = 1\n\n\
-             [executors.mine]\ncommand = {words}\nwrite_command = {words}\n"
+            "{settings}\n{}[crew]\nexecutor = \"mine\"\n\n[execution]\nsweep_interval_sec = 1\n\n\
+             [executors.mine]\ncommand = {words}\nwrite_command = {words}\n",
+            store.unwrap_or_default()
         );
         fs::write(site.at(".callboard/config.local.toml"), settings).unwrap();
         let epic = cli(site.folder.path(), &["epic", "add", "Users"]);
@@ -164,8 +170,19 @@ const FREE: &str = "[relay]\nsandbox = \"executor\"\nstale_hold_s = 0\n";
 
 #[test]
 fn an_epic_from_its_first_task_to_its_pull_request() {
+    an_epic_is_worked_on(None);
+}
+
+#[test]
+fn an_epic_from_its_first_task_to_its_pull_request_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        an_epic_is_worked_on(Some(schema));
+    }
+}
+
+fn an_epic_is_worked_on(schema: Option<Schema>) {
     let script = WORKER.replace("$CALLBOARD\"", &format!("{CALLBOARD}\""));
-    let mut site = Site::open(&script, FREE);
+    let mut site = Site::open(schema, &script, FREE);
     let (one, two) = (site.add("One"), site.add("Two"));
     // Both are at work before either goes on.
     let killed = site.marked("crashes");
@@ -231,7 +248,7 @@ tell mcp__mail__send '{"toAgentId":"boss","subject":"Done","body":"Look-at-it"}'
 
 #[test]
 fn a_confined_worker_hands_over_through_its_own_server() {
-    let site = Site::open(ASKS_ITSELF, "");
+    let site = Site::open(None, ASKS_ITSELF, "");
     let task = site.add("Say hello");
     let seen = site.until(&task, "REVIEW");
     assert_eq!(seen["prUrl"], "callboard://pr/1", "{seen}");
