@@ -37,8 +37,9 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<At<CardSeen>, EngineError> {
-        let At { it: record, now } = self.task_get(op, task).await?;
-        let card = self.card_of(op, task).await?;
+        // Neither needs the other; whether there is such a task comes first.
+        let (record, card) = tokio::join!(self.task_get(op, task), self.card_of(op, task));
+        let (At { it: record, now }, card) = (record?, card?);
         Ok(At { it: CardSeen { record, card }, now })
     }
 

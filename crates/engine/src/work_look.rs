@@ -98,15 +98,28 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
         let mut all = HashMap::new();
-        for record in self.parts.store.works(org, tasks, 1).await? {
+        let store = &self.parts.store;
+        let (records, here) = match tasks {
+            [_] => {
+                let both = tokio::try_join!(
+                    store.works(org, tasks, 1),
+                    store.runs_on(&self.parts.machine)
+                );
+                let (records, here) = both?;
+                (records, Some(here))
+            }
+            _ => (store.works(org, tasks, 1).await?, None),
+        };
+        for record in records {
             if let Some(task) = record.job.task.filter(|_| !record.job.is_over()) {
                 all.insert(task, self.now_of(org, &record).await?);
             }
         }
-        if all.is_empty() && tasks.len() > 1 {
-            return Ok((all, Vec::new()));
-        }
-        let here = self.parts.store.runs_on(&self.parts.machine).await?;
+        let here = match here {
+            Some(here) => here,
+            None if all.is_empty() => return Ok((all, Vec::new())),
+            None => store.runs_on(&self.parts.machine).await?,
+        };
         let of_task = |due: &&DueJob| matches!(due.job.kind, JobKind::Work | JobKind::Crew);
         let work = here.iter().filter(of_task).filter(|due| !due.job.is_over());
         let running = work.filter(|due| due.org == *org).filter_map(|due| due.job.task).collect();

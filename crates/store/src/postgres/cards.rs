@@ -31,7 +31,7 @@ type Result<T, E = Trouble> = std::result::Result<T, E>;
 /// if `$2`.
 pub(super) fn sql() -> String {
     format!(
-        "SELECT {CARD}, b.body, s.text, w.id FROM unnest($1::uuid[]) AS w (id)
+        "SELECT {CARD}, b.body, s.text, w.id FROM unnest((SELECT $1::uuid[])) AS w (id)
              LEFT JOIN cards c ON c.task = w.id
              LEFT JOIN bodies b ON b.task = w.id
              LEFT JOIN scratchpads s ON s.task = w.id AND $2"
@@ -115,10 +115,11 @@ pub(super) const ABOVE: &str = "WITH RECURSIVE above (id) AS (
 /// `None` where the org has no such task.
 pub(super) async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Option<Beside>> {
     let known = "SELECT 1 FROM tasks WHERE id = $1 AND org = $2 AND removed_at IS NULL";
-    if read::one(db, known, &[&uuid(task.id), &org]).await?.is_none() {
-        return Ok(None);
-    }
-    Ok(of_tasks(db, &[uuid(task.id)], true).await?.remove(&task.id))
+    let (id, ids) = (uuid(task.id), [uuid(task.id)]);
+    let values: [&(dyn ToSql + Sync); 2] = [&id, &org];
+    let asked = tokio::try_join!(read::one(db, known, &values), of_tasks(db, &ids, true));
+    let (known, mut found) = asked?;
+    Ok(known.and_then(|_| found.remove(&task.id)))
 }
 
 async fn of_tasks(db: &Db, ids: &[Uuid], scratchpads: bool) -> Result<HashMap<Id, Beside>> {

@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::around::{self, Part};
+use super::around::{self, IDS, Part};
 use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
@@ -83,7 +83,7 @@ async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
     let ids: BTreeSet<Id> = asks.iter().map(|ask| ask.task.id).collect();
     let ids: Vec<Uuid> = ids.into_iter().map(uuid).collect();
     let task = format!(
-        "SELECT found.* FROM unnest($1::uuid[]) AS wanted (id) CROSS JOIN LATERAL ( \
+        "SELECT found.* FROM ({IDS}) AS wanted (id) CROSS JOIN LATERAL ( \
              SELECT {}, {}, t.org FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
              WHERE t.id = wanted.id AND t.removed_at IS NULL LIMIT 1) AS found",
         rows::TASK,

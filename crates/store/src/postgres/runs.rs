@@ -143,16 +143,21 @@ pub(super) async fn works(
     each: usize,
 ) -> Result<Vec<RunRecord>> {
     let sql = format!(
-        "SELECT {JOB}, {RUN} FROM unnest($1::uuid[]) WITH ORDINALITY AS s (task, place)
+        "SELECT {JOB}, {RUN} FROM unnest((SELECT $1::uuid[])) WITH ORDINALITY AS s (task, place)
          CROSS JOIN LATERAL (
              SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
+<<<<<<< HEAD
              WHERE a.task = s.task AND a.org = $2 AND b.kind IN ('work', 'crew')
              ORDER BY b.due_at IS NULL, a.job DESC LIMIT $3) n
+=======
+             WHERE a.task = s.task AND a.org = $2 AND b.kind = 'work'
+             ORDER BY b.due_at IS NULL, a.job DESC LIMIT {each}) n
+>>>>>>> 98aa8a6 (board: a task is read from PostgreSQL in two round trips, with plans that are kept)
          JOIN runs r ON r.job = n.job JOIN {JOB_FROM} ON j.id = r.job
          ORDER BY s.place, j.due_at IS NULL, r.job DESC"
     );
     let ids: Vec<_> = tasks.iter().map(|task| uuid(task.id)).collect();
-    let rows = read::all(db, &sql, &[&ids, &org, &(each as i64)]).await?;
+    let rows = read::all(db, &sql, &[&ids, &org]).await?;
     rows.iter().map(record).collect()
 }
 

@@ -33,7 +33,9 @@ pub(super) struct Get {
 
 pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
     let task = task_id(&args.task_id)?;
-    let seen = call.engine.card_get(call.op, task).await?;
+    let (seen, work) =
+        tokio::join!(call.engine.card_get(call.op, task), call.engine.work_now(call.op, task));
+    let (seen, work) = (seen?, work?);
     let scratchpad = match args.include_scratchpad {
         Some(true) => Some(call.engine.scratchpad_get(call.op, task).await?),
         Some(false) | None => None,
@@ -43,7 +45,6 @@ pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
         Some(true) => Some(call.engine.work_logs(call.op, task, detail.runs()).await?),
         Some(false) | None => None,
     };
-    let work = call.engine.work_now(call.op, task).await?;
     let review = args.include_review.unwrap_or(false);
     let shown = Shown { scratchpad, logs, work, review, detail };
     Ok(view::task(&seen.it, &shown, seen.now))
