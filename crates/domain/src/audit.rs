@@ -106,8 +106,8 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
     Some(match name {
         EventName::CallRefused | EventName::CallAnswered => return None,
         EventName::TaskCreated => (Tasks, "create"),
-        EventName::TaskEdited => (Tasks, "update"),
-        EventName::TaskRemoved => (Tasks, "delete"),
+        EventName::TaskUpdated => (Tasks, "update"),
+        EventName::TaskDeleted => (Tasks, "delete"),
         EventName::TaskCompleted => (Tasks, "complete"),
         EventName::TaskCanceled => (Tasks, "cancel"),
         EventName::TaskReopened => (Tasks, "reopen"),
@@ -187,8 +187,8 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
 fn code(name: EventName) -> Option<&'static str> {
     match name {
         EventName::TaskStatusChanged => Some("MOVED"),
-        EventName::TaskEdited => Some("UPDATED"),
-        EventName::TaskRemoved => Some("DELETED"),
+        EventName::TaskUpdated => Some("UPDATED"),
+        EventName::TaskDeleted => Some("DELETED"),
         EventName::ReviewRequested => Some("REVIEW_REQUESTED"),
         EventName::ReviewApproved => Some("APPROVED"),
         EventName::ReviewRejected => Some("REJECTED"),

@@ -27,8 +27,8 @@ macro_rules! event_names {
 
 event_names! {
     TaskCreated => "task.created",
-    TaskEdited => "task.edited",
-    TaskRemoved => "task.removed",
+    TaskUpdated => "task.updated",
+    TaskDeleted => "task.deleted",
     TaskCompleted => "task.completed",
     TaskCanceled => "task.canceled",
     TaskReopened => "task.reopened",

@@ -142,7 +142,7 @@ impl Engine {
             }
             for event in self.events_of(op, wait.task, seen).await? {
                 seen = event.seq;
-                if event.name == EventName::TaskRemoved {
+                if event.name == EventName::TaskDeleted {
                     return Ok(WaitEnd::Removed(event.at));
                 }
                 let Some((phase, moment)) = moved(&event) else { continue };

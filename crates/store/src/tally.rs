@@ -38,8 +38,8 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
                 counter!(CHECK_RESULTS, "result" => result).increment(1);
             }
             EventName::TaskCreated
-            | EventName::TaskEdited
-            | EventName::TaskRemoved
+            | EventName::TaskUpdated
+            | EventName::TaskDeleted
             | EventName::TaskClaimed
             | EventName::TaskReleased
             | EventName::TaskStatusChanged

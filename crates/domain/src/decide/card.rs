@@ -62,7 +62,7 @@ pub(super) fn card_update(
         draft.write(Write::CardPut { task: update.task, card });
     }
     if !changed.is_empty() {
-        draft.event(EventName::TaskEdited, json!({"fields": changed}));
+        draft.event(EventName::TaskUpdated, json!({"fields": changed}));
     }
     let did = match to {
         Some((label, ran)) => {

@@ -149,7 +149,7 @@ pub(super) fn task_edit(
     if fields.is_empty() {
         return Err(Refusal::invalid("nothing to edit: give a title, body, priority or checks"));
     }
-    draft.event(EventName::TaskEdited, json!({"fields": fields}));
+    draft.event(EventName::TaskUpdated, json!({"fields": fields}));
     draft.entry("edited", Some(fields.join(", ")));
     Ok(draft.done())
 }
@@ -173,7 +173,7 @@ pub(super) fn removed(mut draft: Draft<'_>) -> Change {
     if !draft.task.phase.is_closed() {
         draft.adjust_dependents(true);
     }
-    draft.event(EventName::TaskRemoved, json!({"title": draft.task.title}));
+    draft.event(EventName::TaskDeleted, json!({"title": draft.task.title}));
     draft.entry("removed", None);
     run::closed_elsewhere(&mut draft);
     draft.write(Write::TaskTombstone { task: draft.task.id });

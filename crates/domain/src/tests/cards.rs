@@ -90,11 +90,11 @@ fn a_mode_ends_what_runs_in_the_other() {
         ana card A mode=auto            =>
         w1  begin A as=s kind=job       =>
         ana card A mode=pair            =>
-        events 4                        => attempt.ended task.edited task.status_changed task.released
+        events 4                        => attempt.ended task.updated task.status_changed task.released
         ? A                             => backlog -
         w1  begin A as=p kind=pair      =>
         ana card A mode=auto            =>
-        events 3                        => attempt.ended task.released task.edited
+        events 3                        => attempt.ended task.released task.updated
         ? A                             => in_progress -
         ",
     );

@@ -413,7 +413,7 @@ fn a_receiver_may_want_no_more() {
         letter A                  => failed
         ana submit B tell=https://x => queued v1 a0 backlog held
         ana remove B              => canceled v2 a0 backlog held
-        events 3                  => task.removed job.canceled webhook.queued
+        events 3                  => task.deleted job.canceled webhook.queued
         letter B                  => queued
         ana submit C tell=https://x ttl=10 => queued v1 a0 backlog held
         clock +10s                =>

@@ -43,6 +43,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "crew_runs",
         sql: include_str!("migrations/0017_crew_runs.sql"),
     },
+    Migration {
+        version: 18,
+        name: "event_names",
+        sql: include_str!("migrations/0018_event_names.sql"),
+    },
 ];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.

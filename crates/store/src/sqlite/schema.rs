@@ -43,6 +43,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "crew_runs",
         sql: include_str!("migrations/0017_crew_runs.sql"),
     },
+    Migration {
+        version: 18,
+        name: "event_names",
+        sql: include_str!("migrations/0018_event_names.sql"),
+    },
 ];
 
 pub(super) fn latest() -> u32 {
@@ -176,7 +181,8 @@ mod tests {
             "INSERT INTO orgs (id, name) VALUES (7, 'kept'); \
              INSERT INTO projects VALUES (5, 7, 'kept', 'KEPT', 1); \
              INSERT INTO repos VALUES (3, 5, 'here', '/kept'); \
-             INSERT INTO events VALUES (1, 1, 'human:ana', 'task.created', 5, zeroblob(16), NULL, '{}')",
+             INSERT INTO events VALUES (1, 1, 'human:ana', 'task.created', 5, zeroblob(16), NULL, '{}'); \
+             INSERT INTO events VALUES (2, 1, 'human:ana', 'task.removed', 5, zeroblob(16), NULL, '{}')",
         )
         .expect("rows of the first version");
         migrate(&mut db, &path, &turnstile).expect("migrates");
@@ -187,6 +193,7 @@ mod tests {
         assert_eq!(number(&db, "SELECT project FROM repos WHERE path = '/kept'"), 5);
         assert_eq!(number(&db, "SELECT org FROM events WHERE seq = 1"), 7);
         assert_eq!(number(&db, "SELECT count(*) FROM files"), 0);
+        assert_eq!(number(&db, "SELECT seq FROM events WHERE name = 'task.deleted'"), 2);
         let copy = Connection::open(folder.path().join("test.db.before-v2")).expect("opens");
         assert_eq!(version(&copy).expect("readable"), 1);
     }

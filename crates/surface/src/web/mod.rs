@@ -80,8 +80,8 @@ impl Tab {
 
 const TASK_EVENTS: &[EventName] = &[
     EventName::TaskCreated,
-    EventName::TaskEdited,
-    EventName::TaskRemoved,
+    EventName::TaskUpdated,
+    EventName::TaskDeleted,
     EventName::TaskCompleted,
     EventName::TaskCanceled,
     EventName::TaskReopened,
