@@ -206,6 +206,25 @@ fn whom_the_crew_does_not_know_is_what_the_server_says() {
     let url = format!("{}/mcp/crew?actor=agent:new", crew.server.url);
     let status = call_at(&agent(), &url, "mcp__agent__get_status", &json!({}), "");
     assert_eq!(status.unwrap().unwrap()["data"]["type"], "WORKER");
+    // Whom it does know keeps its type, also in what it is shown.
+    crew.add("boss", "SUPERVISOR");
+    let shown = |who: &str| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        });
+        let params = json!({"_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params});
+        let url = format!("{}/mcp/crew?actor=agent:{who}", crew.server.url);
+        let answer = modern(&agent(), &url, "tools/list").send_json(&body);
+        let answer = answer_of(&mut answer.unwrap()).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(shown("new").len(), 10);
+    let boss = shown("boss");
+    assert!(boss.len() == 19 && boss.contains(&"mcp__epic__approve_pr".into()), "{boss:?}");
 }
 
 /// A thousand mails in a ring of fifty: each arrives once, and only where it was sent to.

@@ -36,7 +36,11 @@ fn main() {
         .flat_map(|kind| Transport::ALL.map(|transport| (kind, transport)))
         .collect();
     let trials = files.iter().flat_map(|file| trials(&root, file, &lanes)).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let mut arguments = Arguments::from_args();
+    // Scenes wait more than they reckon: for flushes, for git, for PostgreSQL.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads = arguments.test_threads.or(Some(2 * processors));
+    libtest_mimic::run(&arguments, trials).exit();
 }
 
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {
