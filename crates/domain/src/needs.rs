@@ -260,15 +260,16 @@ impl Command {
                 ..subject(&c.task)
             },
             Command::SessionBegin(c) => Needs { card: true, ..subject(&c.task) },
-            Command::AgentAdd(c) => Needs {
-                named: c.epic.iter().chain(&c.task).copied().collect(),
-                crew: CrewNeeds {
-                    agents: vec![c.agent.clone()],
-                    workers: c.workers_max.is_some(),
-                    ..CrewNeeds::default()
-                },
-                ..Needs::default()
-            },
+            Command::AgentAdd(c) => {
+                let had = c.task.iter().flat_map(|given| &given.from);
+                let agents = had.chain([&c.agent]).cloned().collect();
+                let needs = match &c.task {
+                    Some(given) => crew_task(&given.task, agents),
+                    None => of_crew(agents, Vec::new()),
+                };
+                let crew = CrewNeeds { workers: c.workers_max.is_some(), ..needs.crew };
+                Needs { named: c.epic.into_iter().collect(), crew, ..needs }
+            }
             Command::AgentRemove { agent } | Command::AgentTouch { agent } => {
                 of_crew(vec![agent.clone()], Vec::new())
             }

@@ -87,6 +87,18 @@ pub struct MailFilter {
     pub limit: usize,
 }
 
+/// A page of the log.
+#[derive(Clone, Debug)]
+pub struct DecisionPage {
+    pub rows: Vec<Decision>,
+    /// Whether there are older ones.
+    pub more: bool,
+}
+
+/// How large a page of the log is, about; and how many rows of it are read at a time.
+const DECISIONS_BYTES: usize = 1024 * 1024;
+const DECISIONS_READ: usize = 20;
+
 /// A line that a call leaves in the log.
 #[derive(Clone, Debug)]
 pub struct CallLine {
@@ -357,17 +369,35 @@ impl Engine {
         Ok(At { it: decision, now: applied.at })
     }
 
-    /// The newest first.
+    /// The newest first; no more than fit into a page, and at least one.
     pub async fn decision_list(
         &self,
         op: &OpContext,
         agent: Option<AgentId>,
         before: Option<DecisionId>,
         limit: usize,
-    ) -> Result<Vec<Decision>, EngineError> {
+    ) -> Result<DecisionPage, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
-        let org = op.principal.org.clone();
-        Ok(self.parts.store.decisions(DecisionQuery { org, agent, before, limit }).await?)
+        let (mut rows, mut bytes, mut before) = (Vec::new(), 0, before);
+        loop {
+            let (org, agent) = (op.principal.org.clone(), agent.clone());
+            let query = DecisionQuery { org, agent, before, limit: DECISIONS_READ };
+            let found = self.parts.store.decisions(query).await?;
+            let is_last = found.len() < DECISIONS_READ;
+            for row in found {
+                let context = row.context.as_ref().map_or(0, String::len);
+                bytes += row.decision.len() + row.reasoning.len() + context;
+                let is_full = rows.len() >= limit || bytes > DECISIONS_BYTES;
+                if is_full && !(rows.is_empty() && limit > 0) {
+                    return Ok(DecisionPage { rows, more: true });
+                }
+                before = Some(row.id);
+                rows.push(row);
+            }
+            if is_last {
+                return Ok(DecisionPage { rows, more: false });
+            }
+        }
     }
 
     /// A call's own line in the log. The caller has its answer either way.

@@ -11,7 +11,7 @@ use callboard_domain::rights::AgentType;
 use callboard_store::{MailQuery, Waiting};
 
 use crate::context::{OpContext, Principal, Scope};
-use crate::epic::epic_task;
+use crate::epic::{epic_task, task_state};
 use crate::ports::{BranchOrder, WorktreeFault};
 use crate::workspace::{WorkspaceFault, base_from};
 use crate::{At, CardSeen, Engine, EngineError};
@@ -298,6 +298,49 @@ impl Engine {
         self.act(op, Command::CrewAssign(Box::new(assign))).await?;
         self.crew_go_on(op).await;
         self.card_get(op, task).await
+    }
+
+    /// A new worker with a task, as if somebody had assigned it; or neither.
+    pub async fn agent_add_on(
+        &self,
+        op: &OpContext,
+        (agent, kind): (AgentId, AgentType),
+        task: TaskId,
+    ) -> Result<Agent, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        let At { it: seen, now } = self.card_get(op, task).await?;
+        let is_new = self.parts.store.agent(&op.principal.org, &agent).await?.is_none();
+        let may_have = kind == AgentType::Worker && !seen.record.task.is_plan;
+        // Nothing is made for what will be refused.
+        let (place, misses) = match is_new && may_have && task_state(&seen, now).may_change_hands()
+        {
+            true => self.crew_workspace(op, &seen).await?,
+            false => (WorkPlace::default(), None),
+        };
+        let id = || self.parts.ids.next_id();
+        let assign = CrewAssign {
+            by: Some(AgentId::of(&op.principal.actor)),
+            task,
+            worker: agent.clone(),
+            was_on: None,
+            from: worker_of(seen.record.newest.as_ref(), now),
+            sender: None,
+            attempt: AttemptId(id()),
+            place,
+            misses,
+            mails: [MailId(id()), MailId(id())],
+        };
+        let add = AgentAdd {
+            agent,
+            kind,
+            epic: None,
+            task: Some(Box::new(assign)),
+            or_keep: false,
+            workers_max: None,
+        };
+        let added = self.agent_add(op, add).await?;
+        self.crew_go_on(op).await;
+        Ok(added)
     }
 }
 

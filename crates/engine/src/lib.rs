@@ -75,7 +75,7 @@ pub use card::{CardFilter, CardSeen};
 pub use card_wait::{CardWait, CardWaited, WaitEnd};
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
-pub use crew::{AgentStanding, CallLine, CrewRule, MailFilter, MailPage};
+pub use crew::{AgentStanding, CallLine, CrewRule, DecisionPage, MailFilter, MailPage};
 pub use crew_merge::{CrewApproved, EpicFinished};
 pub use crew_task::{CrewMoved, CrewSaid};
 pub use digest::{Digest, DigestRule, DigestTask};

@@ -40,9 +40,9 @@ pub struct AddArgs {
     #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
     kind: AgentType,
     /// What a supervisor or an orchestrator looks after
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "task")]
     epic: Option<String>,
-    /// What a worker is on
+    /// What a worker gets at once, whoever has it now
     #[arg(long, value_name = "ID")]
     task: Option<String>,
 }
@@ -79,15 +79,22 @@ async fn cmd_agent_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
         ))
     })?;
     let open = context.open().await?;
-    let (mut epic, mut task) = (None, None);
+    let (op, kind) = (open.op("agent_add"), args.kind);
+    let mut epic = None;
     if let Some(typed) = &args.epic {
         epic = Some(open.task_id(typed).await?);
     }
-    if let Some(typed) = &args.task {
-        task = Some(open.task_id(typed).await?);
-    }
-    let add = AgentAdd { agent, kind: args.kind, epic, task, or_keep: false, workers_max: None };
-    let added = open.engine().agent_add(&open.op("agent_add"), add).await?;
+    let added = match &args.task {
+        Some(typed) => {
+            let task = open.task_id(typed).await?;
+            open.engine().agent_add_on(&op, (agent, kind), task).await?
+        }
+        None => {
+            let (task, or_keep, workers_max) = (None, false, None);
+            let add = AgentAdd { agent, kind, epic, task, or_keep, workers_max };
+            open.engine().agent_add(&op, add).await?
+        }
+    };
     show(context, &open, &added).await
 }
 

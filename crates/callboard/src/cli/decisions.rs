@@ -27,13 +27,14 @@ pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(),
     let before = args.before.as_deref().map(decision_id).transpose()?;
     let open = context.open().await?;
     let op = open.op("decision_list");
-    let rows = open.engine().decision_list(&op, agent, before, args.limit).await?;
+    let page = open.engine().decision_list(&op, agent, before, args.limit).await?;
+    let next = page.rows.last().map(|row| row.id).filter(|_| page.more);
     if context.out.json {
-        let items: Vec<Value> = rows.iter().map(document).collect();
-        return context.out.document(&json!({ "items": items }));
+        let items: Vec<Value> = page.rows.iter().map(document).collect();
+        return context.out.document(&json!({ "items": items, "nextBefore": next }));
     }
     let mut table = Table::new(&["AT", "AGENT", "DECISION", "REASONING"]);
-    for row in &rows {
+    for row in &page.rows {
         table.row([
             (rfc3339_ms(row.at), Style::Plain),
             (row.agent.to_string(), Style::Plain),

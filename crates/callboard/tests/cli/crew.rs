@@ -23,6 +23,17 @@ fn agents_are_added_shown_and_removed() {
         (&added["id"], &added["type"], &added["currentEpicId"], &added["currentTaskId"]),
         (&"w1".into(), &"WORKER".into(), &epic.into(), &task.into())
     );
+    let got = call(&world, "w1", "mcp__agent__get_task", "{}");
+    assert_eq!(got["data"]["state"], "ASSIGNED");
+    let mail = call(&world, "w1", "mcp__mail__list_inbox", "{}");
+    assert_eq!(mail["data"]["mails"][0]["subject"], "Task Assignment");
+    let boss = world.run(&["agent", "add", "b2", "--type", "SUPERVISOR", "--task", task, "--json"]);
+    assert_eq!((boss.code, boss.error_code()), (2, "INVALID_INPUT".into()));
+    let over = world.ok(&["task", "add", "Done with"]).stdout;
+    world.ok(&["done", over.trim()]);
+    let late = ["agent", "add", "b2", "--type", "SUPERVISOR", "--epic", over.trim(), "--json"];
+    assert_eq!(world.run(&late).error_code(), "INVALID_AGENT_STATE");
+    assert_eq!(world.run(&["agent", "show", "b2"]).code, 3);
     let again = world.run(&["agent", "add", "w1", "--type", "WORKER", "--json"]);
     assert_eq!((again.code, again.error_code()), (5, "AGENT_EXISTS".into()));
     assert_eq!(world.run(&["agent", "add", "w2", "--type", "BOSS"]).code, 2);
@@ -99,6 +110,18 @@ fn the_log_says_what_was_called_and_why() {
     let input = rows[2]["context"].as_str().expect("a context");
     assert_eq!(input, "{\n  \"title\": \"Chose Redis\",\n  \"body\": \"It is there already\"\n}");
     assert!(world.ok(&["decisions"]).stdout.contains("Automatic tool result log"));
+    let large = serde_json::json!({"title": "Large", "body": "x".repeat(60_000)}).to_string();
+    for _ in 0..10 {
+        call(&world, "w1", "mcp__system__log_decision", &large);
+    }
+    let page = world.ok(&["decisions", "--json", "--limit", "1000"]).json();
+    let rows = page["items"].as_array().expect("items");
+    assert!(rows.len() < 33 && world.ok(&["decisions", "--json"]).stdout.len() < 1_200_000);
+    assert_eq!(page["nextBefore"], rows[rows.len() - 1]["id"]);
+    let next = page["nextBefore"].as_str().expect("an id");
+    let rest = world.ok(&["decisions", "--json", "--before", next]).json();
+    assert_eq!(rest["items"].as_array().expect("items").len(), 33 - rows.len());
+    assert_eq!(rest["nextBefore"], serde_json::Value::Null);
     let none = world.ok(&["decisions", "--agent", "w2"]).stdout;
     assert_eq!(none, "no decisions\n");
 }

@@ -1,5 +1,6 @@
 //! What a crew asks: agents, their mail, and the log of what they decided.
 
+use super::CrewAssign;
 use crate::crew::{AgentId, DecisionId, MailId};
 use crate::ids::TaskId;
 use crate::rights::AgentType;
@@ -9,7 +10,8 @@ pub struct AgentAdd {
     pub agent: AgentId,
     pub kind: AgentType,
     pub epic: Option<TaskId>,
-    pub task: Option<TaskId>,
+    /// What a worker is given at once.
+    pub task: Option<Box<CrewAssign>>,
     /// One that is there already stays as it is.
     pub or_keep: bool,
     /// Only while there are fewer workers.

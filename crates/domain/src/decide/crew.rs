@@ -3,12 +3,14 @@
 
 use serde_json::json;
 
-use super::input;
+use super::{crew_task, input};
 use crate::command::{AgentAdd, DecisionLog, MailReply, MailSend};
 use crate::crew::mail::{self, BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
+use crate::crew::state::EpicState;
 use crate::crew::{Agent, AgentId, Decision, Mail, MailId, decision};
 use crate::event::{Event, EventName};
 use crate::ids::TaskId;
+use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::time::Timestamp;
@@ -28,21 +30,22 @@ pub(super) fn agent_add(
     if let Some(max) = new.workers_max.filter(|max| world.crew.workers >= *max) {
         return Err(Refusal::AgentState { message: format!("there are {max} workers already") });
     }
-    for task in new.epic.iter().chain(&new.task) {
-        named(world, *task)?;
-    }
     if new.task.is_some() && new.kind != AgentType::Worker {
-        return Err(Refusal::invalid("only a WORKER has a task"));
+        let words = "only a WORKER has a task; name the epic that it looks after";
+        return Err(Refusal::invalid(words));
     }
     if new.epic.is_some() && new.kind == AgentType::Worker {
-        return Err(Refusal::invalid("a WORKER has the epic of its task"));
+        return Err(Refusal::invalid("a WORKER has the epic of its task; name the task"));
+    }
+    if let Some(epic) = new.epic {
+        judge_open(world, epic)?;
     }
     let agent = Agent {
         id: new.agent.clone(),
         kind: new.kind,
         epic: new.epic,
-        task: new.task,
-        idle_since: (new.kind == AgentType::Worker && new.task.is_none()).then_some(now),
+        task: None,
+        idle_since: (new.kind == AgentType::Worker).then_some(now),
         last_active_at: now,
         created_at: now,
         updated_at: now,
@@ -52,15 +55,29 @@ pub(super) fn agent_add(
         "agentId": agent.id,
         "type": agent.kind,
         "epicId": agent.epic,
-        "taskId": agent.task,
+        "taskId": new.task.as_ref().map(|given| given.task),
     });
     let events = vec![event(world, EventName::AgentAdded, data)];
-    Ok(noted(vec![CrewWrite::AgentInsert { agent }], events))
+    let mut change = noted(vec![CrewWrite::AgentInsert { agent: agent.clone() }], events);
+    if let Some(given) = &new.task {
+        let mut with_it = world.clone();
+        with_it.crew.agents.push(agent);
+        let Change { writes, events, .. } = crew_task::assigned(&with_it, given, now)?;
+        change.writes.extend(writes);
+        change.events.extend(events);
+    }
+    Ok(change)
 }
 
-fn named(world: &World<'_>, task: TaskId) -> Result<(), Refusal> {
-    let known = world.named.iter().any(|named| named.id == task && !named.removed);
-    if known { Ok(()) } else { Err(Refusal::TaskNotFound { task: task.to_string() }) }
+fn judge_open(world: &World<'_>, epic: TaskId) -> Result<(), Refusal> {
+    let known = world.named.iter().find(|named| named.id == epic && !named.removed);
+    let known = known.ok_or_else(|| Refusal::EpicNotFound { epic: epic.to_string() })?;
+    let stands = match known.phase {
+        Phase::Initial | Phase::Working | Phase::Review => return Ok(()),
+        Phase::ClosedDone => EpicState::Completed,
+        Phase::ClosedCanceled => EpicState::Cancelled,
+    };
+    Err(Refusal::AgentState { message: format!("Epic is in state {stands}") })
 }
 
 pub(super) fn agent_remove(world: &World<'_>, id: &AgentId) -> Result<Change, Refusal> {

@@ -29,10 +29,20 @@ pub(super) fn crew_assign(
     new: &CrewAssign,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let mut draft = Draft::of_task(world, new.task, now)?;
+    let draft = Draft::of_task(world, new.task, now)?;
     if let Some(by) = &new.by {
         leads(world, by, draft.task.parent)?;
     }
+    assigned(world, new, now)
+}
+
+/// The same, whoever says so.
+pub(super) fn assigned(
+    world: &World<'_>,
+    new: &CrewAssign,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
     let worker = known(world, &new.worker)?;
     if worker.kind != AgentType::Worker {
         return Err(state(format!("Agent '{}' is not a WORKER", worker.id)));

@@ -80,9 +80,9 @@ fn an_agent_is_there_once_and_keeps_its_type() {
     assert!(model.act("w1", &kept).expect("kept").is_empty());
     let worker = model.crew.agent(&id("w1")).expect("there");
     assert_eq!((worker.kind, worker.idle_since), (AgentType::Worker, Some(model.now)));
-    let nowhere = AgentAdd { task: Some(task_named("A")), ..add("w2", AgentType::Worker) };
+    let nowhere = AgentAdd { epic: Some(task_named("A")), ..add("s2", AgentType::Supervisor) };
     let refused = model.act("ana", &Command::AgentAdd(nowhere));
-    assert!(matches!(refused, Err(Refusal::TaskNotFound { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Refusal::EpicNotFound { .. })), "{refused:?}");
 
     model.now = model.now.plus_s(60);
     let seen = model.act("w1", &Command::AgentTouch { agent: id("w1") }).expect("seen");

@@ -434,3 +434,53 @@ fn what_was_made_for_another_status_does_not_count() {
     let late = crew.model.act("w1", &Command::CrewMove(command)).expect_err("it moved on");
     assert_eq!(late, Refusal::Conflict { task: task_named("A"), what: "its status" });
 }
+
+/// Whoever is added for a task has it as if it had been assigned, or is not there at all.
+#[test]
+fn a_new_worker_has_its_task_or_is_not_added() {
+    let mut crew = Crew::new();
+    crew.assign(None, "A", "w1").expect("it waits");
+    crew.letters();
+    let add = |crew: &mut Crew, name: &str, kind: AgentType, task: &str| {
+        let given = CrewAssign {
+            by: Some(id("human:ana")),
+            task: task_named(task),
+            worker: id(name),
+            was_on: None,
+            from: crew.holder(task),
+            sender: None,
+            attempt: AttemptId(crew.id()),
+            place: WorkPlace::default(),
+            misses: None,
+            mails: [MailId(crew.id()), MailId(crew.id())],
+        };
+        let (agent, task) = (id(name), Some(Box::new(given)));
+        let add = AgentAdd { agent, kind, epic: None, task, or_keep: false, workers_max: None };
+        crew.model.act("ana", &Command::AgentAdd(add))
+    };
+    add(&mut crew, "w3", AgentType::Worker, "A").expect("added");
+    assert_eq!((crew.holder("A"), crew.worker("w3").task), (Some(id("w3")), Some(task_named("A"))));
+    assert_eq!((crew.worker("w3").idle_since, crew.worker("w1").task), (None, None));
+    assert_eq!(crew.letters(), ["w1: Task Reassigned: A", "w3: Task Assignment"]);
+    crew.said("w3", TaskState::InProgress).expect("it has it");
+    crew.said("w3", TaskState::Review).expect("it has it");
+    crew.letters();
+    let in_review = add(&mut crew, "w4", AgentType::Worker, "A").expect_err("in review");
+    assert_eq!(in_review, Refusal::AgentState { message: "Task is in state REVIEW".into() });
+    let boss = add(&mut crew, "s4", AgentType::Supervisor, "A").expect_err("no worker");
+    assert!(boss.message().contains("only a WORKER has a task"), "{boss:?}");
+    let epic = add(&mut crew, "w4", AgentType::Worker, "E").expect_err("an epic");
+    assert!(epic.message().contains("assign one of its tasks"), "{epic:?}");
+    assert!(crew.model.crew.agent(&id("w4")).is_none() && crew.letters().is_empty());
+    crew.graph("move E done");
+    let late = AgentAdd {
+        agent: id("s4"),
+        kind: AgentType::Supervisor,
+        epic: Some(task_named("E")),
+        task: None,
+        or_keep: false,
+        workers_max: None,
+    };
+    let over = crew.model.act("ana", &Command::AgentAdd(late)).expect_err("it is over");
+    assert_eq!(over, Refusal::AgentState { message: "Epic is in state COMPLETED".into() });
+}

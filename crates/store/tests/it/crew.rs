@@ -2,6 +2,7 @@
 
 use callboard_domain::command::*;
 use callboard_domain::crew::{Agent, AgentId, DecisionId, MailId};
+use callboard_domain::ids::AttemptId;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, Outcome};
@@ -46,7 +47,19 @@ async fn agent(fx: &Fixture, name: &str) -> Option<Agent> {
 pub async fn fill(fx: &Fixture) {
     let (epic, task) = (fx.create("an epic", &[]).await, fx.create("a task", &[]).await);
     let boss = AgentAdd { epic: Some(epic), ..add("s1", AgentType::Supervisor) };
-    let worker = AgentAdd { task: Some(task), ..add("w1", AgentType::Worker) };
+    let given = CrewAssign {
+        by: Some(id("human:ana")),
+        task,
+        worker: id("w1"),
+        was_on: None,
+        from: None,
+        sender: None,
+        attempt: AttemptId(next_id()),
+        place: WorkPlace::default(),
+        misses: None,
+        mails: [MailId(next_id()), MailId(next_id())],
+    };
+    let worker = AgentAdd { task: Some(Box::new(given)), ..add("w1", AgentType::Worker) };
     fx.done("human:ana", Command::AgentAdd(boss)).await;
     fx.done("human:ana", Command::AgentAdd(worker)).await;
     let sent = send(Some("w1"), Some("s1"), ODD);

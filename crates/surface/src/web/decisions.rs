@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::crew::{AgentId, Decision, DecisionId};
 use callboard_domain::refusal::Refusal;
+use callboard_engine::DecisionPage;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -35,16 +36,14 @@ pub(super) async fn list(page: Page, Query(asked): Query<Asked>) -> Response {
     // What nobody can be called has decided nothing.
     let id = agent.as_deref().map(AgentId::parse);
     let found = match id {
-        Some(None) => Ok(Vec::new()),
-        id => {
-            page.engine.decision_list(&page.op(), id.flatten(), before, DECISIONS_SHOWN + 1).await
-        }
+        Some(None) => Ok(DecisionPage { rows: Vec::new(), more: false }),
+        id => page.engine.decision_list(&page.op(), id.flatten(), before, DECISIONS_SHOWN).await,
     };
     match found {
-        Ok(rows) => {
+        Ok(found) => {
             let content = html! {
                 (filter(&asked.agent))
-                div #decisions data-live { (decisions(&rows, &asked.agent)) }
+                div #decisions data-live { (decisions(&found, &asked.agent)) }
             };
             let title = Tab::Decisions.title();
             page.answer(Tab::Decisions, StatusCode::OK, title, &content).await
@@ -63,12 +62,11 @@ fn filter(agent: &str) -> Markup {
     }
 }
 
-fn decisions(rows: &[Decision], agent: &str) -> Markup {
-    let shown = &rows[..rows.len().min(DECISIONS_SHOWN)];
-    let last = shown.last().filter(|_| rows.len() > shown.len());
+fn decisions(found: &DecisionPage, agent: &str) -> Markup {
+    let last = found.rows.last().filter(|_| found.more);
     html! {
-        @if shown.is_empty() { p { "Nothing was decided yet." } }
-        ol.rows { @for row in shown { (decision_item(row)) } }
+        @if found.rows.is_empty() { p { "Nothing was decided yet." } }
+        ol.rows { @for row in &found.rows { (decision_item(row)) } }
         @if let Some(last) = last {
             form.filter method="get" action="/decisions" {
                 input type="hidden" name="agent" value=(agent);

@@ -32,16 +32,19 @@ impl World {
                 let words: Vec<&str> = rest.split_whitespace().collect();
                 let kind = AgentType::parse(words[1]).expect("a type");
                 let on = words.get(2).map(|on| self.names.task(on).parse().expect("a task"));
-                let is_worker = kind == AgentType::Worker;
                 let add = AgentAdd {
                     agent: agent(words[0]),
                     kind,
-                    epic: on.filter(|_| !is_worker),
-                    task: on.filter(|_| is_worker),
+                    epic: on.filter(|_| kind != AgentType::Worker),
+                    task: None,
                     or_keep: false,
                     workers_max: None,
                 };
-                match engine.agent_add(&op(), add).await {
+                let added = match on.filter(|_| kind == AgentType::Worker) {
+                    Some(on) => engine.agent_add_on(&op(), (agent(words[0]), kind), on).await,
+                    None => engine.agent_add(&op(), add).await,
+                };
+                match added {
                     Ok(_) => Vec::new(),
                     Err(error) => vec![format!("error {}", self.names.shorten(&error.to_string()))],
                 }
@@ -97,7 +100,7 @@ impl World {
         let engine = self.server().await.engine.clone();
         let rows = engine.decision_list(&op(), Some(agent(of.trim())), None, 100).await;
         let mut lines = Vec::new();
-        for row in rows.expect("listed").iter().rev() {
+        for row in rows.expect("listed").rows.iter().rev() {
             let context: Option<Value> = row.context.as_deref().map(|text| {
                 let context = serde_json::from_str(text).expect("a context is JSON");
                 let pretty = serde_json::to_string_pretty(&context).expect("plain data");

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use callboard_domain::command::MailSend;
 use callboard_domain::crew::permission::{CRITICAL, may_call};
-use callboard_domain::crew::{Agent, AgentId, MailId};
+use callboard_domain::crew::{Agent, AgentId, MailId, decision};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::rights::AgentType;
 use callboard_engine::context::OpContext;
@@ -141,8 +141,7 @@ fn line(decision: String, of: &'static str, context: &Value) -> CallLine {
         "result" => "Automatic tool result log",
         _ => "Automatic tool error log",
     };
-    let context = serde_json::to_string_pretty(context).expect("a value is JSON");
-    CallLine { decision, reasoning, context }
+    CallLine { decision, reasoning, context: decision::context(context) }
 }
 
 /// How a call ended that has no data to give.
