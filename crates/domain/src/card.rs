@@ -113,6 +113,16 @@ pub struct Review {
     pub conflict_files: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_commit: Option<String>,
+    /// The word of an agent, which is for somebody else to decide on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_advice: bool,
+}
+
+impl Review {
+    /// By somebody whose word counts.
+    pub fn is_approved(&self) -> bool {
+        self.state == ReviewState::Approved && !self.is_advice
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

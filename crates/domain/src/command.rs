@@ -261,6 +261,8 @@ pub enum Command {
         job: JobId,
         fence: u64,
         end: WorkEnd,
+        /// Who worked or looked.
+        agent: Actor,
         /// The id of the review to queue, if reviews are wanted.
         reviewer: Option<JobId>,
     },

@@ -153,6 +153,9 @@ pub struct Artifact {
     pub size: u64,
     /// In hex.
     pub sha256: String,
+    /// Of the run that left it.
+    #[serde(default)]
+    pub fence: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +189,19 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// What its agent waits to be told. Nobody waits in a run that is lost or over.
+    pub fn asks(&self) -> Option<&Question> {
+        match self.job.state {
+            JobState::Running { .. } => self.run.open_question(),
+            JobState::Queued { .. }
+            | JobState::Stale { .. }
+            | JobState::Done { .. }
+            | JobState::Failed { .. }
+            | JobState::Canceled { .. }
+            | JobState::Expired { .. } => None,
+        }
+    }
+
     pub fn finished_at(&self) -> Option<Timestamp> {
         match self.job.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => None,

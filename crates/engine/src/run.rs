@@ -11,7 +11,7 @@ use callboard_domain::job::{JobId, JobState};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{JobSpec, Problem, SpecRules};
-use callboard_domain::run::{Artifact, ArtifactName};
+use callboard_domain::run::{Artifact, ArtifactName, RunRecord};
 use callboard_store::{
     FileError, FileSpan, NewFile, Outcome, RunOrder, RunPage, RunQuery, RunSeen,
 };
@@ -25,6 +25,11 @@ use crate::{Engine, EngineError};
 
 /// Where artifacts lie among the store's files.
 pub(crate) const ARTIFACTS: &str = "artifacts";
+
+/// `JobState::as_str` of those that an agent is at.
+const RUNNING: &str = "running";
+/// Runs that are looked at for questions, of each kind.
+const QUESTIONS_MAX: usize = 1000;
 
 /// Behind what tells a worker at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -177,10 +182,33 @@ impl Engine {
     }
 
     pub async fn run_get(&self, op: &OpContext, id: JobId) -> Result<RunSeen, EngineError> {
+        let seen = self.run_find(op, id).await?;
+        match seen.record.run.order.patch() {
+            Some(_) => Ok(seen),
+            None => Err(Refusal::JobNotFound { job: id.to_string() }.into()),
+        }
+    }
+
+    /// The same for whatever an agent was asked to do, by whichever toolset.
+    pub async fn run_find(&self, op: &OpContext, id: JobId) -> Result<RunSeen, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let seen = self.parts.store.run(&op.principal.org, id).await?;
-        let seen = seen.filter(|seen| seen.record.run.order.patch().is_some());
         seen.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() }.into())
+    }
+
+    /// Runs whose agents wait to be told something.
+    pub async fn questions(&self, op: &OpContext) -> Result<Vec<RunRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        let query = RunQuery {
+            org: org.clone(),
+            state: Some(RUNNING),
+            order: RunOrder::Queue { offset: 0 },
+            limit: QUESTIONS_MAX,
+        };
+        let patches = store.runs(query).await?.runs.into_iter().map(|seen| seen.record);
+        let works = store.works_open(org, QUESTIONS_MAX).await?;
+        Ok(patches.chain(works).filter(|record| record.asks().is_some()).collect())
     }
 
     pub async fn run_list(
@@ -241,7 +269,7 @@ impl Engine {
         number: Option<u32>,
         granted: bool,
     ) -> Result<RunSeen, EngineError> {
-        self.run_get(op, id).await?;
+        self.run_find(op, id).await?;
         let applied = self.act(op, Command::RunAnswer { job: id, number, granted }).await?;
         run_of(applied.outcome)
     }
@@ -267,6 +295,17 @@ impl Engine {
         }
     }
 
+    /// What a job's agent printed, so far if it goes on.
+    pub async fn run_log(
+        &self,
+        op: &OpContext,
+        id: JobId,
+    ) -> Result<(RunSeen, Option<String>), EngineError> {
+        let seen = self.run_find(op, id).await?;
+        let text = self.log_so_far(&op.principal.org, &seen.record).await?;
+        Ok((seen, text))
+    }
+
     pub(crate) async fn artifact_text(
         &self,
         org: &str,
@@ -285,6 +324,18 @@ impl Engine {
         name: ArtifactName,
         text: String,
     ) -> Result<(), EngineError> {
+        self.artifact_put_of(org, job, (fence, fence), name, text).await
+    }
+
+    /// The same of another run than the one that stores it.
+    pub(crate) async fn artifact_put_of(
+        &self,
+        org: &Arc<str>,
+        job: JobId,
+        (fence, of): (u64, u64),
+        name: ArtifactName,
+        text: String,
+    ) -> Result<(), EngineError> {
         // A name of its own: nothing that was read before changes.
         let file = format!("{ARTIFACTS}/{job}/{}/{}", self.parts.ids.next_id(), name.as_str());
         let bytes = text.into_bytes();
@@ -293,6 +344,7 @@ impl Engine {
             file: file.clone(),
             size: bytes.len() as u64,
             sha256: Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
+            fence: of,
         };
         let new = NewFile {
             org: org.clone(),

@@ -258,6 +258,16 @@ impl Engine {
         self.run_events_of(op, Some(task), job).await
     }
 
+    /// What works on tasks of the org, or waits to.
+    pub async fn work_list(
+        &self,
+        op: &OpContext,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.works_open(&op.principal.org, limit).await?)
+    }
+
     /// What works on a task, or waits to.
     pub(crate) async fn work_open(
         &self,

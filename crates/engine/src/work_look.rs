@@ -19,6 +19,7 @@ use crate::{Engine, EngineError};
 
 /// How long it is believed which files a task's work touches: git needs a while to say.
 const FILES_FRESH: Duration = Duration::from_secs(5);
+const LOGS: ArtifactName = ArtifactName::Logs;
 /// Runs of one task that are counted.
 const RUNS_MAX: usize = 10_000;
 
@@ -198,16 +199,48 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
         let mut runs = self.parts.store.works(org, &[task], RUNS_MAX).await?;
-        runs.retain(|record| record.run.artifact(ArtifactName::Logs).is_some());
+        runs.retain(|record| !record.job.is_over() || record.run.artifact(LOGS).is_some());
         runs.sort_by_key(|record| record.job.id);
-        let skipped = runs.len().saturating_sub(newest);
         let mut logs = Vec::new();
-        for (index, record) in runs.iter().enumerate().skip(skipped) {
-            let Some(log) = record.run.artifact(ArtifactName::Logs) else { continue };
-            let text = self.artifact_text(org, log).await?.unwrap_or_default();
+        // One that has printed nothing yet is the newest, and takes no other's place.
+        for (index, record) in runs.iter().enumerate().rev() {
+            let Some(text) = self.log_so_far(org, record).await? else { continue };
             let began_at = record.run.started_at.unwrap_or(record.job.created_at);
             logs.push(WorkLog { run: index + 1, began_at, text });
+            if logs.len() == newest {
+                break;
+            }
         }
+        logs.reverse();
         Ok(logs)
+    }
+
+    /// What a run printed, so far if it goes on; `None` when it printed nothing.
+    pub(crate) async fn log_so_far(
+        &self,
+        org: &str,
+        record: &RunRecord,
+    ) -> Result<Option<String>, EngineError> {
+        let (store, job) = (&self.parts.store, record.job.id);
+        let tail = match record.run.order.work() {
+            Some(_) => store.run_tail(org, job).await?,
+            None => None,
+        };
+        // What was printed so far may just have become the log.
+        let newer = match (&tail, record.job.is_over()) {
+            (None, false) => store.run(org, job).await?.map(|seen| seen.record),
+            _ => None,
+        };
+        let log = newer.as_ref().unwrap_or(record).run.artifact(LOGS);
+        let tail = tail.filter(|tail| log.is_none_or(|log| log.fence < tail.fence));
+        let kept = match log {
+            Some(log) => self.artifact_text(org, log).await?,
+            None => None,
+        };
+        Ok(match (kept, tail) {
+            (None, None) => None,
+            (kept, None) => kept,
+            (kept, Some(tail)) => Some(kept.unwrap_or_default() + &tail.text),
+        })
     }
 }

@@ -2,6 +2,7 @@
 //! admit one when there is a place, make the workspace, let it work while the lease is kept, keep what it
 //! printed, say how it ended.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use callboard_domain::work::ending::{Ending, ending};
 use callboard_domain::work::prompt::{Brief, Post, prompt};
 use callboard_domain::work::{Role, WorkEnd, WorkOrder};
 use callboard_store::DueJob;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -160,6 +161,7 @@ impl Engine {
         // A worker's earlier runs were jobs of their own.
         if run.attempt > 1 || ground.order.role == Role::Crew {
             self.clean_up().await;
+            self.work_tail_save(taken).await?;
         }
         let made = self.work_place(ground);
         let made = tokio::select! {
@@ -175,7 +177,7 @@ impl Engine {
             Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
         };
         let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
-        self.work_logs_keep(taken, report.logs).await?;
+        self.work_logs_keep(taken, taken.fence, report.logs).await?;
         let end = match report.end {
             Worked::NotStarted(reason) => WorkEnd::NotStarted { reason },
             Worked::Failed(reason) => WorkEnd::Failed { reason },
@@ -218,9 +220,11 @@ impl Engine {
         let taken = &ground.taken;
         let call = self.work_call(ground, parts, left).await?;
         let (up, is_up) = oneshot::channel();
+        let (printed, heard) = watch::channel(String::new());
         let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
         let stop = CancellationToken::new();
-        let work = workers.work(call, up, asks, stop.clone());
+        let work = workers.work(call, up, printed, asks, stop.clone());
+        let kept = self.work_tail_keep(taken, heard);
         let told = async {
             match timeout_at(start_by, is_up).await {
                 Ok(Ok(())) => self.work_up(taken, parts).await,
@@ -230,10 +234,11 @@ impl Engine {
             }
             true
         };
-        tokio::pin!(work, told);
+        tokio::pin!(work, told, kept);
         let mut is_told = false;
         loop {
             tokio::select! {
+                never = &mut kept => match never {},
                 in_time = &mut told, if !is_told => {
                     is_told = true;
                     if !in_time {
@@ -289,8 +294,37 @@ impl Engine {
         Ok(asked || ending == Some(&Ending::Complete))
     }
 
-    /// Each run's log is kept; a later one does not replace it.
-    async fn work_logs_keep(&self, taken: &Taken, logs: String) -> Result<(), EngineError> {
+    /// What it printed so far is there for others to see; who asks about it is not told of it.
+    async fn work_tail_keep(
+        &self,
+        taken: &Taken,
+        mut heard: watch::Receiver<String>,
+    ) -> Infallible {
+        let Taken { org, job, fence } = taken;
+        while heard.changed().await.is_ok() {
+            let text = heard.borrow_and_update().clone();
+            if let Err(error) = self.parts.store.run_tail_put(org, *job, *fence, &text).await {
+                tracing::info!(%error, %job, "what an agent printed so far cannot be kept");
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// What is known of a run that was lost becomes its log.
+    async fn work_tail_save(&self, taken: &Taken) -> Result<(), EngineError> {
+        match self.parts.store.run_tail(&taken.org, taken.job).await? {
+            Some(tail) => self.work_logs_keep(taken, tail.fence, tail.text).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Each run's log is kept, in place of what was kept so far; a later one does not replace it.
+    async fn work_logs_keep(
+        &self,
+        taken: &Taken,
+        of: u64,
+        logs: String,
+    ) -> Result<(), EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         let earlier = now.and_then(|now| now.record.run.artifact(ArtifactName::Logs).cloned());
         let earlier = match earlier {
@@ -298,9 +332,10 @@ impl Engine {
             None => String::new(),
         };
         let text = earlier + &logs;
-        match self.artifact_put(&taken.org, taken.job, taken.fence, ArtifactName::Logs, text).await
-        {
-            Ok(()) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+        let (org, job, fences) = (&taken.org, taken.job, (taken.fence, of));
+        match self.artifact_put_of(org, job, fences, ArtifactName::Logs, text).await {
+            Ok(()) => Ok(self.parts.store.run_tail_drop(job, of).await?),
+            Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -322,7 +357,8 @@ impl Engine {
         let (job, fence) = (*job, *fence);
         let settings = self.board_settings(org).await?;
         let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
-        let over = self.job_act(org, Command::WorkEnd { job, fence, end, reviewer }).await;
+        let agent = ground.agent.clone();
+        let over = self.job_act(org, Command::WorkEnd { job, fence, end, agent, reviewer }).await;
         self.runs_nudge();
         match over.and_then(run_of) {
             // Another one may have it at once.

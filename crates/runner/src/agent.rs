@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::relay::ask::Leeway;
 use callboard_domain::relay::prompt::{Snippet, prompt};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, JobSpec, Problem, RunVerdict};
@@ -191,7 +192,7 @@ impl LocalAgents {
             leash,
             output_bytes_max: self.settings.artifact_bytes_max.saturating_mul(4),
         };
-        let (ran, timed_out) = self.executed(call, order.timeout, asks, false, stop).await;
+        let (ran, timed_out) = self.executed(call, order.timeout, asks, &[], stop).await;
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         let strays = workspace.strays().await;
@@ -215,21 +216,28 @@ impl LocalAgents {
     }
 
     /// Runs it until it ends, is stopped, or has spent its time; whether the last is said too.
+    /// `places` are its own folders; one that only looks has none.
     async fn executed(
         &self,
         call: Call<'_>,
         limit: Duration,
         asks: &dyn Asks,
-        may_write: bool,
+        places: &[PathBuf],
         stop: &CancellationToken,
     ) -> (Ran, bool) {
         let (end, budget) = (stop.child_token(), Budget::new(limit));
+        let leeway = match (places.is_empty(), &call.leash.confinement) {
+            (true, _) => Leeway::Looks,
+            (false, Some(_)) => Leeway::Confined,
+            (false, None) => Leeway::OnItsWord,
+        };
         let running = async {
             match call.executor.kind {
                 ExecutorKind::Command => command::run(call, &end).await,
                 ExecutorKind::Acp => {
                     let trusted = &self.settings.trusted_commands;
-                    let company = acp::Company { asks, budget: &budget, trusted, may_write };
+                    let budget = &budget;
+                    let company = acp::Company { asks, budget, trusted, leeway, places };
                     acp::run(call, company, &end).await
                 }
             }
@@ -277,6 +285,7 @@ impl LocalAgents {
             record: folder.record(),
             confinement,
             started: None,
+            printed: None,
         })
     }
 

@@ -17,6 +17,7 @@ mod forge;
 mod git;
 mod merge;
 mod pair;
+mod printed;
 mod process;
 mod run_log;
 mod sandbox;

@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
@@ -26,6 +27,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::environment::Variables;
+use crate::printed::Printed;
 use crate::sandbox::Confinement;
 use crate::tail::Tail;
 
@@ -64,6 +66,8 @@ pub(crate) struct Leash {
     pub(crate) confinement: Option<Confinement>,
     /// Told when the program runs.
     pub(crate) started: Option<oneshot::Sender<()>>,
+    /// Who else reads along.
+    pub(crate) printed: Option<Arc<Printed>>,
 }
 
 /// What is kept of stdout and stderr. `Merged` hands the program one pipe for both, so that
@@ -165,8 +169,9 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
         Output::BothEnds { head_bytes_max, bytes_max } => (false, head_bytes_max, bytes_max),
     };
     let tail = || Tail::with_head(head_bytes_max, bytes_max);
-    let (stdout, stdout_writer) = Stream::open(tail())?;
-    let (stderr, mut stderr_writer) = Stream::open(tail())?;
+    let printed = program.leash.as_ref().and_then(|leash| leash.printed.clone());
+    let (stdout, stdout_writer) = Stream::open(tail(), printed.clone())?;
+    let (stderr, mut stderr_writer) = Stream::open(tail(), printed)?;
     if merged {
         stderr_writer = stdout_writer.try_clone()?;
     }

@@ -46,6 +46,16 @@ impl Secrets {
         text
     }
 
+    /// Without what may be the beginning of one at its end.
+    fn without_half<'t>(&self, text: &'t str) -> &'t str {
+        let half = |value: &String| {
+            let halves = (1..value.len()).rev().filter(|at| value.is_char_boundary(*at));
+            halves.map(|at| &value[..at]).find(|half| text.ends_with(half)).map_or(0, str::len)
+        };
+        let longest = self.values.iter().map(|(_, value)| half(value)).max().unwrap_or(0);
+        &text[..text.len() - longest]
+    }
+
     fn longest(&self) -> usize {
         self.values.first().map_or(0, |(_, value)| value.len())
     }
@@ -92,6 +102,17 @@ impl RunLog {
         // Of a name we put in, half may be gone; of a secret nothing is left.
         let missing = text.len() - head.len() - tail.len();
         format!("{head}\n[{missing} bytes left out]\n{tail}")
+    }
+
+    /// The log of a run that goes on, of which this is the end of what it printed: it may begin and
+    /// end in the middle of a secret.
+    pub(crate) fn so_far(&self, text: &str, is_cut: bool) -> String {
+        let notes = self.secrets.hidden(&self.notes);
+        let hidden = self.secrets.hidden(text);
+        let margin = if is_cut { self.secrets.longest().min(hidden.len()) } else { 0 };
+        let shown = &hidden[hidden.ceil_char_boundary(margin)..];
+        let mark = if is_cut { "[more was written here]\n" } else { "" };
+        format!("{notes}----- so far -----\n{mark}{}", self.secrets.without_half(shown))
     }
 
     /// Cuts a text whose middle is missing so that no half of a secret stands at the cut.
@@ -145,6 +166,21 @@ mod tests {
         let shown = log.shown(&text_of(&ends));
         assert!(!shown.contains("s3c") && !shown.contains("t-and"), "{shown}");
         assert!(shown.contains("[more was written here]"), "{shown}");
+    }
+
+    #[test]
+    fn what_was_printed_so_far_shows_no_half_of_a_secret() {
+        let log = RunLog { secrets: secrets(), ..RunLog::default() };
+        let table = [
+            ("go s3cret on", false, "go [KEY] on"),
+            ("go s3cr", false, "go "),
+            ("go s3cret-and-m", false, "go [KEY]-and-m"),
+            ("t-and-more, go on", true, "on"),
+        ];
+        for (printed, is_cut, shown) in table {
+            let so_far = log.so_far(printed, is_cut);
+            assert_eq!(so_far.lines().last(), Some(shown), "{printed}");
+        }
     }
 
     #[test]

@@ -41,6 +41,12 @@ impl Tail {
         }
     }
 
+    /// What would be kept now, and whether something came before it.
+    pub(crate) fn end(&self) -> (&[u8], bool) {
+        let excess = self.kept.len().saturating_sub(self.bytes_max);
+        (&self.kept[excess..], excess > 0 || self.dropped > 0)
+    }
+
     /// The kept bytes, and how many came before them.
     pub(crate) fn finish(mut self) -> (Vec<u8>, u64) {
         self.cut();

@@ -62,7 +62,7 @@ use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembe
 pub use org::{BackQuery, OrgStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use queue::{Taken, TasksByState};
-pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore};
+pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail};
 
 /// How long an answer is given again to the same retry key.
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;

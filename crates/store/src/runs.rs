@@ -31,10 +31,24 @@ pub trait RunStore {
         tasks: &[TaskId],
         each: usize,
     ) -> Result<Vec<RunRecord>, StoreError>;
+    /// The runs in workspaces of an org that are not over, the oldest first.
+    async fn works_open(&self, org: &str, limit: usize) -> Result<Vec<RunRecord>, StoreError>;
     /// Open jobs for agents whose time, lease or hold is over.
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError>;
     /// What processes of a machine say they run, and work of which something may be left there.
     async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError>;
+    /// Keeps what a run printed so far, in place of what was kept before. Nothing of one that is over,
+    /// or that another run has followed.
+    async fn run_tail_put(
+        &self,
+        org: &str,
+        job: JobId,
+        fence: u64,
+        text: &str,
+    ) -> Result<(), StoreError>;
+    async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError>;
+    /// The log of this run is kept elsewhere now.
+    async fn run_tail_drop(&self, job: JobId, fence: u64) -> Result<(), StoreError>;
     /// Forgets some jobs for agents that ended before this. Returns how many; 0 when there are none
     /// left.
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError>;
@@ -46,6 +60,14 @@ pub struct RunSeen {
     pub record: RunRecord,
     /// Its place in the org's queue, 1 for the next; only while it is queued.
     pub position: Option<u32>,
+}
+
+/// The end of what a run printed so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTail {
+    /// Of the run.
+    pub fence: u64,
+    pub text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +167,28 @@ pub(crate) fn count_on(kind: &str, machine: &str) -> String {
          WHERE j.kind = {kind} AND j.due_at IS NOT NULL AND j.state <> 'queued' \
              AND r.runs_on = {machine}"
     )
+}
+
+/// Keeps the end of what a run printed.
+pub(crate) fn tail_put(job: &str, org: &str, fence: &str, text: &str) -> String {
+    format!(
+        "INSERT INTO run_tails (job, fence, text) \
+         SELECT r.job, r.fence, {text} FROM runs r JOIN jobs j ON j.id = r.job \
+         WHERE r.job = {job} AND r.org = {org} AND r.fence = {fence} \
+             AND j.state IN ('running', 'stale') \
+         ON CONFLICT (job) DO UPDATE SET fence = excluded.fence, text = excluded.text"
+    )
+}
+
+pub(crate) fn tail(job: &str, org: &str) -> String {
+    format!(
+        "SELECT t.fence, t.text FROM run_tails t JOIN runs r ON r.job = t.job \
+         WHERE t.job = {job} AND r.org = {org}"
+    )
+}
+
+pub(crate) fn tail_drop(job: &str, fence: &str) -> String {
+    format!("DELETE FROM run_tails WHERE job = {job} AND fence <= {fence}")
 }
 
 pub(crate) fn json<T: Serialize>(value: &T) -> String {

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod page;
 mod prompt;
+mod question;
 mod resource;
 pub mod stdio;
 pub mod ticket;

@@ -118,8 +118,9 @@ pub async fn answer(
             Ok(there(engine.handle_answer(&op, handle, answers).await?, id))
         }
         Some(Source::Job(job)) => {
-            let relay = async { relay::ticket::answer(engine, principal, job, answers).await };
-            let board = async { board::ticket::answered(front, principal, job).await };
+            let given = answers.clone();
+            let relay = async { relay::ticket::answer(engine, principal, job, given).await };
+            let board = async { board::ticket::answer(front, principal, job, answers).await };
             known(either(front, relay, board).await, id)
         }
         None => Ok(Err(Unknown(id.to_owned()))),

@@ -1,16 +1,22 @@
-//! `callboard job …`: jobs for agents, in the words of the relay toolset.
+//! `callboard job …`: jobs for agents, in the words of the relay toolset; beside them what agents do on
+//! tasks of the board.
 
 use std::str::FromStr;
 
 use callboard_domain::job::JobId;
-use callboard_domain::run::ArtifactName;
-use callboard_engine::ArtifactText;
+use callboard_domain::policy::fold;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::run::{ArtifactName, RunRecord};
+use callboard_domain::work::Role;
 use callboard_engine::context::OpContext;
+use callboard_engine::store::RunSeen;
+use callboard_engine::{ArtifactText, EngineError};
 use callboard_surface::error;
 use callboard_surface::toolsets::relay;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
+use super::view::plain;
 use crate::output::{Exit, Failure, Style, Table, exit_of};
 
 /// Submit jobs for agents, look at them, end them
@@ -111,8 +117,12 @@ async fn cmd_job_submit(context: &Context, args: SubmitArgs) -> Result<(), Failu
 async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let arguments = json!({ "state": args.state, "limit": args.limit });
-    let page = ask(&open, "jobs_list", arguments).await?;
+    let mut page = ask(&open, "jobs_list", arguments).await?;
+    let mut works = open.engine().work_list(&open.op("jobs_list"), args.limit as usize).await?;
+    let wanted = args.state.as_deref().map(fold);
+    works.retain(|work| wanted.as_ref().is_none_or(|state| state == work.job.state.as_str()));
     if context.out.json {
+        page["works"] = works.iter().map(work_json).collect();
         return context.out.document(&page);
     }
     let mut table = Table::new(&["JOB", "STATE", "ATTEMPT", "SUMMARY"]);
@@ -125,6 +135,20 @@ async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> 
             (text("summary"), Style::Plain),
         ]);
     }
+    for RunRecord { job, run } in &works {
+        let task = job.task.map(|task| task.to_string()).unwrap_or_default();
+        let what = match run.order.work().map(|order| order.role) {
+            Some(Role::Reviewer) => format!("reviews {task}"),
+            Some(Role::Worker | Role::Crew) | None => format!("works on {task}"),
+        };
+        let summary = run.summary.as_ref().map(|words| format!("{what}: {words}"));
+        table.row([
+            (job.id.to_string(), Style::Plain),
+            (job.state.as_str().to_uppercase(), Style::Plain),
+            (run.attempt.to_string(), Style::Plain),
+            (summary.unwrap_or(what), Style::Plain),
+        ]);
+    }
     if table.is_empty() {
         return context.out.line("no jobs");
     }
@@ -133,24 +157,67 @@ async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> 
 
 async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let job = ask(&open, "jobs_get", json!({ "jobId": args.job })).await?;
+    let job = match open.work(&args.job).await? {
+        Some(work) => work_json(&work),
+        None => ask(&open, "jobs_get", json!({ "jobId": args.job })).await?,
+    };
     if context.out.json {
         return context.out.document(&job);
     }
     for (key, value) in job.as_object().into_iter().flatten() {
         match value {
             Value::Null => {}
-            Value::String(text) => context.out.line(&format!("{key}: {text}"))?,
+            Value::String(text) => context.out.line(&format!("{key}: {}", plain(text)))?,
             Value::Object(map) => {
-                for (name, uri) in map {
-                    let uri = uri.as_str().map_or_else(|| uri.to_string(), str::to_owned);
-                    context.out.line(&format!("{key}.{name}: {uri}"))?;
+                for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+                    let value = value.as_str().map_or_else(|| value.to_string(), plain);
+                    context.out.line(&format!("{key}.{name}: {value}"))?;
                 }
             }
             other => context.out.line(&format!("{key}: {other}"))?,
         }
     }
     Ok(())
+}
+
+impl Open {
+    /// What an agent does on a task, if the job is that.
+    async fn work(&self, job: &str) -> Result<Option<RunRecord>, Failure> {
+        let Ok(id) = JobId::from_str(job.trim()) else { return Ok(None) };
+        match self.engine().run_find(&self.op("jobs_get"), id).await {
+            Ok(seen) => Ok(Some(seen.record).filter(|record| record.run.order.work().is_some())),
+            Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn work_json(record: &RunRecord) -> Value {
+    let RunRecord { job, run } = record;
+    json!({
+        "id": job.id,
+        "taskId": job.task,
+        "role": run.order.work().map(|order| order.role.as_str()),
+        "state": job.state.as_str().to_uppercase(),
+        "attempt": run.attempt,
+        "summary": run.summary,
+        "machine": run.runs_on,
+        "question": question_json(record),
+    })
+}
+
+/// What an agent waits to be told.
+pub fn question_json(record: &RunRecord) -> Value {
+    let asked = record.asks();
+    asked.map_or(Value::Null, |asked| {
+        json!({
+            "job": record.job.id,
+            "task": record.job.task,
+            "number": asked.number,
+            "text": asked.text,
+            "command": asked.command,
+        })
+    })
 }
 
 async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failure> {
@@ -184,7 +251,7 @@ pub fn job_id(text: &str) -> Result<JobId, Failure> {
     JobId::from_str(text.trim()).map_err(|_| Failure::usage(words()))
 }
 
-/// Print what a job's agent printed
+/// Print what a job's agent printed, so far if it is at work on a task
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard logs job_01k0v3e8xq7rjw2m5c9n4d6t0z -f")]
 pub struct LogsArgs {
@@ -199,23 +266,27 @@ pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> 
     let (op, job) = (open.op_long("logs")?, job_id(&args.job)?);
     if args.follow {
         let mut feed = open.engine().run_feed(Some(job)).await?;
-        while !open.engine().run_get(&op, job).await?.record.job.is_over() {
+        while !open.engine().run_find(&op, job).await?.record.job.is_over() {
             tokio::select! {
                 _ = feed.next() => {}
                 () = op.cancel.cancelled() => return Ok(()),
             }
         }
     }
-    open.out.raw(&artifact(&open, job, ArtifactName::Logs).await?)
+    let (seen, text) = open.engine().run_log(&op, job).await?;
+    let text = text.ok_or_else(|| missing(&seen, ArtifactName::Logs))?;
+    open.out.raw(&text)
 }
 
 pub async fn artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<String, Failure> {
     match open.engine().run_artifact(&open.op("resources"), job, name).await? {
         ArtifactText::Text(text) => Ok(text),
-        ArtifactText::Missing(seen) => {
-            let state = seen.record.job.state.as_str();
-            let words = format!("{job} is {state} and has no {}", name.as_str());
-            Err(Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words))
-        }
+        ArtifactText::Missing(seen) => Err(missing(&seen, name)),
     }
+}
+
+fn missing(seen: &RunSeen, name: ArtifactName) -> Failure {
+    let job = &seen.record.job;
+    let words = format!("{} is {} and has no {}", job.id, job.state.as_str(), name.as_str());
+    Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words)
 }

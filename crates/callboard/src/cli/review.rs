@@ -1,6 +1,7 @@
 //! `callboard review`: what waits for a person, and one of these from close by.
 
-use callboard_domain::card::{Review, ReviewState};
+use callboard_domain::card::Review;
+use callboard_domain::run::RunRecord;
 use callboard_domain::task::TaskRow;
 use callboard_engine::ports::MergeOutlook;
 use callboard_engine::store::CardRow;
@@ -11,13 +12,14 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::diff::{changes, file_json};
+use super::job::question_json;
 use super::view::{check_lines, checks, plain, plain_lines, status};
 use crate::output::{Failure, Style, Table};
 
 /// Show what waits for a person, or what there is to review of one task
 ///
-/// Of one task: what was said about it, its checks, how merging it would go, and the files it
-/// changes.
+/// Without a task also what agents ask on their way. Of one task: what was said about it, its checks,
+/// how merging it would go, and the files it changes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard review\n  callboard review SHOP-01j8x2k7")]
 pub struct ReviewArgs {
@@ -34,18 +36,24 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
     match args.id {
         None => {
             let waiting = open.engine().review_list(&op, args.limit as usize).await?;
-            open.print_queue(waiting)
+            open.print_queue(waiting, &open.engine().questions(&op).await?)
         }
         Some(typed) => {
             let id = open.task_id(&typed).await?;
             let seen = open.engine().review_get(&op, id).await?;
-            open.print_review(&seen)
+            let mut asked = open.engine().questions(&op).await?;
+            asked.retain(|record| record.job.task == Some(id));
+            open.print_review(&seen, asked.first())
         }
     }
 }
 
 impl Open {
-    fn print_queue(&self, waiting: At<(Vec<CardRow>, bool)>) -> Result<(), Failure> {
+    fn print_queue(
+        &self,
+        waiting: At<(Vec<CardRow>, bool)>,
+        asked: &[RunRecord],
+    ) -> Result<(), Failure> {
         let At { it: (rows, more), now } = waiting;
         if self.out.json {
             let item = |row: CardRow| {
@@ -57,7 +65,9 @@ impl Open {
                 document
             };
             let items: Vec<Value> = rows.into_iter().map(item).collect();
-            return self.out.document(&json!({"items": items, "more": more}));
+            let questions: Vec<Value> = asked.iter().map(question_json).collect();
+            let document = json!({"items": items, "more": more, "questions": questions});
+            return self.out.document(&document);
         }
         let mut table = Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"]);
         for CardRow { task, card, .. } in &rows {
@@ -71,17 +81,40 @@ impl Open {
                 (task.title.clone(), Style::Plain),
             ]);
         }
-        if table.is_empty() {
+        if table.is_empty() && asked.is_empty() {
             return self.out.line("nothing waits for a review");
         }
         self.out.raw(&table.render(&self.out))?;
         if more {
             self.out.note("more: --limit N");
         }
+        self.print_questions(asked)
+    }
+
+    fn print_questions(&self, asked: &[RunRecord]) -> Result<(), Failure> {
+        let mut table = Table::new(&["JOB", "WAITS FOR", "TASK", "ASKS"]);
+        for record in asked {
+            let text = record.asks().map_or_else(String::new, |asked| asked.text.clone());
+            table.row([
+                (record.job.id.to_string(), Style::Plain),
+                ("answer".to_owned(), Style::Cyan),
+                (record.job.task.map_or("-".to_owned(), |task| task.to_string()), Style::Plain),
+                (text, Style::Plain),
+            ]);
+        }
+        if table.is_empty() {
+            return Ok(());
+        }
+        self.out.raw(&table.render(&self.out))?;
+        self.out.note("answer: callboard job answer JOB yes|no");
         Ok(())
     }
 
-    fn print_review(&self, seen: &At<ReviewSeen>) -> Result<(), Failure> {
+    fn print_review(
+        &self,
+        seen: &At<ReviewSeen>,
+        asked: Option<&RunRecord>,
+    ) -> Result<(), Failure> {
         let At { it: ReviewSeen { card, work }, now } = seen;
         let (record, review) = (&card.record, card.card.review.as_ref());
         if self.out.json {
@@ -89,6 +122,7 @@ impl Open {
             document["acceptance_criteria"] = json!(card.card.criteria);
             document["review"] = review_json(review);
             document["work"] = work.iter().map(work_json).collect();
+            document["question"] = asked.map_or(Value::Null, question_json);
             return self.out.document(&document);
         }
         let (task, out) = (&record.task, &self.out);
@@ -97,9 +131,16 @@ impl Open {
         text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
         if let Some(review) = review {
             let at = rfc3339_ms(review.decided_at.unwrap_or(review.requested_at));
-            text += &fact("review", &format!("{} by {}, {at}", review.state.as_str(), review.by));
+            let advice = if review.is_advice { " as advice" } else { "" };
+            let said = format!("{}{advice} by {}, {at}", review.state.as_str(), review.by);
+            text += &fact("review", &said);
             text += &fact("summary", &plain_lines(&review.summary));
             text += &fact("feedback", &plain_lines(review.feedback.as_deref().unwrap_or_default()));
+        }
+        if let Some((record, question)) =
+            asked.and_then(|record| record.asks().map(|q| (record, q)))
+        {
+            text += &fact("asks", &format!("{} ({})", plain(&question.text), record.job.id));
         }
         text += &fact("accepted", &plain_lines(&card.card.criteria.join("\n")));
         text += &check_lines(task, out);
@@ -129,9 +170,9 @@ impl Open {
 }
 
 fn waits_for(review: Option<&Review>) -> &'static str {
-    match review.map(|review| review.state) {
-        Some(ReviewState::Approved) => "merge",
-        Some(ReviewState::Requested | ReviewState::Rejected) | None => "review",
+    match review.is_some_and(Review::is_approved) {
+        true => "merge",
+        false => "review",
     }
 }
 
@@ -189,6 +230,7 @@ fn review_json(review: Option<&Review>) -> Value {
         "decided_at": review.decided_at.map(rfc3339_ms),
         "conflict_files": review.conflict_files,
         "merge_commit": review.merge_commit,
+        "is_advice": review.is_advice,
     })
 }
 

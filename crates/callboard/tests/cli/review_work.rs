@@ -47,7 +47,10 @@ fn in_review(world: &World, title: &str) -> (String, PathBuf) {
 fn what_waits_is_shown_approved_and_merged() {
     let world = project();
     assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");
-    assert_eq!(world.ok(&["review", "--json"]).json(), json!({"items": [], "more": false}));
+    assert_eq!(
+        world.ok(&["review", "--json"]).json(),
+        json!({"items": [], "more": false, "questions": []})
+    );
     let (id, _) = in_review(&world, "Add b");
     let queue = world.ok(&["review"]).stdout;
     assert_eq!(queue, format!("{id}  review  -  human:ana  Add b\n"));

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use crate::peer::{Peer, board, clean, command, is_running};
 use crate::schema::Schema;
 
-struct Shop {
-    board: tempfile::TempDir,
-    schema: Option<Schema>,
+pub struct Shop {
+    pub board: tempfile::TempDir,
+    pub schema: Option<Schema>,
 }
 
 impl Shop {
     /// A repository whose tasks are worked on by this script; its `$1` is the file with the agent's
     /// servers.
-    fn open(schema: Option<Schema>, script: &str) -> Self {
+    pub fn open(schema: Option<Schema>, script: &str) -> Self {
         let shop = Self { board: board(), schema };
         for arguments in [
             &["init", "-q", "-b", "main"][..],
@@ -41,11 +41,11 @@ impl Shop {
         shop
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.board.path().join(name)
     }
 
-    fn git(&self, arguments: &[&str]) -> String {
+    pub fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         clean(&mut git, self.board.path());
         let done = git.args(arguments).output().unwrap();
@@ -53,7 +53,7 @@ impl Shop {
         String::from_utf8(done.stdout).unwrap().trim().to_owned()
     }
 
-    fn server(&self, settings: &[(&str, &str)]) -> Peer {
+    pub fn server(&self, settings: &[(&str, &str)]) -> Peer {
         let mut mcp = command(self.board.path());
         if let Some(schema) = &self.schema {
             mcp.args(["--store", schema.url()]);
@@ -68,7 +68,7 @@ impl Shop {
     }
 
     /// A job by the means of the tasks extension.
-    fn ticket(&self, job: &str) -> Value {
+    pub fn ticket(&self, job: &str) -> Value {
         let mut mcp = command(self.board.path());
         mcp.args(["mcp", "--toolsets", "board", "--actor", "agent:boss", "--no-runner"]);
         let meta = json!({
@@ -82,18 +82,18 @@ impl Shop {
     }
 
     /// What the next agent that begins says.
-    fn begun(&self) -> Vec<String> {
+    pub fn begun(&self) -> Vec<String> {
         let line = fs::read_to_string(self.at("begun")).unwrap();
         line.split_whitespace().map(str::to_owned).collect()
     }
 }
 
-fn make(peer: &mut Peer) -> String {
+pub fn make(peer: &mut Peer) -> String {
     let made = peer.call("tasks_create", json!({"title": "Say hello", "task_type": "AUTO"}));
     made.unwrap()["task_id"].as_str().unwrap().to_owned()
 }
 
-fn submit(peer: &mut Peer, task: &str, action: &str) -> Value {
+pub fn submit(peer: &mut Peer, task: &str, action: &str) -> Value {
     let job = peer.call("jobs_submit", json!({"task_id": task, "action": action})).unwrap();
     assert_eq!(job["code"], "JOB_SUBMITTED", "{job}");
     let ids = json!({"job_id": job["job_id"], "task_id": task, "timeout_seconds": 60});
@@ -108,7 +108,7 @@ fn started_then(waited: &Value) -> Value {
     seen
 }
 
-fn wait_for(peer: &mut Peer, task: &str, status: &str) {
+pub fn wait_for(peer: &mut Peer, task: &str, status: &str) {
     let wait = json!({"task_id": task, "wait_for_status": status, "timeout_seconds": 60});
     let waited = peer.call("tasks_wait", wait).unwrap();
     assert_eq!(waited["current_status"], status, "{waited}");
@@ -175,7 +175,7 @@ fn open_lasting() -> Shop {
 }
 
 /// The pipe lies outside the worktree, where a confined agent may not write.
-const FREE: (&str, &str) = ("CALLBOARD_RELAY_SANDBOX", "executor");
+pub const FREE: (&str, &str) = ("CALLBOARD_RELAY_SANDBOX", "executor");
 
 #[test]
 fn a_stopped_agent_is_gone_with_its_children() {
@@ -233,4 +233,115 @@ fn a_killed_servers_agent_is_started_again_and_given_up_after_three_times() {
     let ids = json!({"job_id": start["job_id"], "task_id": task});
     let job = server.call("jobs_get", ids).unwrap();
     assert_eq!(job["code"], "STARTED", "what was decided stays: {job}");
+}
+
+/// Prints a line with what it was given, and waits for a reader of the pipe.
+fn a_log_is_seen_while_the_agent_works(schema: Option<Schema>) {
+    let shop = Shop::open(schema, "");
+    let begun = shop.at("begun");
+    let script = format!(
+        "cat > /dev/null\necho \"half way with $MY_KEY\"\necho on > {begun:?}\necho done\n"
+    );
+    fs::write(shop.at("agent.sh"), script).unwrap();
+    let settings = fs::read_to_string(shop.at(".callboard/config.local.toml")).unwrap();
+    let settings = settings + "env = [\"MY_KEY\"]\n";
+    fs::write(shop.at(".callboard/config.local.toml"), settings).unwrap();
+    let mut boss = shop.server(&[FREE, ("MY_KEY", "hunter2-hunter2")]);
+    let task = make(&mut boss);
+    let started = submit(&mut boss, &task, "start_agent");
+    let look = json!({"task_id": task, "include_logs": true});
+    let logs = |boss: &mut Peer| boss.call("get_task", look.clone()).unwrap()["logs"].clone();
+    let so_far = loop {
+        let logs = logs(&mut boss);
+        if let Some(text) = logs[0]["content"].as_str().filter(|text| text.contains("half way")) {
+            assert_eq!(logs[0]["run"], 1, "{logs}");
+            break text.to_owned();
+        }
+    };
+    assert!(so_far.contains("half way with [MY_KEY]") && !so_far.contains("done"), "{so_far}");
+    let job = started["job_id"].as_str().unwrap();
+    let mut printed = command(shop.board.path());
+    if let Some(schema) = &shop.schema {
+        printed.args(["--store", schema.url()]);
+    }
+    let printed = printed.args(["logs", job]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&printed.stdout), so_far);
+    let events = |boss: &mut Peer| {
+        let ask = json!({"capability": "jobs", "limit": 500});
+        boss.call("audit_tail", ask).unwrap()["count"].clone()
+    };
+    assert_eq!(events(&mut boss), 3, "submitted, started, up");
+    shop.begun();
+    loop {
+        let logs = logs(&mut boss);
+        let text = logs[0]["content"].as_str().unwrap();
+        assert_eq!(logs.as_array().unwrap().len(), 1, "{logs}");
+        if text.contains("done") && text.contains("ended by itself") {
+            assert_eq!(text.matches("half way with [MY_KEY]").count(), 1, "{text}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_an_agent_printed_is_seen_while_it_works() {
+    a_log_is_seen_while_the_agent_works(None);
+}
+
+#[test]
+fn what_an_agent_printed_is_seen_while_it_works_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        a_log_is_seen_while_the_agent_works(Some(schema));
+    }
+}
+
+/// Looks who can read the password it finds in its file, then asks for its review with it.
+const FINDS_A_PASSWORD: &str = r#"cat > /dev/null
+env > given; stat -c %a "$1" > mode
+CALLBOARD_STORE=$(sed 's/.*"CALLBOARD_STORE":"\([^"]*\)".*/\1/' "$1")
+echo "found $CALLBOARD_STORE"
+eval "set -- $(sed 's/.*"args":\[\([^]]*\)\].*/\1/; s/,/ /g' "$1")"
+mkfifo to from; export CALLBOARD_STORE
+env "$@" < to > from &
+exec 3> to 4< from; rm to from
+echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}' >&3
+read -r hello <&4
+tr '\0' ' ' < /proc/$!/cmdline > server; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' > everybody
+echo '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&3
+echo '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"request_review","arguments":{"task_id":"'$CALLBOARD_TASK_ID'","summary":"Done."}}}' >&3
+read -r review <&4
+exec 3>&-; wait
+"#;
+
+#[test]
+fn a_password_of_the_store_is_for_the_agents_server_alone_on_postgres() {
+    const PASSWORD: &str = "open-sesame-47";
+    let Some(schema) = Schema::new() else { return };
+    let url = schema.url().replacen('@', &format!(":{PASSWORD}@"), 1);
+    let shop = Shop::open(None, FINDS_A_PASSWORD);
+    let mut boss = shop.server(&[("CALLBOARD_STORE", &url)]);
+    let task = make(&mut boss);
+    let started = submit(&mut boss, &task, "start_agent");
+    assert_eq!(started["code"], "STARTED", "{started}");
+    wait_for(&mut boss, &task, "REVIEW");
+    let worktree = shop.at(".callboard/worktrees").join(&task);
+    let read = |name: &str| fs::read_to_string(worktree.join(name)).unwrap();
+    assert_eq!(read("mode"), "600\n");
+    let server = read("server");
+    assert!(server.contains(" mcp --actor agent:mine-"), "{server}");
+    assert!(read("everybody").contains(&server), "both ran then");
+    for name in ["given", "server", "everybody"] {
+        assert!(!read(name).contains(PASSWORD), "{name}: {}", read(name));
+    }
+    let look = json!({"task_id": task, "include_logs": true, "include_review": true});
+    let log = loop {
+        let seen = boss.call("get_task", look.clone()).unwrap();
+        let by = seen["review"]["by"].as_str().unwrap();
+        assert!(by.starts_with("agent:mine-"), "{seen}");
+        if let Some(log) = seen["logs"][0]["content"].as_str() {
+            break log.to_owned();
+        }
+    };
+    assert!(log.contains("found [CALLBOARD_STORE]") && !log.contains(PASSWORD), "{log}");
+    drop(boss);
 }

@@ -24,6 +24,7 @@ mod notify;
 mod office;
 mod outage;
 mod peer;
+mod questions;
 mod race;
 mod relay;
 #[path = "../../../store/tests/it/schema.rs"]

@@ -17,7 +17,7 @@ use callboard_engine::ports::{
 };
 use callboard_engine::{CrewSaid, Engine};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::git_identity;
@@ -29,7 +29,8 @@ use crate::world::git_identity;
 /// On a task of the board: `agent> commits FILE TEXT` and `agent> leaves FILE TEXT` change its worktree
 /// and say that all is done, `agent> says WORDS` (`|` ends a line), `agent> breaks WORDS` fails,
 /// `agent> missing WORDS` never comes up, `agent> stalls` neither until it is stopped, `agent> runs` works
-/// until then, `agent> runs FILE TEXT` on a file. One that reviews says what `reviewer> WORDS` says.
+/// until then, `agent> runs FILE TEXT` on a file, `agent> asks make` goes on with or without it. One that
+/// reviews says what `reviewer> WORDS` says.
 ///
 /// As a worker of a crew `agent> submits FILE TEXT` commits the file and says REVIEW.
 #[derive(Default)]
@@ -196,7 +197,8 @@ impl Workers for ScriptedAgent {
         &self,
         call: WorkCall,
         up: oneshot::Sender<()>,
-        _asks: Arc<dyn Asks>,
+        _printed: watch::Sender<String>,
+        asks: Arc<dyn Asks>,
         stop: CancellationToken,
     ) -> WorkReport {
         let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -224,6 +226,17 @@ impl Workers for ScriptedAgent {
             "runs" => {
                 stop.cancelled().await;
                 Worked::Stopped
+            }
+            "asks" => {
+                let (text, command) = (format!("Run {rest}?"), Some(rest.to_owned()));
+                let answer = tokio::select! {
+                    answer = asks.ask(Question { text, command }) => answer,
+                    () = stop.cancelled() => return WorkReport { end: Worked::Stopped, logs },
+                };
+                match answer {
+                    Answer::Granted => Worked::Replied(format!("Ran {rest}\n<complete/>")),
+                    Answer::Refused => Worked::Replied(format!("No {rest}\n<continue/>")),
+                }
             }
             "breaks" => Worked::Failed(rest.into()),
             "says" => Worked::Replied(rest.replace('|', "\n")),

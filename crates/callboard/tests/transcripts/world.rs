@@ -161,6 +161,11 @@ impl World {
             "events" => return self.events(rest).await,
             "jobs" => return self.run_jobs().await,
             "jobs&" => self.start_agents().await,
+            "begins" => self.script.at_work().await,
+            "settle" => {
+                let engine = self.server().await.engine.clone();
+                engine.runs_settle().await.expect("time passes");
+            }
             "agent" => self.script.next(rest),
             "reviewer" => self.script.reviews(rest),
             "told" => {

@@ -136,8 +136,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
         Command::WorkSubmit(c) => work::work_submit(world, c, now),
         Command::WorkUp { job, fence, place } => work::work_up(world, *job, *fence, place, now),
-        Command::WorkEnd { job, fence, end, reviewer } => {
-            work::work_end(world, *job, *fence, end, *reviewer, now)
+        Command::WorkEnd { job, fence, end, agent, reviewer } => {
+            work::work_end(world, *job, *fence, end, agent, *reviewer, now)
         }
         Command::WorkStop { job } => work::work_stop(world, *job, now),
         Command::StopQueue { job, task, open } => stop::stop_queue(world, *job, *task, *open, now),

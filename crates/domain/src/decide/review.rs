@@ -39,6 +39,7 @@ pub(super) fn review_request(
         decided_at: None,
         conflict_files: Vec::new(),
         merge_commit: None,
+        is_advice: false,
     };
     put(&mut draft, review);
     draft.event(EventName::ReviewRequested, json!({}));
@@ -93,7 +94,9 @@ fn approve(
         Ok(passed) => passed,
         Err(refusal) => return Ok(draft.done_but(refusal)),
     };
-    decided(&mut draft, ReviewState::Approved, &decision.feedback);
+    let is_advice = !(as_reviewer || draft.actor().is_human());
+    let approval = self::decision(&draft, ReviewState::Approved, &decision.feedback);
+    put(&mut draft, Review { is_advice, ..approval });
     draft.event(EventName::ReviewApproved, json!({"unmerged": unmerged}));
     if !unmerged {
         go(&mut draft, &label);
@@ -124,7 +127,7 @@ pub fn merge_gate(
     {
         return Ok(MergeGate::Merged(commit));
     }
-    if needs_approval && review.is_none_or(|review| review.state != ReviewState::Approved) {
+    if needs_approval && !review.is_some_and(Review::is_approved) {
         return Err(Refusal::NotApproved { task: task.id });
     }
     not_at_work(task, newest, ReviewAction::Merge)?;
@@ -232,7 +235,7 @@ fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
 }
 
 pub(super) fn merged_record(draft: &Draft<'_>, commit: Option<String>) -> Review {
-    let approved = |review: &&Review| review.state == ReviewState::Approved;
+    let approved = |review: &&Review| review.is_approved();
     let review = match draft.subject.card.review.as_ref().filter(approved) {
         Some(known) => known.clone(),
         None => decision(draft, ReviewState::Approved, ""),
@@ -274,6 +277,7 @@ pub(super) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) ->
         decided_at: Some(now),
         conflict_files,
         merge_commit: None,
+        is_advice: false,
     }
 }
 

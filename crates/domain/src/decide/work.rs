@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::draft::Draft;
 use super::run::{Step, attempt_of, begin_attempt, end_run};
 use super::{card, crew_run, review};
+use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd};
 use crate::card::{Mode, Review, ReviewState};
 use crate::command::{RunLease, WorkPlace, WorkSubmit};
@@ -217,6 +218,7 @@ pub(super) fn work_end(
     id: JobId,
     fence: u64,
     end: &WorkEnd,
+    agent: &Actor,
     reviewer: Option<JobId>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
@@ -245,9 +247,11 @@ pub(super) fn work_end(
             Ok(step.alone(EventName::JobStale, Value::Null))
         }
         (WorkEnd::Replied { reply, ending }, Role::Worker) => {
-            Ok(worked(step, reply, ending.as_ref(), reviewer))
+            Ok(worked(step, reply, ending.as_ref(), agent, reviewer))
         }
-        (WorkEnd::Replied { ending, .. }, Role::Reviewer) => Ok(reviewed(step, ending.as_ref())),
+        (WorkEnd::Replied { ending, .. }, Role::Reviewer) => {
+            Ok(reviewed(step, ending.as_ref(), agent))
+        }
     }
 }
 
@@ -256,6 +260,7 @@ fn worked(
     mut step: Step<'_>,
     reply: &str,
     ending: Option<&Ending>,
+    agent: &Actor,
     reviewer: Option<JobId>,
 ) -> Change {
     step.job.state = JobState::Done { at: step.now };
@@ -279,7 +284,7 @@ fn worked(
             }
             Some(Ending::Complete) => {
                 to_review = true;
-                requested(draft, &said);
+                requested(draft, &said, agent);
                 if let Some(review) = draft.world.policy.review().cloned() {
                     draft.move_to(&review);
                 }
@@ -315,7 +320,7 @@ fn worked(
 const REVIEW_TTL_S: u32 = 3600;
 
 /// What a reviewer found stands in the record; the task stays in review for somebody to decide.
-fn reviewed(mut step: Step<'_>, ending: Option<&Ending>) -> Change {
+fn reviewed(mut step: Step<'_>, ending: Option<&Ending>, agent: &Actor) -> Change {
     step.job.state = JobState::Done { at: step.now };
     let verdict = match ending {
         Some(Ending::Approve { summary }) => Some((ReviewState::Approved, summary)),
@@ -324,12 +329,13 @@ fn reviewed(mut step: Step<'_>, ending: Option<&Ending>) -> Change {
     };
     let mut draft = step.draft().filter(|draft| draft.task.phase == Phase::Review);
     if let (Some(draft), Some((state, words))) = (&mut draft, verdict) {
-        review::decided(draft, state, words);
+        let found = review::decision(draft, state, words);
+        review::put(draft, Review { by: agent.clone(), is_advice: true, ..found });
         let name = match state {
             ReviewState::Approved => EventName::ReviewApproved,
             ReviewState::Requested | ReviewState::Rejected => EventName::ReviewRejected,
         };
-        draft.event(name, json!({"by": Role::Reviewer.as_str()}));
+        draft.event(name, json!({"by": agent, "advice": true}));
         draft.entry("reviewed", Some(words.clone()));
     }
     let words = step.last_words();
@@ -397,8 +403,8 @@ fn noted(draft: &mut Draft<'_>, text: &str) {
 }
 
 /// What the run itself says was done, unless its agent asked for the review.
-fn requested(draft: &mut Draft<'_>, summary: &str) {
-    let (by, now) = (draft.actor().clone(), draft.now);
+fn requested(draft: &mut Draft<'_>, summary: &str, agent: &Actor) {
+    let (by, now) = (agent.clone(), draft.now);
     let review = Review {
         state: ReviewState::Requested,
         summary: summary.to_owned(),
@@ -408,9 +414,10 @@ fn requested(draft: &mut Draft<'_>, summary: &str) {
         decided_at: None,
         conflict_files: Vec::new(),
         merge_commit: None,
+        is_advice: false,
     };
     review::put(draft, review);
-    draft.event(EventName::ReviewRequested, json!({}));
+    draft.event(EventName::ReviewRequested, json!({"by": agent}));
 }
 
 fn tail(reply: &str) -> String {

@@ -1,10 +1,24 @@
-//! What an agent may do without anybody's word (`askPolicy` untrusted).
+//! What an agent may do without anybody's word.
+
+/// What keeps an agent from harm, besides this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leeway {
+    /// It only looks (`askPolicy` untrusted).
+    Looks,
+    /// It works in a folder of its own, and the system keeps it there.
+    Confined,
+    /// It works in a folder of its own, and nothing but its own word keeps it there.
+    OnItsWord,
+}
 
 /// What it wants to do, as far as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     Read,
-    Write,
+    Write {
+        /// In its own folder alone.
+        inside: bool,
+    },
     Run,
     Other,
 }
@@ -18,14 +32,19 @@ pub enum AskVerdict {
 }
 
 /// `command` is the one to run, when it is known.
-pub fn judge(wish: Wish, command: Option<&str>, trusted: &[String]) -> AskVerdict {
-    match (wish, command) {
-        (Wish::Read, None) => AskVerdict::Grant,
-        (Wish::Write, _) => AskVerdict::Refuse,
-        (Wish::Read | Wish::Run | Wish::Other, Some(command)) if is_trusted(command, trusted) => {
+pub fn judge(leeway: Leeway, wish: Wish, command: Option<&str>, trusted: &[String]) -> AskVerdict {
+    match (leeway, wish, command) {
+        (Leeway::Confined, ..) => AskVerdict::Grant,
+        (Leeway::Looks, Wish::Write { .. }, _) => AskVerdict::Refuse,
+        (Leeway::OnItsWord, Wish::Write { inside: true }, _) => AskVerdict::Grant,
+        (Leeway::OnItsWord, Wish::Write { inside: false }, _) => AskVerdict::Ask,
+        (_, Wish::Read, None) => AskVerdict::Grant,
+        (_, Wish::Read | Wish::Run | Wish::Other, Some(command))
+            if is_trusted(command, trusted) =>
+        {
             AskVerdict::Grant
         }
-        (Wish::Read | Wish::Run | Wish::Other, _) => AskVerdict::Ask,
+        (_, Wish::Read | Wish::Run | Wish::Other, _) => AskVerdict::Ask,
     }
 }
 

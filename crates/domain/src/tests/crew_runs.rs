@@ -65,7 +65,8 @@ impl Crew {
 
     fn ends(&mut self, job: JobId, end: WorkEnd) -> Result<Change, Refusal> {
         let fence = self.model.runs[&job].fence;
-        self.model.act("r1", &Command::WorkEnd { job, fence, end, reviewer: None })
+        let (agent, reviewer) = (super::model::actor("bot"), None);
+        self.model.act("r1", &Command::WorkEnd { job, fence, end, agent, reviewer })
     }
 
     fn settle(&mut self, job: JobId) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::relay::ask::is_trusted;
+use crate::relay::ask::{AskVerdict, Leeway, Wish, is_trusted, judge};
 use crate::relay::prompt::{Snippet, prompt};
 use crate::relay::reply::{BadReply, Reply};
 use crate::relay::spec::{Section, SnippetRef};
@@ -379,5 +379,44 @@ fn only_plain_commands_are_trusted() {
     for line in table.lines().filter(|line| !line.trim().is_empty()) {
         let (command, expected) = line.trim().split_once("=>").expect("a => b");
         assert_eq!(is_trusted(command.trim(), &trusted), expected.trim() == "yes", "{command}");
+    }
+}
+
+#[test]
+fn what_keeps_an_agent_from_harm_says_how_much_it_may_do_unasked() {
+    let trusted = ["git log".to_owned()];
+    let table = "
+        read                => grant   grant  grant
+        read+cat ~/.netrc   => ask     grant  ask
+        edit inside         => refuse  grant  grant
+        edit inside+create  => refuse  grant  grant
+        edit elsewhere      => refuse  grant  ask
+        run+git log -3      => grant   grant  grant
+        run+make            => ask     grant  ask
+        run                 => ask     grant  ask
+        other               => ask     grant  ask
+    ";
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
+        let (wish, expected) = line.trim().split_once("=>").expect("a => b");
+        let (wish, command) = match wish.trim().split_once('+') {
+            Some((wish, command)) => (wish, Some(command)),
+            None => (wish.trim(), None),
+        };
+        let wish = match wish {
+            "read" => Wish::Read,
+            "edit inside" => Wish::Write { inside: true },
+            "edit elsewhere" => Wish::Write { inside: false },
+            "run" => Wish::Run,
+            _ => Wish::Other,
+        };
+        let judged =
+            [Leeway::Looks, Leeway::Confined, Leeway::OnItsWord].map(|leeway| {
+                match judge(leeway, wish, command, &trusted) {
+                    AskVerdict::Grant => "grant",
+                    AskVerdict::Refuse => "refuse",
+                    AskVerdict::Ask => "ask",
+                }
+            });
+        assert_eq!(judged.as_slice(), expected.split_whitespace().collect::<Vec<_>>(), "{line}");
     }
 }

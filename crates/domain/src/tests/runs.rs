@@ -99,6 +99,7 @@ impl Jobs {
                     file: "file".into(),
                     size: 1,
                     sha256: "0".repeat(64),
+                    fence: 0,
                 },
             },
             "ask" => {

@@ -3,7 +3,7 @@
 //! who has it.
 
 use super::model::{Model, task_named};
-use crate::card::Mode;
+use crate::card::{Mode, Review};
 use crate::command::{CardUpdate, Command, RunLease, RunSettle, WorkPlace, WorkSubmit};
 use crate::ids::{AttemptId, Id};
 use crate::job::{JobId, JobKind};
@@ -30,7 +30,8 @@ impl Works {
         let task = task_named(name);
         let job = self.newest.unwrap_or(JobId(Id(1)));
         let fence = self.model.runs.get(&job).map_or(0, |run| run.fence);
-        let end = |end| Command::WorkEnd { job, fence, end, reviewer: None };
+        let agent = super::model::actor("bot");
+        let end = |end| Command::WorkEnd { job, fence, end, agent: agent.clone(), reviewer: None };
         match verb {
             "auto" => Command::CardUpdate(Box::new(CardUpdate {
                 mode: Some(Mode::Auto),
@@ -75,6 +76,7 @@ impl Works {
                 job,
                 fence,
                 end: WorkEnd::Replied { reply: rest.into(), ending: ending(rest) },
+                agent,
                 reviewer: Some(JobId(self.number())),
             },
             "cancel" => Command::RunCancel { job },
@@ -135,7 +137,12 @@ fn table(text: &str) {
             "record" => {
                 let card = works.model.cards.get(&task_named(rest));
                 let review = card.and_then(|card| card.review.as_ref());
-                review.map_or("none".into(), |review| review.state.as_str().to_owned())
+                let said = |review: &Review| {
+                    let advice = if review.is_advice { ", advice" } else { "" };
+                    let by = review.by.as_str().trim_start_matches("agent:");
+                    format!("{} by {by}{advice}", review.state.as_str())
+                };
+                review.map_or("none".into(), said)
             }
             who => {
                 let command = works.command(who, rest);
@@ -176,7 +183,7 @@ fn from_the_start_to_a_review() {
         w1  lease T                  => running a1 down, in_progress bot
         w1  up T                     => running a1 up, in_progress bot
         w1  says T <complete/>       => done a1 up, in_review free
-        record T                     => requested
+        record T                     => requested by bot
         w1  says T <complete/>       => done a1 up, in_review free
         ",
     );
@@ -289,9 +296,10 @@ fn a_review_holds_nobody_up() {
         ana submit T                        => queued a0 down, backlog free
         w1  lease T                         => running a1 down, in_progress bot
         w1  review T <complete/>            => queued a0 down, in_review free
+        record T                            => requested by bot
         w1  lease T                         => running a1 down, in_review free
         w1  says T <reject reason=\"no\"/>  => done a1 down, in_review free
-        record T                            => rejected
+        record T                            => rejected by bot, advice
         ana look T                          => queued a0 down, in_review free
         ana submit T                        => queued a0 down, in_review free
         ",

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Asks;
 
 #[async_trait]
 pub trait Workers: Send + Sync {
-    /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work.
+    /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work, `printed`
+    /// what it printed so far: the end of it, with secrets replaced, and not at every line.
     /// Nothing of it is left running when this returns or is dropped.
     async fn work(
         &self,
         call: WorkCall,
         up: oneshot::Sender<()>,
+        printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
         stop: CancellationToken,
     ) -> WorkReport;

@@ -1,12 +1,14 @@
 //! Agents in a task's workspace: the executor's `write_command` in the worktree, with the right to
 //! write there and to commit. One that only looks gets its `command` and may write nowhere.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_engine::ports::{Asks, McpServer, WorkCall, WorkReport, Worked, Workers};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{LocalAgents, own_variables};
@@ -14,7 +16,11 @@ use crate::environment::{self, Variables};
 use crate::executor::Said;
 use crate::executor::command::Call;
 use crate::git::{Git, GitFault};
+use crate::printed::Printed;
 use crate::run_log::RunLog;
+
+/// Those who look want to see that it goes on, not each line of it.
+const TELL_EVERY: Duration = Duration::from_secs(2);
 
 #[async_trait]
 impl Workers for LocalAgents {
@@ -22,12 +28,13 @@ impl Workers for LocalAgents {
         &self,
         call: WorkCall,
         up: oneshot::Sender<()>,
+        printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
         stop: CancellationToken,
     ) -> WorkReport {
         let mut log = RunLog::default();
         log.note(format!("{}, attempt {}, executor {}", call.job, call.attempt, call.executor));
-        let end = match self.worked(&call, up, &*asks, &stop, &mut log).await {
+        let end = match self.worked(&call, (up, printed), &*asks, &stop, &mut log).await {
             Ok(end) => end,
             Err(words) => Worked::NotStarted(words),
         };
@@ -51,7 +58,7 @@ impl LocalAgents {
     async fn worked(
         &self,
         call: &WorkCall,
-        up: oneshot::Sender<()>,
+        (up, printed): (oneshot::Sender<()>, watch::Sender<String>),
         asks: &dyn Asks,
         stop: &CancellationToken,
         log: &mut RunLog,
@@ -69,7 +76,8 @@ impl LocalAgents {
             places.extend(what_a_commit_writes(worktree).await?);
         }
         let mut leash = self.leash(executor, &folder, places, log)?;
-        leash.started = Some(up);
+        let lines = Arc::new(Printed::new());
+        (leash.started, leash.printed) = (Some(up), Some(lines.clone()));
         let variables = environment::for_agent(&self.settings.environment, &executor.env);
         log.secrets.add_variables(&variables.named);
         log.secrets.add_variables(&secrets_of(&call.mcp_servers));
@@ -90,7 +98,11 @@ impl LocalAgents {
             leash,
             output_bytes_max: self.settings.artifact_bytes_max,
         };
-        let (ran, timed_out) = self.executed(call_of, call.timeout, asks, may_write, stop).await;
+        let places = &call.worktrees;
+        let (ran, timed_out) = tokio::select! {
+            ran = self.executed(call_of, call.timeout, asks, places, stop) => ran,
+            never = told(&lines, log, &printed) => match never {},
+        };
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         folder.close().await;
@@ -102,6 +114,16 @@ impl LocalAgents {
             Said::Failed(words) | Said::Output(Err(words)) => Worked::Failed(words),
             Said::Output(Ok(reply)) => Worked::Replied(reply),
         })
+    }
+}
+
+/// Says what was printed so far, a first line at once and then every so often.
+async fn told(lines: &Printed, log: &RunLog, to: &watch::Sender<String>) -> Infallible {
+    loop {
+        lines.grown().await;
+        let (text, is_cut) = lines.end();
+        to.send_replace(log.so_far(&text, is_cut));
+        tokio::time::sleep(TELL_EVERY).await;
     }
 }
 

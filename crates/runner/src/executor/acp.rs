@@ -2,7 +2,10 @@
 //! and what the agent says in that turn is its answer. What it asks leave for is judged by the
 //! rule of untrusted agents, and a person is asked where that says so.
 
-use callboard_domain::relay::ask::{AskVerdict, Wish, judge};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use callboard_domain::relay::ask::{AskVerdict, Leeway, Wish, judge};
 use callboard_engine::ports::{Answer, Asks, Question};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +15,7 @@ use super::mcp;
 use super::wire::{Message, Wire};
 use super::{Ran, Said};
 use crate::budget::Budget;
+use crate::printed::Printed;
 use crate::process::{Ending, Pipes, converse};
 use crate::run_log::text_of;
 
@@ -20,8 +24,9 @@ pub(crate) struct Company<'a> {
     pub(crate) asks: &'a dyn Asks,
     pub(crate) budget: &'a Budget,
     pub(crate) trusted: &'a [String],
-    /// It works in a folder of its own, so it may do there what it wants.
-    pub(crate) may_write: bool,
+    pub(crate) leeway: Leeway,
+    /// Its own folders.
+    pub(crate) places: &'a [PathBuf],
 }
 
 pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &CancellationToken) -> Ran {
@@ -31,7 +36,7 @@ pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &Cancellatio
     let model = if told { String::new() } else { call.model.to_owned() };
     let bytes_max = call.output_bytes_max;
     let servers = mcp::session_servers(call.mcp_servers);
-    let mut heard = Heard::default();
+    let mut heard = Heard { printed: call.leash.printed.clone(), ..Heard::default() };
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
         let session = Session { wire, heard: &mut heard, company: &company, stop };
@@ -65,6 +70,18 @@ struct Heard {
     transcript: String,
     /// As last told, by their ids; a request for leave may leave out what was said before.
     tools: Vec<(String, Value)>,
+    /// Who reads along, and how much of the transcript they have.
+    printed: Option<Arc<Printed>>,
+    told: usize,
+}
+
+impl Heard {
+    fn tell(&mut self) {
+        if let Some(printed) = &self.printed {
+            printed.push(&self.transcript.as_bytes()[self.told..]);
+            self.told = self.transcript.len();
+        }
+    }
 }
 
 enum Broken {
@@ -149,6 +166,7 @@ impl Session<'_, '_> {
                 Message::Answer { .. } => {}
                 Message::Notice { method, params } if method == "session/update" => {
                     self.update(&params["update"]);
+                    self.heard.tell();
                 }
                 Message::Notice { .. } => {}
                 Message::Request { id, method, params } => {
@@ -163,7 +181,7 @@ impl Session<'_, '_> {
     }
 
     fn update(&mut self, update: &Value) {
-        let Heard { text, transcript, tools } = &mut *self.heard;
+        let Heard { text, transcript, tools, .. } = &mut *self.heard;
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => {
                 let chunk = update["content"]["text"].as_str().unwrap_or_default();
@@ -185,7 +203,7 @@ impl Session<'_, '_> {
                 if update["title"].is_string() && update["title"] != tool["title"] {
                     note_tool(transcript, &update["title"]);
                 }
-                for part in ["title", "kind", "rawInput"] {
+                for part in ["title", "kind", "rawInput", "locations", "content"] {
                     if !update[part].is_null() {
                         tool[part] = update[part].clone();
                     }
@@ -205,11 +223,10 @@ impl Session<'_, '_> {
             given => given.clone(),
         };
         let (title, command) = (one_line(&part("title")), command_in(&part("rawInput")));
-        let wish = wish(part("kind").as_str().unwrap_or_default());
-        let verdict = match self.company.may_write {
-            true => AskVerdict::Grant,
-            false => judge(wish, command.as_deref(), self.company.trusted),
-        };
+        let Company { leeway, places, trusted, .. } = self.company;
+        let inside = stays_in(places, &[part("locations"), part("content")]);
+        let wish = wish(part("kind").as_str().unwrap_or_default(), inside);
+        let verdict = judge(*leeway, wish, command.as_deref(), trusted);
         let answer = match verdict {
             AskVerdict::Grant => Answer::Granted,
             AskVerdict::Refuse => Answer::Refused,
@@ -220,6 +237,7 @@ impl Session<'_, '_> {
             Answer::Refused => "refused",
         };
         self.heard.transcript.push_str(&format!("[{outcome}] {title}\n"));
+        self.heard.tell();
         chosen(&params["options"], answer)
     }
 
@@ -258,10 +276,21 @@ fn offers(options: &Value, value: &str) -> bool {
     })
 }
 
-fn wish(kind: &str) -> Wish {
+/// Whether it names files, and none outside of these folders.
+fn stays_in(places: &[PathBuf], named: &[Value]) -> bool {
+    let named = named.iter().filter_map(Value::as_array).flatten();
+    let mut files = named.filter_map(|item| item["path"].as_str()).map(Path::new).peekable();
+    let inside = |file: &Path| {
+        let climbs = file.components().any(|part| part == Component::ParentDir);
+        !climbs && (file.is_relative() || places.iter().any(|place| file.starts_with(place)))
+    };
+    files.peek().is_some() && files.all(inside)
+}
+
+fn wish(kind: &str, inside: bool) -> Wish {
     match kind {
         "read" | "search" | "think" => Wish::Read,
-        "edit" | "delete" | "move" => Wish::Write,
+        "edit" | "delete" | "move" => Wish::Write { inside },
         "execute" => Wish::Run,
         _ => Wish::Other,
     }

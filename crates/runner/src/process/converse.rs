@@ -33,7 +33,7 @@ pub(crate) async fn converse<T>(
     let started = Instant::now();
     let mut running = spawn(program, Stdio::piped())?;
     let grace = running.grace;
-    let (nothing, _) = Stream::open(Tail::with_head(0, 0))?;
+    let (nothing, _) = Stream::open(Tail::with_head(0, 0), None)?;
     let from = std::mem::replace(&mut running.streams.stdout, nothing).pipe;
     let to = running.streams.stdin.pipe.take();
     let to = to.ok_or_else(|| io::Error::other("the program has no stdin"))?;

@@ -3,11 +3,13 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::process::ChildStdin;
 
+use crate::printed::Printed;
 use crate::tail::Tail;
 
 pub(super) struct Streams {
@@ -53,13 +55,17 @@ impl Stdin {
 pub(super) struct Stream {
     pub(super) pipe: pipe::Receiver,
     pub(super) tail: Tail,
+    printed: Option<Arc<Printed>>,
 }
 
 impl Stream {
-    pub(super) fn open(tail: Tail) -> io::Result<(Self, io::PipeWriter)> {
+    pub(super) fn open(
+        tail: Tail,
+        printed: Option<Arc<Printed>>,
+    ) -> io::Result<(Self, io::PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
-        Ok((Self { pipe, tail }, writer))
+        Ok((Self { pipe, tail, printed }, writer))
     }
 
     /// Safe to drop and call again: a chunk is read and kept, or neither.
@@ -67,6 +73,9 @@ impl Stream {
         let mut chunk = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = self.pipe.read(&mut chunk).await {
             self.tail.push(&chunk[..length]);
+            if let Some(printed) = &self.printed {
+                printed.push(&chunk[..length]);
+            }
         }
     }
 }

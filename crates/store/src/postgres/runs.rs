@@ -13,8 +13,8 @@ use super::errors::Trouble;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::rows::{self, uuid};
 use super::{PostgresStore, load, read};
-use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, overdue};
-use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
+use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, overdue, tail, tail_drop, tail_put};
+use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
@@ -161,6 +161,16 @@ pub(super) async fn works(
     rows.iter().map(record).collect()
 }
 
+async fn works_open(db: &Db, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
+    let sql = format!(
+        "SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+         WHERE j.kind = 'work' AND j.due_at IS NOT NULL AND j.org = $1 \
+         ORDER BY j.priority, j.created_at, j.id LIMIT $2"
+    );
+    let rows = read::all(db, &sql, &[&org, &(limit as i64)]).await?;
+    rows.iter().map(record).collect()
+}
+
 /// Forgets some jobs that ended before this; 0 when there are none left. In a transaction.
 pub(super) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<usize> {
     let sql = "WITH old AS (SELECT id FROM jobs WHERE kind = 'run' AND ended_at < $1 LIMIT $2),
@@ -223,6 +233,15 @@ impl RunStore for PostgresStore {
             .await
     }
 
+    async fn works_open(&self, org: &str, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                works_open(&db, org, limit).await
+            })
+            .await
+    }
+
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
         let clock = &self.shared.clock;
         self.shared
@@ -232,6 +251,48 @@ impl RunStore for PostgresStore {
 
     async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError> {
         self.shared.read(|db| async move { running_on(&db, machine).await }).await
+    }
+
+    async fn run_tail_put(
+        &self,
+        org: &str,
+        job: JobId,
+        fence: u64,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        // No text of this database holds it.
+        let (id, fence, text) = (uuid(job.0), fence as i64, text.replace('\0', "\u{fffd}"));
+        let (fence, text) = (&fence, &text);
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                let sql = tail_put("$1", "$2", "$3", "$4::text");
+                read::one(&db, &sql, &[&id, &org, fence, text]).await.map(|_| ())
+            })
+            .await
+    }
+
+    async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError> {
+        let id = uuid(job.0);
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                let row = read::one(&db, &tail("$1", "$2"), &[&id, &org]).await?;
+                let Some(row) = row else { return Ok(None) };
+                let fence = row.try_get::<_, i64>(0)?.unsigned_abs();
+                Ok(Some(RunTail { fence, text: row.try_get(1)? }))
+            })
+            .await
+    }
+
+    async fn run_tail_drop(&self, job: JobId, fence: u64) -> Result<(), StoreError> {
+        let (id, fence) = (uuid(job.0), fence as i64);
+        self.shared
+            .read(|db| async move {
+                let sql = tail_drop("$1", "$2");
+                read::one(&db, &sql, &[&id, &fence]).await.map(|_| ())
+            })
+            .await
     }
 
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError> {

@@ -11,8 +11,10 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_i
 use super::errors::from_sqlite;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::{SqliteStore, read, rows};
-use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, json, overdue};
-use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, StoreError};
+use crate::runs::{
+    FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, json, overdue, tail, tail_drop, tail_put,
+};
+use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, StoreError};
 
 const RUN_COLUMNS: usize = 17;
 
@@ -184,6 +186,19 @@ pub(super) fn works(
     Ok(found)
 }
 
+/// The `+` keeps it from jobs that are over.
+fn works_open_sql() -> String {
+    record_sql(
+        "WHERE j.kind = 'work' AND j.due_at IS NOT NULL AND +j.org = ?1 \
+         ORDER BY j.priority, j.created_at, j.id LIMIT ?2",
+    )
+}
+
+fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
+    let sql = works_open_sql();
+    db.prepare_cached(&sql)?.query_map(params![org, limit as i64], record)?.collect()
+}
+
 pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
     let places: Vec<String> = (1..=21).map(|n| format!("?{n}")).collect();
     let sql = format!("INSERT INTO runs ({RUN_ALL}) VALUES ({})", places.join(", "));
@@ -294,12 +309,56 @@ impl RunStore for SqliteStore {
         })
     }
 
+    async fn works_open(&self, org: &str, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            works_open(db, org, limit).map_err(from_sqlite)
+        })
+    }
+
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
         self.shared.read(|db, now| late(db, now, limit).map_err(from_sqlite))
     }
 
     async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError> {
         self.shared.read(|db, _| running_on(db, machine).map_err(from_sqlite))
+    }
+
+    async fn run_tail_put(
+        &self,
+        org: &str,
+        job: JobId,
+        fence: u64,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        let (org, text) = (org.to_owned(), text.to_owned());
+        self.on_writer(move |db| {
+            let org = read::org(db, &org)?;
+            let sql = tail_put("?1", "?2", "?3", "?4");
+            let values = params![job.0.to_bytes(), org, fence as i64, text];
+            db.execute(&sql, values).map(|_| ()).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            let mut found = db.prepare_cached(&tail("?1", "?2")).map_err(from_sqlite)?;
+            let values = params![job.0.to_bytes(), org];
+            let tail = |row: &Row<'_>| {
+                Ok(RunTail { fence: row.get::<_, i64>(0)?.unsigned_abs(), text: row.get(1)? })
+            };
+            found.query_row(values, tail).optional().map_err(from_sqlite)
+        })
+    }
+
+    async fn run_tail_drop(&self, job: JobId, fence: u64) -> Result<(), StoreError> {
+        self.on_writer(move |db| {
+            let values = params![job.0.to_bytes(), fence as i64];
+            db.execute(&tail_drop("?1", "?2"), values).map(|_| ()).map_err(from_sqlite)
+        })
+        .await
     }
 
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError> {
@@ -329,6 +388,7 @@ mod tests {
             (waiting_sql(JobKind::Run), "j USING INDEX jobs_open_runs"),
             (waiting_sql(JobKind::Work), "j USING INDEX jobs_open_work"),
             (waiting_sql(JobKind::Crew), "j USING INDEX jobs_open_crew"),
+            (works_open_sql(), "j USING INDEX jobs_open_work"),
         ] {
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
             let values = vec![1; plan.parameter_count()];

@@ -48,6 +48,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "event_names",
         sql: include_str!("migrations/0018_event_names.sql"),
     },
+    Migration {
+        version: 19,
+        name: "run_tails",
+        sql: include_str!("migrations/0019_run_tails.sql"),
+    },
 ];
 
 pub(super) fn latest() -> u32 {

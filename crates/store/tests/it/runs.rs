@@ -11,7 +11,7 @@ use callboard_domain::relay::spec::Priority;
 use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName};
 use callboard_domain::work::{Role, WorkOrder};
-use callboard_store::{Applied, Outcome, RunOrder, RunPage, RunQuery, RunSeen};
+use callboard_store::{Applied, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail};
 use serde_json::json;
 
 use crate::conformance::conformance;
@@ -27,6 +27,7 @@ conformance! {
     jobs_are_forgotten_after_a_while,
     of_a_tasks_work_the_open_one_comes_first,
     a_stop_is_one_job_until_it_is_over,
+    what_a_run_printed_so_far_is_its_own,
 }
 
 pub const ODD: &str = "\u{1f980} 'patch' \\ \"é\"\n";
@@ -108,8 +109,13 @@ pub fn pr(job: JobId, at: Option<(u64, String)>, status: &str) -> Command {
 pub async fn told(f: &Fixture) -> JobId {
     let job = submitted(f, ODD, Priority::P2).await.record.job.id;
     let fence = seen(f.done("runner:r1", lease(job, "m1", 3)).await).record.run.fence;
-    let artifact =
-        Artifact { name: ArtifactName::Patch, file: ODD.into(), size: 7, sha256: "ab".repeat(32) };
+    let artifact = Artifact {
+        name: ArtifactName::Patch,
+        file: ODD.into(),
+        size: 7,
+        sha256: "ab".repeat(32),
+        fence: 1,
+    };
     f.done("runner:r1", Command::RunArtifact { job, fence, artifact }).await;
     let (text, command) = (ODD.to_owned(), Some(ODD.to_owned()));
     f.done("runner:r1", Command::RunAsk { job, fence, text, command }).await;
@@ -295,10 +301,7 @@ async fn of_a_tasks_work_the_open_one_comes_first(f: Fixture) {
     let (task, idle) = (auto(&f).await, auto(&f).await);
     let first = work(&f, task).await;
     assert_eq!(work(&f, task).await, first, "the one that waits is found");
-    let Command::RunLease(lease) = lease(first, "m1", 3) else { panic!("a lease") };
-    let agent = Some("agent:a".parse().unwrap());
-    let lease = Command::RunLease(RunLease { kind: JobKind::Work, agent, ..lease });
-    let fence = seen(f.done("runner:r1", lease).await).record.run.fence;
+    let fence = work_lease(&f, first).await;
     let place = WorkPlace { worktree: Some(ODD.into()), ..WorkPlace::default() };
     f.done("runner:r1", Command::WorkUp { job: first, fence, place }).await;
     let asked = work(&f, task).await;
@@ -312,6 +315,15 @@ async fn of_a_tasks_work_the_open_one_comes_first(f: Fixture) {
     };
     assert_eq!(works(1).await, [first]);
     assert_eq!(works(9).await, [first, asked]);
+    let waits = work(&f, auto(&f).await).await;
+    let open = async |limit| {
+        let open = f.store.works_open("default", limit).await.unwrap();
+        open.iter().map(|record| record.job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(open(9).await, [first, waits], "the oldest first");
+    assert_eq!(open(1).await, [first]);
+    f.done("human:ana", Command::RunCancel { job: waits }).await;
+    assert_eq!(open(9).await, [first]);
     f.done("runner:r1", Command::WorkStop { job: first }).await;
     assert_eq!(works(9).await, [asked, first], "the newest, when none is open");
     f.assert_sound().await;
@@ -337,5 +349,39 @@ async fn a_stop_is_one_job_until_it_is_over(f: Fixture) {
     let read = f.store.job("default", job.id).await.unwrap().unwrap();
     assert!(matches!(read.state, JobState::Done { .. }), "{read:?}");
     assert_ne!(id(f.done("human:ana", stop(open)).await).id, job.id);
+    f.assert_sound().await;
+}
+
+async fn work_lease(f: &Fixture, job: JobId) -> u64 {
+    let Command::RunLease(lease) = lease(job, "m1", 3) else { panic!("a lease") };
+    let agent = Some("agent:a".parse().unwrap());
+    let lease = Command::RunLease(RunLease { kind: JobKind::Work, agent, ..lease });
+    seen(f.done("runner:r1", lease).await).record.run.fence
+}
+
+async fn what_a_run_printed_so_far_is_its_own(f: Fixture) {
+    let job = work(&f, auto(&f).await).await;
+    let put = async |fence: u64, text: &str| {
+        let before = f.store.last_seq().await.unwrap();
+        f.store.run_tail_put("default", job, fence, text).await.unwrap();
+        assert_eq!(f.store.last_seq().await.unwrap(), before, "nobody is told of it");
+    };
+    let tail = async || f.store.run_tail("default", job).await.unwrap();
+    let said = |fence, text: &str| Some(RunTail { fence, text: text.to_owned() });
+    put(0, "too early").await;
+    assert_eq!(tail().await, None);
+    let fence = work_lease(&f, job).await;
+    put(fence, ODD).await;
+    put(fence - 1, "of another").await;
+    assert_eq!(tail().await, said(fence, ODD));
+    put(fence, "more").await;
+    assert_eq!(tail().await, said(fence, "more"));
+    f.store.run_tail_drop(job, fence - 1).await.unwrap();
+    assert_eq!(tail().await, said(fence, "more"));
+    f.store.run_tail_drop(job, fence).await.unwrap();
+    assert_eq!(tail().await, None);
+    f.done("runner:r1", Command::WorkStop { job }).await;
+    put(fence, "too late").await;
+    assert_eq!(tail().await, None);
     f.assert_sound().await;
 }

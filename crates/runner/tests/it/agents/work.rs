@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_engine::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
 use callboard_runner::{AgentSettings, ExecutorSettings, LocalAgents, SandboxMode};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::bed::{Bed, Nobody};
@@ -39,7 +39,9 @@ fn call(folder: PathBuf) -> WorkCall {
 async fn work(settings: AgentSettings, call: WorkCall) -> (bool, WorkReport) {
     let (up, seen) = oneshot::channel();
     let agents = LocalAgents::new(settings);
-    let report = agents.work(call, up, Arc::new(Nobody), CancellationToken::new()).await;
+    let (printed, _) = watch::channel(String::new());
+    let stop = CancellationToken::new();
+    let report = agents.work(call, up, printed, Arc::new(Nobody), stop).await;
     (seen.await.is_ok(), report)
 }
 

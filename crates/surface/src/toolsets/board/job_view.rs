@@ -4,6 +4,7 @@
 use callboard_domain::event::EventName;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{Job, JobState};
+use callboard_domain::run::Question;
 use callboard_domain::time::Timestamp;
 use callboard_domain::work::WorkFault;
 use callboard_engine::{NOT_RUNNING, RunEvent, WorkJob, WorkSeen};
@@ -21,6 +22,8 @@ pub(super) struct Shown {
     /// Nothing changes it any more.
     pub is_final: bool,
     attempt: Option<u32>,
+    /// What the agent that was started waits to be told.
+    pub question: Option<Question>,
 }
 
 impl Shown {
@@ -38,11 +41,17 @@ impl Shown {
     }
 
     pub fn result(&self) -> Value {
-        match (self.is_final, self.attempt) {
-            (false, _) => Value::Null,
-            (true, Some(attempt)) => json!({"code": self.code, "attempt": attempt}),
-            (true, None) => json!({"code": self.code}),
+        if !self.is_final {
+            return Value::Null;
         }
+        let mut result = json!({"code": self.code});
+        if let Some(attempt) = self.attempt {
+            result["attempt"] = attempt.into();
+        }
+        if let Some(Question { number, text, command, .. }) = &self.question {
+            result["question"] = json!({"number": number, "text": text, "command": command});
+        }
+        result
     }
 }
 
@@ -66,15 +75,17 @@ fn start(seen: &WorkSeen) -> Shown {
         JobState::Expired { .. } => ("failed", "NOT_STARTED", "The agent did not start in time"),
         JobState::Failed { reason, .. } => ("failed", fault(reason), "The agent did not start"),
     };
-    let words = run.summary.as_deref().filter(|_| status == "failed");
+    let question = seen.record.asks();
+    let words = run.summary.as_deref().filter(|_| status == "failed" || question.is_some());
     Shown {
         action: Action::Start,
         status,
         code,
         message: words.unwrap_or(plain).to_owned(),
-        updated_at: run.up_at.unwrap_or(run.changed_at),
+        updated_at: run.up_at.filter(|_| question.is_none()).unwrap_or(run.changed_at),
         is_final: run.up_at.is_some() || job.is_over(),
         attempt: (run.attempt > 0 || run.up_at.is_some()).then_some(run.attempt.max(1)),
+        question: question.cloned(),
     }
 }
 
@@ -107,7 +118,8 @@ fn stop(job: &Job) -> Shown {
         JobState::Expired { at } => ("failed", "JOB_EXECUTION_ERROR", "Not stopped in time", *at),
     };
     let (is_final, message) = (job.is_over(), message.to_owned());
-    Shown { action: Action::Stop, status, code, message, updated_at, is_final, attempt: None }
+    let (action, attempt, question) = (Action::Stop, None, None);
+    Shown { action, status, code, message, updated_at, is_final, attempt, question }
 }
 
 /// The story of a job, oldest first, up to what decided it.

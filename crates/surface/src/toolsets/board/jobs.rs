@@ -263,7 +263,11 @@ async fn found(
     shown: Shown,
     waited: Waited,
 ) -> Reply {
-    let answer = Envelope::yes(shown.message.clone()).code(shown.code);
+    let mut answer = Envelope::yes(shown.message.clone()).code(shown.code);
+    if shown.question.is_some() {
+        let id = job.job().id;
+        answer = answer.hint(format!("A person says: callboard job answer {id} yes, or no"));
+    }
     let answer = match next_after(call, task, job, &shown).await {
         Some(next) => answer.next(next),
         None => answer,

@@ -1,20 +1,23 @@
 //! The start or stop of an agent as a ticket: the same id, for clients that follow work by the
-//! protocol's own means. What it answers at the end is what `jobs_get` answers.
+//! protocol's own means. What it answers at the end is what `jobs_get` answers. An agent that was started
+//! may ask later than that, and then its start is asked about again.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{EngineError, WorkJob};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::TOOLS;
 use super::job_view::Shown;
 use crate::front::{Front, ToolReply};
+use crate::question;
 use crate::ticket::{Ticket, TicketState};
 
 const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
+const REVIEW: &str = "review";
 const POLL_MS: u64 = 1500;
 /// How long a job can be asked about.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
@@ -27,12 +30,13 @@ pub(crate) async fn find(
     let (task, seen) = found(front, principal, GET, job).await?;
     let shown = Shown::of(&seen);
     let state = match shown.status {
+        _ if let Some(asked) = &shown.question => TicketState::Asking(question::form(asked)),
         "cancelled" => TicketState::Cancelled,
         _ if !shown.is_final => TicketState::Working,
         "succeeded" => {
-            TicketState::Answered(ToolReply::Done(answer(front, principal, task, job).await?))
+            TicketState::Answered(ToolReply::Done(result(front, principal, task, job).await?))
         }
-        _ => TicketState::Answered(ToolReply::Refused(answer(front, principal, task, job).await?)),
+        _ => TicketState::Answered(ToolReply::Refused(result(front, principal, task, job).await?)),
     };
     let created_at = seen.job().created_at;
     let work_ms = match &seen {
@@ -61,13 +65,17 @@ pub(crate) async fn cancel(
     front.engine().work_cancel(&op, task, job).await.map(|_| ())
 }
 
-/// Nothing is ever asked before an agent runs; whoever may look may try.
-pub(crate) async fn answered(
+/// Answers what the agent asks. Agents that work alone are not to answer each other, nor themselves:
+/// it takes whoever may decide a review.
+pub(crate) async fn answer(
     front: &Front,
     principal: &Principal,
     job: JobId,
+    answers: Map<String, Value>,
 ) -> Result<(), EngineError> {
-    found(front, principal, GET, job).await.map(|_| ())
+    found(front, principal, REVIEW, job).await?;
+    let op = OpContext::new(principal.clone(), "tasks/update");
+    question::answer(front.engine(), &op, job, &answers).await
 }
 
 /// The job, for whoever may call the tool that does the same.
@@ -87,7 +95,7 @@ async fn found(
     }
 }
 
-async fn answer(
+async fn result(
     front: &Front,
     principal: &Principal,
     task: TaskId,

@@ -1,0 +1,6 @@
+-- What an agent printed so far, while its run goes on; the log that is kept takes its place.
+CREATE TABLE run_tails (
+    job uuid PRIMARY KEY REFERENCES runs (job) ON DELETE CASCADE,
+    fence bigint NOT NULL,
+    text text NOT NULL
+);
