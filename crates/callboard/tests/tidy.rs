@@ -153,7 +153,7 @@ fn nothing_is_left_unfinished() {
             continue;
         }
         for (number, line) in read(&file).lines().enumerate() {
-            for mark in ["TODO", "FIXME", "XXX", "#[ignore"] {
+            for mark in ["TODO", "FIXME", "XXX", "#[ignore", "<<<<<<< ", ">>>>>>> "] {
                 assert!(
                     !line.contains(mark),
                     "{path}:{}: finish it or delete it ({mark})",

@@ -169,6 +169,16 @@ pub(crate) fn count_on(kind: &str, machine: &str) -> String {
     )
 }
 
+/// What lets agents work in tasks' workspaces.
+pub(crate) const IN_WORKSPACES: [JobKind; 2] = [JobKind::Work, JobKind::Crew];
+
+/// Runs of several kinds as one queue.
+pub(crate) fn in_turn(mut runs: Vec<RunRecord>, limit: usize) -> Vec<RunRecord> {
+    runs.sort_by_key(|RunRecord { job, .. }| (job.priority, job.created_at, job.id));
+    runs.truncate(limit);
+    runs
+}
+
 /// Keeps the end of what a run printed.
 pub(crate) fn tail_put(job: &str, org: &str, fence: &str, text: &str) -> String {
     format!(

@@ -146,13 +146,8 @@ pub(super) async fn works(
         "SELECT {JOB}, {RUN} FROM unnest((SELECT $1::uuid[])) WITH ORDINALITY AS s (task, place)
          CROSS JOIN LATERAL (
              SELECT a.job FROM runs a JOIN jobs b ON b.id = a.job
-<<<<<<< HEAD
              WHERE a.task = s.task AND a.org = $2 AND b.kind IN ('work', 'crew')
-             ORDER BY b.due_at IS NULL, a.job DESC LIMIT $3) n
-=======
-             WHERE a.task = s.task AND a.org = $2 AND b.kind = 'work'
              ORDER BY b.due_at IS NULL, a.job DESC LIMIT {each}) n
->>>>>>> 98aa8a6 (board: a task is read from PostgreSQL in two round trips, with plans that are kept)
          JOIN runs r ON r.job = n.job JOIN {JOB_FROM} ON j.id = r.job
          ORDER BY s.place, j.due_at IS NULL, r.job DESC"
     );
@@ -162,13 +157,18 @@ pub(super) async fn works(
 }
 
 async fn works_open(db: &Db, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
-    let sql = format!(
-        "SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
-         WHERE j.kind = 'work' AND j.due_at IS NOT NULL AND j.org = $1 \
-         ORDER BY j.priority, j.created_at, j.id LIMIT $2"
-    );
-    let rows = read::all(db, &sql, &[&org, &(limit as i64)]).await?;
-    rows.iter().map(record).collect()
+    let mut open = Vec::new();
+    for kind in crate::runs::IN_WORKSPACES {
+        let sql = format!(
+            "SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+             WHERE j.kind = '{}' AND j.due_at IS NOT NULL AND j.org = $1 \
+             ORDER BY j.priority, j.created_at, j.id LIMIT $2",
+            kind.as_str()
+        );
+        let rows = read::all(db, &sql, &[&org, &(limit as i64)]).await?;
+        open.extend(rows.iter().map(record).collect::<Result<Vec<_>>>()?);
+    }
+    Ok(crate::runs::in_turn(open, limit))
 }
 
 /// Forgets some jobs that ended before this; 0 when there are none left. In a transaction.

@@ -187,16 +187,23 @@ pub(super) fn works(
 }
 
 /// The `+` keeps it from jobs that are over.
-fn works_open_sql() -> String {
-    record_sql(
-        "WHERE j.kind = 'work' AND j.due_at IS NOT NULL AND +j.org = ?1 \
+fn works_open_sql(kind: JobKind) -> String {
+    record_sql(&format!(
+        "WHERE j.kind = '{}' AND j.due_at IS NOT NULL AND +j.org = ?1 \
          ORDER BY j.priority, j.created_at, j.id LIMIT ?2",
-    )
+        kind.as_str()
+    ))
 }
 
 fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
-    let sql = works_open_sql();
-    db.prepare_cached(&sql)?.query_map(params![org, limit as i64], record)?.collect()
+    let mut open = Vec::new();
+    for kind in crate::runs::IN_WORKSPACES {
+        let mut found = db.prepare_cached(&works_open_sql(kind))?;
+        for record in found.query_map(params![org, limit as i64], record)? {
+            open.push(record?);
+        }
+    }
+    Ok(crate::runs::in_turn(open, limit))
 }
 
 pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
@@ -388,7 +395,8 @@ mod tests {
             (waiting_sql(JobKind::Run), "j USING INDEX jobs_open_runs"),
             (waiting_sql(JobKind::Work), "j USING INDEX jobs_open_work"),
             (waiting_sql(JobKind::Crew), "j USING INDEX jobs_open_crew"),
-            (works_open_sql(), "j USING INDEX jobs_open_work"),
+            (works_open_sql(JobKind::Work), "j USING INDEX jobs_open_work"),
+            (works_open_sql(JobKind::Crew), "j USING INDEX jobs_open_crew"),
         ] {
             let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
             let values = vec![1; plan.parameter_count()];
