@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, board, clean, command, is_running};
+use crate::peer::{Peer, board, command, git, is_running, repository_of};
 use crate::schema::Schema;
 
 pub struct Shop {
@@ -17,23 +17,12 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// A repository whose tasks are worked on by this script; its `$1` is the file with the agent's
-    /// servers.
+    /// A repository whose tasks are worked on by this script.
     pub fn open(schema: Option<Schema>, script: &str) -> Self {
         let shop = Self { board: board(), schema };
-        for arguments in [
-            &["init", "-q", "-b", "main"][..],
-            &["config", "user.name", "ana"],
-            &["config", "user.email", "ana@example.org"],
-            &["commit", "-q", "--allow-empty", "-m", "first"],
-        ] {
-            shop.git(arguments);
-        }
-        fs::write(shop.at("agent.sh"), script).unwrap();
-        let words = format!("[\"sh\", {:?}, \"{{mcp_config}}\"]", shop.at("agent.sh"));
+        let executor = repository_of(shop.board.path(), script);
         let settings = format!(
-            "[general]\nauto_review = false\ndefault_worker_agent = \"mine\"\n\n\
-             [executors.mine]\ncommand = {words}\nwrite_command = {words}\n"
+            "[general]\nauto_review = false\ndefault_worker_agent = \"mine\"\n\n{executor}"
         );
         fs::write(shop.at(".callboard/config.local.toml"), settings).unwrap();
         let made = Command::new("mkfifo").arg(shop.at("begun")).status().unwrap();
@@ -46,11 +35,7 @@ impl Shop {
     }
 
     pub fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
-        clean(&mut git, self.board.path());
-        let done = git.args(arguments).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+        git(self.board.path(), arguments)
     }
 
     pub fn server(&self, settings: &[(&str, &str)]) -> Peer {

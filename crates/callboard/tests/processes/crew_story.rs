@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::crew::cli;
 use crate::http::{Server, agent};
-use crate::peer::{CALLBOARD, board, clean, command, is_running, until_exists};
+use crate::peer::{CALLBOARD, board, command, git, is_running, repository_of, until_exists};
 use crate::schema::Schema;
 
 struct Site {
@@ -23,25 +23,15 @@ struct Site {
 }
 
 impl Site {
-    /// A repository with an epic, whose workers are this script; its `$1` is the file with the agent's
-    /// servers.
+    /// A repository with an epic, whose workers are this script.
     fn open(schema: Option<Schema>, script: &str, settings: &str) -> Self {
         let store = schema.as_ref().map(|schema| format!("[store]\nurl = {:?}\n", schema.url()));
         let (folder, epic) = (board(), String::new());
         let mut site = Self { folder, server: None, epic, _schema: schema };
-        for arguments in [
-            &["init", "-q", "-b", "main"][..],
-            &["config", "user.name", "ana"],
-            &["config", "user.email", "ana@example.org"],
-            &["commit", "-q", "--allow-empty", "-m", "first"],
-        ] {
-            site.git(arguments);
-        }
-        fs::write(site.at("agent.sh"), script).unwrap();
-        let words = format!("[\"sh\", {:?}, \"{{mcp_config}}\"]", site.at("agent.sh"));
+        let executor = repository_of(site.folder.path(), script);
         let settings = format!(
             "{settings}\n{}[crew]\nexecutor = \"mine\"\n\n[execution]\nsweep_interval_sec = 1\n\n\
-             [executors.mine]\ncommand = {words}\nwrite_command = {words}\n",
+             {executor}",
             store.unwrap_or_default()
         );
         fs::write(site.at(".callboard/config.local.toml"), settings).unwrap();
@@ -64,11 +54,7 @@ impl Site {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
-        clean(&mut git, self.folder.path());
-        let done = git.args(arguments).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+        git(self.folder.path(), arguments)
     }
 
     /// What the supervisor is told.

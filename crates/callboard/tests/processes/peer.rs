@@ -36,6 +36,31 @@ pub fn clean(command: &mut Command, folder: &Path) {
     command.current_dir(folder).env("XDG_CONFIG_HOME", folder.join("no-config"));
 }
 
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut git = Command::new("git");
+    clean(&mut git, folder);
+    let done = git.args(arguments).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// Makes a repository with one commit and a script that plays an agent; its `$1` is the file with the
+/// agent's servers. Returns the settings of the executor `mine` that runs it.
+pub fn repository_of(folder: &Path, script: &str) -> String {
+    for arguments in [
+        &["init", "-q", "-b", "main"][..],
+        &["config", "user.name", "ana"],
+        &["config", "user.email", "ana@example.org"],
+        &["commit", "-q", "--allow-empty", "-m", "first"],
+    ] {
+        git(folder, arguments);
+    }
+    let place = folder.join("agent.sh");
+    std::fs::write(&place, script).unwrap();
+    let words = format!("[\"sh\", {place:?}, \"{{mcp_config}}\"]");
+    format!("[executors.mine]\ncommand = {words}\nwrite_command = {words}\n")
+}
+
 pub struct Peer {
     pub child: Child,
     input: Option<ChildStdin>,
