@@ -1,8 +1,8 @@
 //! Waits wake those who wait for it and nobody else; sweeps may run at any time and any number of
 //! times.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callboard_domain::attempt::AttemptKind;
@@ -10,7 +10,7 @@ use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::time::Timestamp;
-use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::context::{OpContext, Principal, Progress};
 use callboard_engine::ports::IdSource;
 use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
@@ -241,6 +241,32 @@ async fn a_canceled_wait_of_the_board_is_gone_at_once() {
     assert_eq!(waited.why, WaitEnd::Interrupted);
     assert!(waited.task.is_some(), "for its cursor");
     assert_eq!(w.engine.card_waits(), 0);
+}
+
+#[tokio::test]
+async fn whoever_waits_at_the_board_hears_every_15_seconds_that_the_wait_goes_on() {
+    let w = world().await;
+    let task = w.task("a").await;
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let heard = said.clone();
+    let mut waiter = op("agent:x");
+    waiter.progress = Progress::new(move |report| heard.lock().expect("no panic").push(report));
+    tokio::time::pause();
+    let waiting = card_wait(&w, &waiter, task).await;
+    while said.lock().expect("no panic").is_empty() {
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    for _ in 0..61 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    waiter.cancel.cancel();
+    waiting.await.expect("it ends");
+    let said = said.lock().expect("no panic");
+    assert!(said.iter().all(|report| report.total == Some(900.0)), "{said:?}");
+    let mut times: Vec<f64> = said.iter().map(|report| report.done).collect();
+    assert!(times[0] < 1.0, "at the start: {times:?}");
+    times.push(61.0);
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 15.0), "{times:?}");
 }
 
 #[tokio::test]
