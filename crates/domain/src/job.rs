@@ -59,6 +59,13 @@ impl JobKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
+    /// What lets agents work in tasks' own workspaces.
+    pub const IN_WORKSPACES: [JobKind; 2] = [JobKind::Work, JobKind::Crew];
+
+    pub fn is_in_workspace(self) -> bool {
+        Self::IN_WORKSPACES.contains(&self)
+    }
+
     /// Whether an agent does it, so that there is a run beside the job.
     pub fn is_run(self) -> bool {
         match self {

@@ -3,6 +3,7 @@
 
 use crate::ids::TaskId;
 use crate::job::JobId;
+use crate::policy::Phase;
 use crate::time::Timestamp;
 
 /// The forge that is Callboard itself.
@@ -55,6 +56,11 @@ pub struct Pull {
 impl Pull {
     pub fn is_open(&self) -> bool {
         self.status == OPEN
+    }
+
+    /// That of an open task is merged by its review, which looks at the checks; `phase` is the task's.
+    pub fn waits_for_review(&self, phase: Option<Phase>) -> bool {
+        self.job.is_none() && phase.is_some_and(|phase| !phase.is_closed())
     }
 
     /// Whether both are the same pull request, as it was and as it is.

@@ -291,8 +291,10 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.mail(&op.principal.org, mail).await?;
         let seen = found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() })?;
-        let is_theirs = seen.mail.to.as_ref() == by || seen.mail.from.as_ref() == by;
-        if is_theirs { Ok(seen) } else { Err(Refusal::MailOfAnother { mail }.into()) }
+        match seen.mail.is_between(by) {
+            true => Ok(seen),
+            false => Err(Refusal::MailOfAnother { mail }.into()),
+        }
     }
 
     /// How many of an inbox nobody read yet.

@@ -99,12 +99,11 @@ impl Engine {
         Ok(repos.into_iter().map(|repo| repo.path).collect())
     }
 
-    /// Merges one that nothing but this word waits for. That of an open task is merged by its review,
-    /// which looks at its checks.
+    /// Merges one that nothing but this word waits for.
     pub async fn pull_accept(&self, op: &OpContext, pull: &Pull) -> Result<PullEnd, EngineError> {
-        if let Some(task) = pull.task.filter(|_| pull.job.is_none()) {
+        if let Some(task) = pull.task {
             let seen = self.parts.store.task(&op.principal.org, task).await?;
-            if seen.is_some_and(|seen| !seen.task.phase.is_closed()) {
+            if pull.waits_for_review(seen.map(|seen| seen.task.phase)) {
                 let why = format!("{task} is not closed: its review merges it");
                 return Ok(PullEnd::Refused { why });
             }

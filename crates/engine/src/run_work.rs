@@ -143,11 +143,9 @@ impl Engine {
     }
 
     async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
-        let attempts_max = match due.job.kind {
-            JobKind::Work | JobKind::Crew => self.parts.board.attempts_max,
-            JobKind::Run | JobKind::Verify | JobKind::Embed | JobKind::Deliver | JobKind::Stop => {
-                self.parts.runs.attempts_max
-            }
+        let attempts_max = match due.job.kind.is_in_workspace() {
+            true => self.parts.board.attempts_max,
+            false => self.parts.runs.attempts_max,
         };
         let hold_s = self.parts.runs.hold_s;
         let settle = RunSettle { job: due.job.id, hold_s, attempts_max, is_gone };

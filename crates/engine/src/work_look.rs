@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use callboard_domain::ids::TaskId;
-use callboard_domain::job::{JobKind, JobState};
+use callboard_domain::job::JobState;
 use callboard_domain::run::{ArtifactName, RunRecord};
 use callboard_domain::time::Timestamp;
 use callboard_domain::work::Role;
@@ -121,7 +121,7 @@ impl Engine {
             None if all.is_empty() => return Ok((all, Vec::new())),
             None => store.runs_on(&self.parts.machine).await?,
         };
-        let of_task = |due: &&DueJob| matches!(due.job.kind, JobKind::Work | JobKind::Crew);
+        let of_task = |due: &&DueJob| due.job.kind.is_in_workspace();
         let work = here.iter().filter(of_task).filter(|due| !due.job.is_over());
         let running = work.filter(|due| due.org == *org).filter_map(|due| due.job.task).collect();
         Ok((all, running))

@@ -69,7 +69,7 @@ impl Engine {
         let shop = self.parts.workshop.as_ref();
         let Some(workers) = shop.and_then(|shop| shop.workers.clone()) else { return Ok(()) };
         let mut waiting = Vec::new();
-        for kind in [JobKind::Work, JobKind::Crew] {
+        for kind in JobKind::IN_WORKSPACES {
             // Who has no executor for a crew leaves it to others.
             if kind != JobKind::Crew || self.parts.crew.executor.is_some() {
                 waiting.extend(self.parts.store.runs_due(kind, &self.parts.machine, BATCH).await?);

@@ -169,9 +169,6 @@ pub(crate) fn count_on(kind: &str, machine: &str) -> String {
     )
 }
 
-/// What lets agents work in tasks' workspaces.
-pub(crate) const IN_WORKSPACES: [JobKind; 2] = [JobKind::Work, JobKind::Crew];
-
 /// Runs of several kinds as one queue.
 pub(crate) fn in_turn(mut runs: Vec<RunRecord>, limit: usize) -> Vec<RunRecord> {
     runs.sort_by_key(|RunRecord { job, .. }| (job.priority, job.created_at, job.id));

@@ -30,6 +30,13 @@ pub struct Mail {
     pub read_at: Option<Timestamp>,
 }
 
+impl Mail {
+    /// Whether somebody wrote it or got it; `None`: people.
+    pub fn is_between(&self, who: Option<&AgentId>) -> bool {
+        self.to.as_ref() == who || self.from.as_ref() == who
+    }
+}
+
 /// The subject of an answer.
 pub fn reply_subject(subject: &str) -> String {
     let starts = subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
@@ -66,6 +73,30 @@ impl Serialize for MailId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mail_is_for_those_who_wrote_or_got_it() {
+        let agent = |name: &str| AgentId::parse(name).expect("a name");
+        let mail = |from: Option<&str>, to: Option<&str>| Mail {
+            id: MailId(Id(1)),
+            from: from.map(agent),
+            to: to.map(agent),
+            subject: String::new(),
+            body: String::new(),
+            in_reply_to: None,
+            created_at: Timestamp(0),
+            read_at: None,
+        };
+        let (a, b, c) = (agent("a"), agent("b"), agent("c"));
+        for (mail, theirs, others) in [
+            (mail(Some("a"), Some("b")), [Some(&a), Some(&b)], [Some(&c), None]),
+            (mail(Some("a"), None), [Some(&a), None], [Some(&b), Some(&c)]),
+            (mail(None, Some("b")), [None, Some(&b)], [Some(&a), Some(&c)]),
+        ] {
+            assert!(theirs.into_iter().all(|who| mail.is_between(who)), "{mail:?}");
+            assert!(!others.into_iter().any(|who| mail.is_between(who)), "{mail:?}");
+        }
+    }
 
     #[test]
     fn an_answer_says_so_once() {

@@ -158,7 +158,7 @@ pub(super) async fn works(
 
 async fn works_open(db: &Db, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
     let mut open = Vec::new();
-    for kind in crate::runs::IN_WORKSPACES {
+    for kind in JobKind::IN_WORKSPACES {
         let sql = format!(
             "SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
              WHERE j.kind = '{}' AND j.due_at IS NOT NULL AND j.org = $1 \

@@ -197,7 +197,7 @@ fn works_open_sql(kind: JobKind) -> String {
 
 fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
     let mut open = Vec::new();
-    for kind in crate::runs::IN_WORKSPACES {
+    for kind in JobKind::IN_WORKSPACES {
         let mut found = db.prepare_cached(&works_open_sql(kind))?;
         for record in found.query_map(params![org, limit as i64], record)? {
             open.push(record?);
