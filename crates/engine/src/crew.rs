@@ -427,11 +427,12 @@ impl Engine {
     }
 
     /// Mail about a call that failed.
-    pub async fn mail_escalate(&self, op: &OpContext, send: MailSend) {
-        let subject = send.subject.clone();
-        if let Err(error) = self.act_for_call(op, Command::MailSend(send)).await {
-            tracing::error!(%error, subject, "nobody was written to about a failure");
-        }
+    pub(crate) async fn mail_escalate(
+        &self,
+        op: &OpContext,
+        send: MailSend,
+    ) -> Result<(), EngineError> {
+        self.act_for_call(op, Command::MailSend(send)).await
     }
 
     async fn act_for_call(&self, op: &OpContext, command: Command) -> Result<(), EngineError> {

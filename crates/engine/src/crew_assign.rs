@@ -44,7 +44,7 @@ impl Engine {
     pub async fn crew_sweep(&self) -> Result<usize, EngineError> {
         let _turn = self.crew_turn.lock().await;
         let store = &self.parts.store;
-        let mut done = 0;
+        let mut done = self.reports_write().await;
         for merged in store.crew_merged(BATCH).await? {
             let op = crew_op(&merged);
             done += seen_to(merged.task, self.crew_merge_settle(&op, merged.task).await)?;

@@ -134,7 +134,7 @@ impl Engine {
             if let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) {
                 let words = leftovers(record.task.id);
                 let left = shop.worktrees.leftovers_commit(place, &words).await;
-                left.map_err(|fault| EngineError::Internal(fault.to_string()))?;
+                left?;
             }
         }
         self.crew_pull(op, seen, None).await.map_err(|error| match error {
@@ -293,7 +293,7 @@ impl Engine {
             Ok(true) | Err(crate::ports::WorktreeFault::NoBranch(_)) => {
                 Err(state("Epic branch has no changes"))
             }
-            Err(fault) => Err(EngineError::Internal(fault.to_string())),
+            Err(fault) => Err(fault.into()),
         }
     }
 
@@ -328,6 +328,7 @@ impl Engine {
             MergeFault::Conflict { files, .. } => {
                 Refusal::PullConflict { task: record.task.id, files }.into()
             }
+            MergeFault::Worktree(fault) => fault.into(),
             fault => EngineError::Internal(fault.to_string()),
         };
         let prepared = shop.merges.merge_prepare(vec![order]).await.map_err(failed)?;

@@ -2,6 +2,8 @@
 
 use callboard_domain::refusal::Refusal;
 
+use crate::ports::WorktreeFault;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("{}", .0.message())]
@@ -19,5 +21,14 @@ pub enum EngineError {
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<WorktreeFault> for EngineError {
+    fn from(fault: WorktreeFault) -> Self {
+        match fault {
+            WorktreeFault::Unreachable(_) => Self::Unavailable(fault.to_string()),
+            fault => Self::Internal(fault.to_string()),
+        }
     }
 }

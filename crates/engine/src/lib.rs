@@ -17,6 +17,7 @@ pub mod counts;
 mod crew;
 mod crew_assign;
 mod crew_merge;
+mod crew_report;
 mod crew_run;
 mod crew_task;
 mod delivery;
@@ -77,6 +78,7 @@ pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
 pub use crew::{AgentStanding, CallLine, CrewRule, DecisionPage, MailFilter, MailPage};
 pub use crew_merge::{CrewApproved, EpicFinished};
+pub use crew_report::BrokenCall;
 pub use crew_task::{CrewMoved, CrewSaid};
 pub use digest::{Digest, DigestRule, DigestTask};
 pub use epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state};
@@ -159,6 +161,7 @@ pub struct Engine {
     files_seen: work_look::FilesSeen,
     /// One look at a time at who works on what.
     crew_turn: tokio::sync::Mutex<()>,
+    reports: crew_report::Reports,
     pull_turns: std::sync::Mutex<pull::PullTurns>,
     /// Rung when nobody wants a pull request merged any more.
     pulls_unwanted: tokio::sync::Notify,
@@ -190,6 +193,7 @@ impl Engine {
             card_waits,
             files_seen,
             crew_turn: tokio::sync::Mutex::new(()),
+            reports: Default::default(),
             pull_turns: Default::default(),
             pulls_unwanted: Default::default(),
         })

@@ -40,7 +40,7 @@ pub enum PullEnd {
 
 impl Engine {
     /// Merges a pull request. With a `head` only if its branch still ends with that commit. What may
-    /// go away by itself is `EngineError::Unavailable`; its words then say "connection".
+    /// go away by itself is `EngineError::Unavailable`.
     pub async fn pull_merge(
         &self,
         op: &OpContext,

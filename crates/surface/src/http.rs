@@ -3,6 +3,7 @@
 //! Knows nothing of MCP's messages (`mcp/` does) and nothing of the store: whether the server is
 //! ready is a question to the function it is given, who asks one to the gate.
 
+pub(crate) mod body;
 mod execute;
 mod gate;
 mod hosts;
@@ -38,10 +39,6 @@ use hosts::Hosts;
 
 /// How long calls in flight may still run after shutdown was asked for.
 pub const GRACE: Duration = Duration::from_secs(5);
-
-/// How much of a request that is turned away is read, and for how long.
-const DRAINED_MAX: usize = 1 << 20;
-const DRAINED_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
@@ -96,8 +93,7 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
     let ready = doors.ready.clone();
     let gate = doors.gate.clone();
-    let door =
-        Door { hosts: hosts.clone(), gate: gate.clone(), front_for: doors.front_for.clone() };
+    let door = Door::new(hosts.clone(), gate.clone(), doors.front_for.clone());
     let execute = any(execute::execute).with_state(Arc::new(door));
     let metadata = get(protected_resource).with_state(gate.clone());
     let edge = Arc::new(Edge { streamable, doors });
@@ -115,6 +111,7 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .route("/mcp/execute", execute)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || readyz(ready().await)))
+        .layer(middleware::from_fn(body::read_on))
 }
 
 async fn cut_after_grace(shutdown: CancellationToken, cut: CancellationToken) {
@@ -201,10 +198,7 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     let (mut parts, body) = request.into_parts();
     let principal = match gate.admit(&parts).await {
         Ok(principal) => principal,
-        Err(denied) => {
-            drain(body).await;
-            return gate.answer(&denied, &parts);
-        }
+        Err(denied) => return gate.answer(&denied, &parts),
     };
     let token = principal.token;
     parts.extensions.insert(principal);
@@ -216,22 +210,6 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         }
         () = gate.until_it_ends(token) => gate.answer(&Denied::gone(token), &kept),
     }
-}
-
-/// Reads what comes along with a request that is turned away, within reason. A connection ends when
-/// its last body was not read, often after the client has sent the next request on it.
-async fn drain(body: Body) {
-    let mut left = DRAINED_MAX;
-    let mut chunks = body.into_data_stream();
-    let read = async {
-        while let Some(Ok(chunk)) = chunks.next().await
-            && chunk.len() < left
-        {
-            left -= chunk.len();
-        }
-    };
-    // Whoever sends no faster loses the connection.
-    let _ = tokio::time::timeout(DRAINED_WITHIN, read).await;
 }
 
 fn cut_with_token(response: Response, gate: Arc<Gate>, token: TokenId) -> Response {

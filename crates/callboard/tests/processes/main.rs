@@ -8,6 +8,7 @@ mod agents;
 mod board;
 mod calls;
 mod crew;
+mod crew_outage;
 mod crew_story;
 mod disk;
 mod events;

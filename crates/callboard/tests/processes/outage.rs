@@ -23,14 +23,14 @@ const WRITES_BETWEEN: usize = 150;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A PostgreSQL of its own, since it will not live long.
-struct Database {
+pub struct Database {
     name: String,
-    url: String,
+    pub url: String,
 }
 
 impl Database {
     /// Nothing where the other tests do without PostgreSQL, too.
-    fn start(what: &str) -> Option<Self> {
+    pub fn start(what: &str) -> Option<Self> {
         if std::env::var("CALLBOARD_TEST_POSTGRES").is_ok_and(|url| !url.is_empty()) {
             let name = format!("{what}-{}", std::process::id());
             let url = script(&name, "start");
@@ -40,11 +40,11 @@ impl Database {
         None
     }
 
-    fn kill(&self) {
+    pub fn kill(&self) {
         script(&self.name, "kill");
     }
 
-    fn come_back(&self) {
+    pub fn come_back(&self) {
         assert_eq!(script(&self.name, "start"), self.url, "it is where it was");
     }
 }

@@ -1,10 +1,12 @@
 //! `POST /mcp/execute`: a crew's tools for whoever speaks no MCP. One call a request, and an envelope for
 //! every answer; what a call goes through is the toolset's own pipeline.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Bytes, to_bytes};
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
@@ -12,21 +14,31 @@ use axum::response::{IntoResponse, Response};
 use callboard_domain::crew::AgentId;
 use callboard_domain::rights::{Lane, Rights};
 use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::{BrokenCall, CrewRule};
 use serde_json::{Map, Value};
 
+use super::FrontFor;
+use super::body::{Unread, whole};
 use super::gate::{Denied, Gate};
 use super::hosts::Hosts;
-use super::{FrontFor, drain};
 use crate::front::{Front, Unknown};
 use crate::mcp::caught;
 use crate::toolsets::crew;
 use crate::toolsets::crew::envelope::{self, Said};
 
 pub(super) struct Door {
-    pub hosts: Arc<Hosts>,
-    pub gate: Arc<Gate>,
-    pub front_for: FrontFor,
+    hosts: Arc<Hosts>,
+    gate: Arc<Gate>,
+    front_for: FrontFor,
+    unreported: Mutex<HashSet<CallKey>>,
 }
+
+/// The agent, the tool and the token of a call.
+type CallKey = (String, &'static str, Option<HeaderValue>);
+
+/// Failures that wait for the store to say who asked. One per key.
+const UNREPORTED_MAX: usize = 1000;
+const ASKS_AGAIN: Duration = Duration::from_secs(1);
 
 /// An answer before it is an envelope: what to say with which status.
 struct No(StatusCode, Said);
@@ -51,33 +63,40 @@ pub(super) async fn execute(State(door): State<Arc<Door>>, request: Request) -> 
         (status, Json(said)).into_response()
     };
     if let Err(fault) = door.hosts.judge(&parts.uri, &parts.headers) {
-        drain(body).await;
         return no(No::denied(fault.to_string()));
     }
     if parts.method != Method::POST {
-        drain(body).await;
         let said = Said::new(envelope::INVALID_INPUT, "Use POST");
         let mut response = no(No(StatusCode::METHOD_NOT_ALLOWED, said));
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
         return response;
     }
-    let principal = match door.gate.admit(&parts).await {
+    let principal = match door.admit(&parts, front.engine().crew()).await {
         Ok(principal) => principal,
-        Err(denied) => {
-            drain(body).await;
-            return turned_away(&door.gate, &denied, &parts, no);
+        Err((denied, tries)) => {
+            if let Denied::Away(words) = &denied
+                && let Ok(body) =
+                    whole(&parts.headers, body, front.engine().crew().body_bytes_max).await
+                && let Ok(asked) = Asked::read(&body)
+            {
+                door.report_later(front.clone(), parts.clone(), asked, words.clone());
+            }
+            return turned_away(&door.gate, &denied, tries, &parts, no);
         }
     };
     if !is_json(&parts) {
-        drain(body).await;
         let said = Said::new(envelope::INVALID_INPUT, "Content-Type must be application/json");
         return no(No(StatusCode::UNSUPPORTED_MEDIA_TYPE, said));
     }
     let bytes_max = front.engine().crew().body_bytes_max;
-    let Ok(body) = to_bytes(body, bytes_max).await else {
-        let words = format!("Request body is larger than {bytes_max} bytes");
-        let said = Said::new(envelope::INVALID_INPUT, words);
-        return no(No(StatusCode::PAYLOAD_TOO_LARGE, said));
+    let body = match whole(&parts.headers, body, bytes_max).await {
+        Ok(body) => body,
+        Err(Unread::TooLarge) => {
+            let words = format!("Request body is larger than {bytes_max} bytes");
+            let said = Said::new(envelope::INVALID_INPUT, words);
+            return no(No(StatusCode::PAYLOAD_TOO_LARGE, said));
+        }
+        Err(Unread::CutShort) => return no(No::input("Request body was cut short")),
     };
     let asked = match Asked::read(&body).and_then(|asked| asked.judged(principal)) {
         Ok(asked) => asked,
@@ -93,10 +112,77 @@ pub(super) async fn execute(State(door): State<Arc<Door>>, request: Request) -> 
     }
 }
 
+impl Door {
+    pub fn new(hosts: Arc<Hosts>, gate: Arc<Gate>, front_for: FrontFor) -> Self {
+        Self { hosts, gate, front_for, unreported: Mutex::default() }
+    }
+
+    fn unreported(&self) -> MutexGuard<'_, HashSet<CallKey>> {
+        self.unreported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports a call that never came as far as the pipeline, because the store was away and nobody could
+    /// say whether this caller may speak for the agent. That is asked again until there is an answer; only
+    /// a caller who may is reported.
+    fn report_later(
+        self: &Arc<Self>,
+        front: Arc<Front>,
+        parts: Parts,
+        asked: Asked,
+        words: String,
+    ) {
+        let Some(tool) = crew::tool_named(&asked.tool) else { return };
+        let token = parts.headers.get(header::AUTHORIZATION).cloned();
+        let key = (asked.agent.clone(), tool, token);
+        {
+            let mut unreported = self.unreported();
+            if unreported.len() >= UNREPORTED_MAX || !unreported.insert(key.clone()) {
+                return;
+            }
+        }
+        let agent = &asked.agent;
+        tracing::error!(error = words, tool, agent, "the report of a failure waits for the store");
+        let (door, at) = (self.clone(), front.engine().now());
+        tokio::spawn(async move {
+            let admitted = loop {
+                tokio::time::sleep(ASKS_AGAIN).await;
+                match door.gate.admit(&parts).await {
+                    Err(Denied::Away(_)) => {}
+                    admitted => break admitted,
+                }
+            };
+            if let Ok(caller) = admitted
+                && let Ok(Judged { principal, .. }) = asked.judged(caller)
+            {
+                let code = envelope::TRANSIENT_ERROR;
+                let broken = BrokenCall { tool, code, message: words.clone(), stack: words, at };
+                front.engine().call_report(&OpContext::new(principal, tool), None, broken).await;
+            }
+            door.unreported().remove(&key);
+        });
+    }
+
+    /// A store that is away is asked again as in the pipeline; with the denial comes how often.
+    async fn admit(&self, parts: &Parts, rule: &CrewRule) -> Result<Principal, (Denied, u32)> {
+        let mut tries = 1;
+        loop {
+            match self.gate.admit(parts).await {
+                Err(Denied::Away(_)) if tries <= rule.retry_max => {
+                    tokio::time::sleep(rule.retry_delay).await;
+                    tries += 1;
+                }
+                Err(denied) => return Err((denied, tries)),
+                Ok(principal) => return Ok(principal),
+            }
+        }
+    }
+}
+
 /// In the words of the gate where they are a header, in an envelope where they are a body.
 fn turned_away(
     gate: &Gate,
     denied: &Denied,
+    tries: u32,
     parts: &Parts,
     no: impl FnOnce(No) -> Response,
 ) -> Response {
@@ -107,10 +193,12 @@ fn turned_away(
         }
         Denied::TooMany { .. } => Said::new(envelope::TRANSIENT_ERROR, "Too many requests"),
         Denied::Actor(words) => Said::new(envelope::INVALID_INPUT, words.clone()),
-        Denied::Away(words) => Said::new(envelope::INTERNAL_ERROR, words.clone()),
+        Denied::Away(words) => envelope::transient(words.clone(), tries),
+        Denied::Broken(words) => Said::new(envelope::INTERNAL_ERROR, words.clone()),
     };
     let status = match denied {
-        Denied::Away(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        // As of every other call that failed.
+        Denied::Away(_) => StatusCode::BAD_REQUEST,
         _ => plain.status(),
     };
     let mut response = no(No(status, said));
@@ -199,9 +287,9 @@ impl Judged {
         let Self { asked: Asked { tool, input, .. }, principal } = self;
         let context = |name| OpContext::new(principal.clone(), name);
         let now = || front.engine().now();
-        let asked = match crew::is_tool(&tool) {
-            true => front.ask(&tool, input.into(), context).await,
-            false => Err(Unknown(tool.clone())),
+        let asked = match crew::tool_named(&tool) {
+            Some(_) => front.ask(&tool, input.into(), context).await,
+            None => Err(Unknown(tool.clone())),
         };
         match asked {
             Ok((Ok(answer), _)) => answer,

@@ -13,7 +13,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::rights::Scope;
 use callboard_domain::token::TokenId;
 use callboard_engine::context::Principal;
-use callboard_engine::{Engine, TokenBook, TokenFault};
+use callboard_engine::{Engine, EngineError, TokenBook, TokenFault};
 use serde_json::{Value, json};
 
 use super::rate::RateLimit;
@@ -50,9 +50,14 @@ pub struct Gate {
 pub(super) enum Denied {
     NoToken,
     Token(TokenFault),
-    TooMany { token: TokenId, wait: Duration },
+    TooMany {
+        token: TokenId,
+        wait: Duration,
+    },
     Actor(String),
+    /// The store cannot be reached; the same request may succeed later.
     Away(String),
+    Broken(String),
 }
 
 impl Gate {
@@ -67,14 +72,13 @@ impl Gate {
     }
 
     pub(super) async fn admit(&self, parts: &Parts) -> Result<Principal, Denied> {
-        let away = |error: callboard_engine::EngineError| Denied::Away(error.to_string());
-        if !self.tokens.are_needed().await.map_err(away)? {
+        if !self.tokens.are_needed().await? {
             let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
             let local = self.local.clone();
             return Ok(Principal { actor: actor.unwrap_or(local.actor.clone()), ..local });
         }
         let shown = shown(parts).ok_or(Denied::NoToken)?;
-        let token = self.tokens.check(shown).await.map_err(away)?.map_err(Denied::Token)?;
+        let token = self.tokens.check(shown).await?.map_err(Denied::Token)?;
         self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
         Ok(Principal {
             org: token.org,
@@ -159,6 +163,17 @@ impl Gate {
     }
 }
 
+impl From<EngineError> for Denied {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Unavailable(words) => Self::Away(words),
+            EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Canceled => {
+                Self::Broken(error.to_string())
+            }
+        }
+    }
+}
+
 impl Denied {
     /// A token that ended while it was in use.
     pub(super) fn gone(token: TokenId) -> Self {
@@ -183,6 +198,9 @@ impl Denied {
             ),
             Denied::Actor(words) => (StatusCode::BAD_REQUEST, "INVALID_INPUT", words.clone()),
             Denied::Away(words) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", words.clone()),
+            Denied::Broken(words) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", words.clone())
+            }
         }
     }
 
@@ -192,7 +210,11 @@ impl Denied {
             Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),
             Denied::Token(TokenFault::Expired(_)) => Some("That token has expired."),
             Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
-            Denied::NoToken | Denied::TooMany { .. } | Denied::Actor(_) | Denied::Away(_) => None,
+            Denied::NoToken
+            | Denied::TooMany { .. }
+            | Denied::Actor(_)
+            | Denied::Away(_)
+            | Denied::Broken(_) => None,
         }
     }
 
@@ -205,7 +227,8 @@ impl Denied {
             Denied::NoToken
             | Denied::Token(TokenFault::Unknown)
             | Denied::Actor(_)
-            | Denied::Away(_) => String::new(),
+            | Denied::Away(_)
+            | Denied::Broken(_) => String::new(),
         };
         tracing::warn!(status = status.as_u16(), token, path, reason = message, "turned away");
     }

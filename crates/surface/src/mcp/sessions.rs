@@ -102,6 +102,7 @@ pub(super) struct SessionsFor {
     sessions: Arc<Sessions>,
     owner: Owner,
     refused: AtomicBool,
+    ended_one: AtomicBool,
     /// Of the session that this request opens, if it does.
     streams: Streams,
 }
@@ -137,7 +138,13 @@ impl Drop for OpenStream {
 
 impl SessionsFor {
     pub(super) fn new(sessions: Arc<Sessions>, owner: Owner, streams: Streams) -> Self {
-        Self { sessions, owner, refused: AtomicBool::new(false), streams }
+        let (refused, ended_one) = Default::default();
+        Self { sessions, owner, refused, ended_one, streams }
+    }
+
+    /// Whether this request ended a session that was open.
+    pub(super) fn ended_one(&self) -> bool {
+        self.ended_one.load(Ordering::Relaxed)
     }
 
     /// Whether this request wanted a session and there was no place.
@@ -190,7 +197,10 @@ impl SessionManager for SessionsFor {
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {
         let closed = self.sessions.open().remove(id);
         match closed {
-            Some(open) => Ok(open.manager.close_session(id).await?),
+            Some(open) => {
+                self.ended_one.store(true, Ordering::Relaxed);
+                Ok(open.manager.close_session(id).await?)
+            }
             None => Ok(()),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use callboard_engine::context::Principal;
@@ -18,10 +19,15 @@ use super::identity::Identity;
 use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor, Streams};
 use super::subscriptions::Hearing;
 use crate::front::Front;
+use crate::http::body::{Unread, whole};
 use crate::metrics::{Counted, SSE_STREAMS};
 
 const SESSION_ID: &str = "mcp-session-id";
 const RETRY_AFTER_SECONDS: &str = "60";
+
+/// Of JSON-RPC.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
 
 pub(crate) struct Streamable {
     options: Arc<McpOptions>,
@@ -36,7 +42,7 @@ pub(crate) struct Asked {
     pub(crate) front: Arc<Front>,
     pub(crate) toolsets: String,
     pub(crate) principal: Principal,
-    pub(crate) request: axum::extract::Request,
+    pub(crate) request: Request,
 }
 
 impl Streamable {
@@ -65,11 +71,15 @@ impl Streamable {
     }
 
     pub(crate) async fn handle(&self, asked: Asked) -> Response {
-        let Asked { front, toolsets, principal, mut request } = asked;
+        let Asked { front, toolsets, principal, request } = asked;
+        let mut request = match self.read(request).await {
+            Ok(request) => request,
+            Err(refused) => return refused,
+        };
         let owner = Owner { principal: principal.clone(), toolsets };
         let session = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
         if session.is_some_and(|id| !self.sessions.may_use(id, &owner)) {
-            return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
+            return no_session();
         }
         let claims_json = claims_json(&request);
         let ends_session = request.method() == Method::DELETE;
@@ -85,11 +95,34 @@ impl Streamable {
             return unreadable();
         }
         let mut response = counted(response.map(Body::new));
-        // The Python SDK reads "accepted" as "not done".
         if ends_session && response.status() == StatusCode::ACCEPTED {
+            // The SDK accepts the end of a session that is not there, too.
+            if !sessions.ended_one() {
+                return no_session();
+            }
+            // The Python SDK reads "accepted" as "not done".
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         response
+    }
+
+    /// The request with its whole body: the SDK would call one that was cut short its own fault.
+    async fn read(&self, request: Request) -> Result<Request, Response> {
+        if request.method() != Method::POST {
+            return Ok(request);
+        }
+        let (parts, body) = request.into_parts();
+        let bytes_max = self.config.max_request_body_bytes;
+        match whole(&parts.headers, body, bytes_max).await {
+            Ok(body) => Ok(Request::from_parts(parts, body.into())),
+            Err(Unread::TooLarge) => {
+                let words = format!("the body is larger than {bytes_max} bytes");
+                Err(no_message(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &words))
+            }
+            Err(Unread::CutShort) => {
+                Err(no_message(StatusCode::BAD_REQUEST, PARSE_ERROR, "the body was cut short"))
+            }
+        }
     }
 
     /// The SDK's service is a handful of pointers, so each request gets its own, which knows who
@@ -133,7 +166,7 @@ fn counted(response: Response) -> Response {
     })
 }
 
-fn claims_json(request: &axum::extract::Request) -> bool {
+fn claims_json(request: &Request) -> bool {
     let content_type = request.headers().get(header::CONTENT_TYPE);
     content_type
         .and_then(|value| value.to_str().ok())
@@ -152,12 +185,21 @@ fn no_place() -> Response {
     response
 }
 
+fn no_session() -> Response {
+    (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response()
+}
+
 /// The SDK calls a body that it cannot parse an unsupported media type.
 fn unreadable() -> Response {
+    no_message(StatusCode::BAD_REQUEST, PARSE_ERROR, "the body is not a JSON-RPC 2.0 message")
+}
+
+/// The answer to what is no message, and so has no id.
+fn no_message(status: StatusCode, code: i32, message: &str) -> Response {
     let body = json!({
         "jsonrpc": "2.0",
         "id": null,
-        "error": { "code": -32700, "message": "the body is not a JSON-RPC 2.0 message" },
+        "error": { "code": code, "message": message },
     });
-    (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+    (status, axum::Json(body)).into_response()
 }

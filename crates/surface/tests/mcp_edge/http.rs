@@ -118,6 +118,21 @@ async fn a_session_answers_only_to_who_opened_it() {
 }
 
 #[tokio::test]
+async fn only_a_session_that_is_open_can_be_ended() {
+    let site = Site::new().await;
+    let session = site.open("/mcp").await.ok().unwrap();
+    let ours = [("Mcp-Session-Id", session.as_str())];
+    assert_eq!(site.ask("DELETE", "/mcp", &ours, "").await.status, 204);
+    assert_eq!(site.ask("DELETE", "/mcp", &ours, "").await.status, 404, "it has ended");
+    let unknown = [("Mcp-Session-Id", "00000000-0000-4000-8000-000000000000")];
+    assert_eq!(site.ask("DELETE", "/mcp", &unknown, "").await.status, 404, "there is none");
+    assert_eq!(site.ask("DELETE", "/mcp", &[], "").await.status, 400, "which one?");
+    // The modern era has no sessions.
+    let modern = [unknown[0], ("MCP-Protocol-Version", "2026-07-28")];
+    assert_eq!(site.ask("DELETE", "/mcp", &modern, "").await.status, 405);
+}
+
+#[tokio::test]
 async fn sessions_are_limited_and_given_back() {
     let site = Site::with(HttpOptions { sessions_max: 1, ..HttpOptions::default() }).await;
     let session = site.open("/mcp").await.ok().unwrap();

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod bodies;
 mod events;
 mod http;
 mod job_tasks;

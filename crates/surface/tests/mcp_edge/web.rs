@@ -40,7 +40,9 @@ impl Site {
         let front = world.front.clone();
         let local = principal("human:default");
         let doors = HttpDoors {
-            front_for: Arc::new(move |names| matches!(names, "" | "graph").then(|| front.clone())),
+            front_for: Arc::new(move |names| {
+                matches!(names, "" | "graph" | "crew").then(|| front.clone())
+            }),
             gate: Arc::new(Gate::new(world.front.engine(), local, GateOptions::default())),
             ready: Arc::new(|| Box::pin(async { Err("migrating".into()) })),
         };
@@ -110,7 +112,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    async fn read(stream: TcpStream) -> Self {
+    pub async fn read(stream: TcpStream) -> Self {
         let mut body = BufReader::new(stream);
         let mut line = String::new();
         body.read_line(&mut line).await.unwrap();

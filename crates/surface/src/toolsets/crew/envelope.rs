@@ -74,6 +74,12 @@ impl From<EngineError> for Fault {
     }
 }
 
+/// Something that did not answer, however often it was asked.
+pub fn transient(message: impl Into<String>, attempts: u32) -> Said {
+    let details = json!({"attempts": attempts});
+    Said { code: TRANSIENT_ERROR, message: message.into(), details }
+}
+
 pub(super) fn yes(data: Value, now: Timestamp) -> Value {
     json!({"success": true, "data": data, "timestamp": rfc3339_ms(now)})
 }

@@ -113,18 +113,13 @@ static TOOLS: &[Tool] = &[
 ];
 
 /// Whether there is such a tool here.
-pub(crate) fn is_tool(name: &str) -> bool {
-    TOOLS.iter().any(|tool| tool.name == name)
+pub(crate) fn tool_named(name: &str) -> Option<&'static str> {
+    TOOLS.iter().map(|tool| tool.name).find(|known| *known == name)
 }
 
 /// What whoever named no tool of ours is told: first that it may not, if so.
 pub(crate) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) -> Said {
-    match pipeline::admit(engine, op, tool).await {
-        Err(said) => said,
-        Ok(_) => {
-            Said::new(envelope::TOOL_NOT_FOUND, format!("Tool '{tool}' not found in registry"))
-        }
-    }
+    pipeline::unknown_tool(engine, op, tool).await
 }
 
 /// What an agent of this type is shown: of what its patterns allow, not what its tool would refuse.

@@ -7,13 +7,13 @@ use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use callboard_domain::command::MailSend;
-use callboard_domain::crew::permission::{CRITICAL, may_call};
-use callboard_domain::crew::{Agent, AgentId, MailId, decision};
-use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::crew::permission::may_call;
+use callboard_domain::crew::{Agent, AgentId, decision};
+use callboard_domain::ids::Id;
 use callboard_domain::rights::AgentType;
+use callboard_domain::time::Timestamp;
 use callboard_engine::context::OpContext;
-use callboard_engine::{AgentStanding, CallLine, Engine, EngineError};
+use callboard_engine::{BrokenCall, CallLine, CrewRule, Engine, EngineError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -70,9 +70,14 @@ pub(super) use seated;
 /// The answer to a call, whatever comes of it.
 pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     let Call { engine, op, tool, schema, arguments, .. } = call;
-    let agent = match admit(engine, op, tool.name).await {
+    let mut tries = Tries::new(engine, op, tool.name);
+    let admitted = tries.until_done(|| admit(engine, op, tool.name)).await;
+    let agent = match admitted {
         Ok(agent) => agent,
-        Err(said) => return envelope::no(&said, engine.now()),
+        Err(Fault::Said(said)) => return envelope::no(&said, engine.now()),
+        Err(Fault::Broken(error)) => {
+            return envelope::no(&broke_before(engine, op, &error, &tries).await, engine.now());
+        }
     };
     if let Err(refusal) = tool.judge(&op.principal) {
         engine.call_refuse(op, envelope::PERMISSION_DENIED.into(), None).await;
@@ -83,13 +88,14 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     engine.call_line(op, &agent.id, invoked).await;
     let ids = Ids::default();
     let seat = Seat { engine, op, agent: &agent, tool, schema, ids: &ids };
-    let done = tried(&seat, input, work).await;
+    let done = tries.until_done(|| work(&seat, input.clone())).await;
     let (line, answer, failure) = match done {
         Ok(data) => {
             let line = line(format!("Tool result: {}", tool.name), "result", &data);
             (line, envelope::yes(data, engine.now()), None)
         }
-        Err(failure) => {
+        Err(fault) => {
+            let failure = Failure::of(fault, &tries);
             let Failure { said, stack, .. } = &failure;
             let context = json!({"message": said.message, "stack": stack, "code": said.code});
             let line = line(format!("Tool error: {}", tool.name), "error", &context);
@@ -98,31 +104,54 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     };
     tokio::join!(engine.call_line(op, &agent.id, line), engine.agent_touch(op, &agent.id));
     if let Some(failure) = failure.filter(|failure| failure.escalates) {
-        escalate(&seat, &failure).await;
+        engine.call_report(op, Some(&agent), failure.reported(tool.name, engine.now())).await;
     }
     answer
 }
 
 /// Who asks, if its type may. The name need not be a tool's, so that nobody can probe for names.
-pub(super) async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Said> {
+async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fault> {
     let id = AgentId::of(&op.principal.actor);
     let found = match (engine.agent_find(op, &id).await, op.principal.rights.agent_type) {
         (Ok(None), Some(kind)) => engine.agent_register(op, &id, kind).await.map(Some),
         (found, _) => found,
     };
-    let agent = found.map_err(|error| match Fault::from(error) {
-        Fault::Said(said) => said,
-        Fault::Broken(error) => {
-            tracing::error!(%error, tool, agent = %id, "a call broke before its tool");
-            Said::new(envelope::INTERNAL_ERROR, error.to_string())
-        }
-    })?;
-    let Some(agent) = agent else { return Err(unknown_agent(id.as_str())) };
+    let Some(agent) = found? else { return Err(Fault::Said(unknown_agent(id.as_str()))) };
     if may_call(agent.kind, tool) {
         return Ok(agent);
     }
     engine.call_refuse(op, envelope::PERMISSION_DENIED.into(), None).await;
-    Err(denied(tool, agent.kind))
+    Err(Fault::Said(denied(tool, agent.kind)))
+}
+
+/// The answer to a name that is no tool's.
+pub(super) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) -> Said {
+    let mut tries = Tries::new(engine, op, op.tool);
+    match tries.until_done(|| admit(engine, op, tool)).await {
+        Ok(_) => {
+            Said::new(envelope::TOOL_NOT_FOUND, format!("Tool '{tool}' not found in registry"))
+        }
+        Err(Fault::Said(said)) => said,
+        Err(Fault::Broken(error)) => Failure::of(Fault::Broken(error), &tries).said,
+    }
+}
+
+/// What broke while nobody knew yet who asks. `attempts` stand only where something was tried again: what
+/// broke at once is the server's fault, not the call's.
+async fn broke_before(
+    engine: &Engine,
+    op: &OpContext,
+    error: &EngineError,
+    tries: &Tries<'_>,
+) -> Said {
+    let failure = broken(error, tries.made);
+    if failure.escalates {
+        engine.call_report(op, None, failure.reported(op.tool, engine.now())).await;
+    }
+    match is_transient(error) {
+        true => failure.said,
+        false => Said { details: json!({}), ..failure.said },
+    }
 }
 
 pub(crate) fn unknown_agent(id: &str) -> Said {
@@ -153,43 +182,76 @@ struct Failure {
     escalates: bool,
 }
 
-/// Only what broke on its way may go better the next time; a tool's own "no" stays one.
-async fn tried(seat: &Seat<'_>, input: Value, work: Work) -> Result<Value, Failure> {
-    let rule = seat.engine.crew();
-    let mut attempts = 1;
-    loop {
-        let error = match work(seat, input.clone()).await {
-            Ok(data) => return Ok(data),
-            Err(Fault::Said(said)) => {
-                return Err(Failure { said, stack: String::new(), escalates: false });
-            }
-            Err(Fault::Broken(error)) => error,
-        };
-        let transient = is_transient(&error.to_string());
-        if transient && attempts <= rule.retry_max {
-            tracing::warn!(%error, tool = seat.tool.name, attempts, "a call is tried again");
-            tokio::select! {
-                () = tokio::time::sleep(rule.retry_delay) => attempts += 1,
-                () = seat.op.cancel.cancelled() => return Err(broken(&error, transient, attempts)),
-            }
-            continue;
+impl Failure {
+    fn of(fault: Fault, tries: &Tries<'_>) -> Self {
+        match fault {
+            Fault::Said(said) => Self { said, stack: String::new(), escalates: false },
+            Fault::Broken(error) => broken(&error, tries.made),
         }
-        return Err(broken(&error, transient, attempts));
+    }
+
+    fn reported(&self, tool: &'static str, at: Timestamp) -> BrokenCall {
+        let Said { code, message, .. } = self.said.clone();
+        BrokenCall { tool, code, message, stack: self.stack.clone(), at }
     }
 }
 
-fn broken(error: &EngineError, transient: bool, attempts: u32) -> Failure {
-    let code = if transient { envelope::TRANSIENT_ERROR } else { envelope::INTERNAL_ERROR };
-    let details = json!({"attempts": attempts});
-    let said = Said { code, message: error.to_string(), details };
+/// How often a call was made, its way to the tool included.
+struct Tries<'a> {
+    rule: &'a CrewRule,
+    op: &'a OpContext,
+    tool: &'a str,
+    made: u32,
+}
+
+impl<'a> Tries<'a> {
+    fn new(engine: &'a Engine, op: &'a OpContext, tool: &'a str) -> Self {
+        Self { rule: engine.crew(), op, tool, made: 1 }
+    }
+
+    /// Only what may go better the next time is made again; a tool's own "no" stays one.
+    async fn until_done<T, F>(&mut self, mut go: impl FnMut() -> F) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        loop {
+            let error = match go().await {
+                Err(Fault::Broken(error)) if is_transient(&error) => error,
+                done => return done,
+            };
+            if self.made > self.rule.retry_max {
+                return Err(Fault::Broken(error));
+            }
+            let (tool, attempts) = (self.tool, self.made);
+            tracing::warn!(%error, tool, attempts, "a call is tried again");
+            tokio::select! {
+                () = tokio::time::sleep(self.rule.retry_delay) => self.made += 1,
+                () = self.op.cancel.cancelled() => return Err(Fault::Broken(error)),
+            }
+        }
+    }
+}
+
+fn broken(error: &EngineError, attempts: u32) -> Failure {
+    let said = match is_transient(error) {
+        true => envelope::transient(error.to_string(), attempts),
+        false => Said {
+            code: envelope::INTERNAL_ERROR,
+            message: error.to_string(),
+            details: json!({"attempts": attempts}),
+        },
+    };
     let stack = stack(error);
     tracing::error!(%error, stack, attempts, "a call failed");
     Failure { said, stack, escalates: !matches!(error, EngineError::Canceled) }
 }
 
-fn is_transient(message: &str) -> bool {
-    let message = message.to_lowercase();
-    ["timeout", "connection", "network"].iter().any(|word| message.contains(word))
+/// Whether the same call may succeed later, by the kind of what broke. Its words say nothing about that.
+fn is_transient(error: &EngineError) -> bool {
+    match error {
+        EngineError::Unavailable(_) => true,
+        EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Canceled => false,
+    }
 }
 
 /// The causes, one a line, and where it was if that is wanted.
@@ -205,62 +267,4 @@ fn stack(error: &dyn Error) -> String {
         let _ = write!(stack, "\n{backtrace}");
     }
     stack
-}
-
-/// Mail to the supervisor, or to people where there is none; of what is critical to people as well.
-async fn escalate(seat: &Seat<'_>, failure: &Failure) {
-    let Seat { engine, op, agent, tool, .. } = seat;
-    let supervisor = engine.agent_supervisor(op, agent).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "nobody knows whose worker this is");
-        None
-    });
-    // What broke the call may keep this from being known as well.
-    let standing = engine.agent_standing(op, agent).await.ok();
-    let report = |critical| report(seat, failure, standing.as_ref(), critical);
-    let critical = CRITICAL.contains(&tool.name);
-    let send = |to: Option<AgentId>, subject: String, body: String| MailSend {
-        mail: MailId(engine.fresh_id()),
-        from: Some(agent.id.clone()),
-        to,
-        subject,
-        body,
-    };
-    if critical {
-        let subject = format!("⚠️ CRITICAL: Tool Failure - {}", tool.name);
-        engine.mail_escalate(op, send(None, subject, report(true))).await;
-    }
-    if supervisor.is_some() || !critical {
-        let subject = format!("Tool Failure: {}", tool.name);
-        engine.mail_escalate(op, send(supervisor, subject, report(false))).await;
-    }
-}
-
-fn report(
-    seat: &Seat<'_>,
-    failure: &Failure,
-    standing: Option<&AgentStanding>,
-    critical: bool,
-) -> String {
-    const STACK_CHARS_MAX: usize = 16_000;
-    let Seat { agent, tool, .. } = seat;
-    let seen = crate::time::rfc3339_ms(agent.last_active_at);
-    let mut text = format!(
-        "Tool: {}\nAgent: {} ({})\nState: {}\nLast active: {seen}\nError: {}: {}\n",
-        tool.name,
-        agent.id,
-        agent.kind.as_str(),
-        standing.map_or("unknown", |standing| standing.state.as_str()),
-        failure.said.code,
-        failure.said.message.chars().take(STACK_CHARS_MAX).collect::<String>(),
-    );
-    if critical {
-        let shown =
-            |task: Option<TaskId>| task.map_or_else(|| "none".to_owned(), |task| task.to_string());
-        let epic = standing.map_or(agent.epic, |standing| standing.epic);
-        let _ = writeln!(text, "Current epic: {}", shown(epic));
-        let _ = writeln!(text, "Current task: {}", shown(agent.task));
-    }
-    let stack: String = failure.stack.chars().take(STACK_CHARS_MAX).collect();
-    let _ = write!(text, "\nStack trace:\n{stack}");
-    text
 }

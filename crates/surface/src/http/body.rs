@@ -1,0 +1,123 @@
+//! Request bodies: read whole up to a limit, and read to their end when nobody wanted them.
+//!
+//! A server that closes a connection while its client still sends resets it, and the client may lose the
+//! answer. So what a handler leaves unread is read and dropped behind its answer.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Error;
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::{Stream, StreamExt};
+
+/// How long a client may go on sending what nobody reads, and how long it may pause in between.
+const SENDS_MAX: Duration = Duration::from_secs(30);
+const PAUSES_MAX: Duration = Duration::from_secs(5);
+
+/// Why a body was not read whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    TooLarge,
+    /// The connection broke, or the client closed its side, before the end.
+    CutShort,
+}
+
+/// The whole body, if it has at most `bytes_max` bytes. One that says it has more is not read at all.
+pub(crate) async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    bytes_max: usize,
+) -> Result<Bytes, Unread> {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let length = length.and_then(|length| length.parse().ok()).unwrap_or(0_u64);
+    if length > bytes_max as u64 {
+        return Err(Unread::TooLarge);
+    }
+    let mut read = Vec::new();
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| Unread::CutShort)?;
+        if chunk.len() > bytes_max - read.len() {
+            return Err(Unread::TooLarge);
+        }
+        read.extend_from_slice(&chunk);
+    }
+    Ok(read.into())
+}
+
+/// Reads on behind the answer what a handler left of its request. Of a body that is too large only the
+/// answer is of use, so the connection ends with it.
+pub(super) async fn read_on(request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let left = Left::default();
+    let waits = request.headers().contains_key(header::EXPECT);
+    let request = request.map(|body| {
+        let rest = Some(body.into_data_stream());
+        Body::from_stream(Watched { rest, waits, left: left.clone() })
+    });
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    let rest = left.lock().take();
+    if let Some(rest) = rest {
+        tokio::spawn(drop_rest(rest));
+    }
+    response
+}
+
+async fn drop_rest(mut rest: BodyDataStream) {
+    let all = async {
+        while let Ok(Some(Ok(_))) = tokio::time::timeout(PAUSES_MAX, rest.next()).await {}
+    };
+    // A client that goes on for longer loses the connection.
+    let _ = tokio::time::timeout(SENDS_MAX, all).await;
+}
+
+/// What is left of a body when its reader dropped it.
+#[derive(Clone, Default)]
+struct Left(Arc<Mutex<Option<BodyDataStream>>>);
+
+impl Left {
+    fn lock(&self) -> MutexGuard<'_, Option<BodyDataStream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Watched {
+    /// Gone when it is over or broken.
+    rest: Option<BodyDataStream>,
+    /// The client sends nothing before somebody reads (`Expect: 100-continue`).
+    waits: bool,
+    left: Left,
+}
+
+impl Stream for Watched {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.waits = false;
+        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+        let chunk = ready!(rest.poll_next_unpin(context));
+        if !matches!(chunk, Some(Ok(_))) {
+            self.rest = None;
+        }
+        Poll::Ready(chunk)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.waits {
+            *self.left.lock() = self.rest.take();
+        }
+    }
+}
