@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::actor::Actor;
 use crate::ids::{AttemptId, TaskId};
+use crate::job::JobId;
 use crate::time::Timestamp;
 
 macro_rules! event_names {
@@ -106,8 +107,8 @@ event_names! {
 }
 
 impl EventName {
-    /// Whether it is a step of a job for an agent that everybody may see: its data says `job` and
-    /// `version`.
+    /// Whether it is a step of a job for an agent that everybody may see. Its data says `job`; its number
+    /// is the version of that job until the next step.
     pub fn is_run_step(self) -> bool {
         matches!(
             self,
@@ -125,6 +126,11 @@ impl EventName {
                 | EventName::JobAnswered
         )
     }
+}
+
+/// The job for an agent of which an event is a step.
+pub fn step_of(name: EventName, data: &Value) -> Option<JobId> {
+    data["job"].as_str().filter(|_| name.is_run_step())?.parse().ok()
 }
 
 /// An event as `decide` makes it; its time is that of the whole change.

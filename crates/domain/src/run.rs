@@ -1,5 +1,5 @@
 //! A job for an agent, beside the `Job` that queues it: what is asked, how far it came, what is
-//! there to read. Its state is the job's; `version` counts every step anybody can see.
+//! there to read. Its state is the job's, its version the number of the newest event that is a step of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,7 @@ pub struct Run {
     pub job: JobId,
     pub order: Order,
     pub content_hash: String,
-    /// 1 at the start; never repeats, never goes back.
-    pub version: u32,
-    /// When it last rose.
+    /// The time of its newest step.
     pub changed_at: Timestamp,
     pub summary: Option<String>,
     /// 0 before the first run; the number of the current or next one after that.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::Command;
-use callboard_domain::delivery::{Delivery, Receipt, destination};
+use callboard_domain::delivery::{Delivery, Receipt, Topic, destination};
+use callboard_domain::ids::TaskId;
 use callboard_domain::job::{Job, JobKind};
 use callboard_domain::refusal::Refusal;
+use callboard_domain::relay::ending::{Ending, with_version};
 use callboard_domain::time::Timestamp;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -71,6 +73,7 @@ impl Engine {
         let Some(delivery) = self.parts.store.delivery(&taken.org, job).await? else {
             return Err(EngineError::Internal(format!("{job} has nothing to send")));
         };
+        let delivery = self.numbered(&taken.org, taken.job.task, delivery).await?;
         let secret = self.secret_of(courier, &taken.org).await?;
         let letter = letter(&delivery, self.parts.store.now());
         let receipt = courier.deliver(&letter, &secret).await;
@@ -84,6 +87,23 @@ impl Engine {
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// A message about the end of a job says the number of the event that ended it.
+    async fn numbered(
+        &self,
+        org: &str,
+        task: Option<TaskId>,
+        delivery: Delivery,
+    ) -> Result<Delivery, EngineError> {
+        let (Topic::Job(job), Some(_)) = (delivery.about, task) else { return Ok(delivery) };
+        let events = self.run_events_of(org, task, job).await?;
+        let ended = events
+            .iter()
+            .rfind(|event| Ending::of(job, event.name, &event.data, Some(event.seq)).is_some());
+        let Some(ended) = ended else { return Ok(delivery) };
+        let data = with_version(delivery.data.clone(), ended.seq);
+        Ok(Delivery { data, ..delivery })
     }
 
     async fn secret_of(&self, courier: &dyn Courier, org: &str) -> Result<String, EngineError> {
@@ -126,7 +146,7 @@ fn letter(delivery: &Delivery, now: Timestamp) -> Letter {
     }
 }
 
-fn rfc3339_ms(at: Timestamp) -> String {
+pub(crate) fn rfc3339_ms(at: Timestamp) -> String {
     match jiff::Timestamp::from_microsecond(at.0) {
         Ok(at) => format!("{at:.3}"),
         Err(_) => at.0.to_string(),

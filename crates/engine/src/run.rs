@@ -97,7 +97,7 @@ impl Default for RunRule {
 /// What became of a submit.
 #[derive(Clone, Debug)]
 pub struct Submitted {
-    pub seen: RunSeen,
+    pub record: RunRecord,
     /// The key was known, so nothing was made.
     pub deduplicated: bool,
     /// Parts of the known job's content that are not what was submitted now; empty when it is new.
@@ -155,13 +155,13 @@ impl Engine {
         };
         let applied = self.act(op, Command::RunSubmit(Box::new(submit))).await?;
         let deduplicated = applied.last_seq.is_none();
-        let seen = run_of(applied.outcome)?;
+        let record = run_of(applied.outcome)?;
         if !deduplicated {
             self.runs_nudge();
         }
-        let known = seen.record.run.order.patch();
+        let known = record.run.order.patch();
         let differs_in = known.map_or_else(Vec::new, |known| differences(known, &spec));
-        Ok(Submitted { seen, deduplicated, differs_in })
+        Ok(Submitted { record, deduplicated, differs_in })
     }
 
     /// What only whoever runs agents here can say.
@@ -248,17 +248,17 @@ impl Engine {
         &self,
         op: &OpContext,
         id: JobId,
-    ) -> Result<(RunSeen, bool), EngineError> {
+    ) -> Result<(RunRecord, bool), EngineError> {
         let before = self.run_get(op, id).await?;
         let applied = self.act(op, Command::RunCancel { job: id }).await?;
         let changed = applied.last_seq.is_some();
-        let seen = run_of(applied.outcome)?;
-        let canceled = changed && matches!(seen.record.job.state, JobState::Canceled { .. });
+        let record = run_of(applied.outcome)?;
+        let canceled = changed && matches!(record.job.state, JobState::Canceled { .. });
         if changed && !matches!(before.record.job.state, JobState::Running { .. }) {
             // Nobody is left who would say what happened.
-            self.run_note(&op.principal.org, &seen).await?;
+            self.run_note(&op.principal.org, &record).await?;
         }
-        Ok((seen, canceled))
+        Ok((record, canceled))
     }
 
     /// Answers the open question, or the one with this number.
@@ -268,7 +268,7 @@ impl Engine {
         id: JobId,
         number: Option<u32>,
         granted: bool,
-    ) -> Result<RunSeen, EngineError> {
+    ) -> Result<RunRecord, EngineError> {
         self.run_find(op, id).await?;
         let applied = self.act(op, Command::RunAnswer { job: id, number, granted }).await?;
         run_of(applied.outcome)
@@ -364,8 +364,12 @@ impl Engine {
     }
 
     /// A job that ended without anybody running it has one line of log: why.
-    pub(crate) async fn run_note(&self, org: &Arc<str>, seen: &RunSeen) -> Result<(), EngineError> {
-        let run = &seen.record.run;
+    pub(crate) async fn run_note(
+        &self,
+        org: &Arc<str>,
+        record: &RunRecord,
+    ) -> Result<(), EngineError> {
+        let run = &record.run;
         if run.artifact(ArtifactName::Logs).is_some() {
             return Ok(());
         }
@@ -377,9 +381,9 @@ impl Engine {
     }
 }
 
-pub(crate) fn run_of(outcome: Outcome) -> Result<RunSeen, EngineError> {
+pub(crate) fn run_of(outcome: Outcome) -> Result<RunRecord, EngineError> {
     match outcome {
-        Outcome::Run(seen) => Ok(*seen),
+        Outcome::Run(record) => Ok(*record),
         _ => Err(EngineError::Internal("a command about a job answered with no job".into())),
     }
 }

@@ -11,8 +11,8 @@ use callboard_domain::ids::AttemptId;
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::RunVerdict;
-use callboard_domain::run::{ArtifactName, Order};
-use callboard_store::{DueJob, RunSeen};
+use callboard_domain::run::{ArtifactName, Order, RunRecord};
+use callboard_store::DueJob;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -106,8 +106,8 @@ impl Engine {
         self.runs_settle().await?;
         let Some(agents) = self.parts.agents.clone() else { return Ok(0) };
         let mut ran = 0;
-        while let Some((taken, seen)) = self.run_lease_next().await? {
-            self.run_job(&*agents, taken, seen, CancellationToken::new()).await;
+        while let Some((taken, record)) = self.run_lease_next().await? {
+            self.run_job(&*agents, taken, record, CancellationToken::new()).await;
             ran += 1;
         }
         let mut running = JoinSet::new();
@@ -149,10 +149,10 @@ impl Engine {
         };
         let hold_s = self.parts.runs.hold_s;
         let settle = RunSettle { job: due.job.id, hold_s, attempts_max, is_gone };
-        let seen = run_of(self.job_act(&due.org, Command::RunSettle(settle)).await?)?;
+        let record = run_of(self.job_act(&due.org, Command::RunSettle(settle)).await?)?;
         let was_running = matches!(due.job.state, JobState::Running { .. });
-        if seen.record.job.is_over() && !was_running {
-            self.run_note(&due.org, &seen).await?;
+        if record.job.is_over() && !was_running {
+            self.run_note(&due.org, &record).await?;
         }
         Ok(())
     }
@@ -163,15 +163,15 @@ impl Engine {
         running: &mut JoinSet<()>,
         give_up: &CancellationToken,
     ) -> Result<(), EngineError> {
-        while let Some((taken, seen)) = self.run_lease_next().await? {
+        while let Some((taken, record)) = self.run_lease_next().await? {
             let (engine, agents, give_up) = (self.clone(), agents.clone(), give_up.clone());
-            running.spawn(async move { engine.run_job(&*agents, taken, seen, give_up).await });
+            running.spawn(async move { engine.run_job(&*agents, taken, record, give_up).await });
         }
         Ok(())
     }
 
     /// The next job in the queue, if there is one and a place for it.
-    async fn run_lease_next(&self) -> Result<Option<(Taken, RunSeen)>, EngineError> {
+    async fn run_lease_next(&self) -> Result<Option<(Taken, RunRecord)>, EngineError> {
         let (rule, machine) = (&self.parts.runs, &self.parts.machine);
         for due in self.parts.store.runs_due(JobKind::Run, machine, BATCH).await? {
             let lease = RunLease {
@@ -185,9 +185,9 @@ impl Engine {
             };
             match self.job_act(&due.org, Command::RunLease(lease)).await {
                 Ok(outcome) => {
-                    let seen = run_of(outcome)?;
-                    let fence = seen.record.run.fence;
-                    return Ok(Some((Taken { org: due.org, job: due.job.id, fence }, seen)));
+                    let record = run_of(outcome)?;
+                    let fence = record.run.fence;
+                    return Ok(Some((Taken { org: due.org, job: due.job.id, fence }, record)));
                 }
                 Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(None),
                 // Another process was faster, or its task waits for something.
@@ -203,10 +203,10 @@ impl Engine {
         self: &Arc<Self>,
         agents: &dyn AgentRunner,
         taken: Taken,
-        seen: RunSeen,
+        record: RunRecord,
         give_up: CancellationToken,
     ) {
-        if let Err(error) = self.run_through(agents, &taken, seen, give_up).await {
+        if let Err(error) = self.run_through(agents, &taken, record, give_up).await {
             tracing::warn!(%error, job = %taken.job, "a run could not be written down");
         }
     }
@@ -215,11 +215,11 @@ impl Engine {
         self: &Arc<Self>,
         agents: &dyn AgentRunner,
         taken: &Taken,
-        seen: RunSeen,
+        record: RunRecord,
         give_up: CancellationToken,
     ) -> Result<(), EngineError> {
         let feed = self.run_feed(Some(taken.job)).await?;
-        let run = seen.record.run;
+        let run = record.run;
         let Order::Patch(spec) = run.order.clone() else { return Ok(()) };
         let wished = spec.notify.as_ref().and_then(|notify| notify.enable_pr) == Some(true);
         let seconds = spec.execution.timeout_s.unwrap_or(self.parts.runs.timeout_s);
@@ -291,7 +291,7 @@ impl Engine {
             let (job, fence) = (taken.job, taken.fence);
             let keep = Command::RunKeep { job, fence, lease_s };
             match self.job_act(&taken.org, keep).await.and_then(run_of) {
-                Ok(seen) if !seen.record.job.is_over() => {}
+                Ok(record) if !record.job.is_over() => {}
                 Ok(_) | Err(EngineError::Refused(_)) => return,
                 // The store may be back before the lease is over.
                 Err(error) => tracing::warn!(%error, %job, "cannot keep a job's lease"),
@@ -393,7 +393,7 @@ impl AsksFor {
         let Question { text, command } = question;
         let ask = Command::RunAsk { job: *job, fence: *fence, text, command };
         let asked = run_of(engine.job_act(org, ask).await?)?;
-        let number = asked.record.run.question.map_or(0, |asked| asked.number);
+        let number = asked.run.question.map_or(0, |asked| asked.number);
         let answer = async {
             while let Some(event) = feed.next().await {
                 if event.name == EventName::JobAnswered && event.data["question"] == number {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::crew::AgentId;
-use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::event::{EventName, LoggedEvent, step_of};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::policy::{Phase, fold};
@@ -34,6 +34,7 @@ enum WaitKey {
 /// Something that happened to a job for an agent.
 #[derive(Clone, Debug)]
 pub struct RunEvent {
+    /// The job's version from then on.
     pub seq: u64,
     pub at: Timestamp,
     pub job: JobId,
@@ -44,9 +45,9 @@ pub struct RunEvent {
 impl RunEvent {
     /// `None` for what is no step of such a job.
     fn of(event: &LoggedEvent) -> Option<Self> {
-        let job = event.data["job"].as_str().filter(|_| event.name.is_run_step())?;
+        let job = step_of(event.name, &event.data)?;
         let (seq, at, name, data) = (event.seq, event.at, event.name, event.data.clone());
-        Some(Self { seq, at, job: job.parse().ok()?, name, data })
+        Some(Self { seq, at, job, name, data })
     }
 }
 
@@ -235,16 +236,16 @@ impl Engine {
         job: JobId,
     ) -> Result<Vec<RunEvent>, EngineError> {
         let task = self.run_get(op, job).await?.record.job.task;
-        self.run_events_of(op, task, job).await
+        self.run_events_of(&op.principal.org, task, job).await
     }
 
     pub(crate) async fn run_events_of(
         &self,
-        op: &OpContext,
+        org: &str,
         task: Option<TaskId>,
         job: JobId,
     ) -> Result<Vec<RunEvent>, EngineError> {
-        let org = Some(op.principal.org.clone());
+        let org = Some(org.into());
         let query = EventQuery { org, after: 0, task, limit: i32::MAX as usize };
         let events = self.parts.store.events(query).await?;
         Ok(events.iter().filter_map(RunEvent::of).filter(|event| event.job == job).collect())

@@ -86,7 +86,7 @@ impl Engine {
         };
         let submit = self.work_wanted(&op.principal.org, task, order).await?;
         let applied = self.act(op, Command::WorkSubmit(submit)).await?;
-        let record = run_of(applied.outcome)?.record;
+        let record = run_of(applied.outcome)?;
         self.runs_nudge();
         self.work_seen(&op.principal.org, record).await
     }
@@ -240,7 +240,7 @@ impl Engine {
         match self.work_get(op, task, job).await? {
             WorkJob::Start(_) => {
                 let applied = self.act(op, Command::RunCancel { job }).await?;
-                let record = run_of(applied.outcome)?.record;
+                let record = run_of(applied.outcome)?;
                 self.work_seen(&op.principal.org, record).await
             }
             WorkJob::Stop(_) => job_of(self.act(op, Command::StopCancel { job }).await?.outcome),
@@ -255,7 +255,7 @@ impl Engine {
         job: JobId,
     ) -> Result<Vec<RunEvent>, EngineError> {
         self.work_get(op, task, job).await?;
-        self.run_events_of(op, Some(task), job).await
+        self.run_events_of(&op.principal.org, Some(task), job).await
     }
 
     /// What works on tasks of the org, or waits to.

@@ -127,7 +127,7 @@ impl Engine {
             lease_s: self.parts.board.lease_s,
         };
         let record = match self.job_act(org, Command::RunLease(lease)).await {
-            Ok(outcome) => run_of(outcome)?.record,
+            Ok(outcome) => run_of(outcome)?,
             Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(Leased::NoPlace),
             Err(EngineError::Refused(_)) => return Ok(Leased::Not),
             Err(error) => return Err(error),
@@ -362,7 +362,7 @@ impl Engine {
         self.runs_nudge();
         match over.and_then(run_of) {
             // Another one may have it at once.
-            Ok(seen) if matches!(seen.record.job.state, JobState::Stale { .. }) => {
+            Ok(record) if matches!(record.job.state, JobState::Stale { .. }) => {
                 self.runs_settle().await?;
             }
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}

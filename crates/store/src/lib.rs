@@ -46,6 +46,7 @@ use callboard_domain::plan::Plan;
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Rights;
+use callboard_domain::run::RunRecord;
 use callboard_domain::settings::SettingsKept;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
@@ -275,7 +276,7 @@ pub enum Outcome {
     Comment(Box<Comment>),
     Job(Box<Job>),
     Knowledge(Box<KnowledgeEntry>),
-    Run(Box<RunSeen>),
+    Run(Box<RunRecord>),
     Settings(SettingsKept),
     Project(Box<callboard_domain::project::Project>),
     Plan(Box<Plan>),

@@ -60,6 +60,8 @@ pub struct RunSeen {
     pub record: RunRecord,
     /// Its place in the org's queue, 1 for the next; only while it is queued.
     pub position: Option<u32>,
+    /// The number of the event that was its newest step: unique in the store, and it only rises.
+    pub version: u64,
 }
 
 /// The end of what a run printed so far.
@@ -98,9 +100,12 @@ pub struct RunPage {
 pub(crate) const FORGOTTEN_MAX: usize = 100;
 
 /// Behind the columns of its job.
-pub(crate) const RUN: &str = "r.spec, r.content_hash, r.version, r.changed_at, r.summary, \
+pub(crate) const RUN: &str = "r.spec, r.content_hash, r.changed_at, r.summary, \
      r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
      r.question, r.pr, r.up_at, r.gone_at, r.webhook";
+
+/// What a new row says until the event that made it has its number, in the same transaction.
+pub(crate) const UNNUMBERED: i64 = 1;
 
 /// Every column, in the order of an INSERT.
 pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, version, changed_at, \
@@ -108,8 +113,7 @@ pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, versi
      gone_at, webhook";
 
 /// Columns that change.
-pub(crate) const RUN_STEPS: [&str; 13] = [
-    "version",
+pub(crate) const RUN_STEPS: [&str; 12] = [
     "changed_at",
     "summary",
     "attempt",

@@ -84,8 +84,7 @@ pub struct ResourceText {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoResource {
     pub uri: String,
-    /// The toolset's word for it.
-    pub code: Option<&'static str>,
+    pub code: &'static str,
     /// Of the job that has no such artifact.
     pub state: Option<&'static str>,
     /// Whether there may be something later.
@@ -94,7 +93,7 @@ pub struct NoResource {
 
 impl NoResource {
     pub fn unknown(uri: &str) -> Self {
-        Self { uri: uri.to_owned(), code: None, state: None, retryable: None }
+        Self { uri: uri.to_owned(), code: "RESOURCE_NOT_FOUND", state: None, retryable: None }
     }
 }
 

@@ -168,7 +168,7 @@ impl Watching {
     async fn as_it_is(&mut self, uri: JobUri, text: String) -> Result<(), Gone> {
         let version = match uri.job() {
             Some(job) => match self.engine.run_get(&self.op, job).await {
-                Ok(seen) => u64::from(seen.record.run.version),
+                Ok(seen) => seen.version,
                 // It may come to be.
                 Err(_) => return Ok(()),
             },
@@ -188,7 +188,7 @@ impl Watching {
         if !(follows || lists || artifact.is_some()) || !self.is_visible(job).await {
             return Ok(());
         }
-        let Some(version) = event.data["version"].as_u64() else { return Ok(()) };
+        let version = event.seq;
         let is_news = follows && self.updated(status, version).await?;
         if let Some(artifact) = artifact {
             self.updated(artifact, version).await?;
@@ -197,7 +197,7 @@ impl Watching {
             self.tell(Notice::Ended { method, params }).await?;
         }
         if lists {
-            self.updated(LIST.into(), event.seq).await?;
+            self.updated(LIST.into(), version).await?;
         }
         Ok(())
     }

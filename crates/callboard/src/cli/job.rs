@@ -237,9 +237,9 @@ async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failu
 async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let granted = matches!(args.answer, YesNo::Yes);
-    let seen =
+    let record =
         open.engine().run_answer(&open.op("job_answer"), job_id(&args.job)?, None, granted).await?;
-    let state = seen.record.job.state.as_str();
+    let state = record.job.state.as_str();
     if context.out.json {
         return context.out.document(&json!({ "granted": granted, "state": state }));
     }

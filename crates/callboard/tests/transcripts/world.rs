@@ -312,7 +312,7 @@ impl World {
         let uri = uri.as_str().expect("a text stays one");
         match front.resource_read(&ana, uri).await.expect("readable") {
             Err(missing) => {
-                let code = missing.code.unwrap_or("RESOURCE_NOT_FOUND");
+                let code = missing.code;
                 let more = missing.retryable.map(|again| format!(" retryable {again}"));
                 vec![format!("error {code}{}", more.unwrap_or_default())]
             }

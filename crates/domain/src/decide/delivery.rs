@@ -59,7 +59,8 @@ pub(super) fn queued(
     end: &Event,
     now: Timestamp,
 ) -> Option<([Write; 2], Event)> {
-    let ending = Ending::of(over.id, end.name, &end.data)?;
+    // The number of the event is filled in when the message is sent.
+    let ending = Ending::of(over.id, end.name, &end.data, None)?;
     let delivery = Delivery {
         job: webhook.delivery,
         about: Topic::Job(over.id),

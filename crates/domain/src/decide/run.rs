@@ -1,6 +1,6 @@
-//! Jobs for agents: submitted, leased, kept, lost, over. Each step that anybody can see raises the
-//! version by one and is logged; a worker with an old fence, or one of a job that is over, hears so
-//! and writes nothing.
+//! Jobs for agents: submitted, leased, kept, lost, over. Each step that anybody can see is one event,
+//! whose number is the job's version from then on. A worker with an old fence, or one of a job that is
+//! over, hears so and writes nothing.
 
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ const CANCELED: &str = "Canceled by user";
 pub(super) const LOST: &str = "Worker lost";
 const SUMMARY_CHARS_MAX: usize = 500;
 
-/// A job on its way to the next version.
+/// A job on its way to its next step.
 pub(super) struct Step<'w> {
     pub world: &'w World<'w>,
     pub job: Job,
@@ -76,7 +76,6 @@ impl<'w> Step<'w> {
         let mut data = Map::new();
         data.insert("job".into(), self.job.id.to_string().into());
         data.insert("state".into(), self.job.state.as_str().into());
-        data.insert("version".into(), self.run.version.into());
         data.insert("attempt".into(), self.run.attempt.into());
         if let Value::Object(more) = more {
             data.extend(more);
@@ -93,7 +92,6 @@ impl<'w> Step<'w> {
     /// Makes the step: what is written, and what is logged. Whoever wants to be told of the end is
     /// told of the one that is written here.
     pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Vec<Event>) {
-        self.run.version += 1;
         self.run.changed_at = self.now;
         let mut events = vec![self.event(name, more)];
         let webhook = self.run.webhook.as_ref();
@@ -284,7 +282,6 @@ pub(super) fn run_submit(
         job: new.job,
         order: Order::Patch(Box::new(new.spec.clone())),
         content_hash: new.spec.content_hash(),
-        version: 1,
         changed_at: now,
         summary: None,
         attempt: 0,
@@ -424,7 +421,7 @@ pub(super) fn run_keep(
         change.writes.extend(beat);
         return Ok(change);
     }
-    // Nobody sees a difference, so the version stays.
+    // Nobody sees a difference, so there is no event and the version stays.
     let event = step.event(EventName::JobKept, Value::Null);
     let mut writes = vec![Write::JobUpdate { job: step.job }];
     writes.extend(beat);

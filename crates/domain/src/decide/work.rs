@@ -100,7 +100,6 @@ pub(super) fn queued(
         job: new.job,
         order: Order::Work(new.order.clone()),
         content_hash: String::new(),
-        version: 1,
         changed_at: now,
         summary: None,
         attempt: 0,

@@ -20,6 +20,14 @@ pub fn artifact_uris<'n>(job: JobId, names: impl Iterator<Item = &'n str>) -> Va
     uris.into()
 }
 
+const VERSION: &str = "stateVersion";
+
+/// Fills in the number of the event that a message tells of.
+pub fn with_version(mut data: Value, version: u64) -> Value {
+    data[VERSION] = version.into();
+    data
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     /// Whether it succeeded.
@@ -28,8 +36,9 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// From the event that ends a job; `None` for any other.
-    pub fn of(job: JobId, name: EventName, data: &Value) -> Option<Self> {
+    /// From the event that ends a job; `None` for any other. `version` is the number of that event, which
+    /// nobody knows before it is committed.
+    pub fn of(job: JobId, name: EventName, data: &Value, version: Option<u64>) -> Option<Self> {
         let (finished, state) = match name {
             EventName::JobSucceeded => (true, "SUCCEEDED"),
             EventName::JobFailed => (false, "FAILED"),
@@ -48,7 +57,7 @@ impl Ending {
         } else if let Some(reason) = data["reason"].as_str() {
             told["reasonCode"] = reason.into();
         }
-        told["stateVersion"] = data["version"].clone();
+        told[VERSION] = version.into();
         if finished {
             let (started, ended) = (data["started_at"].as_i64(), data["finished_at"].as_i64());
             if let Some(started) = started {

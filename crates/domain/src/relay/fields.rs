@@ -72,13 +72,6 @@ impl<'p> Fields<'p> {
         value
     }
 
-    /// For a key that belongs to another form of the same object.
-    pub(super) fn refuse_beside(&mut self, name: &str, what: &str) {
-        if self.take(name).is_some() {
-            self.problem(name, format!("does not belong to {what}"));
-        }
-    }
-
     /// Required.
     pub(super) fn text(&mut self, name: &str, chars: RangeInclusive<usize>) -> Option<String> {
         let given = self.required(name)?;

@@ -66,6 +66,7 @@ fn whole(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option
     })
 }
 
+/// `url` and `path` may stand together: the type says which one is used.
 fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<Repo> {
     let known = ["type", "url", "path", "baseBranch", "baselineCommit"];
     let mut fields = Fields::open("repo", given, &known, problems)?;
@@ -77,13 +78,13 @@ fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<
     let baseline_commit = baseline_commit.map(|commit| commit.to_ascii_lowercase());
     match kind? {
         "git" => {
-            fields.refuse_beside("path", "a repository of type git");
+            let _unused = fields.text_if_given("path", 1..=PATH_CHARS_MAX);
             let url = fields.text("url", 1..=PATH_CHARS_MAX);
             let url = fields.judged("url", url, |url| rules::git_url(url, rules))?;
             Some(Repo::Git { url, base_branch: base_branch?, baseline_commit: baseline_commit? })
         }
         _ => {
-            fields.refuse_beside("url", "a repository of type local");
+            let _unused = fields.text_if_given("url", 1..=PATH_CHARS_MAX);
             let path = fields.text("path", 1..=PATH_CHARS_MAX);
             let path = fields.judged("path", path, |path| match path.contains('\0') {
                 true => Err("must not hold a NUL".into()),

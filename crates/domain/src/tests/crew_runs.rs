@@ -250,7 +250,6 @@ fn record(state: JobState, gone: bool) -> RunRecord {
         job: job.id,
         order: Order::Work(order("w1")),
         content_hash: String::new(),
-        version: 1,
         changed_at: at,
         summary: Some("words".into()),
         attempt: 1,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::relay::ask::{AskVerdict, Leeway, Wish, is_trusted, judge};
 use crate::relay::prompt::{Snippet, prompt};
 use crate::relay::reply::{BadReply, Reply};
-use crate::relay::spec::{Section, SnippetRef};
+use crate::relay::spec::{Repo, Section, SnippetRef};
 use crate::relay::{JobSpec, Problem, SpecRules, is_public_address};
 
 /// The reference document's own example.
@@ -72,6 +72,21 @@ fn the_reference_example_is_read_and_written_back() {
     assert_eq!(read(&written).expect("our own words"), spec);
 }
 
+/// `type` says which of `url` and `path` is used; the other one changes nothing.
+#[test]
+fn url_and_path_may_stand_together() {
+    let mut both = example();
+    let git = read(&both).expect("as the reference has it");
+    both["repo"]["path"] = json!("/srv/app");
+    assert_eq!(read(&both).expect("a path beside the url"), git);
+    both["repo"]["type"] = json!("local");
+    let local = read(&both).expect("a url beside the path");
+    assert!(matches!(&local.repo, Repo::Local { path, .. } if path == "/srv/app"), "{local:?}");
+    both["repo"]["url"] = Value::Null;
+    let alone = read(&both).expect("the path alone");
+    assert_eq!(local.content_hash(), alone.content_hash());
+}
+
 #[test]
 fn each_rule_names_its_field() {
     let table: [(&str, Value, &str); 36] = [
@@ -85,7 +100,7 @@ fn each_rule_names_its_field() {
         ("repo.url", json!("http://host/x"), "scheme 'http' is not allowed"),
         ("repo.url", json!("ssh://-oProxyCommand=x/y"), "host"),
         ("repo.url", json!("/srv/x"), "must be an address such as"),
-        ("repo.path", json!("/srv/x"), "does not belong to a repository of type git"),
+        ("repo.path", json!(7), "must be a string"),
         ("repo.type", json!("svn"), "one of git, local"),
         ("repo.baseBranch", json!("a..b"), "branch name"),
         ("repo.baseBranch", json!("-x"), "branch name"),

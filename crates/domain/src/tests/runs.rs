@@ -1,5 +1,5 @@
 //! Jobs for agents as tables: `who verb JOB options => how the job then is`. A job is shown as
-//! `state v<version> a<attempt>` with its task behind it; a refusal by its code.
+//! `state a<attempt>` with its task behind it; a refusal by its code.
 
 use super::model::Model;
 use super::relay_spec::example;
@@ -146,7 +146,7 @@ impl Jobs {
         let task = &self.model.tasks[&task(name)];
         let held = task.assignee == Some(crate::run::holder());
         let held = if held { "held" } else { "free" };
-        format!("{state} v{} a{} {} {held}", run.version, run.attempt, task.label)
+        format!("{state} a{} {} {held}", run.attempt, task.label)
     }
 }
 
@@ -194,15 +194,15 @@ fn table(text: &str) {
 fn a_run_to_its_end() {
     table(
         "
-        ana submit A              => queued v1 a0 backlog held
+        ana submit A              => queued a0 backlog held
         events 3                  => task.created task.claimed job.submitted
-        w1  lease A               => running v2 a1 in_progress held
+        w1  lease A               => running a1 in_progress held
         w2  lease A               => JOB_LOST
-        w1  keep A                => running v2 a1 in_progress held
-        w1  store A patch.diff    => running v3 a1 in_progress held
-        w1  store A out.md        => running v4 a1 in_progress held
-        w1  store A logs.txt      => running v5 a1 in_progress held
-        w1  end A ok              => done v6 a1 done held
+        w1  keep A                => running a1 in_progress held
+        w1  store A patch.diff    => running a1 in_progress held
+        w1  store A out.md        => running a1 in_progress held
+        w1  store A logs.txt      => running a1 in_progress held
+        w1  end A ok              => done a1 done held
         events 3                  => attempt.ended task.status_changed job.succeeded
         w1  end A fail            => JOB_LOST
         w1  store A patch.diff    => JOB_LOST
@@ -216,16 +216,16 @@ fn a_run_to_its_end() {
 fn keys_find_their_job_for_a_day() {
     table(
         "
-        ana submit A key=k        => queued v1 a0 backlog held
+        ana submit A key=k        => queued a0 backlog held
         ana submit B key=k max=1  => same
         ana submit B max=1        => RATE_LIMIT
-        w1  lease A               => running v2 a1 in_progress held
+        w1  lease A               => running a1 in_progress held
         ana submit B key=k        => same
-        w1  end A fail            => failed v3 a1 canceled held
+        w1  end A fail            => failed a1 canceled held
         clock +82800s             =>
         ana submit B key=k        => same
         clock +7200s              =>
-        ana submit B key=k        => queued v1 a0 backlog held
+        ana submit B key=k        => queued a0 backlog held
         ana submit C key=k        => same
         ",
     );
@@ -235,30 +235,30 @@ fn keys_find_their_job_for_a_day() {
 fn a_lost_worker() {
     table(
         "
-        ana submit A              => queued v1 a0 backlog held
-        w1  lease A               => running v2 a1 in_progress held
+        ana submit A              => queued a0 backlog held
+        w1  lease A               => running a1 in_progress held
         clock +59s                =>
         w2  settle A              => same
         clock +1s                 =>
-        w2  settle A              => stale v3 a1 in_progress held
+        w2  settle A              => stale a1 in_progress held
         summary A                 => Worker lost
         clock +4s                 =>
-        w1  keep A                => running v4 a1 in_progress held
+        w1  keep A                => running a1 in_progress held
         summary A                 => none
-        w2  settle A gone         => stale v5 a1 in_progress held
+        w2  settle A gone         => stale a1 in_progress held
         clock +5s                 =>
-        w2  settle A              => queued v6 a2 backlog held
+        w2  settle A              => queued a2 backlog held
         w1  keep A                => JOB_LOST
-        w2  lease A               => running v7 a2 in_progress held
+        w2  lease A               => running a2 in_progress held
         w1  end A ok              => JOB_LOST
         w1  store A logs.txt      => JOB_LOST
-        w2  end A stopped fence=2 => stale v8 a2 in_progress held
-        w2  settle A              => queued v9 a3 backlog held
-        w2  lease A               => running v10 a3 in_progress held
+        w2  end A stopped fence=2 => stale a2 in_progress held
+        w2  settle A              => queued a3 backlog held
+        w2  lease A               => running a3 in_progress held
         clock +60s                =>
-        w2  settle A              => stale v11 a3 in_progress held
+        w2  settle A              => stale a3 in_progress held
         clock +5s                 =>
-        w2  settle A              => failed v12 a3 canceled held
+        w2  settle A              => failed a3 canceled held
         summary A                 => Worker lost 3 times
         ",
     );
@@ -268,18 +268,18 @@ fn a_lost_worker() {
 fn time_runs_out() {
     table(
         "
-        ana submit A ttl=10       => queued v1 a0 backlog held
-        ana submit B ttl=10       => queued v1 a0 backlog held
-        ana submit C ttl=10       => queued v1 a0 backlog held
-        w1  lease B               => running v2 a1 in_progress held
-        w1  lease C               => running v2 a1 in_progress held
+        ana submit A ttl=10       => queued a0 backlog held
+        ana submit B ttl=10       => queued a0 backlog held
+        ana submit C ttl=10       => queued a0 backlog held
+        w1  lease B               => running a1 in_progress held
+        w1  lease C               => running a1 in_progress held
         clock +10s                =>
         w1  lease A               => JOB_LOST
-        w1  settle A              => expired v2 a0 canceled held
+        w1  settle A              => expired a0 canceled held
         summary A                 => Exceeded TTL of 10s
-        w1  end B ok              => expired v3 a1 canceled held
-        w1  store B logs.txt      => expired v4 a1 canceled held
-        ana cancel C              => expired v3 a1 canceled held
+        w1  end B ok              => expired a1 canceled held
+        w1  store B logs.txt      => expired a1 canceled held
+        ana cancel C              => expired a1 canceled held
         ",
     );
 }
@@ -288,22 +288,22 @@ fn time_runs_out() {
 fn canceled_from_anywhere() {
     table(
         "
-        ana submit A              => queued v1 a0 backlog held
-        ana cancel A              => canceled v2 a0 canceled held
+        ana submit A              => queued a0 backlog held
+        ana cancel A              => canceled a0 canceled held
         summary A                 => Canceled by user
         ana cancel A              => same
-        ana submit B              => queued v1 a0 backlog held
-        w1  lease B               => running v2 a1 in_progress held
-        ana close B canceled      => canceled v3 a1 canceled held
+        ana submit B              => queued a0 backlog held
+        w1  lease B               => running a1 in_progress held
+        ana close B canceled      => canceled a1 canceled held
         w1  end B ok              => JOB_LOST
         w1  store B patch.diff    => JOB_LOST
-        w1  store B logs.txt      => canceled v4 a1 canceled held
-        ana submit C              => queued v1 a0 backlog held
-        ana remove C              => canceled v2 a0 backlog held
-        ana submit D              => queued v1 a0 backlog held
-        w1  lease D               => running v2 a1 in_progress held
-        w1  settle D gone         => stale v3 a1 in_progress held
-        ana cancel D              => canceled v4 a1 canceled held
+        w1  store B logs.txt      => canceled a1 canceled held
+        ana submit C              => queued a0 backlog held
+        ana remove C              => canceled a0 backlog held
+        ana submit D              => queued a0 backlog held
+        w1  lease D               => running a1 in_progress held
+        w1  settle D gone         => stale a1 in_progress held
+        ana cancel D              => canceled a1 canceled held
         ana cancel X              => JOB_NOT_FOUND
         ",
     );
@@ -313,12 +313,12 @@ fn canceled_from_anywhere() {
 fn machines_have_places() {
     table(
         "
-        ana submit A on=m1        => queued v1 a0 backlog held
-        ana submit B              => queued v1 a0 backlog held
+        ana submit A on=m1        => queued a0 backlog held
+        ana submit B              => queued a0 backlog held
         w2  lease A on=m2         => JOB_LOST
-        w1  lease A on=m1 max=1   => running v2 a1 in_progress held
+        w1  lease A on=m1 max=1   => running a1 in_progress held
         w1  lease B on=m1 max=1   => RATE_LIMIT
-        w2  lease B on=m2 max=1   => running v2 a1 in_progress held
+        w2  lease B on=m2 max=1   => running a1 in_progress held
         ",
     );
 }
@@ -327,17 +327,17 @@ fn machines_have_places() {
 fn questions_wait_for_an_answer() {
     table(
         "
-        ana submit A              => queued v1 a0 backlog held
+        ana submit A              => queued a0 backlog held
         ana answer A              => NO_QUESTION
-        w1  lease A               => running v2 a1 in_progress held
-        w1  ask A                 => running v3 a1 in_progress held
+        w1  lease A               => running a1 in_progress held
+        w1  ask A                 => running a1 in_progress held
         summary A                 => Waiting for an answer: run make?
         ana answer A number=2     => NO_QUESTION
-        ana answer A number=1     => running v4 a1 in_progress held
+        ana answer A number=1     => running a1 in_progress held
         summary A                 => none
         ana answer A              => NO_QUESTION
-        w1  ask A                 => running v5 a1 in_progress held
-        ana cancel A              => canceled v6 a1 canceled held
+        w1  ask A                 => running a1 in_progress held
+        ana cancel A              => canceled a1 canceled held
         ana answer A              => NO_QUESTION
         ",
     );
@@ -347,26 +347,26 @@ fn questions_wait_for_an_answer() {
 fn pull_requests_come_before_the_end_and_go_on_after_it() {
     table(
         "
-        ana submit A              => queued v1 a0 backlog held
-        ana submit B              => queued v1 a0 backlog held
-        ana submit C              => queued v1 a0 backlog held
-        w1  lease A               => running v2 a1 in_progress held
-        w1  pr A open             => running v3 a1 in_progress held
+        ana submit A              => queued a0 backlog held
+        ana submit B              => queued a0 backlog held
+        ana submit C              => queued a0 backlog held
+        w1  lease A               => running a1 in_progress held
+        w1  pr A open             => running a1 in_progress held
         w1  pr A open             => same
-        w1  pr A open head=h2     => running v4 a1 in_progress held
+        w1  pr A open head=h2     => running a1 in_progress held
         pr A                      => open 1 callboard://pr/1
-        w1  lease B               => running v2 a1 in_progress held
-        w1  pr B open             => running v3 a1 in_progress held
+        w1  lease B               => running a1 in_progress held
+        w1  pr B open             => running a1 in_progress held
         pr B                      => open 2 callboard://pr/2
-        w1  lease C               => running v2 a1 in_progress held
-        w1  pr C open forge=github number=7 => running v3 a1 in_progress held
+        w1  lease C               => running a1 in_progress held
+        w1  pr C open forge=github number=7 => running a1 in_progress held
         pr C                      => open 7 u
-        w1  end A ok              => done v5 a1 done held
-        w1  pr A merged head=h2   => done v6 a1 done held
+        w1  end A ok              => done a1 done held
+        w1  pr A merged head=h2   => done a1 done held
         pr A                      => merged 1 callboard://pr/1
-        ana cancel B              => canceled v4 a1 canceled held
-        ana submit D              => queued v1 a0 backlog held
-        ana cancel D              => canceled v2 a0 canceled held
+        ana cancel B              => canceled a1 canceled held
+        ana submit D              => queued a0 backlog held
+        ana cancel D              => canceled a0 canceled held
         w1  pr D open             => JOB_LOST
         ",
     );
@@ -376,26 +376,26 @@ fn pull_requests_come_before_the_end_and_go_on_after_it() {
 fn the_end_is_told_until_somebody_has_it() {
     table(
         "
-        ana submit A tell=https://x/s3cret => queued v1 a0 backlog held
-        w1  lease A               => running v2 a1 in_progress held
-        w1  end A ok              => done v3 a1 done held
+        ana submit A tell=https://x/s3cret => queued a0 backlog held
+        w1  lease A               => running a1 in_progress held
+        w1  end A ok              => done a1 done held
         events 2                  => job.succeeded webhook.queued
         letter A                  => queued
-        w1  store A logs.txt      => done v4 a1 done held
+        w1  store A logs.txt      => done a1 done held
         events 1                  => job.artifact
-        w1  take A                => done v4 a1 done held
+        w1  take A                => done a1 done held
         w2  sent A 200            => JOB_LOST
-        w1  sent A 500            => done v4 a1 done held
+        w1  sent A 500            => done a1 done held
         events 1                  => webhook.failed
         w1  take A                => JOB_LOST
         clock +5s                 =>
-        w1  take A                => done v4 a1 done held
-        w1  sent A 500 try=2      => done v4 a1 done held
+        w1  take A                => done a1 done held
+        w1  sent A 500 try=2      => done a1 done held
         clock +29s                =>
         w1  take A                => JOB_LOST
         clock +1s                 =>
-        w1  take A                => done v4 a1 done held
-        w1  sent A 200 try=3      => done v4 a1 done held
+        w1  take A                => done a1 done held
+        w1  sent A 200 try=3      => done a1 done held
         events 1                  => webhook.delivered
         letter A                  => done
         w1  take A                => JOB_LOST
@@ -407,18 +407,18 @@ fn the_end_is_told_until_somebody_has_it() {
 fn a_receiver_may_want_no_more() {
     table(
         "
-        ana submit A tell=https://x => queued v1 a0 backlog held
-        ana cancel A              => canceled v2 a0 canceled held
-        w1  take A                => canceled v2 a0 canceled held
-        w1  sent A 410            => canceled v2 a0 canceled held
+        ana submit A tell=https://x => queued a0 backlog held
+        ana cancel A              => canceled a0 canceled held
+        w1  take A                => canceled a0 canceled held
+        w1  sent A 410            => canceled a0 canceled held
         letter A                  => failed
-        ana submit B tell=https://x => queued v1 a0 backlog held
-        ana remove B              => canceled v2 a0 backlog held
+        ana submit B tell=https://x => queued a0 backlog held
+        ana remove B              => canceled a0 backlog held
         events 3                  => task.deleted job.canceled webhook.queued
         letter B                  => queued
-        ana submit C tell=https://x ttl=10 => queued v1 a0 backlog held
+        ana submit C tell=https://x ttl=10 => queued a0 backlog held
         clock +10s                =>
-        w1  settle C              => expired v2 a0 canceled held
+        w1  settle C              => expired a0 canceled held
         letter C                  => queued
         ",
     );

@@ -1,7 +1,7 @@
 //! Rows as one array per column: the shape in which what every command writes travels.
 
 use callboard_domain::actor::Actor;
-use callboard_domain::event::Event;
+use callboard_domain::event::{Event, step_of};
 use callboard_domain::ids::AttemptId;
 use callboard_domain::task::Entry;
 use tokio_postgres::types::ToSql;
@@ -123,6 +123,8 @@ pub(super) struct Logged<'a> {
     attempts: Vec<Option<Uuid>>,
     data: Vec<String>,
     orgs: Vec<i64>,
+    /// The job of which an event is a step.
+    jobs: Vec<Option<Uuid>>,
 }
 
 impl<'a> Logged<'a> {
@@ -136,13 +138,22 @@ impl<'a> Logged<'a> {
             logged.attempts.push(attempt_uuid(event.about.and_then(|about| about.attempt)));
             logged.data.push(event.data.to_string());
             logged.orgs.push(*org);
+            logged.jobs.push(step_of(event.name, &event.data).map(|job| uuid(job.0)));
         }
         logged
     }
 
+    pub fn has_steps(&self) -> bool {
+        self.jobs.iter().any(Option::is_some)
+    }
+
+    pub fn jobs(&self) -> Value<'_> {
+        &self.jobs
+    }
+
     /// With the time of all of them, and where they are announced.
     pub fn and<'v>(&'v self, at: &'v i64, channel: &'v &str) -> [Value<'v>; 9] {
-        let Self { actors, names, projects, tasks, attempts, data, orgs } = self;
+        let Self { actors, names, projects, tasks, attempts, data, orgs, jobs: _ } = self;
         [actors, names, projects, tasks, attempts, data, at, channel, orgs]
     }
 }

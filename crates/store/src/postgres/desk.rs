@@ -22,7 +22,7 @@ use callboard_domain::world::{
 };
 
 use super::crew::Crews;
-use crate::{Op, Outcome, RunSeen, StoreError};
+use crate::{Op, Outcome, StoreError};
 
 #[derive(Default)]
 pub(super) struct Desk {
@@ -378,7 +378,7 @@ impl Desk {
             Reply::Run(id) => match (self.job(org, id), self.runs.get(&id.0)) {
                 (Some(job), Some((_, run, _))) => {
                     let record = RunRecord { job: job.clone(), run: run.clone() };
-                    Ok(Outcome::Run(Box::new(RunSeen { record, position: None })))
+                    Ok(Outcome::Run(Box::new(record)))
                 }
                 _ => Err(missing(format!("{id}"))),
             },

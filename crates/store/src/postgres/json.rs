@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::desk::{Desk, RetryKey, Sheet};
 use super::rows::uuid;
 use crate::jobs::columns;
-use crate::runs::json as to_json;
+use crate::runs::{UNNUMBERED, json as to_json};
 
 fn text(id: Id) -> String {
     uuid(id).to_string()
@@ -154,7 +154,7 @@ pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
         "key": run.order.key(),
         "content_hash": run.content_hash,
         "spec": to_json(&run.order),
-        "version": run.version,
+        "version": UNNUMBERED,
         "changed_at": run.changed_at,
         "summary": run.summary,
         "attempt": run.attempt,

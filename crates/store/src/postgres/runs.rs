@@ -18,7 +18,7 @@ use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, Sto
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
-pub(super) const RUN_COLUMNS: usize = 17;
+pub(super) const RUN_COLUMNS: usize = 16;
 
 /// Jobs with their runs: of these jobs, and the open ones of these tasks.
 pub(super) fn lookup() -> String {
@@ -40,22 +40,21 @@ pub(super) fn record(row: &Row) -> Result<RunRecord> {
         job: job.id,
         order: rows::json(row, at(0), "spec")?.ok_or_else(|| rows::damaged("spec"))?,
         content_hash: row.try_get(at(1))?,
-        version: rows::count(row, at(2))?,
-        changed_at: rows::time(row, at(3))?,
-        summary: row.try_get(at(4))?,
-        attempt: rows::count(row, at(5))?,
-        fence: row.try_get::<_, i64>(at(6))?.unsigned_abs(),
-        started_at: row.try_get::<_, Option<i64>>(at(7))?.map(Timestamp),
-        expires_at: rows::time(row, at(8))?,
-        bound_to: row.try_get(at(9))?,
-        runs_on: row.try_get(at(10))?,
-        artifacts: rows::json(row, at(11), "artifacts")?
+        changed_at: rows::time(row, at(2))?,
+        summary: row.try_get(at(3))?,
+        attempt: rows::count(row, at(4))?,
+        fence: row.try_get::<_, i64>(at(5))?.unsigned_abs(),
+        started_at: row.try_get::<_, Option<i64>>(at(6))?.map(Timestamp),
+        expires_at: rows::time(row, at(7))?,
+        bound_to: row.try_get(at(8))?,
+        runs_on: row.try_get(at(9))?,
+        artifacts: rows::json(row, at(10), "artifacts")?
             .ok_or_else(|| rows::damaged("artifacts"))?,
-        question: rows::json(row, at(12), "question")?,
-        pr: rows::json(row, at(13), "pr")?,
-        up_at: row.try_get::<_, Option<i64>>(at(14))?.map(Timestamp),
-        gone_at: row.try_get::<_, Option<i64>>(at(15))?.map(Timestamp),
-        webhook: rows::json(row, at(16), "webhook")?,
+        question: rows::json(row, at(11), "question")?,
+        pr: rows::json(row, at(12), "pr")?,
+        up_at: row.try_get::<_, Option<i64>>(at(13))?.map(Timestamp),
+        gone_at: row.try_get::<_, Option<i64>>(at(14))?.map(Timestamp),
+        webhook: rows::json(row, at(15), "webhook")?,
     };
     Ok(RunRecord { job, run })
 }
@@ -63,7 +62,8 @@ pub(super) fn record(row: &Row) -> Result<RunRecord> {
 fn seen(row: &Row) -> Result<RunSeen> {
     let position: Option<i64> = row.try_get(JOB_COLUMNS + RUN_COLUMNS)?;
     let position = position.map(|place| u32::try_from(place).unwrap_or(u32::MAX));
-    Ok(RunSeen { record: record(row)?, position })
+    let version = row.try_get::<_, i64>(JOB_COLUMNS + RUN_COLUMNS + 1)?.unsigned_abs();
+    Ok(RunSeen { record: record(row)?, position, version })
 }
 
 fn due(row: &Row) -> Result<DueJob> {
@@ -73,7 +73,7 @@ fn due(row: &Row) -> Result<DueJob> {
 
 pub(super) async fn find(db: &Db, org: i64, id: JobId) -> Result<Option<RunSeen>> {
     let sql = format!(
-        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
          WHERE r.job = $1 AND r.org = $2"
     );
     read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(seen).transpose()
@@ -99,7 +99,7 @@ pub(super) async fn page(db: &Db, org: i64, query: &RunQuery) -> Result<RunPage>
         }
     };
     let sql = format!(
-        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
          WHERE j.kind = 'run' AND j.org = $1 {state} {rest}"
     );
     let runs = read::all(db, &sql, &values).await?.iter().map(seen).collect::<Result<_>>()?;

@@ -51,6 +51,8 @@ pub(super) struct Statements {
     retries_old: Statement,
     retries: Statement,
     events: Statement,
+    /// For a batch with steps of jobs.
+    events_of_jobs: Statement,
 }
 
 const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
@@ -219,25 +221,40 @@ impl Statements {
             )
             .await?,
             retries: prepare(&insert("retries", "org, actor, tool, key, at, kind, id", "")).await?,
-            events: prepare(
-                "WITH position AS (
-                     UPDATE log_position SET last_seq = last_seq + cardinality($1::text[]),
-                         last_at = greatest(last_at, $7)
-                     WHERE one RETURNING last_seq),
-                 logged AS (
-                     INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data)
-                     SELECT p.last_seq - cardinality($1) + e.place, $7, e.org, e.actor, e.name,
-                         e.project, e.task, e.attempt, e.data
-                     FROM position p, unnest($1, $2::text[], $3::bigint[], $4::uuid[], $5::uuid[],
-                             $6::text[], $9::bigint[])
-                         WITH ORDINALITY
-                         AS e (actor, name, project, task, attempt, data, org, place))
-                 SELECT last_seq, pg_notify($8, last_seq::text)::text FROM position",
-            )
-            .await?,
+            events: prepare(&log("")).await?,
+            events_of_jobs: prepare(&log(VERSIONED)).await?,
         })
     }
 }
+
+/// Numbers the events, appends them and announces them; `more` is done with the numbers.
+fn log(more: &str) -> String {
+    format!(
+        "WITH position AS (
+             UPDATE log_position SET last_seq = last_seq + cardinality($1::text[]),
+                 last_at = greatest(last_at, $7)
+             WHERE one RETURNING last_seq),
+         logged AS (
+             INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data)
+             SELECT p.last_seq - cardinality($1) + e.place, $7, e.org, e.actor, e.name,
+                 e.project, e.task, e.attempt, e.data
+             FROM position p, unnest($1, $2::text[], $3::bigint[], $4::uuid[], $5::uuid[],
+                     $6::text[], $9::bigint[])
+                 WITH ORDINALITY
+                 AS e (actor, name, project, task, attempt, data, org, place)) {more}
+         SELECT last_seq, pg_notify($8, last_seq::text)::text FROM position"
+    )
+}
+
+/// Gives each job the number of its newest step. The batch wrote these rows before, so nobody else
+/// holds one of them.
+const VERSIONED: &str = ",
+         versioned AS (
+             UPDATE runs r SET version = n.seq
+             FROM (SELECT s.job, max(p.last_seq - cardinality($1) + s.place) AS seq
+                   FROM position p, unnest($10::uuid[]) WITH ORDINALITY AS s (job, place)
+                   WHERE s.job IS NOT NULL GROUP BY s.job) n
+             WHERE r.job = n.job)";
 
 fn entries(otherwise: &str) -> String {
     format!(
@@ -387,9 +404,16 @@ async fn log_and_commit(
     channel: &str,
 ) -> Result<u64, Error> {
     let events = Logged::of(&desk.changes.events);
-    let values = events.and(&desk.now.0, &channel);
+    let mut values = events.and(&desk.now.0, &channel).to_vec();
+    let statement = match events.has_steps() {
+        true => &statements.events_of_jobs,
+        false => &statements.events,
+    };
+    if events.has_steps() {
+        values.push(events.jobs());
+    }
     // `try_join` sends its first half first. If anything fails, the commit undoes everything.
-    let log = db.query_one(&statements.events, &values);
+    let log = db.query_one(statement, &values);
     let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
     Ok(row.try_get::<_, i64>(0)? as u64)
 }

@@ -12,11 +12,12 @@ use super::errors::from_sqlite;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::{SqliteStore, read, rows};
 use crate::runs::{
-    FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, json, overdue, tail, tail_drop, tail_put,
+    FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, UNNUMBERED, json, overdue, tail, tail_drop,
+    tail_put,
 };
 use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, StoreError};
 
-const RUN_COLUMNS: usize = 17;
+const RUN_COLUMNS: usize = 16;
 
 fn record_sql(rest: &str) -> String {
     format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
@@ -30,27 +31,28 @@ fn record(row: &Row<'_>) -> Result<RunRecord> {
         job: job.id,
         order: rows::json(row, at(0), "spec")?.ok_or_else(needed("spec"))?,
         content_hash: row.get(at(1))?,
-        version: row.get(at(2))?,
-        changed_at: rows::time(row, at(3))?,
-        summary: row.get(at(4))?,
-        attempt: row.get(at(5))?,
-        fence: row.get::<_, i64>(at(6))?.unsigned_abs(),
-        started_at: row.get::<_, Option<i64>>(at(7))?.map(Timestamp),
-        expires_at: rows::time(row, at(8))?,
-        bound_to: row.get(at(9))?,
-        runs_on: row.get(at(10))?,
-        artifacts: rows::json(row, at(11), "artifacts")?.ok_or_else(needed("artifacts"))?,
-        question: rows::json(row, at(12), "question")?,
-        pr: rows::json(row, at(13), "pr")?,
-        up_at: row.get::<_, Option<i64>>(at(14))?.map(Timestamp),
-        gone_at: row.get::<_, Option<i64>>(at(15))?.map(Timestamp),
-        webhook: rows::json(row, at(16), "webhook")?,
+        changed_at: rows::time(row, at(2))?,
+        summary: row.get(at(3))?,
+        attempt: row.get(at(4))?,
+        fence: row.get::<_, i64>(at(5))?.unsigned_abs(),
+        started_at: row.get::<_, Option<i64>>(at(6))?.map(Timestamp),
+        expires_at: rows::time(row, at(7))?,
+        bound_to: row.get(at(8))?,
+        runs_on: row.get(at(9))?,
+        artifacts: rows::json(row, at(10), "artifacts")?.ok_or_else(needed("artifacts"))?,
+        question: rows::json(row, at(11), "question")?,
+        pr: rows::json(row, at(12), "pr")?,
+        up_at: row.get::<_, Option<i64>>(at(13))?.map(Timestamp),
+        gone_at: row.get::<_, Option<i64>>(at(14))?.map(Timestamp),
+        webhook: rows::json(row, at(15), "webhook")?,
     };
     Ok(RunRecord { job, run })
 }
 
 fn seen(row: &Row<'_>) -> Result<RunSeen> {
-    Ok(RunSeen { record: record(row)?, position: row.get(JOB_COLUMNS + RUN_COLUMNS)? })
+    const MORE: usize = JOB_COLUMNS + RUN_COLUMNS;
+    let version = row.get::<_, i64>(MORE + 1)?.unsigned_abs();
+    Ok(RunSeen { record: record(row)?, position: row.get(MORE)?, version })
 }
 
 fn due(row: &Row<'_>) -> Result<DueJob> {
@@ -92,7 +94,7 @@ pub(super) fn count_on(db: &Connection, kind: JobKind, machine: &str) -> Result<
 
 fn find_sql() -> String {
     format!(
-        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
          WHERE r.job = ?1 AND r.org = ?2"
     )
 }
@@ -120,7 +122,7 @@ pub(super) fn page(db: &Connection, org: i64, query: &RunQuery) -> Result<RunPag
         }
     };
     let sql = format!(
-        "SELECT {JOB}, {RUN}, {POSITION} FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
+        "SELECT {JOB}, {RUN}, {POSITION}, r.version FROM {JOB_FROM} JOIN runs r ON r.job = j.id \
          WHERE j.kind = 'run' AND j.org = ?1 {state} {rest}"
     );
     let runs: Result<_> =
@@ -216,7 +218,7 @@ pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Resu
         run.order.key(),
         run.content_hash,
         json(&run.order),
-        run.version,
+        UNNUMBERED,
         run.changed_at.0,
         run.summary,
         run.attempt,
@@ -241,7 +243,6 @@ pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
     let sql = format!("UPDATE runs SET {} WHERE job = ?1", set.join(", "));
     db.prepare_cached(&sql)?.execute(params![
         run.job.0.to_bytes(),
-        run.version,
         run.changed_at.0,
         run.summary,
         run.attempt,
@@ -255,6 +256,13 @@ pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
         run.up_at.map(|at| at.0),
         run.gone_at.map(|at| at.0),
     ])?;
+    Ok(())
+}
+
+/// The event with this number is the newest step of a job.
+pub(super) fn number(db: &Connection, job: JobId, seq: u64) -> Result<()> {
+    let values = params![job.0.to_bytes(), seq as i64];
+    db.prepare_cached("UPDATE runs SET version = ?2 WHERE job = ?1")?.execute(values)?;
     Ok(())
 }
 

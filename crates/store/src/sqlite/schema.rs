@@ -53,6 +53,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "run_tails",
         sql: include_str!("migrations/0019_run_tails.sql"),
     },
+    Migration {
+        version: 20,
+        name: "run_versions",
+        sql: include_str!("migrations/0020_run_versions.sql"),
+    },
 ];
 
 pub(super) fn latest() -> u32 {

@@ -1,7 +1,7 @@
 //! Carries out a `Change`: rows first, then its events with the next numbers of the log.
 
 use callboard_domain::attempt::{Attempt, AttemptState};
-use callboard_domain::event::{Event, LoggedEvent};
+use callboard_domain::event::{Event, LoggedEvent, step_of};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::task::{Check, Entry, Task};
 use callboard_domain::time::Timestamp;
@@ -299,6 +299,9 @@ pub(super) fn append_events(
             data.to_string(),
         ])?;
         let seq = *last_seq;
+        if let Some(job) = step_of(name, &data) {
+            runs::number(db, job, seq)?;
+        }
         logged.push(LoggedEvent { seq, at: now, actor, name, about, data });
     }
     Ok(logged)

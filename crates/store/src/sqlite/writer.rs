@@ -240,8 +240,8 @@ impl Writer {
                 Some(job) => Ok(Outcome::Job(Box::new(job))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
-            Reply::Run(id) => match runs::find(&self.db, org, id)? {
-                Some(seen) => Ok(Outcome::Run(Box::new(seen))),
+            Reply::Run(id) => match runs::of_job(&self.db, org, id)? {
+                Some(record) => Ok(Outcome::Run(Box::new(record))),
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
             Reply::Knowledge(id) => match knowledge::find(&self.db, org, id)? {

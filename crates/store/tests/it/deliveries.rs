@@ -132,7 +132,7 @@ async fn pull_requests_are_numbered_per_org(f: Fixture) {
     let other = f.neighbour().await;
     let mut asked = Vec::new();
     for n in 0..6 {
-        let job = submitted(&f, &format!("{n}"), Priority::P1).await.record.job.id;
+        let job = submitted(&f, &format!("{n}"), Priority::P1).await.job.id;
         f.done("runner:r1", lease(job, "m1", 9)).await;
         let from = if n % 2 == 0 { &f } else { &other };
         let op = from.op("runner:r1", pr(job, None, OPEN));
@@ -142,14 +142,14 @@ async fn pull_requests_are_numbered_per_org(f: Fixture) {
     let mut numbers = Vec::new();
     let mut last = None;
     for asked in asked {
-        let record = asked.await.unwrap().record;
+        let record = asked.await.unwrap();
         numbers.push(record.run.pr.as_ref().unwrap().number);
         last = Some(record);
     }
     numbers.sort_unstable();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
     let last = last.unwrap();
-    let elsewhere = submitted(&f, "elsewhere", Priority::P1).await.record.job.id;
+    let elsewhere = submitted(&f, "elsewhere", Priority::P1).await.job.id;
     f.done("runner:r1", pr(elsewhere, Some((1, "u".into())), OPEN)).await;
     assert_eq!(pulls(&f, None).await.len(), 7);
     f.clock.advance_ms(1);
@@ -168,7 +168,7 @@ async fn pull_requests_are_numbered_per_org(f: Fixture) {
 async fn what_belongs_to_a_job_is_forgotten_with_it(f: Fixture) {
     let told = canceled(&f, "told").await;
     let kept = canceled(&f, "kept").await;
-    let opened = submitted(&f, "opened", Priority::P1).await.record.job.id;
+    let opened = submitted(&f, "opened", Priority::P1).await.job.id;
     f.done("runner:r1", pr(opened, None, OPEN)).await;
     f.done("human:ana", Command::RunCancel { job: opened }).await;
     f.clock.advance_ms(1);

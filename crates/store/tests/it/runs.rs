@@ -9,16 +9,20 @@ use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::pull::{LOCAL, OPEN};
 use callboard_domain::relay::spec::Priority;
 use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
-use callboard_domain::run::{Artifact, ArtifactName};
+use callboard_domain::run::{Artifact, ArtifactName, RunRecord};
 use callboard_domain::work::{Role, WorkOrder};
-use callboard_store::{Applied, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail};
+use callboard_store::{
+    Applied, EventQuery, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail,
+};
 use serde_json::json;
 
 use crate::conformance::conformance;
-use crate::fixture::{Fixture, next_id, place};
+use crate::fixture::{Database, Fixture, next_id, place};
 
 conformance! {
     a_job_is_read_back_whole,
+    a_version_is_the_number_of_an_event_and_of_one_job,
+    versions_of_older_stores_become_unique,
     of_many_submits_with_one_key_one_makes_a_job,
     the_queue_goes_by_priority_then_age,
     a_machine_has_so_many_places,
@@ -64,14 +68,14 @@ pub fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
     }
 }
 
-pub fn seen(applied: Applied) -> RunSeen {
+pub fn seen(applied: Applied) -> RunRecord {
     match applied.outcome {
         Outcome::Run(seen) => *seen,
         other => panic!("{other:?}"),
     }
 }
 
-pub async fn submitted(f: &Fixture, key: &str, priority: Priority) -> RunSeen {
+pub async fn submitted(f: &Fixture, key: &str, priority: Priority) -> RunRecord {
     let command = Command::RunSubmit(Box::new(submit(f, key, priority)));
     seen(f.done("agent:w1", command).await)
 }
@@ -107,8 +111,8 @@ pub fn pr(job: JobId, at: Option<(u64, String)>, status: &str) -> Command {
 
 /// A job with everything a job can have, as transfers must carry it.
 pub async fn told(f: &Fixture) -> JobId {
-    let job = submitted(f, ODD, Priority::P2).await.record.job.id;
-    let fence = seen(f.done("runner:r1", lease(job, "m1", 3)).await).record.run.fence;
+    let job = submitted(f, ODD, Priority::P2).await.job.id;
+    let fence = seen(f.done("runner:r1", lease(job, "m1", 3)).await).run.fence;
     let artifact = Artifact {
         name: ArtifactName::Patch,
         file: ODD.into(),
@@ -129,7 +133,8 @@ async fn a_job_is_read_back_whole(f: Fixture) {
     let here = read(&f, job).await;
     assert_eq!(read(&other, job).await, here);
     let run = &here.record.run;
-    assert_eq!((run.version, run.attempt, run.fence), (5, 1, 1));
+    assert_eq!((run.attempt, run.fence), (1, 1));
+    assert_eq!(here.version, f.store.last_seq().await.unwrap(), "the number of its newest event");
     assert_eq!(run.order.patch().unwrap().task.description, ODD);
     assert_eq!(run.artifact(ArtifactName::Patch).unwrap().file, ODD);
     assert_eq!(run.open_question().unwrap().number, 1);
@@ -144,6 +149,86 @@ async fn a_job_is_read_back_whole(f: Fixture) {
     assert_eq!(f.code("runner:r1", end).await, "JOB_LOST");
     assert_eq!(read(&other, job).await.record.job.state, JobState::Done { at: f.store.now() });
     f.assert_sound().await;
+}
+
+async fn a_version_is_the_number_of_an_event_and_of_one_job(f: Fixture) {
+    let other = f.neighbour().await;
+    let mut jobs = Vec::new();
+    let mut newest = 0;
+    for key in ["a", "b"] {
+        jobs.push(submitted(&f, key, Priority::P1).await.job.id);
+        f.create("in between", &[]).await;
+    }
+    // Turn and turn about, in two processes.
+    for job in jobs.iter().cycle().take(6).copied() {
+        let before = read(&f, job).await;
+        let by = if newest % 2 == 0 { &f } else { &other };
+        let step = match before.record.run.fence {
+            0 => lease(job, "m1", 9),
+            fence if before.record.run.question.is_none() => {
+                Command::RunAsk { job, fence, text: "may I?".into(), command: None }
+            }
+            _ => Command::RunCancel { job },
+        };
+        by.done("runner:r1", step).await;
+        let version = read(&f, job).await.version;
+        assert!(version > newest, "{version} after {newest}");
+        newest = version;
+        let after = version - 1;
+        let query = EventQuery { org: None, after, task: before.record.job.task, limit: 1 };
+        let event = &f.store.events(query).await.unwrap()[0];
+        assert_eq!((event.seq, event.data["job"].as_str().unwrap()), (version, &*job.to_string()));
+        assert!(event.name.is_run_step(), "{event:?}");
+    }
+    let listed = RunQuery {
+        org: "default".into(),
+        state: None,
+        order: RunOrder::Queue { offset: 0 },
+        limit: 9,
+    };
+    let listed = f.store.runs(listed).await.unwrap().runs;
+    for seen in &listed {
+        assert_eq!(read(&other, seen.record.job.id).await.version, seen.version);
+    }
+    assert_ne!(listed[0].version, listed[1].version);
+}
+
+/// Each job counted for itself, and its events said how far.
+async fn versions_of_older_stores_become_unique(f: Fixture) {
+    let jobs = [
+        submitted(&f, "a", Priority::P1).await.job.id,
+        submitted(&f, "b", Priority::P1).await.job.id,
+    ];
+    f.done("runner:r1", lease(jobs[1], "m1", 9)).await;
+    let now = [read(&f, jobs[0]).await.version, read(&f, jobs[1]).await.version];
+    let counted = ["job.submitted", "job.started"].into_iter().zip(1..).map(|(name, count)| {
+        format!(
+            "UPDATE events SET data = replace(data, '{{', '{{\"version\":{count},') \
+             WHERE name = '{name}';"
+        )
+    });
+    let back = counted.collect::<String>() + "UPDATE runs SET version = attempt + 1;";
+    match &*f.place {
+        Database::Folder(folder) => {
+            let db = rusqlite::Connection::open(folder.path().join("test.db")).unwrap();
+            db.execute_batch(&back).unwrap();
+            db.execute_batch(&migration("sqlite")).unwrap();
+        }
+        Database::Schema(schema) => {
+            let db = schema.connect().await;
+            db.batch_execute(&back).await.unwrap();
+            db.batch_execute(&migration("postgres")).await.unwrap();
+        }
+    }
+    assert_eq!([read(&f, jobs[0]).await.version, read(&f, jobs[1]).await.version], now);
+}
+
+fn migration(database: &str) -> String {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = folder.join("src").join(database).join("migrations");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut named = files.filter(|path| path.to_string_lossy().ends_with("_run_versions.sql"));
+    std::fs::read_to_string(named.next().unwrap()).unwrap()
 }
 
 async fn of_many_submits_with_one_key_one_makes_a_job(f: Fixture) {
@@ -161,7 +246,7 @@ async fn of_many_submits_with_one_key_one_makes_a_job(f: Fixture) {
     for asked in asked {
         let applied = asked.await.unwrap().unwrap();
         made += usize::from(applied.last_seq.is_some());
-        jobs.push(seen(applied).record.job.id);
+        jobs.push(seen(applied).job.id);
     }
     jobs.dedup();
     assert_eq!((made, jobs.len()), (1, 1));
@@ -210,7 +295,7 @@ async fn a_machine_has_so_many_places(f: Fixture) {
     let other = f.neighbour().await;
     let mut jobs = Vec::new();
     for key in ["a", "b", "c", "d", "e", "f"] {
-        jobs.push(submitted(&f, key, Priority::P1).await.record.job.id);
+        jobs.push(submitted(&f, key, Priority::P1).await.job.id);
     }
     let mut asked = Vec::new();
     for (n, job) in jobs.iter().enumerate() {
@@ -230,9 +315,9 @@ async fn a_machine_has_so_many_places(f: Fixture) {
 }
 
 async fn what_time_does_is_found(f: Fixture) {
-    let lost = submitted(&f, "lost", Priority::P1).await.record.job.id;
+    let lost = submitted(&f, "lost", Priority::P1).await.job.id;
     f.done("runner:r1", lease(lost, "m1", 9)).await;
-    let late = submitted(&f, "late", Priority::P1).await.record.job.id;
+    let late = submitted(&f, "late", Priority::P1).await.job.id;
     assert_eq!(f.store.runs_overdue(10).await.unwrap().len(), 0);
     f.clock.advance_ms(60_000);
     let settle =
@@ -256,7 +341,7 @@ async fn what_time_does_is_found(f: Fixture) {
 
 async fn closing_a_task_ends_its_job(f: Fixture) {
     for close in [true, false] {
-        let job = submitted(&f, &format!("{close}"), Priority::P1).await.record.job;
+        let job = submitted(&f, &format!("{close}"), Priority::P1).await.job;
         f.done("runner:r1", lease(job.id, "m1", 9)).await;
         let task = job.task.unwrap();
         let command = if close { f.to(task, "canceled") } else { Command::TaskRemove { task } };
@@ -267,9 +352,9 @@ async fn closing_a_task_ends_its_job(f: Fixture) {
 }
 
 async fn jobs_are_forgotten_after_a_while(f: Fixture) {
-    let over = submitted(&f, "over", Priority::P1).await.record.job.id;
+    let over = submitted(&f, "over", Priority::P1).await.job.id;
     f.done("human:ana", Command::RunCancel { job: over }).await;
-    let open = submitted(&f, "open", Priority::P1).await.record.job.id;
+    let open = submitted(&f, "open", Priority::P1).await.job.id;
     let ended = f.store.now();
     assert_eq!(f.store.runs_forget(ended).await.unwrap(), 0);
     assert_eq!(f.store.runs_forget(ended.plus_ms(1)).await.unwrap(), 1);
@@ -294,7 +379,7 @@ async fn work(f: &Fixture, task: TaskId) -> JobId {
     };
     let (job, bound_to) = (JobId(next_id()), Some("m1".to_owned()));
     let submit = WorkSubmit { job, task, order, bound_to, waits: false, ttl_s: 600 };
-    seen(f.done("human:ana", Command::WorkSubmit(submit)).await).record.job.id
+    seen(f.done("human:ana", Command::WorkSubmit(submit)).await).job.id
 }
 
 async fn of_a_tasks_work_the_open_one_comes_first(f: Fixture) {
@@ -356,7 +441,7 @@ async fn work_lease(f: &Fixture, job: JobId) -> u64 {
     let Command::RunLease(lease) = lease(job, "m1", 3) else { panic!("a lease") };
     let agent = Some("agent:a".parse().unwrap());
     let lease = Command::RunLease(RunLease { kind: JobKind::Work, agent, ..lease });
-    seen(f.done("runner:r1", lease).await).record.run.fence
+    seen(f.done("runner:r1", lease).await).run.fence
 }
 
 async fn what_a_run_printed_so_far_is_its_own(f: Fixture) {

@@ -68,10 +68,7 @@ pub(super) fn internal(trace_id: TraceId) -> ErrorData {
 /// The SDK gives it the number of the client's era.
 pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
     let front::NoResource { uri, code, state, retryable } = missing;
-    let mut data = json!({ "uri": uri });
-    if let Some(code) = code {
-        data["code"] = (*code).into();
-    }
+    let mut data = json!({ "uri": uri, "code": code });
     if let Some(state) = state {
         data["state"] = (*state).into();
     }

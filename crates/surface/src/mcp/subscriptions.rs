@@ -158,9 +158,7 @@ impl Subscriptions {
     ) -> Result<(), ErrorData> {
         if front.has_jobs() && is_ours(&uri) {
             let Some(asked) = JobUri::parse(&uri) else {
-                let code = Some("RESOURCE_NOT_FOUND");
-                let missing = NoResource { code, ..NoResource::unknown(&uri) };
-                return Err(render::no_such_resource(&missing));
+                return Err(render::no_such_resource(&NoResource::unknown(&uri)));
             };
             let answered = self.answered(ctx);
             self.with_jobs(front, principal, &ctx.peer, |watch| {

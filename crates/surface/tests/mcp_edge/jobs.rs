@@ -1,5 +1,7 @@
 //! What clients hear of jobs, in both eras: who, in which order, how often.
 
+use std::collections::HashMap;
+
 use callboard_domain::event::EventName;
 use callboard_engine::context::Principal;
 use callboard_surface::http::HttpOptions;
@@ -16,23 +18,24 @@ async fn submit(client: &mut Client, id: i64, key: &str) -> String {
     job.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// `status 2`, `patch.diff 3`, `job/finished 6`.
-fn short(message: &Value) -> String {
+/// `status 2`, `patch.diff 3`, `job/finished 6`: what is told, and of which step of the job. Its version
+/// must be the number of that step's event.
+async fn short(office: &Office, message: &Value) -> String {
     let params = &message["params"];
-    let version = &params["stateVersion"];
+    let version = params["stateVersion"].as_u64().unwrap();
+    let uri = params["uri"].as_str().unwrap_or_default();
+    let job = params["jobId"].as_str().or_else(|| uri.split('/').nth(3)).unwrap();
+    let step = office.step(job, version).await;
     match message["method"].as_str().unwrap_or_else(|| panic!("{message}")) {
-        "notifications/resources/updated" => {
-            let uri = params["uri"].as_str().unwrap();
-            format!("{} {version}", uri.rsplit('/').next().unwrap())
-        }
-        other => format!("{} {version}", other.trim_start_matches("notifications/")),
+        "notifications/resources/updated" => format!("{} {step}", uri.rsplit('/').next().unwrap()),
+        other => format!("{} {step}", other.trim_start_matches("notifications/")),
     }
 }
 
-async fn heard(client: &mut Client, count: usize) -> Vec<String> {
+async fn heard(office: &Office, client: &mut Client, count: usize) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..count {
-        all.push(short(&client.receive().await));
+        all.push(short(office, &client.receive().await).await);
     }
     all
 }
@@ -53,11 +56,11 @@ async fn who_submits_hears_every_step_once_and_in_order() {
     let office = Office::open().await;
     let mut client = office.legacy().await;
     let job = submit(&mut client, 1, "a").await;
-    assert_eq!(heard(&mut client, 2).await, ["status 1", "status 2"]);
+    assert_eq!(heard(&office, &mut client, 2).await, ["status 1", "status 2"]);
     office.let_go();
-    assert_eq!(heard(&mut client, 7).await, REST[..7]);
+    assert_eq!(heard(&office, &mut client, 7).await, REST[..7]);
     let last = client.receive().await;
-    assert_eq!(short(&last), REST[7]);
+    assert_eq!(short(&office, &last).await, REST[7]);
     let params = last["params"].as_object().unwrap();
     let keys: Vec<&str> = params.keys().map(String::as_str).collect();
     let all = "jobId state summary artifacts stateVersion startedAt finishedAt durationMs attempt";
@@ -66,7 +69,38 @@ async fn who_submits_hears_every_step_once_and_in_order() {
     let uri = format!("mcp://jobs/{job}/status");
     let read = client.request(2, "resources/read", json!({ "uri": uri })).await;
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(text).unwrap()["stateVersion"], 6);
+    assert_eq!(
+        serde_json::from_str::<Value>(text).unwrap()["stateVersion"],
+        params["stateVersion"]
+    );
+    client.end().await;
+}
+
+/// A client may drop every message whose version it has seen, whichever job that was of.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_two_jobs_ever_show_the_same_version() {
+    let office = Office::open().await;
+    let mut client = office.legacy().await;
+    let mut seen = HashMap::new();
+    for (id, key) in [(1, "a"), (2, "b"), (3, "c")] {
+        let job = submit(&mut client, id, key).await;
+        office.let_go();
+        loop {
+            let message = client.receive().await;
+            let version = message["params"]["stateVersion"].as_u64().unwrap();
+            let of = seen.entry(version).or_insert_with(|| job.clone());
+            assert_eq!(*of, job, "{message}");
+            if message["params"]["jobId"] == job {
+                break;
+            }
+        }
+    }
+    let listed = client.call(4, "jobs_list", json!({})).await;
+    let items = listed["result"]["structuredContent"]["items"].as_array().unwrap().clone();
+    for item in items {
+        let of = &seen[&item["stateVersion"].as_u64().unwrap()];
+        assert_eq!(item["id"], **of, "{item}");
+    }
     client.end().await;
 }
 
@@ -75,15 +109,15 @@ async fn whoever_subscribes_hears_how_it_is_and_then_the_rest() {
     let office = Office::open().await;
     let (mut ana, mut bob) = (office.legacy().await, office.legacy().await);
     let job = submit(&mut ana, 1, "a").await;
-    assert_eq!(heard(&mut ana, 2).await, ["status 1", "status 2"]);
+    assert_eq!(heard(&office, &mut ana, 2).await, ["status 1", "status 2"]);
     let uri = format!("mcp://jobs/{job}/status");
     let answer = bob.request(2, "resources/subscribe", json!({ "uri": uri })).await;
     assert!(answer["result"].is_object(), "{answer}");
-    assert_eq!(heard(&mut bob, 1).await, ["status 2"]);
+    assert_eq!(heard(&office, &mut bob, 1).await, ["status 2"]);
     office.let_go();
     let status = ["status 3", "status 4", "status 5", "status 6", "job/finished 6"];
-    assert_eq!(heard(&mut bob, 5).await, status);
-    assert_eq!(heard(&mut ana, 8).await, REST);
+    assert_eq!(heard(&office, &mut bob, 5).await, status);
+    assert_eq!(heard(&office, &mut ana, 8).await, REST);
 
     // One that left hears nothing; its next answer comes first.
     bob.request(3, "resources/unsubscribe", json!({ "uri": uri })).await;
@@ -92,7 +126,7 @@ async fn whoever_subscribes_hears_how_it_is_and_then_the_rest() {
     bob.request(5, "resources/subscribe", json!({ "uri": uri })).await;
     bob.receive().await;
     bob.request(6, "resources/unsubscribe", json!({ "uri": uri })).await;
-    assert_eq!(heard(&mut ana, 2).await, ["status 1", "status 2"]);
+    assert_eq!(heard(&office, &mut ana, 2).await, ["status 1", "status 2"]);
     let cancel = json!({ "name": "jobs_cancel", "arguments": { "jobId": job } });
     ana.send(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": cancel })).await;
     // The answer may come before, between or behind them.
@@ -103,7 +137,8 @@ async fn whoever_subscribes_hears_how_it_is_and_then_the_rest() {
             said.push(message);
         }
     }
-    assert_eq!(said.iter().map(short).collect::<Vec<_>>(), ["status 3", "job/failed 3"]);
+    let words = [short(&office, &said[0]).await, short(&office, &said[1]).await];
+    assert_eq!(words, ["status 3", "job/failed 3"]);
     let keys: Vec<&String> = said[1]["params"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["jobId", "state", "summary", "stateVersion", "attempt"]);
     let next = bob.call(8, "jobs_list", json!({})).await;
@@ -160,7 +195,7 @@ async fn a_modern_client_hears_what_it_listens_to() {
         let message = client.receive().await;
         let id = &message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
         assert_eq!(*id, 3, "{message}");
-        said.push(short(&message));
+        said.push(short(&office, &message).await);
     }
     assert_eq!(said.last().map(String::as_str), Some("job/finished 6"));
     let missing = format!("mcp://jobs/{job}/artifacts/pr.json");
@@ -193,7 +228,7 @@ async fn a_session_without_a_stream_hears_later_what_happened() {
     let mut stream = site.ask("GET", "/mcp", &listen, "").await;
     let mut said = Vec::new();
     while said.last().is_none_or(|last: &String| !last.starts_with("job/")) {
-        said.push(short(&stream.message().await.unwrap()));
+        said.push(short(&office, &stream.message().await.unwrap()).await);
     }
     for last in ["patch.diff 3", "out.md 4", "logs.txt 5", "status 6"] {
         assert_eq!(said.iter().filter(|said| *said == last).count(), 1, "{said:?}");
@@ -205,10 +240,10 @@ fn uri_of(job: &str) -> String {
     format!("mcp://jobs/{job}/status")
 }
 
-async fn said_on(stream: &mut Reply, last: &str) -> Vec<String> {
+async fn said_on(office: &Office, stream: &mut Reply, last: &str) -> Vec<String> {
     let mut said = Vec::new();
     while said.last().is_none_or(|said: &String| said != last) {
-        said.push(short(&stream.message().await.unwrap()));
+        said.push(short(office, &stream.message().await.unwrap()).await);
     }
     said
 }
@@ -219,7 +254,7 @@ async fn a_second_session_hears_on_its_stream() {
     let site = Site::of(&office.world, HttpOptions::default()).await;
     let mut ana = office.legacy().await;
     let job = submit(&mut ana, 1, "a").await;
-    assert_eq!(heard(&mut ana, 2).await, ["status 1", "status 2"]);
+    assert_eq!(heard(&office, &mut ana, 2).await, ["status 1", "status 2"]);
     let session = site.open("/mcp").await.ok().unwrap();
     let ours = ("Mcp-Session-Id", session.as_str());
     let mut stream = site.ask("GET", "/mcp", &[ours, ("Accept", "text/event-stream")], "").await;
@@ -228,9 +263,9 @@ async fn a_second_session_hears_on_its_stream() {
         site.post("/mcp", &[ours], &message).await.message().await.unwrap()
     };
     ask(1, "resources/subscribe", json!({ "uri": uri_of(&job) })).await;
-    assert_eq!(said_on(&mut stream, "status 2").await, ["status 2"]);
+    assert_eq!(said_on(&office, &mut stream, "status 2").await, ["status 2"]);
     office.let_go();
-    let rest = said_on(&mut stream, "job/finished 6").await;
+    let rest = said_on(&office, &mut stream, "job/finished 6").await;
     assert_eq!(rest, ["status 3", "status 4", "status 5", "status 6", "job/finished 6"]);
 
     // Of one it left it hears nothing; the next thing is about another.
@@ -238,7 +273,7 @@ async fn a_second_session_hears_on_its_stream() {
     let next = submit(&mut ana, 3, "hangs too").await;
     for (id, job) in [(2, &left), (3, &next)] {
         ask(id, "resources/subscribe", json!({ "uri": uri_of(job) })).await;
-        assert!(short(&stream.message().await.unwrap()).starts_with("status"));
+        assert!(short(&office, &stream.message().await.unwrap()).await.starts_with("status"));
     }
     ask(4, "resources/unsubscribe", json!({ "uri": uri_of(&left) })).await;
     for (id, job) in [(4, &left), (5, &next)] {
@@ -281,19 +316,20 @@ async fn a_modern_stream_over_http_carries_updates_alone() {
         let id = &message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
         assert_eq!(*id, 7, "{message}");
         assert_eq!(message["method"], "notifications/resources/updated", "{message}");
-        let version = message["params"]["stateVersion"].as_u64().unwrap();
+        let step = short(&office, &message).await;
         if message["params"]["uri"] == uris[0] {
-            said.push(version.to_string());
-        } else if canceled && version >= 3 {
+            said.push(step);
+        } else if canceled && step == "status 3" {
             // Behind it, so the end of the first one was told by nothing but its status.
             break;
         }
-        if said.last().is_some_and(|last| last == "6") && !canceled {
+        if said.last().is_some_and(|last| last == "status 6") && !canceled {
             call("jobs_cancel", json!({ "jobId": other })).await;
             canceled = true;
         }
     }
-    assert!(said.ends_with(&["3", "4", "5", "6"].map(str::to_owned)), "{said:?}");
+    let steps = [3, 4, 5, 6].map(|step| format!("status {step}"));
+    assert!(said.ends_with(&steps), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,8 +343,8 @@ async fn whoever_waits_for_a_job_to_be_made_hears_of_it() {
     assert_eq!(uri_of(&job), uri, "as foretold");
     office.let_go();
     let steps: Vec<String> = (1..=6).map(|version| format!("status {version}")).collect();
-    assert_eq!(heard(&mut bob, 6).await, steps);
-    assert_eq!(heard(&mut bob, 1).await, ["job/finished 6"]);
+    assert_eq!(heard(&office, &mut bob, 6).await, steps);
+    assert_eq!(heard(&office, &mut bob, 1).await, ["job/finished 6"]);
     bob.end().await;
     ana.end().await;
 }
@@ -381,6 +417,25 @@ async fn what_is_not_there_has_the_number_of_the_era() {
         let read = ana.request(5, "resources/read", json!({ "uri": uri })).await;
         assert_eq!(read["error"]["code"], -32002, "{what}: {read}");
         assert_eq!(read["error"]["data"]["code"], "RESOURCE_NOT_FOUND");
+    }
+    for uri in [
+        "",
+        "patch.diff",
+        "file:///etc/passwd",
+        "mcp://jobs",
+        "mcp://job/x/status",
+        "callboard://tasks/TEST-01j8x2k7q7f3az",
+        "callboard://nothing",
+    ] {
+        let wanted = json!({ "code": "RESOURCE_NOT_FOUND", "uri": uri });
+        for method in ["resources/read", "resources/subscribe"] {
+            let answer = ana.request(5, method, json!({ "uri": uri })).await;
+            assert_eq!(answer["error"]["code"], -32002, "{method} {uri}: {answer}");
+            assert_eq!(answer["error"]["data"], wanted, "{method} {uri}");
+        }
+        let answer = stranger.request(5, "resources/read", modern(json!({ "uri": uri }))).await;
+        assert_eq!(answer["error"]["code"], -32602, "{uri}: {answer}");
+        assert_eq!(answer["error"]["data"], wanted, "{uri}");
     }
     let uri = format!("mcp://jobs/{job}/artifacts/patch.diff");
     let read = ana.request(6, "resources/read", json!({ "uri": uri })).await;

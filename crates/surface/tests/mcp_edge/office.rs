@@ -9,13 +9,14 @@ use callboard_domain::job::JobId;
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
 use callboard_engine::Alert;
+use callboard_engine::context::OpContext;
 use callboard_engine::ports::{AgentRunner, Answer, Asks, IdSource, Question, RunOrder, RunReport};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::lines::Client;
-use crate::world::World;
+use crate::world::{World, principal};
 
 /// Does as the title of its job says, when it is let go.
 pub struct Actor(Semaphore);
@@ -93,6 +94,14 @@ impl Office {
     /// The id of the next job, if nobody makes anything else before.
     pub fn next_job(&self) -> String {
         JobId(Id(self.ids.0.load(Ordering::SeqCst).into())).to_string()
+    }
+
+    /// Which step of a job, counted from 1, made the event with this number.
+    pub async fn step(&self, job: &str, version: u64) -> usize {
+        let op = OpContext::new(principal("agent:test"), "resources");
+        let steps = self.world.front.engine().run_events(&op, job.parse().unwrap()).await.unwrap();
+        let step = steps.iter().position(|event| event.seq == version);
+        1 + step.unwrap_or_else(|| panic!("{version} is no step of {job}: {steps:?}"))
     }
 
     pub async fn client(&self) -> Client {

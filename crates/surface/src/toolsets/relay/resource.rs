@@ -81,10 +81,6 @@ fn media_type(name: ArtifactName) -> &'static str {
     }
 }
 
-fn not_found(uri: &str) -> NoResource {
-    NoResource { code: Some("RESOURCE_NOT_FOUND"), ..NoResource::unknown(uri) }
-}
-
 fn fresh(media_type: &'static str, text: String) -> ResourceText {
     ResourceText { media_type, text, ttl_ms: Some(0) }
 }
@@ -95,7 +91,7 @@ pub(crate) async fn read(
     uri: &str,
 ) -> Result<Result<ResourceText, NoResource>, EngineError> {
     let op = OpContext::new(principal.clone(), "resources");
-    let Some(asked) = JobUri::parse(uri) else { return Ok(Err(not_found(uri))) };
+    let Some(asked) = JobUri::parse(uri) else { return Ok(Err(NoResource::unknown(uri))) };
     let found = match asked {
         JobUri::List => {
             let filter = RunFilter { state: None, limit: LISTED, offset: 0 };
@@ -109,7 +105,7 @@ pub(crate) async fn read(
         JobUri::Artifact(job, name) => artifact(engine, &op, uri, job, name).await,
     };
     match found {
-        Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(not_found(uri))),
+        Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(NoResource::unknown(uri))),
         found => found,
     }
 }
@@ -134,7 +130,7 @@ async fn artifact(
         ArtifactText::Missing(seen) => {
             let job = &seen.record.job;
             Err(NoResource {
-                code: Some("ARTIFACT_MISSING"),
+                code: "ARTIFACT_MISSING",
                 state: Some(State::of(&job.state).word()),
                 retryable: Some(!job.is_over()),
                 ..NoResource::unknown(uri)

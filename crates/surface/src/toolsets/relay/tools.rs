@@ -80,8 +80,8 @@ pub(super) async fn jobs_list(call: &Call<'_>, args: List) -> Reply {
 }
 
 pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
-    let (seen, ok) = call.engine.run_cancel(call.op, job_id(&args.job_id)?).await?;
-    let state = State::of(&seen.record.job.state).word();
+    let (record, ok) = call.engine.run_cancel(call.op, job_id(&args.job_id)?).await?;
+    let state = State::of(&record.job.state).word();
     if ok {
         return Ok(json!({"ok": true, "state": state}));
     }

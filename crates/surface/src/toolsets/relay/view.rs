@@ -21,7 +21,7 @@ pub(crate) fn status_uri(job: JobId) -> String {
 }
 
 pub(super) fn submitted(submitted: &Submitted) -> Value {
-    let RunRecord { job, .. } = &submitted.seen.record;
+    let RunRecord { job, .. } = &submitted.record;
     let mut answer = json!({
         "jobId": job.id.to_string(),
         "state": State::of(&job.state).word(),
@@ -60,7 +60,7 @@ pub(super) fn job(seen: &RunSeen) -> Value {
         view["queuePosition"] = position.into();
     }
     view["taskId"] = job.task.map(|task| task.to_string()).into();
-    view["stateVersion"] = run.version.into();
+    view["stateVersion"] = seen.version.into();
     view
 }
 
@@ -104,7 +104,7 @@ pub(super) fn status(seen: &RunSeen) -> Value {
     let RunRecord { job, run } = record;
     let mut view = json!({
         "state": State::of(&job.state).word(),
-        "stateVersion": run.version,
+        "stateVersion": seen.version,
         "createdAt": ms(job.created_at),
     });
     let finished = record.finished_at();
@@ -129,7 +129,7 @@ pub(super) fn status(seen: &RunSeen) -> Value {
 
 /// What whoever waits for a job is told at its end: the method and its parameters.
 pub(crate) fn ended(event: &RunEvent) -> Option<(&'static str, Value)> {
-    let ending = Ending::of(event.job, event.name, &event.data)?;
+    let ending = Ending::of(event.job, event.name, &event.data, Some(event.seq))?;
     let method = match ending.finished {
         true => "notifications/job/finished",
         false => "notifications/job/failed",

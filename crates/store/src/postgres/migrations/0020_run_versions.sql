@@ -1,0 +1,9 @@
+-- The version of a job for an agent is the number of the event that was its newest step, so no two jobs
+-- of a store ever show the same one. Until now each job counted for itself; its events say how far.
+ALTER TABLE runs ALTER COLUMN version TYPE bigint;
+UPDATE runs r SET version = coalesce((
+    SELECT max(e.seq) FROM events e
+    WHERE e.task = r.task AND (e.data::json ->> 'version') = r.version::text
+        AND e.name IN (
+            'job.submitted', 'job.started', 'job.stale', 'job.requeued', 'job.succeeded', 'job.failed',
+            'job.canceled', 'job.expired', 'job.artifact', 'job.pr', 'job.asked', 'job.answered')), r.version);
