@@ -236,9 +236,10 @@ async fn a_digest_shows_what_matters_to_the_task() {
     assert_eq!(words(&w.digest(&task).await), (vec!["felines"], false), "kept");
     w.learn("felines again", "cat cat").await;
     assert!(words(&w.digest(&task).await).1, "something new is known");
-    let reader = op(&[Scope::TasksRead]);
-    let hidden = w.engine.knowledge_digest(&reader, &[task]).await;
-    assert_eq!(hidden, [Digest::default()], "knowledge is not for everybody");
+    let reader = w.engine.knowledge_digest(&op(&[Scope::TasksRead]), &[task.clone()]).await;
+    assert!(words(&reader[0]).0.contains(&"felines"), "it comes with the task: {reader:?}");
+    let nobody = w.engine.knowledge_digest(&op(&[Scope::KnowledgeRead]), &[task]).await;
+    assert_eq!(nobody, [Digest::default()], "who may not read tasks gets none");
 }
 
 #[tokio::test]

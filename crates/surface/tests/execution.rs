@@ -199,14 +199,20 @@ async fn an_error_is_whole() {
 #[tokio::test]
 async fn a_reader_reads() {
     let world = World::new().await;
-    let task = world.add(json!({"title": "a"})).await;
+    let task = world.add(json!({"title": "Webhook retries"})).await;
+    let learned = json!({"title": "Webhook retries", "body": "The provider retries webhooks."});
+    world.ok("agent:ada", "store_knowledge", learned).await;
     let rights = Rights { scopes: vec![Scope::TasksRead], ..Rights::default() };
     let reader = Principal { rights, ..principal("agent:ada") };
     let listed = world.front.tools(&reader).await;
     let writes = listed.iter().filter(|tool| !tool.hints.read_only).count();
     assert_eq!(writes, 0, "{:?}", listed.iter().map(|tool| tool.name).collect::<Vec<_>>());
     match world.ask(&reader, "get_next_actionable", json!({})).await {
-        ToolReply::Done(found) => assert_eq!(found["tasks"][0]["taskId"], task),
+        ToolReply::Done(found) => {
+            assert_eq!(found["tasks"][0]["taskId"], task);
+            let digest = &found["tasks"][0]["knowledge"];
+            assert_eq!(digest["references"][0]["title"], "Webhook retries", "{found}");
+        }
         ToolReply::Refused(refused) => panic!("{refused}"),
     }
     // Before anything else is judged: the arguments are wrong as well.
