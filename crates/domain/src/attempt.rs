@@ -1,11 +1,13 @@
 //! One actor's try at one task. The fencing number tells an old try from the current one.
 
+use serde::{Deserialize, Serialize};
+
 use crate::actor::Actor;
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::{Phase, Policy};
 use crate::time::Timestamp;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptKind {
     Graph,
     Execution,
@@ -38,7 +40,7 @@ impl AttemptKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     pub id: AttemptId,
     pub task: TaskId,
@@ -56,7 +58,7 @@ pub struct Attempt {
     pub state: AttemptState,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptState {
     /// Left by finish, cancel, release, takeover, or the end of its lease.
     Live {
@@ -70,7 +72,7 @@ pub enum AttemptState {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     pub granted_s: u32,
     pub expires_at: Timestamp,
@@ -83,7 +85,7 @@ impl Lease {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptEnd {
     Finished { summary: String, head: Option<String> },
     Canceled { reason: String },

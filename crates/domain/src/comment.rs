@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::actor::Actor;
 use crate::ids::{Id, IdError, TaskId};
 use crate::time::Timestamp;
@@ -11,7 +13,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommentId(pub Id);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommentKind {
     Question,
     Blocker,
@@ -53,7 +55,7 @@ impl CommentKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comment {
     pub id: CommentId,
     pub task: TaskId,
@@ -67,7 +69,7 @@ pub struct Comment {
     pub resolved: Option<Resolved>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolved {
     pub at: Timestamp,
     pub by: Actor,
@@ -102,5 +104,18 @@ impl FromStr for CommentId {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let id = text.strip_prefix("cmt_").and_then(Id::parse);
         id.map(Self).ok_or(IdError::Foreign)
+    }
+}
+
+impl Serialize for CommentId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CommentId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| serde::de::Error::custom("not a comment id"))
     }
 }

@@ -75,7 +75,7 @@ impl JobKind {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
     pub kind: JobKind,
@@ -90,7 +90,7 @@ pub struct Job {
     pub state: JobState,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
     /// Left by being taken, not before `due_at`.
     Queued {

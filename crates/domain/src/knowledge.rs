@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::ids::{Id, IdError, TaskId};
@@ -22,7 +22,7 @@ pub const CONFIDENCE_MAX: u8 = 100;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KnowledgeId(pub Id);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnowledgeEntry {
     pub id: KnowledgeId,
     pub title: String,
@@ -46,7 +46,7 @@ impl KnowledgeEntry {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum KnowledgeSource {
     /// Came with the completion of a task.
     TaskCompletion,
@@ -122,5 +122,12 @@ impl FromStr for KnowledgeId {
 impl Serialize for KnowledgeId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KnowledgeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| serde::de::Error::custom("not a knowledge id"))
     }
 }

@@ -18,6 +18,7 @@
 //! - **project**: where tasks belong; an actor may have one **open**. A **plan** proposes tasks.
 //! - **rights**: what a caller may do; a **token** grants them over HTTP.
 //! - **forge**: GitHub or GitLab; a **pull** is a pull request or a merge request there.
+//! - **retry key**: a caller's name for one call; the same key answers the first result.
 //! - **refusal**: an expected "no" with a code and a way out.
 //!
 //! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a
@@ -47,6 +48,7 @@ pub mod project;
 pub mod pull;
 pub mod refusal;
 pub mod relay;
+pub mod retry;
 pub mod rights;
 pub mod run;
 pub mod settings;

@@ -12,7 +12,10 @@ pub const NOTE_CHARS_MAX: usize = 8000;
 pub const PROGRESS_CHARS_MAX: usize = 2000;
 pub const SUMMARY_CHARS_MAX: usize = 20_000;
 pub const REASON_CHARS_MAX: usize = 4000;
+/// Of the key of a session.
 pub const KEY_CHARS_MAX: usize = 200;
+/// Of the key that makes a call safe to repeat.
+pub const RETRY_KEY_CHARS_MAX: usize = 500;
 pub const PULL_REF_CHARS_MAX: usize = 1000;
 pub const ENTRIES_SHOWN_MAX: usize = 200;
 pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;

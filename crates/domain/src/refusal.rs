@@ -271,6 +271,14 @@ pub enum Refusal {
     MailOfAnother {
         mail: MailId,
     },
+    /// A retry key that a call with other arguments used before.
+    KeyReused {
+        verb: String,
+    },
+    /// The first call with this retry key was carried out, but its answer is not there to repeat.
+    AnswerNotKept {
+        verb: String,
+    },
 }
 
 /// What is done to the work of a task.
@@ -407,6 +415,8 @@ impl Refusal {
             | Self::CrewDenied { .. }
             | Self::NotCommentAuthor { .. } => "AUTHORIZATION_DENIED",
             Self::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
+            Self::KeyReused { .. } => "KEY_REUSED",
+            Self::AnswerNotKept { .. } => "ANSWER_NOT_KEPT",
         }
     }
 
@@ -474,6 +484,8 @@ impl Refusal {
             | Self::CrewInput { .. }
             | Self::PullConflict { .. }
             | Self::CrewDenied { .. }
+            | Self::KeyReused { .. }
+            | Self::AnswerNotKept { .. }
             | Self::JobLost { .. } => false,
         }
     }

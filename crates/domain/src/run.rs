@@ -32,7 +32,7 @@ impl Priority {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub job: JobId,
     pub order: Order,
@@ -180,7 +180,7 @@ pub struct PullRequest {
 }
 
 /// A run with its job.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub job: Job,
     pub run: Run,

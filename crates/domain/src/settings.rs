@@ -1,6 +1,7 @@
 //! What people may change while servers run: how the board treats agents, reviews and merges. A
 //! table of keys, the typed whole, and what a value must be. Where values come from is the engine's.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::card::Terminal;
@@ -45,6 +46,19 @@ setting_keys! {
     TasksWaitDefaultTimeoutSeconds => "general.tasks_wait_default_timeout_seconds",
     TasksWaitMaxTimeoutSeconds => "general.tasks_wait_max_timeout_seconds",
     SkipPairInstructions => "ui.skip_pair_instructions",
+}
+
+impl Serialize for SettingKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for SettingKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not a setting"))
+    }
 }
 
 /// Where a task's branch begins.

@@ -1,11 +1,13 @@
 //! Where a task stands right now, as facts that a toolset puts into its own words.
 
+use serde::{Deserialize, Serialize};
+
 use crate::attempt::{Attempt, AttemptEnd, AttemptState};
 use crate::policy::Phase;
 use crate::task::Task;
 use crate::time::Timestamp;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     pub phase: Phase,
     pub deps_open: bool,

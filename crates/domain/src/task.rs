@@ -13,7 +13,7 @@ pub const PRIORITY_DEFAULT: u16 = 500;
 pub const PRIORITY_MAX: u16 = 1000;
 
 /// A task's row. Prose (`body`) is kept apart: no rule reads it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
     pub project: i64,
@@ -124,7 +124,7 @@ impl Check {
 }
 
 /// A dep as seen from the task that waits for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dep {
     pub id: TaskId,
     pub label: String,
@@ -149,7 +149,7 @@ pub struct Dependent {
 }
 
 /// One line of a task's visible history: exactly one per write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub who: Actor,
     pub at: Timestamp,
@@ -158,7 +158,7 @@ pub struct Entry {
 }
 
 /// A task as the single read shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
     pub task: Task,
     pub body: String,

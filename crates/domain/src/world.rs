@@ -4,7 +4,7 @@ use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptState};
 use crate::card::Card;
 use crate::comment::{Comment, CommentId};
-use crate::crew::{Agent, AgentId, Decision, Mail, MailId};
+use crate::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
 use crate::delivery::{Delivery, Tried};
 use crate::event::Event;
 use crate::ids::{AttemptId, TaskId};
@@ -159,6 +159,7 @@ pub enum Reply {
     Project(i64),
     Plan(PlanId),
     Mail(MailId),
+    Decision(DecisionId),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -99,6 +99,7 @@ impl Engine {
             | Outcome::Project(_)
             | Outcome::Plan(_)
             | Outcome::Mail(_)
+            | Outcome::Decision(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
@@ -123,6 +124,7 @@ impl Engine {
             | Outcome::Project(_)
             | Outcome::Plan(_)
             | Outcome::Mail(_)
+            | Outcome::Decision(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))

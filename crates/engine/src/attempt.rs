@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::{Attempt, AttemptKind};
 use callboard_domain::command::{AttemptBegin, Command};
+use callboard_domain::decide::judge_session_key;
 use callboard_domain::ids::{AttemptId, TaskId};
 
 use crate::context::OpContext;
@@ -29,6 +30,7 @@ impl Engine {
         op: &OpContext,
         draft: AttemptDraft,
     ) -> Result<At<Attempt>, EngineError> {
+        judge_session_key(&draft.key)?;
         let git = match (&draft.branch, &draft.head) {
             (Some(_), Some(_)) => Head::default(),
             _ => self.head_at(op, draft.task, draft.worktree.as_deref()).await?,

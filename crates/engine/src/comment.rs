@@ -69,6 +69,7 @@ impl Engine {
             | Outcome::Project(_)
             | Outcome::Plan(_)
             | Outcome::Mail(_)
+            | Outcome::Decision(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {

@@ -6,9 +6,14 @@ use std::sync::Arc;
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::{Digest, RetryKey};
 pub use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::token::TokenId;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+/// Where MCP clients write a retry key, in `_meta`.
+pub const RETRY_KEY: &str = "callboard/idempotencyKey";
 
 /// The identity of a connection. Fixed when it opens; never an argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +69,7 @@ pub struct OpContext {
     pub client_name: Option<String>,
     /// The tool's name; retry keys are kept per org, actor and tool.
     pub tool: &'static str,
-    pub retry_key: Option<String>,
+    pub retry_key: Option<RetryKey>,
     pub cancel: CancellationToken,
     /// The connection is about to end: whoever only waits need not go on. Work that is under way may.
     pub closing: CancellationToken,
@@ -82,6 +87,20 @@ impl OpContext {
             closing: CancellationToken::new(),
             progress: Progress::default(),
         }
+    }
+
+    /// Takes a retry key for a call with these arguments, as the caller sent both.
+    pub fn take_key(&mut self, arguments: &Value, key: Option<&Value>) -> Result<(), Refusal> {
+        if let Some(key) = key {
+            self.retry_key = Some(RetryKey::read(RETRY_KEY, key, Digest::of(arguments))?);
+        }
+        Ok(())
+    }
+
+    /// For commands that a call gives besides its own change: a retry key stands for that change
+    /// alone, and what follows from it must be found or done anew each time.
+    pub(crate) fn unkeyed(&self) -> Self {
+        Self { retry_key: None, ..self.clone() }
     }
 }
 

@@ -166,7 +166,7 @@ impl Engine {
             or_keep: true,
             workers_max: None,
         };
-        self.agent_add(op, add).await
+        self.agent_add(&op.unkeyed(), add).await
     }
 
     pub async fn agent_remove(&self, op: &OpContext, id: &AgentId) -> Result<(), EngineError> {
@@ -368,7 +368,10 @@ impl Engine {
             by_hand: true,
         };
         let applied = self.act(op, Command::DecisionLog(log)).await?;
-        Ok(At { it: decision, now: applied.at })
+        match applied.outcome {
+            Outcome::Decision(decision) => Ok(At { it: decision, now: applied.at }),
+            other => Err(EngineError::Internal(format!("not a decision: {other:?}"))),
+        }
     }
 
     /// The newest first; no more than fit into a page, and at least one.
@@ -436,7 +439,7 @@ impl Engine {
     }
 
     async fn act_for_call(&self, op: &OpContext, command: Command) -> Result<(), EngineError> {
-        let op = OpContext { retry_key: None, ..op.clone() };
+        let op = op.unkeyed();
         self.parts.store.apply(self.op_of(&op.principal, &op, command)).await?;
         Ok(())
     }

@@ -56,7 +56,7 @@ impl Engine {
             let (agent, task) = (adrift.agent, adrift.task);
             let op = crew_op(&Waiting { org: adrift.org, task });
             let freed = self.act(&op, Command::CrewFree { agent, task }).await;
-            done += seen_to(task, freed.map(|applied| applied.last_seq.is_some()))?;
+            done += seen_to(task, freed.map(|applied| applied.changed))?;
         }
         let mut full: Vec<std::sync::Arc<str>> = Vec::new();
         for waiting in store.crew_waiting(BATCH).await? {

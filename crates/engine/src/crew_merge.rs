@@ -95,7 +95,8 @@ impl Engine {
         let task = seen.record.task.id;
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
         let (checked, _turn) = self.checks_for_label(op, &seen.record, &done).await?.unzip();
-        self.act(op, Command::ReviewClear { task, needs_approval: false, checked }).await?;
+        let clear = Command::ReviewClear { task, needs_approval: false, checked };
+        self.act(&op.unkeyed(), clear).await?;
         Ok(())
     }
 
@@ -177,7 +178,7 @@ impl Engine {
             epic_branch: pull.base.clone(),
             is_remote: pull.forge != LOCAL,
         };
-        self.act(op, Command::CrewSettle(Box::new(settle))).await?;
+        self.act(&op.unkeyed(), Command::CrewSettle(Box::new(settle))).await?;
         // Nobody is written to who is not there any more.
         let mut told = 0;
         for mail in mails {
@@ -267,7 +268,7 @@ impl Engine {
             checked,
             mail,
         };
-        self.act(op, Command::EpicFinish(Box::new(finish))).await?;
+        self.act(&op.unkeyed(), Command::EpicFinish(Box::new(finish))).await?;
         self.epic_tidy(op, &tasks).await;
         self.crew_go_on(op).await;
         Ok(finished(pull))

@@ -84,7 +84,7 @@ impl Engine {
             }),
         };
         match self.act(&op, command).await {
-            Ok(applied) => Ok(applied.last_seq.is_some()),
+            Ok(applied) => Ok(applied.changed),
             // Another process was faster.
             Err(EngineError::Refused(Refusal::Conflict { .. })) => Ok(false),
             Err(error) => Err(error),
@@ -107,7 +107,7 @@ impl Engine {
             subject: letter.subject,
             body: letter.body,
         };
-        let is_new = self.act(&op, Command::MailSend(send)).await?.last_seq.is_some();
+        let is_new = self.act(&op, Command::MailSend(send)).await?.changed;
         if is_new {
             let (agent, task) = (&post.agent, post.task);
             tracing::warn!(%agent, %task, after_s, "a busy worker says nothing");

@@ -90,7 +90,7 @@ impl Engine {
             mail: said.mail,
         };
         let applied = self.act(op, Command::CrewMove(command)).await?;
-        let changed = applied.last_seq.is_some();
+        let changed = applied.changed;
         let record = self.task_of(op, applied)?.it;
         if changed && previous == TaskState::Review {
             self.pulls_nudge();
@@ -190,7 +190,7 @@ impl Engine {
             title: seen.record.task.title.clone(),
             machine: None,
         };
-        self.act(op, Command::PullOpen(open)).await?;
+        self.act(&op.unkeyed(), Command::PullOpen(open)).await?;
         let noted = known(self.pulls_of_task(op, task).await?);
         noted.ok_or_else(|| EngineError::Internal(format!("{url} was not noted down")))
     }

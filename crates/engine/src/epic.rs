@@ -126,7 +126,7 @@ impl Engine {
         let found = self.epic_get(op, epic).await?.it.record.task;
         let project = self.parts.store.project(found.project).await?;
         let prefix = project.map_or(epic.prefix, |project| project.prefix);
-        let task = TaskId { id, prefix };
+        let mut task = TaskId { id, prefix };
         if self.parts.store.task(org, task).await?.is_none() {
             let rule = &self.parts.crew;
             let workspace = self.workspace_named(org, task, &title).await?;
@@ -140,7 +140,9 @@ impl Engine {
                 workspace,
                 epic_branch: names::epic_branch(&rule.branch_prefix, epic),
             };
-            self.act(op, Command::EpicTaskAdd(Box::new(add))).await?;
+            let applied = self.act(op, Command::EpicTaskAdd(Box::new(add))).await?;
+            // With a retry key that is known it is the task of the first call.
+            task = self.task_of(op, applied)?.it.task.id;
         }
         self.crew_go_on(op).await;
         let seen = self.card_get(op, task).await?.it;
@@ -316,7 +318,7 @@ impl Engine {
             worker: task.worker.clone(),
             lost: None,
         };
-        match self.act(op, Command::CrewGiveUp(give_up)).await {
+        match self.act(&op.unkeyed(), Command::CrewGiveUp(give_up)).await {
             Ok(_) => Ok(true),
             Err(EngineError::Refused(refusal)) => {
                 tracing::info!(task = %task.row.task.id, why = refusal.message(), "stays open");

@@ -35,8 +35,9 @@ pub struct KnowledgeDraft {
 #[derive(Clone, Debug)]
 pub struct KnowledgeStored {
     pub entry: KnowledgeEntry,
-    /// `false`: an earlier call with the same retry key did.
     pub created: bool,
+    /// By an earlier call with the same retry key.
+    pub replayed: bool,
     /// Whether a vector of it will follow.
     pub embeds: bool,
 }
@@ -112,14 +113,14 @@ impl Engine {
         let command = KnowledgeStore { new, expires_at, task, supersedes, over_quota };
         let command = Command::KnowledgeStore(command);
         let applied = self.act_within(op, Scope::KnowledgeWrite, command).await?;
-        let created = applied.last_seq.is_some();
-        if created {
+        if !applied.replayed {
             self.learned(org, 1).await;
         }
         match applied.outcome {
             Outcome::Knowledge(entry) => Ok(KnowledgeStored {
                 entry: *entry,
-                created,
+                created: applied.changed,
+                replayed: applied.replayed,
                 embeds: self.parts.embedder.is_some(),
             }),
             Outcome::Task(_)
@@ -131,6 +132,7 @@ impl Engine {
             | Outcome::Project(_)
             | Outcome::Plan(_)
             | Outcome::Mail(_)
+            | Outcome::Decision(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {
                 Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))

@@ -20,6 +20,8 @@ pub struct Leased {
     pub before: Option<Standing>,
     /// False when the call found everything as it wanted it.
     pub changed: bool,
+    /// An earlier call with the same retry key did it.
+    pub replayed: bool,
     /// The verify job under way.
     pub job: Option<JobId>,
     /// What was learned by it.
@@ -120,6 +122,10 @@ impl Engine {
             job: id,
         };
         let leased = self.leased(op, Command::LeaseComplete(complete)).await?;
+        if leased.replayed {
+            // The ids above are new; those of the first call were answered by the first call alone.
+            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
+        }
         if count > 0 {
             self.learned(org, count).await;
         }
@@ -144,12 +150,11 @@ impl Engine {
     }
 
     async fn leased(&self, op: &OpContext, command: Command) -> Result<Leased, EngineError> {
-        let Applied { outcome, before, last_seq, at, .. } = self.act(op, command).await?;
+        let Applied { outcome, before, changed, at, replayed, .. } = self.act(op, command).await?;
         match outcome {
             Outcome::Task(record) => {
                 let seen = At { it: *record, now: at };
-                let changed = last_seq.is_some();
-                Ok(Leased { seen, before, changed, job: None, knowledge: Vec::new() })
+                Ok(Leased { seen, before, changed, replayed, job: None, knowledge: Vec::new() })
             }
             Outcome::Attempt(_)
             | Outcome::Comment(_)
@@ -159,6 +164,7 @@ impl Engine {
             | Outcome::Project(_)
             | Outcome::Plan(_)
             | Outcome::Mail(_)
+            | Outcome::Decision(_)
             | Outcome::Knowledge(_)
             | Outcome::Removed(_)
             | Outcome::Noted => {

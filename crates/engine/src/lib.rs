@@ -42,6 +42,7 @@ mod pull_revoke;
 mod query;
 mod quota;
 mod repository;
+mod retry;
 mod review;
 mod review_look;
 mod run;

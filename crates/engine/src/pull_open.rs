@@ -83,7 +83,7 @@ impl Engine {
             open.machine = None;
             open.at = Some((opened.number, opened.url));
         }
-        self.act(op, Command::PullOpen(open.clone())).await?;
+        self.act(&op.unkeyed(), Command::PullOpen(open.clone())).await?;
         let of_draft = |pull: &Pull| {
             let at = (&pull.forge, &pull.repo, &pull.branch, &pull.base);
             pull.is_open() && at == (&open.forge, &open.repo, &open.branch, &open.base)

@@ -149,7 +149,7 @@ impl Engine {
             Ok(Ok(checks)) => {
                 let (checked, _turn) = checks.unzip();
                 let clear = Command::ReviewClear { task, needs_approval, checked };
-                self.act(op, clear).await.map(|_| Ok(()))
+                self.act(&op.unkeyed(), clear).await.map(|_| Ok(()))
             }
             Ok(Err(fault)) => Ok(Err(fault)),
             Err(error) => Err(error),
@@ -262,7 +262,7 @@ impl Engine {
 
     /// An agent settles what conflicts. Where it cannot be asked to, somebody else may.
     async fn work_again(&self, op: &OpContext, task: TaskId) {
-        if let Err(error) = self.work_submit(op, task, WorkWish::default()).await {
+        if let Err(error) = self.work_submit(&op.unkeyed(), task, WorkWish::default()).await {
             tracing::info!(%error, %task, "no agent goes on with a rebase that conflicts");
         }
     }
@@ -292,7 +292,8 @@ impl Engine {
         end: ReviewEnd,
     ) -> Result<Reviewed, EngineError> {
         let settle = ReviewSettle { task, outcome, words };
-        let record = self.act_on_task(op, Command::ReviewSettle(settle)).await?.it;
+        let settle = Command::ReviewSettle(settle);
+        let record = self.act_on_task(&op.unkeyed(), settle).await?.it;
         Ok(Reviewed { record, end })
     }
 }

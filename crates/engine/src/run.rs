@@ -154,7 +154,7 @@ impl Engine {
             open_max: self.parts.runs.open_max,
         };
         let applied = self.act(op, Command::RunSubmit(Box::new(submit))).await?;
-        let deduplicated = applied.last_seq.is_none();
+        let deduplicated = !applied.changed;
         let record = run_of(applied.outcome)?;
         if !deduplicated {
             self.runs_nudge();
@@ -251,7 +251,7 @@ impl Engine {
     ) -> Result<(RunRecord, bool), EngineError> {
         let before = self.run_get(op, id).await?;
         let applied = self.act(op, Command::RunCancel { job: id }).await?;
-        let changed = applied.last_seq.is_some();
+        let changed = applied.changed;
         let record = run_of(applied.outcome)?;
         let canceled = changed && matches!(record.job.state, JobState::Canceled { .. });
         if changed && !matches!(before.record.job.state, JobState::Running { .. }) {

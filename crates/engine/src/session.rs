@@ -107,7 +107,7 @@ impl Engine {
                 worktree: Some(place.path.display().to_string()),
                 branch: Some(place.branch.clone()),
             };
-            if let Err(error) = self.act(op, Command::SessionBegin(begin)).await {
+            if let Err(error) = self.act(&op.unkeyed(), Command::SessionBegin(begin)).await {
                 self.session_close(&parts, task).await;
                 return Err(error);
             }
@@ -145,7 +145,7 @@ impl Engine {
             Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.act(op, Command::SessionEnd { task }).await?;
+        self.act(&op.unkeyed(), Command::SessionEnd { task }).await?;
         let found = self.workspace_find(&op.principal.org, &seen.record.task, &seen.card).await?;
         self.session_close(&found.unwrap_or_default(), task).await;
         Ok(())

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_domain::command::{Command, SettingsUpdate};
+use callboard_domain::refusal::Refusal;
 use callboard_domain::settings::{BoardSettings, SettingKey, SettingsKept};
 use callboard_store::EventQuery;
 use serde_json::Value;
@@ -111,6 +112,10 @@ impl Engine {
         let (base, agents) = (rule.base.clone(), rule.agents.clone());
         let update = SettingsUpdate { base, agents, set };
         let applied = self.act(op, Command::SettingsUpdate(Box::new(update))).await?;
+        if applied.replayed {
+            // What the first call found is not in the settings any more.
+            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
+        }
         let updated = match applied.last_seq {
             Some(seq) => self.settings_changed_by(&op.principal.org, seq).await?,
             None => Vec::new(),

@@ -5,6 +5,7 @@ use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
@@ -74,21 +75,22 @@ impl Engine {
     }
 
     /// The same for callers that repeat themselves and want to know whether they did: `token` finds
-    /// the task that the first call made.
+    /// the task that the first call made, and the flag then says that nothing was created.
     pub async fn task_add(
         &self,
         op: &OpContext,
         draft: TaskDraft,
-        token: Option<String>,
+        token: Option<RetryKey>,
     ) -> Result<(At<TaskRecord>, bool), EngineError> {
         let mut op = op.clone();
+        let has_token = token.is_some();
         op.retry_key = token.or(op.retry_key);
         let org = op.principal.org.clone();
         let over_quota = self.over_quota(&org, Metric::TasksCreated, 1).await?;
         let create = TaskCreate { over_quota, ..self.task_to_create(&op, draft).await? };
         let applied = self.act(&op, Command::TaskCreate(create)).await?;
-        let created = applied.last_seq.is_some();
-        if created {
+        let created = applied.changed && !(applied.replayed && has_token);
+        if !applied.replayed {
             self.quota_count(&org, Metric::TasksCreated, 1).await;
         }
         Ok((self.task_of(&op, applied)?, created))
@@ -107,7 +109,7 @@ impl Engine {
             false => Command::DependencyAdd { task, dep },
         };
         let applied = self.act(op, command).await?;
-        let changed = applied.last_seq.is_some();
+        let changed = applied.changed;
         Ok((self.task_of(op, applied)?, changed))
     }
 

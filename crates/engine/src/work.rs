@@ -139,7 +139,7 @@ impl Engine {
         let (instructions, model) = (None, None);
         let order = WorkOrder { role: Role::Reviewer, asked_by, instructions, model };
         let submit = self.work_wanted(org, task, order).await?;
-        self.act(op, Command::WorkSubmit(submit)).await?;
+        self.act(&op.unkeyed(), Command::WorkSubmit(submit)).await?;
         self.runs_nudge();
         Ok(())
     }

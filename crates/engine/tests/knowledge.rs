@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::Id;
 use callboard_domain::policy::Policy;
+use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
@@ -193,11 +194,14 @@ async fn scopes_and_limits_are_judged() {
 #[tokio::test]
 async fn a_repeated_key_stores_once() {
     let w = world().await;
-    let keyed = OpContext { retry_key: Some("k".into()), ..all() };
+    let keyed = OpContext {
+        retry_key: RetryKey::new("key", "k", Digest::of(&serde_json::Value::Null)).ok(),
+        ..all()
+    };
     let draft = || KnowledgeDraft { title: "t".into(), body: "b".into(), ..Default::default() };
     let first = w.engine.knowledge_store(&keyed, draft()).await.expect("stored");
     let again = w.engine.knowledge_store(&keyed, draft()).await.expect("answered");
-    assert_eq!((first.created, again.created), (true, false));
+    assert_eq!((first.replayed, again.replayed), (false, true));
     assert_eq!(first.entry, again.entry);
 }
 

@@ -9,6 +9,7 @@ use callboard_domain::attempt::AttemptKind;
 use callboard_domain::command::{AttemptBegin, CardUpdate, Command};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal, Progress};
 use callboard_engine::ports::IdSource;
@@ -189,7 +190,10 @@ async fn sweeping_writes_each_expired_lease_down_once() {
 #[tokio::test]
 async fn sweeping_leftovers_forgets_old_retry_keys_only() {
     let w = world().await;
-    let keyed = |key: &str| OpContext { retry_key: Some(key.into()), ..op("agent:x") };
+    let keyed = |key: &str| OpContext {
+        retry_key: RetryKey::new("key", key, Digest::of(&serde_json::Value::Null)).ok(),
+        ..op("agent:x")
+    };
     let draft = || TaskDraft { title: "once".into(), ..TaskDraft::default() };
     let id = |key: &'static str| {
         let (engine, op) = (w.engine.clone(), keyed(key));

@@ -21,6 +21,7 @@ mod org;
 pub mod postgres;
 mod pulls;
 mod queue;
+mod retries;
 mod runs;
 pub mod sqlite;
 pub mod tally;
@@ -36,7 +37,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::command::Command;
 use callboard_domain::comment::Comment;
-use callboard_domain::crew::Mail;
+use callboard_domain::crew::{DecisionId, Mail};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
@@ -45,6 +46,7 @@ use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 use callboard_domain::plan::Plan;
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::RetryKey;
 use callboard_domain::rights::Rights;
 use callboard_domain::run::RunRecord;
 use callboard_domain::settings::SettingsKept;
@@ -52,6 +54,7 @@ use callboard_domain::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
+use serde::{Deserialize, Serialize};
 
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
@@ -63,14 +66,21 @@ use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembe
 pub use org::{BackQuery, OrgStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use queue::{Taken, TasksByState};
+pub use retries::{CallKey, KEPT_BYTES_MAX, KeptAnswer, KeptCall, RETRIES_KEPT_MS, RetryStore};
 pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail};
-
-/// How long an answer is given again to the same retry key.
-pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
 
 #[async_trait]
 pub trait Store:
-    RunStore + OrgStore + CardStore + CrewStore + EpicStore + DeliveryStore + PullStore + Send + Sync
+    RunStore
+    + OrgStore
+    + CardStore
+    + CrewStore
+    + EpicStore
+    + DeliveryStore
+    + PullStore
+    + RetryStore
+    + Send
+    + Sync
 {
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
@@ -179,9 +189,6 @@ pub trait Store:
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
     async fn has_tokens(&self) -> Result<bool, StoreError>;
 
-    /// Forgets retry keys older than this.
-    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError>;
-
     /// Keeps a file. A name that is taken is refused, as is a file that is too large.
     async fn file_put(&self, file: NewFile) -> Result<(), FileError>;
     async fn file_get(
@@ -248,7 +255,7 @@ pub struct Op {
     pub actor: Actor,
     pub tool: &'static str,
     /// The same key from the same actor for the same tool answers with the first result.
-    pub retry_key: Option<String>,
+    pub retry_key: Option<RetryKey>,
     pub policy: Arc<Policy>,
     pub command: Command,
 }
@@ -266,10 +273,14 @@ pub struct Applied {
     pub at: Timestamp,
     /// Set when this change gave a free task to somebody.
     pub taken: Option<Taken>,
+    /// Whether the command changed anything, now or when it was first given with its retry key.
+    pub changed: bool,
+    /// The result of an earlier command with the same retry key; nothing was done now.
+    pub replayed: bool,
 }
 
 /// What the change is about, as it was when it committed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     Task(Box<TaskRecord>),
     Attempt(Box<Attempt>),
@@ -281,6 +292,7 @@ pub enum Outcome {
     Project(Box<callboard_domain::project::Project>),
     Plan(Box<Plan>),
     Mail(Box<Mail>),
+    Decision(DecisionId),
     /// The task is gone (`TaskRemove`).
     Removed(TaskId),
     /// Nothing but history.

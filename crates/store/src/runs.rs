@@ -7,7 +7,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::RunRecord;
 use callboard_domain::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{DueJob, StoreError};
 
@@ -55,7 +55,7 @@ pub trait RunStore {
 }
 
 /// A job for an agent as it is now.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSeen {
     pub record: RunRecord,
     /// Its place in the org's queue, 1 for the next; only while it is queued.

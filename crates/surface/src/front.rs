@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::catalog::Catalog;
 use crate::error::Speaker;
 use crate::metrics::Measured;
+use crate::retry::{self, Asked};
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
 use crate::toolsets::{self, board, crew, relay};
@@ -165,14 +166,14 @@ impl Front {
         self.catalog.list(&principal)
     }
 
-    /// `arguments` is what the client sent, whatever its type.
+    /// `asked` is what the client sent, whatever its type.
     pub async fn call(
         &self,
         name: &str,
-        arguments: Value,
+        asked: impl Into<Asked>,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<ToolReply, Unknown> {
-        let (answer, speaker) = self.ask(name, arguments, context).await?;
+        let (answer, speaker) = self.ask(name, asked, context).await?;
         Ok(match answer {
             Ok(value) => ToolReply::Done(value),
             Err(error) => ToolReply::Refused(error::render(&error, speaker)),
@@ -183,18 +184,22 @@ impl Front {
     pub async fn ask(
         &self,
         name: &str,
-        arguments: Value,
+        asked: impl Into<Asked>,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<(Result<Value, EngineError>, Speaker), Unknown> {
+        let Asked { arguments, key } = asked.into();
         let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
         let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
         let measured = Measured::start(found.tool.name);
-        let op = context(found.tool.name);
+        let mut op = context(found.tool.name);
         let judged = match found.tool.for_crew {
             true => Ok(()),
             false => found.tool.judge(&op.principal),
         };
-        let answer = match judged.and_then(|()| self.catalog.judge(name, &arguments)) {
+        let judged = judged.and_then(|()| self.catalog.judge(name, &arguments));
+        let judged = judged.and_then(|()| op.take_key(&arguments, key.as_ref()));
+        let answer = match judged {
+            Err(refusal) if found.tool.for_crew => Ok(crew::refused(&self.engine, &refusal)),
             Err(refusal) => Err(refusal.into()),
             Ok(()) => {
                 let call = Call {
@@ -205,7 +210,13 @@ impl Front {
                     schema: &found.schema,
                     arguments,
                 };
-                (found.tool.run)(call).await
+                match found.tool.for_crew {
+                    // It asks who calls before it says what was answered.
+                    true => (found.tool.run)(call).await,
+                    false => {
+                        retry::once(&self.engine, &op, found.tool, (found.tool.run)(call)).await
+                    }
+                }
             }
         };
         let speaker = Speaker { voice: &found.toolset.voice, tool: found.tool.name };

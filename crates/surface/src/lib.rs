@@ -17,6 +17,7 @@ pub mod page;
 mod prompt;
 mod question;
 mod resource;
+pub mod retry;
 pub mod stdio;
 pub mod ticket;
 pub mod time;

@@ -253,6 +253,8 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::AgentExists { .. }
         | Refusal::AgentState { .. }
         | Refusal::PullConflict { .. }
+        | Refusal::KeyReused { .. }
+        | Refusal::AnswerNotKept { .. }
         | Refusal::JobLost { .. } => Exit::Conflict,
         Refusal::DepsNotClosed { .. } | Refusal::ChecksNotPassed { .. } => Exit::Gate,
         Refusal::CheckInfrastructure { .. } => Exit::Failure,
@@ -330,6 +332,8 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::MixedArguments { .. }
         | Refusal::InvalidRepoPath { .. }
         | Refusal::InvalidSetting { .. }
+        | Refusal::KeyReused { .. }
+        | Refusal::AnswerNotKept { .. }
         | Refusal::AuthorizationDenied { .. } => return refusal.hint(),
     };
     Some(hint.into())

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::rights::Rights;
-use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::context::{OpContext, Principal, RETRY_KEY};
 use callboard_surface::front::{Front, ToolReply};
 use callboard_surface::http::{self, Gate, GateOptions, HttpDoors, HttpOptions};
 use callboard_surface::mcp::McpOptions;
+use callboard_surface::retry::Asked;
 use callboard_surface::stdio::{StdioIdentity, serve_streams};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -96,9 +97,9 @@ impl Lane {
         url
     }
 
-    pub async fn call(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
+    pub async fn call(&self, who: &Actor, tool: &str, asked: Asked) -> Reply {
         match &self.kind {
-            Kind::Direct => self.call_directly(who, tool, arguments).await,
+            Kind::Direct => self.call_directly(who, tool, asked).await,
             Kind::Stdio(clients) => {
                 let client = {
                     let mut clients = clients.lock().await;
@@ -111,13 +112,16 @@ impl Lane {
                         }
                     }
                 };
-                let params = json!({"name": tool, "arguments": arguments});
+                let mut params = json!({"name": tool, "arguments": asked.arguments});
+                if let Some(key) = asked.key {
+                    params["_meta"] = json!({ RETRY_KEY: key });
+                }
                 tool_reply(client.request("tools/call", params).await)
             }
             Kind::Http(servers) => {
                 let url = self.url_for(servers, who).await;
                 let (url, tool) = (format!("{url}/mcp?actor={who}"), tool.to_owned());
-                let post = move || post(&url, &tool, &arguments);
+                let post = move || post(&url, &tool, &asked);
                 tool_reply(tokio::task::spawn_blocking(post).await.expect("the client lives"))
             }
         }
@@ -141,9 +145,9 @@ impl Lane {
         tokio::task::spawn_blocking(post).await.expect("the client lives")
     }
 
-    async fn call_directly(&self, who: &Actor, tool: &str, arguments: Value) -> Reply {
+    async fn call_directly(&self, who: &Actor, tool: &str, asked: Asked) -> Reply {
         let context = |tool| OpContext::new(self.principal(who), tool);
-        match self.front.call(tool, arguments, context).await {
+        match self.front.call(tool, asked, context).await {
             Ok(ToolReply::Done(value)) => Ok(value),
             Ok(ToolReply::Refused(value)) => Err(value),
             Err(unknown) => {
@@ -187,13 +191,16 @@ async fn listen(front: &Arc<Front>, rights: Rights, stop: &CancellationToken) ->
 }
 
 /// One stateless request of the modern protocol era.
-fn post(url: &str, tool: &str, arguments: &Value) -> Value {
-    let meta = json!({
+fn post(url: &str, tool: &str, asked: &Asked) -> Value {
+    let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "transcript", "version": "1"},
     });
-    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    if let Some(key) = &asked.key {
+        meta[RETRY_KEY] = key.clone();
+    }
+    let params = json!({"name": tool, "arguments": asked.arguments, "_meta": meta});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let agent: ureq::Agent =
         ureq::Agent::config_builder().http_status_as_error(false).build().into();

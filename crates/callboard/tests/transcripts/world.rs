@@ -30,6 +30,7 @@ use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{EventQuery, Place, RepoPlace, Store};
 use callboard_surface::front::Front;
+use callboard_surface::retry::Asked;
 use callboard_surface::toolsets;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
@@ -453,8 +454,13 @@ impl World {
         }
         let lane = self.server().await.lane.clone();
         let (who, starts) = who.strip_suffix('&').map_or((who, false), |who| (who, true));
+        let (who, key) = match who.strip_suffix(']').and_then(|who| who.split_once('[')) {
+            Some((who, key)) => (who, Some(key_of(key))),
+            None => (who, None),
+        };
         let (actor, tool) = (actor(who), tool.to_owned());
-        let running = tokio::spawn(async move { lane.call(&actor, &tool, arguments).await });
+        let asked = Asked { arguments, key };
+        let running = tokio::spawn(async move { lane.call(&actor, &tool, asked).await });
         if starts {
             self.under_way.insert(who.into(), (running, keys));
             return Vec::new();
@@ -692,5 +698,14 @@ fn inline(value: &Value) -> String {
             format!("{{{}}}", pairs.join(", "))
         }
         other => other.to_string(),
+    }
+}
+
+/// A retry key as a step writes it: JSON, such as `""` or `"\u0000"`, else the text itself. `k*501` is
+/// that many of them.
+fn key_of(text: &str) -> Value {
+    match text.split_once('*') {
+        Some((of, times)) => of.repeat(times.parse().expect("how many")).into(),
+        None => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
     }
 }

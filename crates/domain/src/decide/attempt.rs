@@ -11,6 +11,7 @@ use crate::ids::AttemptId;
 use crate::limits::*;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::retry::judge_key;
 use crate::task::Check;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
@@ -62,10 +63,15 @@ pub(super) fn attempt_begin(
     Ok(draft.done_with(new.attempt))
 }
 
+/// Judged before a store looks for the key: a database need not take every character.
+pub fn judge_session_key(key: &str) -> Result<(), Refusal> {
+    input::said("idempotency_key", key, KEY_CHARS_MAX, "idempotency_key cannot be blank")?;
+    judge_key("idempotency_key", key, KEY_CHARS_MAX)
+}
+
 fn judge_begin_input(world: &World<'_>, new: &AttemptBegin) -> Result<(), Refusal> {
     if let Some(key) = &new.key {
-        let complaint = "idempotency_key cannot be blank";
-        input::said("idempotency_key", key, KEY_CHARS_MAX, complaint)?;
+        judge_session_key(key)?;
     }
     input::optional("client", new.client.as_ref(), 200)?;
     input::optional("model", new.model.as_ref(), 200)?;

@@ -188,7 +188,8 @@ pub(super) fn decision_log(
     };
     let data = json!({"logId": new.decision, "agentId": new.agent});
     let events = new.by_hand.then(|| event(world, EventName::DecisionLogged, data));
-    Ok(noted(vec![CrewWrite::DecisionInsert { decision }], events.into_iter().collect()))
+    let change = noted(vec![CrewWrite::DecisionInsert { decision }], events.into_iter().collect());
+    Ok(Change { reply: Reply::Decision(new.decision), ..change })
 }
 
 /// What is in somebody's inbox; `None`: people's.

@@ -30,6 +30,7 @@ mod task;
 pub mod verification;
 mod work;
 
+pub use attempt::judge_session_key;
 pub use card::{label_of, same_column};
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;

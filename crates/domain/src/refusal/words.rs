@@ -162,6 +162,13 @@ impl Refusal {
             Self::MixedArguments { verb, one, other } => {
                 format!("{one} and {other} belong to two different tools called {verb}")
             }
+            Self::KeyReused { verb } => format!(
+                "this idempotency key belongs to an earlier call of {verb} with other arguments"
+            ),
+            Self::AnswerNotKept { verb } => format!(
+                "the first call of {verb} with this idempotency key was carried out, but its answer \
+                 was not kept"
+            ),
         }
     }
 
@@ -251,6 +258,8 @@ impl Refusal {
             Self::ProfileDenied { .. } => "ask for a higher profile",
             Self::OutsideTask { .. } => "leave it to whoever works on that task",
             Self::MixedArguments { .. } => "give the arguments of one of them alone",
+            Self::KeyReused { .. } => "use a new key for a new request; nothing was changed",
+            Self::AnswerNotKept { .. } => "read the present state; use a new key for a new request",
         };
         Some(hint.into())
     }
@@ -337,6 +346,8 @@ impl Refusal {
             | Self::NotAuto { .. }
             | Self::NotPair { .. }
             | Self::NotRunning { .. }
+            | Self::KeyReused { .. }
+            | Self::AnswerNotKept { .. }
             | Self::JobLost { .. } => None,
         }
     }

@@ -11,6 +11,7 @@ use super::spec::{
     SPEC_BYTES_MAX, Sandbox, Scope, Section, SnippetRef, SpecRules, TIMEOUT_S_MAX, TITLE_CHARS_MAX,
     TTL_S_MAX, Wanted,
 };
+use crate::limits::RETRY_KEY_CHARS_MAX;
 
 const BRANCH_CHARS_MAX: usize = 255;
 const PATH_CHARS_MAX: usize = 4096;
@@ -52,7 +53,10 @@ fn whole(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option
     let contract = output_contract(&mut fields);
     let execution =
         fields.required("execution").and_then(|given| execution(given, fields.problems()));
-    let key = fields.text("idempotencyKey", 1..=500);
+    let key = fields.text("idempotencyKey", 1..=RETRY_KEY_CHARS_MAX);
+    if key.as_ref().is_some_and(|key| key.contains(char::is_control)) {
+        fields.problem("idempotencyKey", "must not have control characters");
+    }
     let notify = fields.take("notify").and_then(|given| notify(given, rules, fields.problems()));
     Some(JobSpec {
         repo: repo?,

@@ -1,10 +1,11 @@
 //! What a job asks for. Made by `JobSpec::read` it obeys every limit.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::read;
+use crate::retry::sorted;
 
 pub const SPEC_BYTES_MAX: usize = 1024 * 1024;
 pub const TITLE_CHARS_MAX: usize = 200;
@@ -193,18 +194,5 @@ impl JobSpec {
         }
         let digest = Sha256::digest(sorted(whole).to_string());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let mut fields: Vec<(String, Value)> = fields.into_iter().collect();
-            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-            let fields = fields.into_iter().map(|(name, value)| (name, sorted(value)));
-            Value::Object(fields.collect::<Map<_, _>>())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
-        plain => plain,
     }
 }

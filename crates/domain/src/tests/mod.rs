@@ -15,6 +15,7 @@ mod refusals;
 mod relay_patch;
 mod relay_reply;
 mod relay_spec;
+mod retries;
 mod rules;
 mod runs;
 mod states;

@@ -122,6 +122,8 @@ fn examples() -> Vec<Refusal> {
         Refusal::AgentExists { agent: AgentId::parse("worker-123").expect("an id") },
         Refusal::MailNotFound { mail: text("mail-123") },
         Refusal::MailOfAnother { mail: MailId(Id(7)) },
+        Refusal::KeyReused { verb: text("create") },
+        Refusal::AnswerNotKept { verb: text("create") },
         Refusal::EpicNotFound { epic: a.to_string() },
         Refusal::AgentState { message: text("Task is in state PENDING, expected REVIEW") },
         Refusal::CrewInput { message: text("Invalid state transition from PENDING to REVIEW") },

@@ -37,10 +37,6 @@ impl Wanted {
         self.mails.extend(needs.mails.iter().map(|mail| mail.0));
         self.workers.extend(needs.workers.then_some(org));
     }
-
-    pub fn add_mail(&mut self, id: Id) {
-        self.mails.insert(id);
-    }
 }
 
 /// Rows of crews on a desk, with their org.

@@ -22,6 +22,7 @@ use callboard_domain::world::{
 };
 
 use super::crew::Crews;
+use crate::retries::Row;
 use crate::{Op, Outcome, StoreError};
 
 #[derive(Default)]
@@ -46,8 +47,8 @@ pub(super) struct Desk {
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     pub org: OrgWorld,
     pub crews: Crews,
-    /// With the time of the first answer.
-    pub retries: HashMap<RetryKey, (Reply, Timestamp)>,
+    /// What is kept of calls with the batch's retry keys, expired rows included.
+    pub retries: HashMap<CallKey, Vec<Row>>,
     /// What the new parent of the one task that a batch may move stands below.
     pub above: Vec<TaskId>,
     /// Edges reachable from the one dep that a batch may add.
@@ -83,7 +84,7 @@ pub(super) struct Line {
 pub(super) type LineKey = (Id, u32);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct RetryKey {
+pub(super) struct CallKey {
     pub org: i64,
     pub actor: String,
     pub tool: String,
@@ -126,17 +127,18 @@ pub(super) struct Changes {
     /// With their org, in the order they came.
     pub org: Vec<(i64, OrgWrite)>,
     pub crew: Vec<(i64, CrewWrite)>,
-    pub retries: Vec<(RetryKey, Reply)>,
-    /// Those whose first answer is too old to be given again.
-    pub retries_old: Vec<RetryKey>,
+    pub retries: Vec<(CallKey, Row)>,
+    /// Those whose first answer is too old to be given again, with their step.
+    pub retries_old: Vec<(CallKey, String)>,
     /// With their org.
     pub events: Vec<(i64, Event)>,
 }
 
 impl Changes {
     pub fn is_empty(&self) -> bool {
-        // A call's line in a crew's log has no event.
+        // A call's line in a crew's log has no event, and neither has what is kept for a retry key.
         self.events.is_empty()
+            && self.retries.is_empty()
             && self.tasks.is_empty()
             && self.tasks_new.is_empty()
             && self.crew.is_empty()
@@ -152,10 +154,10 @@ impl Changes {
     }
 }
 
-impl RetryKey {
+impl CallKey {
     pub fn of(org: i64, op: &Op) -> Option<Self> {
         let (actor, tool) = (op.actor.as_str().to_owned(), op.tool.to_owned());
-        op.retry_key.clone().map(|key| Self { org, actor, tool, key })
+        op.retry_key.as_ref().map(|key| Self { org, actor, tool, key: key.key().to_owned() })
     }
 }
 
@@ -179,12 +181,12 @@ impl Sheet {
 }
 
 impl Desk {
-    fn visible(&self, org: i64, id: TaskId) -> Option<&Sheet> {
+    pub fn visible(&self, org: i64, id: TaskId) -> Option<&Sheet> {
         let sheet = self.tasks.get(&id.id)?;
         (sheet.org == org && sheet.task.id == id && sheet.removed_at.is_none()).then_some(sheet)
     }
 
-    fn attempt(&self, org: i64, id: AttemptId) -> Option<&Attempt> {
+    pub fn attempt(&self, org: i64, id: AttemptId) -> Option<&Attempt> {
         self.attempts.get(&id.0).filter(|(of, _)| *of == org).map(|(_, attempt)| attempt)
     }
 
@@ -387,6 +389,7 @@ impl Desk {
                 None => Err(StoreError::Internal(format!("{id} is not in the store"))),
             },
             Reply::Noted => Ok(Outcome::Noted),
+            Reply::Decision(id) => Ok(Outcome::Decision(id)),
             Reply::Settings => Ok(Outcome::Settings(self.org.settings.clone())),
             Reply::Project(id) => match &self.org.project {
                 Some(project) if project.id == id => {

@@ -1,16 +1,24 @@
 //! Carrying out a change on the desk: what is decided next sees it, and what is written is noted.
 
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::standing::Standing;
 use callboard_domain::task::Task;
 use callboard_domain::world::{Change, OrgWrite, Write};
 
-use super::desk::{Desk, Line, RetryKey, Sheet};
+use super::desk::{CallKey, Desk, Line, Sheet};
+use crate::retries::Row;
 use crate::{Applied, Op, StoreError, Taken};
 
 impl Desk {
     /// Carries out a change on the desk. `last_seq` counts the batch's events so far; the writer
     /// adds where the log stood.
-    pub fn carry_out(&mut self, org: i64, op: &Op, change: Change) -> Result<Applied, StoreError> {
+    pub fn carry_out(
+        &mut self,
+        org: i64,
+        op: &Op,
+        before: Option<Standing>,
+        change: Change,
+    ) -> Result<Applied, StoreError> {
         let about = change.events.first().and_then(|event| event.about);
         let subject = about.and_then(|about| self.tasks.get(&about.task.id));
         let known = subject.map(|sheet| (&sheet.task, sheet.deps.len()));
@@ -19,15 +27,31 @@ impl Desk {
             self.write(org, write)?;
         }
         self.changes.events.extend(change.events.into_iter().map(|event| (org, event)));
-        if let Some(key) = RetryKey::of(org, op).filter(|_| change.but.is_none()) {
-            if self.retries.insert(key.clone(), (change.reply, self.now)).is_some() {
-                self.changes.retries_old.push(key.clone());
-            }
-            self.changes.retries.push((key, change.reply));
+        let applied = Applied {
+            outcome: self.outcome(org, change.reply)?,
+            before,
+            but: change.but,
+            last_seq: Some(self.changes.events.len() as u64),
+            at: self.now,
+            taken,
+            changed: true,
+            replayed: false,
+        };
+        self.remember(org, op, &applied);
+        Ok(applied)
+    }
+
+    /// A command that was refused, also one that left a trace, may be given again with its key.
+    pub fn remember(&mut self, org: i64, op: &Op, applied: &Applied) {
+        let row = Row::of(op, applied).filter(|_| applied.but.is_none());
+        let (Some(key), Some(row)) = (CallKey::of(org, op), row) else { return };
+        let known = self.retries.entry(key.clone()).or_default();
+        if known.iter().any(|old| old.step == row.step) {
+            known.retain(|old| old.step != row.step);
+            self.changes.retries_old.push((key.clone(), row.step.clone()));
         }
-        let last_seq = Some(self.changes.events.len() as u64);
-        let outcome = self.outcome(org, change.reply)?;
-        Ok(Applied { outcome, before: None, but: change.but, last_seq, at: self.now, taken })
+        known.push(row.clone());
+        self.changes.retries.push((key, row));
     }
 
     fn sheet(&mut self, id: Id) -> Result<&mut Sheet, StoreError> {

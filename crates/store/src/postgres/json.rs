@@ -8,13 +8,13 @@ use callboard_domain::job::Job;
 use callboard_domain::pull::Pull;
 use callboard_domain::run::Run;
 use callboard_domain::task::Check;
-use callboard_domain::world::Reply;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, RetryKey, Sheet};
+use super::desk::{CallKey, Sheet};
 use super::rows::uuid;
 use crate::jobs::columns;
+use crate::retries::{Row, hex};
 use crate::runs::{UNNUMBERED, json as to_json};
 
 fn text(id: Id) -> String {
@@ -211,30 +211,19 @@ pub(super) fn pull_row((org, pull): &(i64, Pull)) -> Value {
     })
 }
 
-pub(super) fn key_row(key: &RetryKey) -> Value {
-    json!({"org": key.org, "actor": key.actor, "tool": key.tool, "key": key.key})
+pub(super) fn key_row((key, step): &(CallKey, String)) -> Value {
+    json!({"org": key.org, "actor": key.actor, "tool": key.tool, "key": key.key, "step": step})
 }
 
-pub(super) fn retry_rows(desk: &Desk) -> Vec<Value> {
-    let row = |(key, reply): &(RetryKey, Reply)| {
-        let (kind, id) = match reply {
-            Reply::Task(task) => ("task", task.id),
-            Reply::Attempt(attempt) => ("attempt", attempt.0),
-            Reply::Comment(comment) => ("comment", comment.0),
-            Reply::Job(job) => ("job", job.0),
-            Reply::Run(job) => ("run", job.0),
-            Reply::Knowledge(entry) => ("knowledge", entry.0),
-            Reply::Noted => return None,
-            Reply::Settings => ("settings", Id(0)),
-            Reply::Project(id) => ("project", Id(*id as u128)),
-            Reply::Plan(plan) => ("plan", plan.0),
-            Reply::Mail(mail) => ("mail", mail.0),
-        };
-        let mut row = key_row(key);
-        row["at"] = json!(desk.now);
-        row["kind"] = kind.into();
-        row["id"] = text(id).into();
-        Some(row)
-    };
-    desk.changes.retries.iter().filter_map(row).collect()
+pub(super) fn retry_row((key, row): &(CallKey, Row)) -> Value {
+    json!({
+        "org": key.org,
+        "actor": key.actor,
+        "tool": key.tool,
+        "key": key.key,
+        "step": row.step,
+        "at": row.at,
+        "digest": row.digest.map(hex),
+        "kept": row.kept,
+    })
 }

@@ -5,17 +5,11 @@
 use std::collections::{BTreeSet, HashSet};
 
 use callboard_domain::actor::Actor;
-use callboard_domain::comment::CommentId;
-use callboard_domain::crew::MailId;
-use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::job::JobId;
+use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::job::JobKind;
-use callboard_domain::knowledge::KnowledgeId;
 use callboard_domain::needs::{OrgNeeds, verify_key};
-use callboard_domain::plan::PlanId;
 use callboard_domain::run::{OpenRuns, RunRecord};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::Reply;
 use futures_util::future;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -25,17 +19,17 @@ use super::around::{self, Part};
 use super::cards::{self, Beside};
 use super::clock::{NOW, SharedClock};
 use super::db::{Db, Statement};
-use super::desk::{Desk, Line, RetryKey, Sheet};
+use super::desk::{CallKey, Desk, Line, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
-use super::{comments, crew, jobs, knowledge, org, pulls, runs, schema};
+use super::{comments, crew, jobs, knowledge, org, pulls, retries, runs, schema};
 use crate::{Op, StoreError};
 
 /// Which rows a batch wants.
 #[derive(Default)]
 struct Wanted {
-    /// Tasks with everything around them: subjects, and what earlier replies were about.
+    /// Tasks with everything around them: subjects, and what earlier calls gave their callers.
     whole: BTreeSet<Id>,
     /// Tasks that are only named.
     named: BTreeSet<Id>,
@@ -51,7 +45,7 @@ struct Wanted {
     /// Whether somebody asks for open blockers.
     blockers: bool,
     keyed: Vec<(Id, String, String)>,
-    retries: Vec<RetryKey>,
+    retries: Vec<CallKey>,
     ancestry_of: Option<TaskId>,
     knowledge: BTreeSet<Id>,
     /// Tasks whose open run is wanted.
@@ -99,7 +93,7 @@ impl Wanted {
                 .attempt_by_key
                 .map(|(task, actor, key)| (task.id, actor.as_str().to_owned(), key));
             wanted.keyed.extend(keyed);
-            wanted.retries.extend(RetryKey::of(*org, op));
+            wanted.retries.extend(CallKey::of(*org, op));
             wanted.knowledge.extend(needs.knowledge.map(|entry| entry.0));
             wanted.run_tasks.extend(needs.task.filter(|_| needs.run_of_task).map(|task| task.id));
             wanted.run_keys.extend(needs.run_key.map(|key| (*org, key)));
@@ -119,13 +113,6 @@ impl Wanted {
             wanted.crew.add(*org, &needs.crew);
         }
         wanted
-    }
-
-    /// Wants what an earlier reply was about.
-    fn org_again(&mut self, key: &RetryKey, more: impl FnOnce(&mut OrgNeeds)) {
-        let mut needs = self.org.take().map(|(_, _, needs)| needs).unwrap_or_default();
-        more(&mut needs);
-        self.org = key.actor.parse().ok().map(|actor| (key.org, actor, needs));
     }
 }
 
@@ -227,7 +214,7 @@ async fn counted(
     Ok(())
 }
 
-/// What was answered before, and which tasks the named attempts, comments and jobs belong to.
+/// What was kept of earlier calls, and which tasks the named attempts, comments and jobs belong to.
 async fn earlier(
     db: &Db,
     statements: &Statements,
@@ -259,59 +246,22 @@ async fn earlier(
         wanted.jobs.insert(rows::id(row, 0)?);
     }
     for row in &replies {
-        let key = RetryKey {
+        let key = CallKey {
             org: row.try_get(0)?,
             actor: row.try_get(1)?,
             tool: row.try_get(2)?,
             key: row.try_get(3)?,
         };
-        let id = rows::id(row, 5)?;
-        let reply = match row.try_get(4)? {
-            "attempt" => {
-                wanted.attempts.insert(id);
-                Reply::Attempt(AttemptId(id))
-            }
-            "comment" => {
-                wanted.comments.insert(id);
-                wanted.whole.extend(rows::optional_id(row, 7)?);
-                Reply::Comment(CommentId(id))
-            }
-            "job" => {
-                wanted.jobs.insert(id);
-                Reply::Job(JobId(id))
-            }
-            "run" => {
-                wanted.jobs.insert(id);
-                Reply::Run(JobId(id))
-            }
-            "knowledge" => {
-                wanted.knowledge.insert(id);
-                Reply::Knowledge(KnowledgeId(id))
-            }
-            "settings" => {
-                wanted.org_again(&key, |needs| needs.settings = true);
-                Reply::Settings
-            }
-            "project" => {
-                let id = id.0 as i64;
-                wanted.org_again(&key, |needs| needs.project = Some(id));
-                Reply::Project(id)
-            }
-            "plan" => {
-                wanted.org_again(&key, |needs| needs.plan = Some(PlanId(id)));
-                Reply::Plan(PlanId(id))
-            }
-            "mail" => {
-                wanted.crew.add_mail(id);
-                Reply::Mail(MailId(id))
-            }
-            _ => {
-                wanted.whole.insert(id);
-                let prefix = Prefix::parse(row.try_get(6)?).unwrap_or_else(Prefix::fallback);
-                Reply::Task(TaskId { id, prefix })
-            }
-        };
-        desk.retries.insert(key, (reply, rows::time(row, 8)?));
+        let row = retries::row(row, 4)?;
+        if let Some(held) = row.parsed().and_then(|kept| kept.held) {
+            wanted.whole.insert(held.task.id);
+            wanted.attempts.extend(held.attempt.map(|attempt| attempt.0));
+        }
+        let known = desk.retries.entry(key).or_default();
+        // Two commands of the batch may have the same key.
+        if !known.iter().any(|old| old.step == row.step) {
+            known.push(row);
+        }
     }
     for row in &tasks {
         wanted.whole.insert(rows::id(row, 0)?);

@@ -62,12 +62,10 @@ impl Statements {
         Ok(Self {
             settings: prepare(&settings()).await?,
             retries: prepare(
-                "SELECT r.org, r.actor, r.tool, r.key, r.kind, r.id, coalesce(t.prefix, ''), c.task, r.at
+                "SELECT r.org, r.actor, r.tool, r.key, r.step, r.at, r.digest, r.kept
                  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
                          AS k (org, actor, tool, key)
-                     JOIN retries r USING (org, actor, tool, key)
-                     LEFT JOIN tasks t ON t.id = r.id
-                     LEFT JOIN comments c ON c.id = r.id",
+                     JOIN retries r USING (org, actor, tool, key)",
             )
             .await?,
             attempt_tasks: prepare("SELECT task FROM attempts WHERE id = ANY ($1)").await?,

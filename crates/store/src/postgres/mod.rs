@@ -34,6 +34,7 @@ mod pulls;
 mod quotas;
 mod read;
 mod records;
+mod retries;
 mod rows;
 mod runs;
 mod schema;
@@ -457,15 +458,6 @@ impl Store for PostgresStore {
 
     async fn has_tokens(&self) -> Result<bool, StoreError> {
         self.shared.read(|db| async move { tokens::any(&db).await }).await
-    }
-
-    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.shared
-            .read(|db| async move {
-                read::one(&db, "DELETE FROM retries WHERE at < $1", &[&before.0]).await?;
-                Ok(())
-            })
-            .await
     }
 
     /// Tried once: after a commit of unknown outcome the name would be found taken.

@@ -16,7 +16,7 @@ use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{
     attempt_row, body_row, comment_row, delivery_row, dep_row, job_row, key_row, output_row,
-    pull_row, retry_rows, run_row, task_row, tried_row,
+    pull_row, retry_row, run_row, task_row, tried_row,
 };
 use super::{crew, knowledge, org};
 use crate::deliveries::DELIVERY_ALL;
@@ -217,10 +217,15 @@ impl Statements {
             .await?,
             retries_old: prepare(
                 "DELETE FROM retries o USING json_populate_recordset(NULL::retries, $1::text::json) n
-                 WHERE o.org = n.org AND o.actor = n.actor AND o.tool = n.tool AND o.key = n.key",
+                 WHERE o.org = n.org AND o.actor = n.actor AND o.tool = n.tool AND o.key = n.key
+                     AND o.step = n.step",
             )
             .await?,
-            retries: prepare(&insert("retries", "org, actor, tool, key, at, kind, id", "")).await?,
+            retries: prepare(&insert(
+                "retries",
+                "org, actor, tool, key, step, at, digest, kept",
+                "",
+            )).await?,
             events: prepare(&log("")).await?,
             events_of_jobs: prepare(&log(VERSIONED)).await?,
         })
@@ -372,7 +377,7 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         run(db, &s.deliveries_tried, changes.deliveries_tried.iter().map(tried_row).collect()),
         run(db, &s.pulls, changes.pulls.iter().map(pull_row).collect()),
         run(db, &s.retries_old, changes.retries_old.iter().map(key_row).collect()),
-        run(db, &s.retries, retry_rows(desk)),
+        run(db, &s.retries, changes.retries.iter().map(retry_row).collect()),
     ];
     let (again, new): (Vec<_>, Vec<_>) =
         changes.entries.iter().partition(|(key, _)| changes.entries_again.contains(*key));

@@ -11,16 +11,16 @@ use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
-use callboard_domain::time::Timestamp;
 use callboard_domain::world::Reply;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connections::{STATEMENTS, late, within};
 use super::db::Db;
-use super::desk::{Desk, RetryKey};
+use super::desk::{CallKey, Desk};
 use super::errors::Trouble;
 use super::{Shared, load, lookups, orgs, write};
-use crate::{Applied, ApplyError, Op, RETRIES_KEPT_MS, StoreError, journal, tally};
+use crate::retries::{Row, earlier};
+use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
 /// How often work is tried that another process got in the way of.
@@ -274,10 +274,10 @@ fn refuse(jobs: Vec<Job>, failed: Failed) {
 
 /// The outer error stops the batch; the inner one is this command's answer.
 fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
-    let earlier = RetryKey::of(org, op).and_then(|key| desk.retries.get(&key).copied());
-    let holds = |(_, at): &(Reply, Timestamp)| *at > desk.now.plus_ms(-RETRIES_KEPT_MS);
-    if let Some((reply, _)) = earlier.filter(holds) {
-        return Ok(unchanged(desk, org, reply, None));
+    match replayed(desk, org, op) {
+        Ok(None) => {}
+        Ok(Some(applied)) => return Ok(Ok(applied)),
+        Err(refusal) => return Ok(Err(ApplyError::Refused(refusal))),
     }
     let world = desk.world(org, op);
     let decided = catch_unwind(AssertUnwindSafe(|| decide(&world, &op.command, desk.now)));
@@ -291,13 +291,37 @@ fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
     };
     let before = world.standing(desk.now);
     if change.is_empty() {
-        return Ok(unchanged(desk, org, change.reply, before));
+        let verdict = unchanged(desk, org, change.reply, before);
+        if let Ok(applied) = &verdict {
+            desk.remember(org, op, applied);
+        }
+        return Ok(verdict);
     }
-    let applied = desk.carry_out(org, op, change)?;
-    Ok(Ok(Applied { before, ..applied }))
+    Ok(Ok(desk.carry_out(org, op, before, change)?))
+}
+
+/// The first result of a command whose key is known.
+fn replayed(desk: &Desk, org: i64, op: &Op) -> Result<Option<Applied>, Refusal> {
+    let Some(key) = CallKey::of(org, op) else { return Ok(None) };
+    let rows = desk.retries.get(&key).into_iter().flatten();
+    let rows: Vec<Row> = rows.filter(|row| row.is_known(desk.now)).cloned().collect();
+    let Some(kept) = earlier(&rows, op)? else { return Ok(None) };
+    if let Some(held) = kept.held {
+        desk.judge_held(org, op, held)?;
+    }
+    kept.again(op.tool).map(Some)
 }
 
 fn unchanged(desk: &Desk, org: i64, reply: Reply, before: Option<Standing>) -> Verdict {
     let outcome = desk.outcome(org, reply)?;
-    Ok(Applied { outcome, before, but: None, last_seq: None, at: desk.now, taken: None })
+    Ok(Applied {
+        outcome,
+        before,
+        but: None,
+        last_seq: None,
+        at: desk.now,
+        taken: None,
+        changed: false,
+        replayed: false,
+    })
 }

@@ -19,6 +19,7 @@ mod load;
 mod org;
 mod pulls;
 mod read;
+mod retries;
 mod rows;
 mod runs;
 mod schema;
@@ -482,14 +483,6 @@ impl Store for SqliteStore {
 
     async fn has_tokens(&self) -> Result<bool, StoreError> {
         self.shared.look_up(tokens::any)
-    }
-
-    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
-        let prune = move |db: &mut Connection| {
-            db.execute("DELETE FROM retries WHERE at < ?1", [before.0]).map_err(from_sqlite)?;
-            Ok(())
-        };
-        self.on_writer(prune).await
     }
 
     async fn file_put(&self, file: NewFile) -> Result<(), FileError> {

@@ -58,6 +58,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "run_versions",
         sql: include_str!("migrations/0020_run_versions.sql"),
     },
+    Migration { version: 21, name: "retries", sql: include_str!("migrations/0021_retries.sql") },
 ];
 
 pub(super) fn latest() -> u32 {

@@ -7,26 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
-use callboard_domain::comment::CommentId;
-use callboard_domain::crew::MailId;
 use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
-use callboard_domain::job::JobId;
-use callboard_domain::knowledge::KnowledgeId;
-use callboard_domain::plan::PlanId;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
 use callboard_domain::world::{Change, Reply, Subject, Write};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{Shared, comments, crew, jobs, knowledge, load, org, read, runs, schema, write};
-use crate::{
-    Applied, ApplyError, MailSeen, Op, Outcome, RETRIES_KEPT_MS, StoreError, Taken, journal, tally,
+use super::{
+    Shared, comments, crew, jobs, knowledge, load, org, read, retries, runs, schema, write,
 };
+use crate::retries::{Row, earlier};
+use crate::{Applied, ApplyError, MailSeen, Op, Outcome, StoreError, Taken, journal, tally};
 
 const BATCH_MAX: usize = 64;
 
@@ -165,26 +160,27 @@ impl Writer {
 
     fn judge(&mut self, batch: &mut Batch, op: &Op) -> Verdict {
         let org = self.org(&op.org)?;
-        if let Some(reply) = self.earlier_reply(org, op, batch.now).map_err(from_sqlite)? {
-            return self.unchanged(org, reply, None, batch.now).map_err(Into::into);
+        if let Some(applied) = self.replayed(org, op, batch.now)? {
+            return Ok(applied);
         }
         let world = load::world(&self.db, org, &op.actor, &op.policy, &op.command);
         let world = world.map_err(from_sqlite)?;
         let change = decide(&world, &op.command, batch.now).map_err(ApplyError::Refused)?;
         let before = world.standing(batch.now);
         if change.is_empty() {
-            return self.unchanged(org, change.reply, before, batch.now).map_err(Into::into);
+            let applied = self.unchanged(org, change.reply, before, batch.now)?;
+            self.remember(org, op, &applied).map_err(from_sqlite)?;
+            return Ok(applied);
         }
         let subject = world.subject;
-        let applied = self.carry_out(org, op, subject, change, batch).map_err(from_sqlite)?;
-        Ok(Applied { before, ..applied })
+        Ok(self.carry_out(org, op, (subject, before), change, batch).map_err(from_sqlite)?)
     }
 
     fn carry_out(
         &self,
         org: i64,
         op: &Op,
-        subject: Option<Subject>,
+        (subject, stood): (Option<Subject>, Option<Standing>),
         change: Change,
         batch: &mut Batch,
     ) -> rusqlite::Result<Applied> {
@@ -197,18 +193,27 @@ impl Writer {
         }
         let mut last_seq = batch.last_seq;
         let events = write::append_events(&self.db, org, change.events, batch.now, &mut last_seq)?;
-        self.remember_reply(org, op, &change.reply, change.but.is_none(), batch.now)?;
         let outcome = match as_written(subject, change.writes, change.reply) {
             Some((task, deps)) => {
                 Outcome::Task(Box::new(load::record_of(&self.db, org, task, deps)?))
             }
             None => self.outcome(org, change.reply)?,
         };
+        let applied = Applied {
+            outcome,
+            before: stood,
+            but: change.but,
+            last_seq: Some(last_seq),
+            at: batch.now,
+            taken,
+            changed: true,
+            replayed: false,
+        };
+        self.remember(org, op, &applied)?;
         self.db.prepare_cached("RELEASE one")?.execute([])?;
         batch.last_seq = last_seq;
         batch.events.extend(events);
-        let last_seq = Some(last_seq);
-        Ok(Applied { outcome, before: None, but: change.but, last_seq, at: batch.now, taken })
+        Ok(applied)
     }
 
     fn unchanged(
@@ -219,7 +224,16 @@ impl Writer {
         now: Timestamp,
     ) -> Result<Applied, StoreError> {
         let outcome = self.outcome(org, reply).map_err(from_sqlite)?;
-        Ok(Applied { outcome, before, but: None, last_seq: None, at: now, taken: None })
+        Ok(Applied {
+            outcome,
+            before,
+            but: None,
+            last_seq: None,
+            at: now,
+            taken: None,
+            changed: false,
+            replayed: false,
+        })
     }
 
     fn outcome(&self, org: i64, reply: Reply) -> rusqlite::Result<Outcome> {
@@ -249,6 +263,7 @@ impl Writer {
                 None => Err(rusqlite::Error::QueryReturnedNoRows),
             },
             Reply::Noted => Ok(Outcome::Noted),
+            Reply::Decision(id) => Ok(Outcome::Decision(id)),
             Reply::Settings => Ok(Outcome::Settings(org::settings(&self.db, org)?)),
             Reply::Project(id) => match org::project(&self.db, org, id)? {
                 Some(project) => Ok(Outcome::Project(Box::new(project))),
@@ -274,69 +289,25 @@ impl Writer {
         Ok(id)
     }
 
-    fn earlier_reply(&self, org: i64, op: &Op, now: Timestamp) -> rusqlite::Result<Option<Reply>> {
+    /// The first result of a command whose key is known.
+    fn replayed(&self, org: i64, op: &Op, now: Timestamp) -> Result<Option<Applied>, ApplyError> {
         let Some(key) = &op.retry_key else { return Ok(None) };
-        let reply = |row: &Row<'_>| {
-            let id = Id::from_bytes(row.get(1)?);
-            Ok(match row.get_ref(0)?.as_str()? {
-                "attempt" => Reply::Attempt(AttemptId(id)),
-                "comment" => Reply::Comment(CommentId(id)),
-                "job" => Reply::Job(JobId(id)),
-                "run" => Reply::Run(JobId(id)),
-                "knowledge" => Reply::Knowledge(KnowledgeId(id)),
-                "settings" => Reply::Settings,
-                "project" => Reply::Project(id.0 as i64),
-                "plan" => Reply::Plan(PlanId(id)),
-                "mail" => Reply::Mail(MailId(id)),
-                _ => {
-                    let prefix = row.get_ref(2)?.as_str()?;
-                    let prefix = Prefix::parse(prefix).unwrap_or_else(Prefix::fallback);
-                    Reply::Task(TaskId { id, prefix })
-                }
-            })
-        };
-        self.db
-            .prepare_cached(
-                "SELECT r.kind, r.id, coalesce(t.prefix, '') FROM retries r \
-                 LEFT JOIN tasks t ON t.id = r.id \
-                 WHERE r.org = ?1 AND r.actor = ?2 AND r.tool = ?3 AND r.key = ?4 AND r.at > ?5",
-            )?
-            .query_row(
-                params![org, op.actor.as_str(), op.tool, key, now.plus_ms(-RETRIES_KEPT_MS).0],
-                reply,
-            )
-            .optional()
+        let (actor, key) = (op.actor.as_str(), key.key());
+        let rows = retries::rows(&self.db, org, actor, op.tool, key, now).map_err(from_sqlite)?;
+        let Some(kept) = earlier(&rows, op).map_err(ApplyError::Refused)? else { return Ok(None) };
+        if let Some(held) = kept.held {
+            let judged = retries::judge_held(&self.db, org, op, held, now).map_err(from_sqlite)?;
+            judged.map_err(ApplyError::Refused)?;
+        }
+        kept.again(op.tool).map(Some).map_err(ApplyError::Refused)
     }
 
-    fn remember_reply(
-        &self,
-        org: i64,
-        op: &Op,
-        reply: &Reply,
-        accepted: bool,
-        now: Timestamp,
-    ) -> rusqlite::Result<()> {
-        let Some(key) = op.retry_key.as_ref().filter(|_| accepted) else { return Ok(()) };
-        let (kind, id) = match reply {
-            Reply::Task(task) => ("task", task.id),
-            Reply::Attempt(attempt) => ("attempt", attempt.0),
-            Reply::Comment(comment) => ("comment", comment.0),
-            Reply::Job(job) => ("job", job.0),
-            Reply::Run(job) => ("run", job.0),
-            Reply::Knowledge(entry) => ("knowledge", entry.0),
-            Reply::Noted => return Ok(()),
-            Reply::Settings => ("settings", Id(0)),
-            Reply::Project(id) => ("project", Id(*id as u128)),
-            Reply::Plan(plan) => ("plan", plan.0),
-            Reply::Mail(mail) => ("mail", mail.0),
-        };
-        self.db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO retries (org, actor, tool, key, at, kind, id) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute(params![org, op.actor.as_str(), op.tool, key, now.0, kind, id.to_bytes()])?;
-        Ok(())
+    /// A command that was refused, also one that left a trace, may be given again with its key.
+    fn remember(&self, org: i64, op: &Op, applied: &Applied) -> rusqlite::Result<()> {
+        match Row::of(op, applied).filter(|_| applied.but.is_none()) {
+            Some(row) => retries::remember(&self.db, org, op, &row),
+            None => Ok(()),
+        }
     }
 
     fn publish(&self, events: &[LoggedEvent]) {

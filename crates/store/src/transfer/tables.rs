@@ -56,7 +56,7 @@ pub static TABLES: &[Table] = &[
     table("ticks", "one", "at"),
     table("entries", "task, number", "who, at, did, text, attempt"),
     table("events", "seq", "at, org, actor, name, project, task, attempt, data"),
-    table("retries", "org, actor, tool, key", "at, kind, id"),
+    table("retries", "org, actor, tool, key, step", "at, digest, kept"),
     table("tokens", "id", "hash, org, actor, rights, created_at, created_by, expires_at, \
         revoked_at, revoked_by"),
     table("files", "id", "org, task, name, media_type, at, size"),

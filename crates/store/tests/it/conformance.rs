@@ -162,7 +162,7 @@ async fn events_are_numbered_without_gaps_and_tell_the_story(f: Fixture) {
 async fn a_retry_key_answers_with_the_first_result(f: Fixture) {
     let keyed = |who: &str, key: &str| {
         let mut op = f.op(who, Command::TaskCreate(f.new_task("once", &[])));
-        op.retry_key = Some(key.into());
+        op.retry_key = f.key(key);
         f.store.apply(op)
     };
     let first = task_of(&keyed("agent:w1", "k").await.unwrap()).task.id;

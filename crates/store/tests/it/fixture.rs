@@ -7,12 +7,14 @@ use callboard_domain::attempt::AttemptKind;
 use callboard_domain::command::{AttemptBegin, Command, TaskCreate};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::retry::{Digest, RetryKey};
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
 use callboard_store::clock::ManualClock;
 use callboard_store::postgres::PostgresStore;
 use callboard_store::sqlite::SqliteStore;
 use callboard_store::{Applied, ApplyError, FreeQuery, Home, Op, Outcome, Place, Store};
+use serde_json::Value;
 
 use crate::schema::Schema;
 
@@ -80,6 +82,11 @@ impl Fixture {
             Database::Folder(folder) => folder.path(),
             Database::Schema(_) => panic!("PostgreSQL has no folder"),
         }
+    }
+
+    /// The same key always comes with the same arguments here.
+    pub fn key(&self, key: &str) -> Option<RetryKey> {
+        Some(RetryKey::new("key", key, Digest::of(&Value::Null)).expect("a key"))
     }
 
     pub fn op(&self, who: &str, command: Command) -> Op {

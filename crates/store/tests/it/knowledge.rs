@@ -102,7 +102,7 @@ async fn what_is_stored_is_found_at_once(f: Fixture) {
 async fn storing_twice_with_one_key_is_storing_once(f: Fixture) {
     let keyed = |who: &str| {
         let mut op = f.op(who, Command::KnowledgeStore(new("kept", "kept for good")));
-        op.retry_key = Some("k".into());
+        op.retry_key = f.key("k");
         f.store.apply(op)
     };
     let first = entry_of(&keyed("agent:w1").await.unwrap()).clone();

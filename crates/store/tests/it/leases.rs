@@ -450,7 +450,7 @@ async fn a_comment_is_retried_as_one(f: Fixture) {
     let keyed = || {
         let add = Command::CommentAdd(comment(task, CommentKind::Note));
         let mut op = f.op("agent:w1", add);
-        op.retry_key = Some("k".into());
+        op.retry_key = f.key("k");
         f.store.apply(op)
     };
     let first = keyed().await.unwrap();
@@ -462,7 +462,7 @@ async fn a_comment_is_retried_as_one(f: Fixture) {
     let (_, job) = judged(&f, "b").await;
     let take = || {
         let mut op = f.op("system:r1", job_take(&job));
-        op.retry_key = Some("k".into());
+        op.retry_key = f.key("k");
         f.store.apply(op)
     };
     let first = take().await.unwrap();

@@ -17,6 +17,7 @@ mod pooler;
 mod postgres;
 mod proxy;
 mod pulls;
+mod retries;
 mod runs;
 mod schema;
 mod sqlite;

@@ -230,7 +230,7 @@ async fn a_retried_call_finds_what_it_made(f: Fixture) {
     ];
     for (number, command) in commands.into_iter().enumerate() {
         let mut op = f.op("agent:w1", command);
-        op.retry_key = Some(format!("key {number}"));
+        op.retry_key = f.key(&format!("key {number}"));
         let first = f.store.apply(op.clone()).await.unwrap();
         let again = f.neighbour().await.store.apply(op).await.unwrap();
         assert!(first.last_seq.is_some() && again.last_seq.is_none());

@@ -179,7 +179,7 @@ async fn a_commit_nobody_heard_of_is_found_again_by_its_key() {
     let store = PostgresStore::open(&url, Some(f.clock.clone())).await.unwrap();
     let keyed = || {
         let mut op = f.op("agent:w", Command::TaskCreate(f.new_task("once", &[])));
-        op.retry_key = Some("k".into());
+        op.retry_key = f.key("k");
         op
     };
     proxy.cut_after_next_commit();
@@ -352,7 +352,7 @@ async fn create_once(f: &Fixture, title: &str) -> (TaskId, usize) {
     let mut repeats = 0;
     loop {
         let mut op = f.op("agent:w", Command::TaskCreate(f.new_task(title, &[])));
-        op.retry_key = Some(title.into());
+        op.retry_key = f.key(title);
         match f.store.apply(op).await {
             Ok(applied) => return (task_of(&applied).task.id, repeats),
             Err(ApplyError::Store(StoreError::Unavailable(_))) => repeats += 1,

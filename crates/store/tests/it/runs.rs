@@ -54,7 +54,7 @@ pub fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
             "priority": priority.as_str(),
             "ttlS": 600,
         },
-        "idempotencyKey": key,
+        "idempotencyKey": key.replace(char::is_control, ""),
     });
     RunSubmit {
         job: JobId(next_id()),

@@ -168,7 +168,7 @@ async fn rich(f: &Fixture) {
     };
     f.done("agent:w1", finish).await;
     let mut keyed = f.op("agent:w1", Command::TaskCreate(f.new_task("once", &[])));
-    keyed.retry_key = Some(format!("ключ {odd}"));
+    keyed.retry_key = f.key(&format!("ключ {odd}").replace(char::is_control, ""));
     f.store.apply(keyed).await.unwrap();
     let mut other = place("other");
     other.prefix = Prefix::parse("OTHER");
@@ -232,10 +232,10 @@ fn extremes(db: &Connection) {
          INSERT INTO entries (task, number, who, at, did) \
          VALUES (x'ffffffffffffffffffffffffffffffff', 2147483647, '', {low}, ''); \
          UPDATE tasks SET entries = 1 WHERE prefix = ''; \
-         INSERT INTO retries VALUES ({low}, 'Z', 'a', 'ä', {high}, 'task', zeroblob(16)), \
-             ({low}, 'a', 'Z', 'B', {low}, 'task', zeroblob(16)), \
-             ({low}, 'ä', 'Z', 'b', {low}, 'task', zeroblob(16)), \
-             ({low}, '_', 'Z', '', {low}, 'attempt', zeroblob(16)); \
+         INSERT INTO retries VALUES ({low}, 'Z', 'a', 'ä', '', {high}, NULL, NULL), \
+             ({low}, 'a', 'Z', 'B', 'ä', {low}, '', ''), \
+             ({low}, 'ä', 'Z', 'b', 'Z', {low}, 'ä', NULL), \
+             ({low}, '_', 'Z', '', 'a', {low}, NULL, 'ä'); \
          INSERT INTO tokens VALUES (zeroblob(16), zeroblob(32), 1, 'ä', '{{}}', {low}, '', {high}, \
              NULL, NULL); \
          INSERT INTO quotas VALUES (1, 'Z', 'ä', {high}), (1, 'a', 'Z', {low}), (1, 'ä', '', 0); \
@@ -349,7 +349,7 @@ async fn a_store_that_moved_goes_on() {
         rich(&f).await;
         let once = |f: &Fixture| {
             let mut op = f.op("agent:w9", Command::TaskCreate(f.new_task("retried", &[])));
-            op.retry_key = Some("k".into());
+            op.retry_key = f.key("k");
             op
         };
         let before = task_of(&f.store.apply(once(&f)).await.unwrap()).task.id;
@@ -473,7 +473,7 @@ async fn a_source_that_is_lost_in_the_middle_leaves_the_target_empty() {
         "ALTER TABLE retries RENAME TO kept;
          CREATE FUNCTION cut() RETURNS bigint LANGUAGE sql VOLATILE
              AS $$ SELECT pg_terminate_backend(pg_backend_pid())::int::bigint $$;
-         CREATE VIEW retries AS SELECT cut() AS org, actor, tool, key, at, kind, id FROM kept",
+         CREATE VIEW retries AS SELECT cut() AS org, actor, tool, key, step, at, digest, kept FROM kept",
     )
     .await
     .unwrap();

@@ -288,7 +288,7 @@ impl Judged {
         let context = |name| OpContext::new(principal.clone(), name);
         let now = || front.engine().now();
         let asked = match crew::tool_named(&tool) {
-            Some(_) => front.ask(&tool, input.into(), context).await,
+            Some(_) => front.ask(&tool, Value::Object(input), context).await,
             None => Err(Unknown(tool.clone())),
         };
         match asked {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_engine::context::{OpContext, Principal, Progress, ProgressReport};
+use callboard_engine::context::{OpContext, Principal, Progress, ProgressReport, RETRY_KEY};
 use callboard_engine::{EngineError, Words};
 use rmcp::model::{CallToolResponse, CallToolResult, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -18,9 +18,9 @@ use super::caught::caught;
 use super::tasks;
 use crate::error;
 use crate::front::{Front, Unknown};
+use crate::retry::Asked;
 use crate::tool::WAIT_INTERRUPTED;
 
-const RETRY_KEY: &str = "callboard/idempotencyKey";
 /// How long a client that takes a task for an answer waits for the answer itself.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an answer waits for progress that was reported before it.
@@ -29,7 +29,7 @@ const PROGRESS_FLUSH: Duration = Duration::from_secs(1);
 const PROGRESS_STEP: f64 = 0.001;
 
 /// One tool call as it came in.
-pub(super) struct Asked<'a> {
+pub(super) struct Requested<'a> {
     pub front: &'a Arc<Front>,
     pub principal: Principal,
     pub name: &'a str,
@@ -38,7 +38,13 @@ pub(super) struct Asked<'a> {
     pub closing: &'a CancellationToken,
 }
 
-impl Asked<'_> {
+impl Requested<'_> {
+    /// The arguments with the key that came along with them.
+    fn asked(&mut self) -> Asked {
+        let key = self.ctx.meta.get(RETRY_KEY).cloned();
+        Asked { arguments: self.arguments.take(), key }
+    }
+
     fn pump(&self) -> Option<ProgressPump> {
         let token = self.ctx.meta.get_progress_token()?;
         Some(ProgressPump::start(self.ctx.peer.clone(), token, self.closing.clone()))
@@ -47,9 +53,6 @@ impl Asked<'_> {
     fn op(&self, cancel: CancellationToken, progress: Progress) -> OpContext {
         let mut op = OpContext::new(self.principal.clone(), "");
         op.client_name = self.ctx.client_info().map(|client| client.name);
-        // An empty key is a variable that nobody filled.
-        let key = self.ctx.meta.get(RETRY_KEY).and_then(Value::as_str);
-        op.retry_key = key.filter(|key| !key.is_empty()).map(String::from);
         op.cancel = cancel;
         op.closing = self.closing.clone();
         op.progress = progress;
@@ -58,11 +61,11 @@ impl Asked<'_> {
 }
 
 /// Answers when the call is done.
-pub(super) async fn call(asked: Asked<'_>) -> Result<CallToolResult, ErrorData> {
+pub(super) async fn call(mut asked: Requested<'_>) -> Result<CallToolResult, ErrorData> {
     let pump = asked.pump();
     let progress = pump.as_ref().map(ProgressPump::sink).unwrap_or_default();
     let op = asked.op(asked.ctx.ct.clone(), progress);
-    let answered = answer(asked.front, asked.name, asked.arguments, op).await;
+    let answered = answer(asked.front, asked.name, asked.asked(), op).await;
     if let Some(pump) = pump {
         pump.finish().await;
     }
@@ -71,7 +74,7 @@ pub(super) async fn call(asked: Asked<'_>) -> Result<CallToolResult, ErrorData> 
 
 /// The same for a client that takes a task for an answer: a call that may take long and does goes
 /// on behind one. Until then a client that hangs up takes the call with it.
-pub(super) async fn call_or_task(asked: Asked<'_>) -> Result<CallToolResponse, ErrorData> {
+pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolResponse, ErrorData> {
     let Some((tool, scope)) = asked.front.long_tool(asked.name, &asked.arguments) else {
         return Ok(call(asked).await?.into());
     };
@@ -82,8 +85,8 @@ pub(super) async fn call_or_task(asked: Asked<'_>) -> Result<CallToolResponse, E
     let op = OpContext { tool, ..op };
     let mut work = {
         let (front, op) = (asked.front.clone(), op.clone());
-        let (name, arguments) = (asked.name.to_owned(), asked.arguments);
-        tokio::spawn(async move { answer(&front, &name, arguments, op).await })
+        let (name, asked) = (asked.name.to_owned(), asked.asked());
+        tokio::spawn(async move { answer(&front, &name, asked, op).await })
     };
     let gone = &asked.ctx.ct;
     let done = tokio::select! {
@@ -142,14 +145,14 @@ struct Answered {
     canceled: bool,
 }
 
-async fn answer(front: &Front, name: &str, arguments: Value, op: OpContext) -> Answered {
+async fn answer(front: &Front, name: &str, asked: Asked, op: OpContext) -> Answered {
     // A server that stops cancels what is left, but nobody wanted that.
     let is_unwanted = {
         let (cancel, closing) = (op.cancel.clone(), op.closing.clone());
         move || cancel.is_cancelled() && !closing.is_cancelled()
     };
     let context = |tool| OpContext { tool, ..op };
-    let (result, canceled) = match caught(front.ask(name, arguments, context)).await {
+    let (result, canceled) = match caught(front.ask(name, asked, context)).await {
         Ok(Ok((Ok(value), _))) => {
             let canceled = value["code"] == WAIT_INTERRUPTED && is_unwanted();
             (Ok(CallToolResult::structured(value)), canceled)

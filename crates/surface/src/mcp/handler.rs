@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{self, Asked};
+use super::call::{self, Requested};
 use super::caught::caught;
 use super::conformance::{Fixtures, Host};
 use super::identity::Identity;
@@ -108,9 +108,9 @@ impl Handler {
         }
     }
 
-    fn asked<'a>(&'a self, name: &'a str, arguments: Value, ctx: &'a Context) -> Asked<'a> {
+    fn asked<'a>(&'a self, name: &'a str, arguments: Value, ctx: &'a Context) -> Requested<'a> {
         let (front, closing, principal) = (&self.front, &self.closing, self.principal(ctx));
-        Asked { front, principal, name, arguments, ctx, closing }
+        Requested { front, principal, name, arguments, ctx, closing }
     }
 
     /// The toolsets' own words, then what is to be said about this server.

@@ -54,7 +54,8 @@ fn steps(call: Call<'_>) -> Answer<'_> {
         for done in [1.0, 1.0, 2.0] {
             call.op.progress.report(done, Some(2.0), "step");
         }
-        Ok(json!({ "wanted": call.op.progress.is_wanted(), "key": call.op.retry_key }))
+        let key = call.op.retry_key.as_ref().map(|key| key.key());
+        Ok(json!({ "wanted": call.op.progress.is_wanted(), "key": key }))
     })
 }
 

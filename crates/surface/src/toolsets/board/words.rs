@@ -185,6 +185,8 @@ pub(super) fn is_call_error(refusal: &Refusal) -> bool {
             | Refusal::AuthorizationDenied { .. }
             | Refusal::ProfileDenied { .. }
             | Refusal::OutsideTask { .. }
+            | Refusal::KeyReused { .. }
+            | Refusal::AnswerNotKept { .. }
     )
 }
 
@@ -311,6 +313,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::CheckInfrastructure { .. }
         | Refusal::CheckLogNotFound { .. }
         | Refusal::AuthorizationDenied { .. }
+        | Refusal::KeyReused { .. }
+        | Refusal::AnswerNotKept { .. }
         | Refusal::ProfileDenied { .. } => plain,
     }
 }

@@ -13,9 +13,11 @@ mod task;
 mod words;
 
 use callboard_domain::crew::permission::{is_for, may_call};
+use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_engine::Engine;
 use callboard_engine::context::OpContext;
+use serde_json::Value;
 
 use crate::args::schema_of;
 use crate::error::Voice;
@@ -111,6 +113,11 @@ static TOOLS: &[Tool] = &[
         "Moves your epic. CANCELLED gives up its open tasks.",
         DESTRUCTIVE_AGAIN, schema_of::<epic::UpdateStatus>, KEYS, seated!(epic::update_status)).for_crew(),
 ];
+
+/// A "no" as this toolset answers it.
+pub(crate) fn refused(engine: &Engine, refusal: &Refusal) -> Value {
+    envelope::no(&words::said(refusal), engine.now())
+}
 
 /// Whether there is such a tool here.
 pub(crate) fn tool_named(name: &str) -> Option<&'static str> {

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::envelope::{self, Data, Fault, Said};
 use crate::args;
+use crate::retry;
 use crate::tool::{Call, Tool};
 
 /// One call of an agent on its way to a tool.
@@ -69,7 +70,7 @@ pub(super) use seated;
 
 /// The answer to a call, whatever comes of it.
 pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
-    let Call { engine, op, tool, schema, arguments, .. } = call;
+    let Call { engine, op, tool, .. } = call;
     let mut tries = Tries::new(engine, op, tool.name);
     let admitted = tries.until_done(|| admit(engine, op, tool.name)).await;
     let agent = match admitted {
@@ -83,11 +84,29 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
         engine.call_refuse(op, envelope::PERMISSION_DENIED.into(), None).await;
         return envelope::no(&super::words::said(&refusal), engine.now());
     }
+    let work = async { Ok(carried_out(call, &agent, &mut tries, work).await) };
+    match retry::once(engine, op, tool, work).await {
+        Ok(answer) => answer,
+        Err(EngineError::Refused(refusal)) => super::refused(engine, &refusal),
+        Err(error) => {
+            envelope::no(&broke_before(engine, op, &error, &tries).await, engine.now())
+        }
+    }
+}
+
+/// The tool itself, with its lines in the log. A repeated call does not get here.
+async fn carried_out(
+    call: Call<'_>,
+    agent: &Agent,
+    tries: &mut Tries<'_>,
+    work: Work,
+) -> Value {
+    let Call { engine, op, tool, schema, arguments, .. } = call;
     let input = if arguments.is_null() { json!({}) } else { arguments };
     let invoked = line(format!("Invoked tool: {}", tool.name), "invocation", &input);
     engine.call_line(op, &agent.id, invoked).await;
     let ids = Ids::default();
-    let seat = Seat { engine, op, agent: &agent, tool, schema, ids: &ids };
+    let seat = Seat { engine, op, agent, tool, schema, ids: &ids };
     let done = tries.until_done(|| work(&seat, input.clone())).await;
     let (line, answer, failure) = match done {
         Ok(data) => {
@@ -95,7 +114,7 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
             (line, envelope::yes(data, engine.now()), None)
         }
         Err(fault) => {
-            let failure = Failure::of(fault, &tries);
+            let failure = Failure::of(fault, tries);
             let Failure { said, stack, .. } = &failure;
             let context = json!({"message": said.message, "stack": stack, "code": said.code});
             let line = line(format!("Tool error: {}", tool.name), "error", &context);
@@ -104,7 +123,7 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     };
     tokio::join!(engine.call_line(op, &agent.id, line), engine.agent_touch(op, &agent.id));
     if let Some(failure) = failure.filter(|failure| failure.escalates) {
-        engine.call_report(op, Some(&agent), failure.reported(tool.name, engine.now())).await;
+        engine.call_report(op, Some(agent), failure.reported(tool.name, engine.now())).await;
     }
     answer
 }

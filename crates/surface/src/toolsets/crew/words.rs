@@ -70,6 +70,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::InvalidRepoPath { .. }
         | Refusal::InvalidSetting { .. }
         | Refusal::AgentExists { .. }
+        | Refusal::KeyReused { .. }
         | Refusal::CrewInput { .. } => INVALID_INPUT,
         Refusal::TaskNotFound { .. }
         | Refusal::ParentNotFound { .. }
@@ -121,6 +122,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::PullConflict { .. }
         | Refusal::NotApproved { .. }
         | Refusal::AgentAtWork { .. }
+        | Refusal::AnswerNotKept { .. }
         | Refusal::PlanDecided { .. } => INVALID_AGENT_STATE,
     }
 }

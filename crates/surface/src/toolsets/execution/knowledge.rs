@@ -139,12 +139,14 @@ pub(super) async fn store_knowledge(call: &Call<'_>, args: Store) -> Reply {
         supersedes: args.supersedes.as_deref().map(superseded).transpose()?,
     };
     let mut op = call.op.clone();
-    op.retry_key = client_token(args.client_token)?.or(op.retry_key);
+    let token = client_token(args.client_token)?;
+    let has_token = token.is_some();
+    op.retry_key = token.or(op.retry_key);
     let stored = call.engine.knowledge_store(&op, draft).await?;
     Ok(json!({
         "id": stored.entry.id,
         "embeddingStatus": if stored.embeds { "pending" } else { "off" },
-        "created": stored.created,
+        "created": stored.created && !(stored.replayed && has_token),
     }))
 }
 

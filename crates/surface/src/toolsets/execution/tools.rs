@@ -4,8 +4,8 @@ use callboard_domain::command::{LeaseUpdate, NewCheck};
 use callboard_domain::comment::{CommentId, CommentKind};
 use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::ids::{IdError, TaskId};
-use callboard_domain::limits::KEY_CHARS_MAX;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::RetryKey;
 use callboard_engine::{
     CommentDraft, Completion, DigestTask, EngineError, FreeFilter, Learning, TaskDraft,
 };
@@ -192,13 +192,9 @@ impl From<ContractArgument> for VerificationContract {
     }
 }
 
-pub(super) fn client_token(given: Option<String>) -> Result<Option<String>, Refusal> {
-    let fits = |token: &String| (1..=KEY_CHARS_MAX).contains(&token.chars().count());
-    if given.as_ref().is_some_and(|token| !fits(token)) {
-        let words = format!("clientToken must be 1..{KEY_CHARS_MAX} characters");
-        return Err(Refusal::invalid(words));
-    }
-    Ok(given)
+/// The caller's own key for what a call makes.
+pub(super) fn client_token(given: Option<String>) -> Result<Option<RetryKey>, Refusal> {
+    given.map(|token| RetryKey::token("clientToken", &token)).transpose()
 }
 
 pub(super) async fn add_task(call: &Call<'_>, args: Add) -> Reply {

@@ -206,6 +206,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::BlockersMax { .. } => {
             Said { code: "task.invariant_violated", retryable: false, ..plain }
         }
+        Refusal::KeyReused { .. } => Said { code: "input.key_reused", ..plain },
+        Refusal::AnswerNotKept { .. } => Said { code: "input.answer_not_kept", ..plain },
         Refusal::QuotaExceeded(quota) => {
             Said { code: "quota.exceeded", details: Some(quota_details(quota)), ..plain }
         }

@@ -69,6 +69,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             "AUTHORIZATION_DENIED"
         }
         Refusal::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
+        Refusal::KeyReused { .. } | Refusal::AnswerNotKept { .. } => refusal.code(),
         _ => "INVALID_PARAMS",
     };
     Said { code, ..Said::plain(refusal) }

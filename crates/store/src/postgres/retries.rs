@@ -1,0 +1,91 @@
+//! Calls with a retry key, in the shared store.
+
+use async_trait::async_trait;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::{Held, HeldNow};
+use callboard_domain::time::Timestamp;
+use tokio_postgres::Row as Line;
+
+use super::desk::Desk;
+use super::errors::Trouble;
+use super::{PostgresStore, load, read, rows};
+use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
+use crate::{CallKey, KeptCall, Op, RetryStore, StoreError};
+
+/// Four columns from `first` on: step, at, digest, kept.
+pub(super) fn row(line: &Line, first: usize) -> Result<Row, Trouble> {
+    let digest: Option<&str> = line.try_get(first + 2)?;
+    Ok(Row {
+        step: line.try_get(first)?,
+        at: rows::time(line, first + 1)?,
+        digest: digest.and_then(unhex),
+        kept: line.try_get(first + 3)?,
+    })
+}
+
+impl Desk {
+    /// Whether the caller still has what the first call gave.
+    pub fn judge_held(&self, org: i64, op: &Op, held: Held) -> Result<(), Refusal> {
+        let sheet = self.visible(org, held.task);
+        let at = HeldNow {
+            task: sheet.map(|sheet| &sheet.task),
+            newest: sheet
+                .and_then(|sheet| sheet.task.newest_attempt)
+                .and_then(|newest| self.attempt(org, newest)),
+            attempt: held.attempt.and_then(|attempt| self.attempt(org, attempt)),
+        };
+        held.judge(&op.actor, at, &op.policy, self.now)
+    }
+}
+
+#[async_trait]
+impl RetryStore for PostgresStore {
+    async fn retry(&self, call: CallKey) -> Result<Option<KeptCall>, StoreError> {
+        let (call, shared) = (&call, &self.shared);
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, &shared.clock).await?;
+                let org = shared.orgs.get(&db, &call.org).await?;
+                let (actor, key) = (call.actor.as_str(), call.key.key());
+                let since = now.plus_ms(-RETRIES_KEPT_MS).0;
+                let sql = "SELECT step, at, digest, kept FROM retries \
+                     WHERE org = $1 AND actor = $2 AND tool = $3 AND key = $4 AND at > $5";
+                let found = read::all(&db, sql, &[&org, &actor, &call.tool, &key, &since]).await?;
+                let rows: Result<Vec<Row>, Trouble> =
+                    found.iter().map(|line| row(line, 0)).collect();
+                Ok(KeptCall::of(&rows?))
+            })
+            .await
+    }
+
+    async fn answer_keep(&self, call: CallKey, answer: &str) -> Result<(), StoreError> {
+        let (call, shared, kept) = (&call, &self.shared, answer_text(answer));
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, &shared.clock).await?;
+                let org = shared.orgs.get(&db, &call.org).await?;
+                let (actor, key) = (call.actor.as_str(), call.key.key());
+                let since = now.plus_ms(-RETRIES_KEPT_MS).0;
+                let digest = hex(call.key.digest());
+                let sql = "INSERT INTO retries (org, actor, tool, key, step, at, digest, kept) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                     ON CONFLICT (org, actor, tool, key, step) DO UPDATE \
+                     SET at = excluded.at, digest = excluded.digest, kept = excluded.kept \
+                     WHERE retries.at <= $9";
+                let values: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
+                    [&org, &actor, &call.tool, &key, &ANSWER, &now.0, &digest, &kept, &since];
+                read::one(&db, sql, &values).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.shared
+            .read(|db| async move {
+                read::one(&db, "DELETE FROM retries WHERE at < $1", &[&before.0]).await?;
+                Ok(())
+            })
+            .await
+    }
+}

@@ -1,0 +1,184 @@
+//! What is kept of a call with a retry key: what each of its commands did, written in the command's
+//! own transaction, and the call's whole answer as soon as there is one.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::{Digest, Held, RetryKey};
+use callboard_domain::standing::Standing;
+use callboard_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Applied, Op, Outcome, StoreError};
+
+/// How long a key is known.
+pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
+/// How much is kept of one result. A larger one cannot be repeated, and a repeated call is told so.
+pub const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The step of the row with the whole call's answer.
+pub(crate) const ANSWER: &str = "";
+
+#[async_trait]
+pub trait RetryStore {
+    /// What is known of the calls with this key in the last 24 hours.
+    async fn retry(&self, call: CallKey) -> Result<Option<KeptCall>, StoreError>;
+    /// Keeps the answer of a call, unless another call with its key was faster.
+    async fn answer_keep(&self, call: CallKey, answer: &str) -> Result<(), StoreError>;
+    /// Forgets retry keys older than this.
+    async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError>;
+}
+
+/// A retry key belongs to one org, actor and tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallKey {
+    pub org: Arc<str>,
+    pub actor: Actor,
+    pub tool: &'static str,
+    pub key: RetryKey,
+}
+
+/// What is kept of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptCall {
+    /// `None`: kept by an older version, which knew no arguments.
+    pub digest: Option<Digest>,
+    pub answer: KeptAnswer,
+    /// What the call gave its caller.
+    pub held: Option<Held>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptAnswer {
+    /// Commands of the call are committed, and the call itself has not ended yet or never will.
+    NotYet,
+    TooLarge,
+    Text(String),
+}
+
+/// A row of the table, whatever database it is in.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub step: String,
+    pub at: Timestamp,
+    pub digest: Option<Digest>,
+    pub kept: Option<String>,
+}
+
+/// What a command did, as it is kept.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Kept {
+    changed: bool,
+    at: Timestamp,
+    before: Option<Standing>,
+    pub held: Option<Held>,
+    /// `None` where it is too large.
+    outcome: Option<Outcome>,
+}
+
+impl KeptCall {
+    pub(crate) fn of(rows: &[Row]) -> Option<Self> {
+        let first = rows.first()?;
+        let answer = match rows.iter().find(|row| row.step == ANSWER) {
+            None => KeptAnswer::NotYet,
+            Some(row) => match &row.kept {
+                Some(text) => KeptAnswer::Text(text.clone()),
+                None => KeptAnswer::TooLarge,
+            },
+        };
+        let commands = rows.iter().filter(|row| row.step != ANSWER);
+        let held = commands.filter_map(Row::parsed).find_map(|kept| kept.held);
+        Some(Self { digest: first.digest, answer, held })
+    }
+}
+
+impl Row {
+    /// The row of a command that was just carried out under a key.
+    pub fn of(op: &Op, applied: &Applied) -> Option<Self> {
+        let key = op.retry_key.as_ref()?;
+        let (task, newest) = match &applied.outcome {
+            Outcome::Task(record) => (Some(&record.task), record.newest.as_ref()),
+            Outcome::Attempt(attempt) => (None, Some(&**attempt)),
+            _ => (None, None),
+        };
+        let held = Held::after(&op.command, &op.actor, task, newest, applied.at);
+        let mut kept = Kept {
+            changed: applied.changed,
+            at: applied.at,
+            before: applied.before,
+            held,
+            outcome: Some(applied.outcome.clone()),
+        };
+        if kept.text().len() > KEPT_BYTES_MAX {
+            kept.outcome = None;
+        }
+        let (step, digest) = (op.command.name(), Some(key.digest()));
+        Some(Self { step, at: applied.at, digest, kept: Some(kept.text()) })
+    }
+
+    pub fn is_known(&self, now: Timestamp) -> bool {
+        self.at > now.plus_ms(-RETRIES_KEPT_MS)
+    }
+
+    pub fn parsed(&self) -> Option<Kept> {
+        serde_json::from_str(self.kept.as_deref()?).ok()
+    }
+}
+
+impl Kept {
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("an outcome is made of plain values")
+    }
+
+    /// The first result once more.
+    pub fn again(self, tool: &str) -> Result<Applied, Refusal> {
+        let Self { changed, at, before, outcome, .. } = self;
+        let outcome = outcome.ok_or_else(|| Refusal::AnswerNotKept { verb: tool.into() })?;
+        Ok(Applied {
+            outcome,
+            before,
+            but: None,
+            last_seq: None,
+            at,
+            taken: None,
+            changed,
+            replayed: true,
+        })
+    }
+}
+
+/// What this command did under its key before; `rows` are those that are still known.
+pub(crate) fn earlier(rows: &[Row], op: &Op) -> Result<Option<Kept>, Refusal> {
+    let Some(key) = &op.retry_key else { return Ok(None) };
+    let not_kept = || Refusal::AnswerNotKept { verb: op.tool.into() };
+    for row in rows {
+        key.judge(op.tool, row.digest)?;
+        row.digest.ok_or_else(not_kept)?;
+    }
+    let step = op.command.name();
+    match rows.iter().find(|row| row.step == step) {
+        Some(row) => row.parsed().map(Some).ok_or_else(not_kept),
+        None => Ok(None),
+    }
+}
+
+/// As it is stored.
+pub(crate) fn hex(digest: Digest) -> String {
+    digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn unhex(text: &str) -> Option<Digest> {
+    let mut digest = [0; 32];
+    let fits = text.len() == 64 && text.is_ascii();
+    for (n, byte) in digest.iter_mut().enumerate().filter(|_| fits) {
+        *byte = u8::from_str_radix(&text[2 * n..2 * n + 2], 16).ok()?;
+    }
+    fits.then_some(Digest(digest))
+}
+
+/// What is kept of an answer: nothing of one that is too large.
+pub(crate) fn answer_text(answer: &str) -> Option<&str> {
+    Some(answer).filter(|answer| answer.len() <= KEPT_BYTES_MAX)
+}

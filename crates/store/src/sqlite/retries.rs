@@ -1,0 +1,135 @@
+//! Calls with a retry key, in the embedded store.
+
+use async_trait::async_trait;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::retry::{Held, HeldNow};
+use callboard_domain::time::Timestamp;
+use rusqlite::{Connection, Result, params};
+
+use super::errors::from_sqlite;
+use super::{SqliteStore, load, read};
+use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
+use crate::{CallKey, KeptCall, Op, RetryStore, Store, StoreError};
+
+/// The rows of a key, expired ones left out.
+pub(super) fn rows(
+    db: &Connection,
+    org: i64,
+    actor: &str,
+    tool: &str,
+    key: &str,
+    now: Timestamp,
+) -> Result<Vec<Row>> {
+    let row = |row: &rusqlite::Row<'_>| {
+        Ok(Row {
+            step: row.get(0)?,
+            at: Timestamp(row.get(1)?),
+            digest: row.get::<_, Option<String>>(2)?.as_deref().and_then(unhex),
+            kept: row.get(3)?,
+        })
+    };
+    let since = now.plus_ms(-RETRIES_KEPT_MS).0;
+    db.prepare_cached(
+        "SELECT step, at, digest, kept FROM retries \
+         WHERE org = ?1 AND actor = ?2 AND tool = ?3 AND key = ?4 AND at > ?5",
+    )?
+    .query_map(params![org, actor, tool, key, since], row)?
+    .collect()
+}
+
+pub(super) fn remember(db: &Connection, org: i64, op: &Op, row: &Row) -> Result<()> {
+    let Some(key) = &op.retry_key else { return Ok(()) };
+    let digest = row.digest.map(hex);
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO retries (org, actor, tool, key, step, at, digest, kept) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![
+        org,
+        op.actor.as_str(),
+        op.tool,
+        key.key(),
+        row.step,
+        row.at.0,
+        digest,
+        row.kept
+    ])?;
+    Ok(())
+}
+
+/// Whether the caller still has what the first call gave.
+pub(super) fn judge_held(
+    db: &Connection,
+    org: i64,
+    op: &Op,
+    held: Held,
+    now: Timestamp,
+) -> Result<std::result::Result<(), Refusal>> {
+    let record = load::record(db, org, held.task)?;
+    let attempt = match held.attempt {
+        Some(attempt) => load::attempt(db, org, attempt)?,
+        None => None,
+    };
+    let at = HeldNow {
+        task: record.as_ref().map(|record| &record.task),
+        newest: record.as_ref().and_then(|record| record.newest.as_ref()),
+        attempt: attempt.as_ref(),
+    };
+    Ok(held.judge(&op.actor, at, &op.policy, now))
+}
+
+#[async_trait]
+impl RetryStore for SqliteStore {
+    async fn retry(&self, call: CallKey) -> std::result::Result<Option<KeptCall>, StoreError> {
+        let CallKey { org, actor, tool, key } = call;
+        self.shared.read(|db, now| {
+            let org = read::org(db, &org)?;
+            let rows = rows(db, org, actor.as_str(), tool, key.key(), now).map_err(from_sqlite)?;
+            Ok(KeptCall::of(&rows))
+        })
+    }
+
+    async fn answer_keep(
+        &self,
+        call: CallKey,
+        answer: &str,
+    ) -> std::result::Result<(), StoreError> {
+        let (now, kept) = (self.now(), answer_text(answer).map(str::to_owned));
+        let keep = move |db: &mut Connection| {
+            let CallKey { org, actor, tool, key } = call;
+            let org = read::org(db, &org)?;
+            let since = now.plus_ms(-RETRIES_KEPT_MS).0;
+            let digest = hex(key.digest());
+            db.prepare_cached(
+                "INSERT INTO retries (org, actor, tool, key, step, at, digest, kept) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE \
+                 SET at = excluded.at, digest = excluded.digest, kept = excluded.kept \
+                 WHERE retries.at <= ?9",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    org,
+                    actor.as_str(),
+                    tool,
+                    key.key(),
+                    ANSWER,
+                    now.0,
+                    digest,
+                    kept,
+                    since
+                ])
+            })
+            .map_err(from_sqlite)?;
+            Ok(())
+        };
+        self.on_writer(keep).await
+    }
+
+    async fn prune_retries(&self, before: Timestamp) -> std::result::Result<(), StoreError> {
+        let prune = move |db: &mut Connection| {
+            db.execute("DELETE FROM retries WHERE at < ?1", [before.0]).map_err(from_sqlite)?;
+            Ok(())
+        };
+        self.on_writer(prune).await
+    }
+}

@@ -1,0 +1,45 @@
+//! The door for retry keys: a call with a key is carried out once, and its answer given again.
+
+use std::future::Future;
+
+use callboard_engine::context::OpContext;
+use callboard_engine::{Engine, EngineError};
+use serde_json::Value;
+
+use crate::tool::Tool;
+
+/// What a client asks of a tool: arguments of any type, and perhaps a key.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub arguments: Value,
+    /// As it was sent; not judged yet.
+    pub key: Option<Value>,
+}
+
+impl From<Value> for Asked {
+    fn from(arguments: Value) -> Self {
+        Self { arguments, key: None }
+    }
+}
+
+/// The kept answer of the first call with this key, else the answer of `work`. A "no" is not kept:
+/// nothing was done, and the same key may be tried again.
+pub(crate) async fn once(
+    engine: &Engine,
+    op: &OpContext,
+    tool: &Tool,
+    work: impl Future<Output = Result<Value, EngineError>>,
+) -> Result<Value, EngineError> {
+    if op.retry_key.is_none() || tool.hints.read_only {
+        return work.await;
+    }
+    if let Some(kept) = engine.answer_find(op).await? {
+        let broken = |error| EngineError::Internal(format!("a kept answer is no JSON: {error}"));
+        return serde_json::from_str(&kept).map_err(broken);
+    }
+    let answer = work.await?;
+    if answer["success"] != Value::Bool(false) {
+        engine.answer_keep(op, &answer.to_string()).await;
+    }
+    Ok(answer)
+}
