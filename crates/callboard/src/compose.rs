@@ -10,7 +10,7 @@ use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
-use callboard_engine::{Engine, Parts, Workshop};
+use callboard_engine::{Alert, Engine, Parts, Working, Workshop};
 use callboard_runner::{
     AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
     LocalRoots, LocalWorktrees, Webhooks,
@@ -18,6 +18,7 @@ use callboard_runner::{
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::tool::Toolset;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Settings, StoreUrl, without_password};
 use crate::embedder;
@@ -76,8 +77,19 @@ impl App {
             workshop: Some(workshop(settings, place, agents)),
             is_gone: identity::is_gone,
         });
-        engine.watch_leases().await?;
         Ok(Self { engine, repo: folder })
+    }
+
+    /// Does this process's share of background work. Leases that no server watched get their time
+    /// first, before any reader of this server sees them as over. A command that ends after its
+    /// answer does not call this: a read must not write.
+    pub async fn work_until(
+        &self,
+        stop: &CancellationToken,
+        alert: Alert,
+    ) -> Result<Working, Failure> {
+        self.engine.watch_leases().await?;
+        Ok(self.engine.clone().work_until(stop, alert))
     }
 
     pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {

@@ -194,6 +194,19 @@ impl Attempt {
         self.lease().is_some_and(|lease| lease.is_over(now))
     }
 
+    /// Ends an attempt whose lease is over at `now`, and says when that was.
+    pub fn settle(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let at = self.lease().filter(|lease| lease.is_over(now))?.expires_at;
+        self.state = AttemptState::Ended { at, end: AttemptEnd::Expired };
+        Some(at)
+    }
+
+    /// The attempt as it stands at `now`.
+    pub fn as_of(mut self, now: Timestamp) -> Self {
+        self.settle(now);
+        self
+    }
+
     pub fn health(&self, policy: &Policy, now: Timestamp) -> Health {
         match &self.state {
             AttemptState::Live { .. } if self.lease_is_over(now) => Health::Canceled,

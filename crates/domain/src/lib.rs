@@ -56,6 +56,7 @@ pub mod standing;
 pub mod task;
 pub mod time;
 pub mod token;
+pub mod watch;
 pub mod work;
 pub mod world;
 

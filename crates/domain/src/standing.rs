@@ -3,9 +3,62 @@
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{Attempt, AttemptEnd, AttemptState};
-use crate::policy::Phase;
-use crate::task::Task;
+use crate::policy::{Phase, Policy};
+use crate::task::{Dep, Task, TaskRecord, TaskRow};
 use crate::time::Timestamp;
+
+/// The phase of a task after a lease on it ended without a result. What was handed over before
+/// stays where it is.
+pub fn phase_after_lease(phase: Phase) -> Phase {
+    match phase {
+        Phase::Initial | Phase::Working => Phase::Initial,
+        Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => phase,
+    }
+}
+
+/// Makes of rows as they are written the task and its newest attempt as they stand at `now`. A
+/// lease that is over ended at its expiry, whether or not a sweep has written that down: the task
+/// has no holder and is back at the start. Every reader of a task sees it through here.
+pub fn settle(task: &mut Task, newest: Option<&mut Attempt>, policy: &Policy, now: Timestamp) {
+    let Some(attempt) = newest else { return };
+    let Some(at) = attempt.settle(now) else { return };
+    task.assignee = None;
+    let phase = phase_after_lease(task.phase);
+    if phase == Phase::Initial {
+        task.label = policy.initial().name.clone();
+    }
+    if phase != task.phase {
+        (task.phase, task.phase_at) = (phase, at);
+    }
+}
+
+/// The same for the tasks that a task waits for.
+pub fn settle_deps(deps: &mut [Dep], policy: &Policy, now: Timestamp) {
+    let over = |dep: &&mut Dep| dep.lease_expires_at.is_some_and(|at| now >= at);
+    for dep in deps.iter_mut().filter(over) {
+        dep.phase = phase_after_lease(dep.phase);
+        if dep.phase == Phase::Initial {
+            dep.label = policy.initial().name.clone();
+        }
+    }
+}
+
+impl TaskRecord {
+    /// The record as it stands at `now`.
+    pub fn as_of(mut self, policy: &Policy, now: Timestamp) -> Self {
+        settle(&mut self.task, self.newest.as_mut(), policy, now);
+        settle_deps(&mut self.deps, policy, now);
+        self
+    }
+}
+
+impl TaskRow {
+    /// The row as it stands at `now`.
+    pub fn as_of(mut self, policy: &Policy, now: Timestamp) -> Self {
+        settle(&mut self.task, self.newest.as_mut(), policy, now);
+        self
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
@@ -24,10 +77,7 @@ impl Standing {
         let deps_open = task.open_deps > 0;
         match newest {
             Some(attempt) if attempt.lease_is_over(now) => {
-                let phase = match task.phase {
-                    Phase::Initial | Phase::Working => Phase::Initial,
-                    Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => task.phase,
-                };
+                let phase = phase_after_lease(task.phase);
                 Self { phase, deps_open, held: false, given_up: true }
             }
             newest => {

@@ -131,6 +131,8 @@ pub struct Dep {
     pub phase: Phase,
     /// A removed dep counts as closed.
     pub removed: bool,
+    /// When the lease on it ends, as far as that is written.
+    pub lease_expires_at: Option<Timestamp>,
 }
 
 impl Dep {

@@ -89,7 +89,9 @@ impl Engine {
         applied: Applied,
     ) -> Result<At<TaskRecord>, EngineError> {
         match applied.outcome {
-            Outcome::Task(record) => Ok(At { it: *record, now: applied.at }),
+            Outcome::Task(record) => {
+                Ok(At { it: record.as_of(&self.parts.policy, applied.at), now: applied.at })
+            }
             Outcome::Attempt(_)
             | Outcome::Comment(_)
             | Outcome::Job(_)
@@ -114,7 +116,7 @@ impl Engine {
     ) -> Result<At<Attempt>, EngineError> {
         let applied = self.act(op, command).await?;
         match applied.outcome {
-            Outcome::Attempt(attempt) => Ok(At { it: *attempt, now: applied.at }),
+            Outcome::Attempt(attempt) => Ok(At { it: attempt.as_of(applied.at), now: applied.at }),
             Outcome::Task(_)
             | Outcome::Comment(_)
             | Outcome::Job(_)

@@ -61,6 +61,7 @@ impl Engine {
             phases: filter.phases,
             without: filter.without,
             with_scratchpad: filter.with_scratchpad,
+            policy: self.parts.policy.clone(),
             offset: filter.offset,
             limit: filter.limit,
         };

@@ -179,7 +179,12 @@ impl Engine {
     ) -> Result<(Vec<EpicTask>, Option<Id>), EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
-        let phases = state.map_or(Vec::new(), |state| vec![phase_of(state)]);
+        let phases = match state.map(phase_of) {
+            None => Vec::new(),
+            // Also what goes back there when a lease is over; the state is judged below.
+            Some(Phase::Initial) => vec![Phase::Initial, Phase::Working],
+            Some(phase) => vec![phase],
+        };
         let (mut found, mut after) = (Vec::new(), after);
         loop {
             let query = EpicQuery {
@@ -197,6 +202,7 @@ impl Engine {
             let is_last = rows.len() <= limit;
             for row in rows {
                 let id = row.task.id.id;
+                let row = row.as_of(&self.parts.policy, now);
                 let task = epic_task(row, pulls.get(&id).cloned(), now);
                 if state.is_some_and(|state| state != task.state) {
                     after = Some(id);

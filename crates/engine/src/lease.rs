@@ -78,7 +78,9 @@ impl Engine {
             // Gone since, if it is not there any more.
             found.extend(store.task(&op.principal.org, row.task.id).await?);
         }
-        Ok(At { it: found, now: store.now() })
+        let now = store.now();
+        let it = found.into_iter().map(|record| record.as_of(&self.parts.policy, now)).collect();
+        Ok(At { it, now })
     }
 
     pub async fn lease_take(
@@ -153,7 +155,7 @@ impl Engine {
         let Applied { outcome, before, changed, at, replayed, .. } = self.act(op, command).await?;
         match outcome {
             Outcome::Task(record) => {
-                let seen = At { it: *record, now: at };
+                let seen = At { it: record.as_of(&self.parts.policy, at), now: at };
                 Ok(Leased { seen, before, changed, replayed, job: None, knowledge: Vec::new() })
             }
             Outcome::Attempt(_)

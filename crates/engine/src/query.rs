@@ -41,7 +41,8 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.task(&op.principal.org, task).await?;
         let it = found.ok_or_else(|| Refusal::TaskNotFound { task: task.to_string() })?;
-        Ok(At { it, now: self.parts.store.now() })
+        let now = self.parts.store.now();
+        Ok(At { it: it.as_of(&self.parts.policy, now), now })
     }
 
     pub async fn task_list(
@@ -103,7 +104,9 @@ impl Engine {
             }
             None => Vec::new(),
         };
-        Ok(At { it, now: self.parts.store.now() })
+        let now = self.parts.store.now();
+        let it = it.into_iter().map(|row| row.as_of(&self.parts.policy, now)).collect();
+        Ok(At { it, now })
     }
 
     /// Ids that start with what somebody typed.
@@ -130,7 +133,8 @@ impl Engine {
         let found = self.parts.store.attempt(&op.principal.org, attempt).await?;
         let session = || format!("ses_{}", attempt.0);
         let it = found.ok_or_else(|| Refusal::SessionNotFound { session: session() })?;
-        Ok(At { it, now: self.parts.store.now() })
+        let now = self.parts.store.now();
+        Ok(At { it: it.as_of(now), now })
     }
 
     pub async fn attempt_list(
@@ -148,8 +152,9 @@ impl Engine {
             after: filter.after,
             limit: filter.limit,
         };
-        let it = self.parts.store.attempts(query).await?;
-        Ok(At { it, now: self.parts.store.now() })
+        let found = self.parts.store.attempts(query).await?;
+        let now = self.parts.store.now();
+        Ok(At { it: found.into_iter().map(|attempt| attempt.as_of(now)).collect(), now })
     }
 
     pub async fn event_list(

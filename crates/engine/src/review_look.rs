@@ -60,6 +60,7 @@ impl Engine {
             phases: vec![Phase::Review],
             without: Vec::new(),
             with_scratchpad: false,
+            policy: self.parts.policy.clone(),
             offset: 0,
             limit: PAGE,
         };

@@ -187,6 +187,31 @@ async fn sweeping_writes_each_expired_lease_down_once() {
     assert_eq!(w.engine.store().verify().await.expect("verifies"), Vec::new());
 }
 
+/// After a sleep the sweep may come before the watch; the holder keeps its task either way.
+#[tokio::test]
+async fn a_sweep_right_after_a_sleep_takes_no_task() {
+    let w = world().await;
+    let task = w.task("a").await;
+    w.lease(task, 60).await;
+    w.clock.advance_ms(10_000);
+    w.clock.sleep_ms(8 * 3_600_000);
+    let holder = async || {
+        let seen = w.engine.task_get(&op("human:ana"), task).await.expect("readable");
+        seen.it.task.assignee.map(|who| who.to_string())
+    };
+    assert_eq!(holder().await, None, "before the first write the lease is over for readers");
+    w.engine.sweep_leases().await.expect("sweeps");
+    assert!(holder().await.is_some(), "the sweep gave the holder time");
+    w.engine.watch_leases().await.expect("watches");
+    w.clock.advance_ms(59_999);
+    w.engine.sweep_leases().await.expect("sweeps");
+    assert!(holder().await.is_some());
+    w.clock.advance_ms(1);
+    assert_eq!(w.engine.sweep_leases().await.expect("sweeps"), 1);
+    assert_eq!(holder().await, None);
+    assert_eq!(w.engine.store().verify().await.expect("verifies"), Vec::new());
+}
+
 #[tokio::test]
 async fn sweeping_leftovers_forgets_old_retry_keys_only() {
     let w = world().await;

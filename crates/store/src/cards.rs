@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::card::{Card, Review};
 use callboard_domain::ids::TaskId;
-use callboard_domain::policy::Phase;
+use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::standing::{settle, settle_deps};
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
 
@@ -18,7 +19,7 @@ pub trait CardStore {
     /// The default one where nobody said anything; `None` where there is no such task.
     async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError>;
     async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError>;
-    /// In the order of the board: column, priority, age.
+    /// In the order of the board: column, priority, age. Cards as they stand now, leases judged.
     async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError>;
     /// When a task was removed, if there was one.
     async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError>;
@@ -41,6 +42,7 @@ pub struct CardQuery {
     pub phases: Vec<Phase>,
     pub without: Vec<TaskId>,
     pub with_scratchpad: bool,
+    pub policy: Arc<Policy>,
     pub offset: usize,
     pub limit: usize,
 }
@@ -62,6 +64,22 @@ pub struct CardRow {
     pub newest: Option<Attempt>,
     /// Only if it was asked for.
     pub scratchpad: Option<String>,
+}
+
+impl CardRow {
+    /// The row as it stands at `now`.
+    pub fn as_of(mut self, policy: &Policy, now: Timestamp) -> Self {
+        settle(&mut self.task, self.newest.as_mut(), policy, now);
+        settle_deps(&mut self.deps, policy, now);
+        self
+    }
+}
+
+impl CardPage {
+    pub(crate) fn of(query: &CardQuery, rows: Vec<CardRow>, total: i64, now: Timestamp) -> Self {
+        let cards = rows.into_iter().map(|row| row.as_of(&query.policy, now)).collect();
+        Self { cards, total: total.max(0) as u64 }
+    }
 }
 
 /// The columns of a card `c`, in the order that both databases read them.

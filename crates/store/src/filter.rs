@@ -4,14 +4,50 @@
 use callboard_domain::attempt::{ExecutionState, Health};
 use callboard_domain::ids::Id;
 use callboard_domain::policy::{Phase, Policy};
+use callboard_domain::standing::phase_after_lease;
 use callboard_domain::time::Timestamp;
 
+use crate::cards::COLUMN;
 use crate::{AttemptQuery, CardQuery, EventQuery, TaskQuery};
 
 pub(crate) enum Value {
     Integer(i64),
     Text(String),
     Id(Id),
+}
+
+/// Which tasks one statement looks for. Tasks whose lease is over differ from their rows, so a list
+/// that filters by label or assignee is put together from two statements, each by an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leg {
+    /// No condition depends on a lease.
+    Every,
+    /// Tasks without a lease that is over, found by the indexes of tasks.
+    Written,
+    /// Tasks whose lease is over, found by the index of leases.
+    Lapsed,
+}
+
+impl Leg {
+    pub fn of(query: &TaskQuery) -> &'static [Leg] {
+        if query.label.is_none() && query.assignee.is_none() {
+            return &[Leg::Every];
+        }
+        // A lapsed task has no assignee, and its attempt neither works nor waits for a review.
+        let is_held = matches!(&query.assignee, Some(Some(_))) || query.execution.is_some();
+        if is_held { &[Leg::Written] } else { &[Leg::Written, Leg::Lapsed] }
+    }
+}
+
+/// The phases that the end of a lease takes back to the start.
+fn starts_again() -> String {
+    let phases = Phase::ALL.into_iter().filter(|it| phase_after_lease(*it) == Phase::Initial);
+    format!("t.phase IN ({})", words(phases))
+}
+
+fn words(phases: impl IntoIterator<Item = Phase>) -> String {
+    let words = phases.into_iter().map(|phase| format!("'{}'", phase.as_str()));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// A WHERE clause with its values in step.
@@ -26,22 +62,15 @@ impl Filter {
         Self { sign, terms: Vec::new(), values: Vec::new() }
     }
 
-    /// Of tasks `t` beside their newest attempt `a`.
-    pub fn of_tasks(sign: char, query: &TaskQuery, now: Timestamp) -> Self {
+    /// Of tasks `t` beside their newest attempt `a`, judged at `now`.
+    pub fn of_tasks(sign: char, query: &TaskQuery, leg: Leg, now: Timestamp) -> Self {
         let mut filter = Self::new(sign);
         filter.term("t.removed_at IS NULL");
         filter.with("t.project = ?", Value::Integer(query.project));
-        if let Some(label) = &query.label {
-            filter.with("t.label = ?", Value::Text(label.clone()));
-            // Naming the phase too lets the planner use the index of startable tasks.
-            if query.policy.initial().name == *label && query.ready == Some(true) {
-                filter.term("t.phase = 'initial'");
-            }
-        }
-        match &query.assignee {
-            None => {}
-            Some(None) => filter.term("t.assignee IS NULL"),
-            Some(Some(actor)) => filter.with("t.assignee = ?", Value::Text(actor.clone())),
+        match leg {
+            Leg::Every => {}
+            Leg::Written => filter.written(query, now),
+            Leg::Lapsed => filter.lapsed(query, now),
         }
         match query.ready {
             None => {}
@@ -58,23 +87,72 @@ impl Filter {
         filter
     }
 
-    /// Of tasks `t` on the board.
-    pub fn of_cards(sign: char, org: i64, query: &CardQuery) -> Self {
+    /// Label and assignee of tasks that are as their rows say.
+    fn written(&mut self, query: &TaskQuery, now: Timestamp) {
+        if let Some(label) = &query.label {
+            self.with("t.label = ?", Value::Text(label.clone()));
+            // Naming the phase too lets the planner use the index of startable tasks.
+            if query.is_for_startable() {
+                self.term("t.phase = 'initial'");
+            }
+        }
+        match &query.assignee {
+            None => {}
+            Some(None) => self.term("t.assignee IS NULL"),
+            Some(Some(actor)) => self.with("t.assignee = ?", Value::Text(actor.clone())),
+        }
+        let live = "(a.lease_expires_at IS NULL OR a.ended_at IS NOT NULL \
+             OR a.lease_expires_at > ?)";
+        self.with(live, Value::Integer(now.0));
+    }
+
+    /// Label of tasks whose lease is over: back at the start unless the work was handed over. They
+    /// have no assignee.
+    fn lapsed(&mut self, query: &TaskQuery, now: Timestamp) {
+        self.term("a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL");
+        self.with("a.lease_expires_at <= ?", Value::Integer(now.0));
+        match &query.label {
+            None => {}
+            Some(label) if query.policy.initial().name == *label => {
+                self.term(&starts_again());
+            }
+            Some(label) => {
+                self.with("t.label = ?", Value::Text(label.clone()));
+                self.term(&format!("NOT ({})", starts_again()));
+            }
+        }
+    }
+
+    /// Of tasks `t` on the board, judged at `now`; with the order of its columns.
+    pub fn of_cards(sign: char, org: i64, query: &CardQuery, now: Timestamp) -> (Self, String) {
         let mut filter = Self::new(sign);
         filter.term("t.removed_at IS NULL");
         filter.with("t.org = ?", Value::Integer(org));
         if let Some(project) = query.project {
             filter.with("t.project = ?", Value::Integer(project));
         }
+        let now = filter.value(Value::Integer(now.0));
+        // Every statement names each value, also one that asks for no phase and no order.
+        filter.term(&format!("CAST({now} AS bigint) IS NOT NULL"));
+        // Leases that are over are few; the list of them is made once.
+        let lapsed = format!(
+            "(t.phase = 'working' AND t.id IN (SELECT l.task FROM attempts l \
+             WHERE l.ended_at IS NULL AND l.lease_expires_at IS NOT NULL \
+                 AND l.lease_expires_at <= {now}))"
+        );
         if !query.phases.is_empty() {
-            let words: Vec<String> =
-                query.phases.iter().map(|phase| format!("'{}'", phase.as_str())).collect();
-            filter.term(&format!("t.phase IN ({})", words.join(", ")));
+            let written = format!("t.phase IN ({})", words(query.phases.iter().copied()));
+            let wants = |phase| query.phases.contains(&phase);
+            match (wants(Phase::Initial), wants(Phase::Working)) {
+                (true, false) => filter.term(&format!("({written} OR {lapsed})")),
+                (false, true) => filter.term(&format!("{written} AND NOT {lapsed}")),
+                (true, true) | (false, false) => filter.term(&written),
+            }
         }
         for task in &query.without {
             filter.with("t.id <> ?", Value::Id(task.id));
         }
-        filter
+        (filter, format!("CASE WHEN {lapsed} THEN 0 ELSE {COLUMN} END"))
     }
 
     /// Of attempts `a` beside their task `t`.

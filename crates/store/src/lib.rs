@@ -27,6 +27,7 @@ pub mod sqlite;
 pub mod tally;
 pub mod transfer;
 mod typed_id;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,9 +86,12 @@ pub trait Store:
     /// Loads, decides and commits. When this returns `Ok`, the change is on disk.
     async fn apply(&self, op: Op) -> Result<Applied, ApplyError>;
 
+    /// The rows as written; `TaskRecord::as_of` judges the lease.
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError>;
+    /// Tasks as they stand now, leases judged.
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError>;
-    /// Tasks that somebody could start now, best priority first, then oldest.
+    /// Tasks that somebody could start now, best priority first, then oldest. The rows are as
+    /// written.
     async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError>;
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError>;
     /// What a completed attempt handed over, whole.
@@ -106,8 +110,9 @@ pub trait Store:
         period: &str,
         more: u64,
     ) -> Result<(), StoreError>;
-    /// Says that somebody watches over the leases. When nobody did for a while, those that were
-    /// live then get more time; returns how many.
+    /// Says that this process watches the leases from now on. When no process did for a while, the
+    /// leases that were live then get more time; returns how many. Every write makes sure of that
+    /// too, before it decides anything.
     async fn tick(&self) -> Result<usize, StoreError>;
     /// Where a project's files are, on any machine.
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError>;
@@ -348,6 +353,21 @@ impl TaskQuery {
             limit: 50,
         }
     }
+
+    /// Whether only tasks at the start with every dep closed are asked for.
+    pub(crate) fn is_for_startable(&self) -> bool {
+        self.label.as_ref() == Some(&self.policy.initial().name) && self.ready == Some(true)
+    }
+
+    /// One page of what was found, in its order, each task as it stands at `now`.
+    pub(crate) fn page(&self, mut found: Vec<TaskRow>, now: Timestamp) -> Vec<TaskRow> {
+        found.sort_by_key(|row| row.task.id.id);
+        if self.newest_first {
+            found.reverse();
+        }
+        found.truncate(self.limit);
+        found.into_iter().map(|row| row.as_of(&self.policy, now)).collect()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -380,11 +400,6 @@ pub struct OwnedRepo {
     pub repo: Repo,
     pub project: Project,
 }
-
-/// Leases that nobody watched over for this long get more time.
-pub const UNWATCHED_MAX_MS: i64 = 60_000;
-/// How much more, counted from now.
-pub const GRACE_MS: i64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptQuery {

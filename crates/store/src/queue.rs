@@ -29,7 +29,30 @@ pub(crate) const COUNTS: &str = "count(*) FILTER (WHERE phase = 'initial' AND op
      count(*) FILTER (WHERE phase = 'closed_canceled')";
 pub(crate) const COUNTED: &str = "removed_at IS NULL AND NOT is_plan";
 
+/// Of tasks that are at work as written and whose lease is over by the one value: how many are
+/// ready, and how many blocked.
+pub(crate) fn lapsed_counts(sign: char) -> String {
+    format!(
+        "SELECT count(*) FILTER (WHERE t.open_deps = 0), count(*) FILTER (WHERE t.open_deps > 0) \
+         FROM attempts a CROSS JOIN tasks t \
+         WHERE a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL \
+             AND a.lease_expires_at <= {sign}1 AND t.id = a.task AND t.newest_attempt = a.id \
+             AND t.phase = 'working' AND t.removed_at IS NULL AND NOT t.is_plan"
+    )
+}
+
 impl TasksByState {
+    /// A task whose lease is over is back at the start.
+    pub(crate) fn with_lapsed(self, ready: i64, blocked: i64) -> Self {
+        let [ready, blocked] = [ready, blocked].map(i64::unsigned_abs);
+        Self {
+            ready: self.ready + ready,
+            blocked: self.blocked + blocked,
+            working: self.working.saturating_sub(ready + blocked),
+            ..self
+        }
+    }
+
     pub(crate) fn from_counts([ready, blocked, working, review, done, canceled]: [i64; 6]) -> Self {
         let [ready, blocked, working, review, done, canceled] =
             [ready, blocked, working, review, done, canceled].map(i64::unsigned_abs);

@@ -61,7 +61,10 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let app = App::open(&settings, place.as_ref(), context.org()).await?;
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
-    let working = (!args.no_runner).then(|| app.engine.clone().work_until(&stop, Alert::Own));
+    let working = match args.no_runner {
+        true => None,
+        false => Some(app.work_until(&stop, Alert::Own).await?),
+    };
     if std::io::stdin().is_terminal() {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
     }

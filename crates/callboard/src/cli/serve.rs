@@ -104,8 +104,10 @@ impl Server {
         }
         let stop = CancellationToken::new();
         signal::cancel_on_signal(&stop)?;
-        let working =
-            (!self.no_runner).then(|| app.engine.clone().work_until(&stop, Alert::Everybody));
+        let working = match self.no_runner {
+            true => None,
+            false => Some(app.work_until(&stop, Alert::Everybody).await?),
+        };
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),

@@ -16,7 +16,7 @@ pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Fail
     let open = context.open().await?;
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
-    let working = open.engine().clone().work_until(&stop, Alert::Everybody);
+    let working = open.app.work_until(&stop, Alert::Everybody).await?;
     context.out.note("working; Ctrl-C ends it");
     stop.cancelled().await;
     working.ended().await;

@@ -18,3 +18,4 @@ mod review_work;
 mod schema;
 mod servers;
 mod stores;
+mod time;

@@ -119,3 +119,45 @@ fn a_server_that_slept_past_a_lease_writes_nothing() {
     let done = json!({"taskId": task, "output": "done", "fence": 2});
     assert_eq!(ask(&awake.url, "agent:w2", "complete_task", done).unwrap()["state"], "done");
 }
+
+/// The only server was killed and comes back an hour later. The store is put back by an hour instead
+/// of waiting for one.
+#[test]
+fn a_server_that_comes_back_gives_holders_time() {
+    let board = board();
+    let ask = |server: &Server, who: &str, tool: &str, arguments: Value| {
+        let url = format!("{}/mcp/all?actor={who}", server.url);
+        call_at(&agent(), &url, tool, &arguments, "").expect("an answer")
+    };
+    let before = Server::start(board.path());
+    let task = ask(&before, "human:ana", "add_task", json!({"title": "A"})).unwrap();
+    let task = task["taskId"].clone();
+    let other = ask(&before, "human:ana", "add_task", json!({"title": "B"})).unwrap();
+    let other = other["taskId"].clone();
+    for (who, task) in [("agent:w1", &task), ("agent:w2", &other)] {
+        ask(&before, who, "claim_task", json!({"taskId": task})).unwrap();
+    }
+    drop(before);
+    let db = rusqlite::Connection::open(board.path().join(".callboard/callboard.db")).unwrap();
+    db.execute_batch(
+        "UPDATE attempts SET started_at = started_at - 3600000000,
+             heartbeat_at = heartbeat_at - 3600000000,
+             lease_expires_at = lease_expires_at - 3600000000;
+         UPDATE events SET at = at - 3600000000;
+         UPDATE ticks SET at = at - 3600000000;",
+    )
+    .unwrap();
+    drop(db);
+
+    let after = Server::start(board.path());
+    let seen = ask(&after, "human:ana", "get", json!({"id": task})).unwrap();
+    assert_eq!(seen["assignee"], "agent:w1", "a reader of the server sees the holder");
+    let refused = ask(&after, "agent:w3", "claim_task", json!({"taskId": task})).unwrap_err();
+    assert_eq!(refused["code"], "task.already_claimed", "{refused}");
+    let refused = ask(&after, "agent:w3", "claim", json!({"id": other})).unwrap_err();
+    assert_eq!(refused["code"], "ALREADY_CLAIMED", "{refused}");
+    for (who, task) in [("agent:w1", &task), ("agent:w2", &other)] {
+        let done = json!({"taskId": task, "output": "done", "fence": 1});
+        assert_eq!(ask(&after, who, "complete_task", done).unwrap()["state"], "done");
+    }
+}

@@ -153,7 +153,8 @@ impl World {
         }
         let (who, rest) = text.split_once("> ").or(text.split_once('>')).expect("who> does what");
         match who {
-            "clock" => self.advance(rest),
+            "clock" => self.clock.advance_ms(milliseconds(rest)),
+            "sleep" => self.clock.sleep_ms(milliseconds(rest)),
             "config" if rest == "crew.webhook = hook" => {
                 let url = self.hook().await.url.clone();
                 self.policy.webhook = Some(url);
@@ -526,21 +527,6 @@ impl World {
         events.iter().map(|event| format!("{} {}", event.actor, event.name.as_str())).collect()
     }
 
-    /// `+16m`, `+90s`, `+1500ms`.
-    fn advance(&self, by: &str) {
-        let by = by.trim().trim_start_matches('+');
-        let digits = by.trim_end_matches(char::is_alphabetic);
-        let number: i64 = digits.parse().expect("+16m");
-        let ms = match &by[digits.len()..] {
-            "ms" => number,
-            "s" => number * 1000,
-            "m" => number * 60_000,
-            "h" => number * 3_600_000,
-            other => panic!("unknown unit {other}"),
-        };
-        self.clock.advance_ms(ms);
-    }
-
     fn configure(&mut self, line: &str) {
         let (key, value) = line.split_once('=').expect("key = value");
         let (key, value) = (key.trim(), value.trim());
@@ -707,5 +693,19 @@ fn key_of(text: &str) -> Value {
     match text.split_once('*') {
         Some((of, times)) => of.repeat(times.parse().expect("how many")).into(),
         None => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}
+
+/// `+16m`, `+90s`, `+1500ms`.
+fn milliseconds(text: &str) -> i64 {
+    let text = text.trim().trim_start_matches('+');
+    let digits = text.trim_end_matches(char::is_alphabetic);
+    let number: i64 = digits.parse().expect("+16m");
+    match &text[digits.len()..] {
+        "ms" => number,
+        "s" => number * 1000,
+        "m" => number * 60_000,
+        "h" => number * 3_600_000,
+        other => panic!("unknown unit {other}"),
     }
 }

@@ -8,7 +8,7 @@ use crate::event::{About, Event, EventName};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::{Label, Phase};
 use crate::refusal::{Hold, Refusal};
-use crate::standing::Standing;
+use crate::standing::{Standing, phase_after_lease};
 use crate::task::{Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, Subject, World, Write};
@@ -44,12 +44,14 @@ impl<'w> Draft<'w> {
     }
 
     fn settle_lease(&mut self) {
-        if !self.live.as_ref().is_some_and(|live| live.lease_is_over(self.now)) {
+        let over = |live: &Attempt| live.clone().settle(self.now);
+        let Some(over_at) = self.live.as_ref().and_then(over) else {
             return;
-        }
+        };
         let clock: Actor = "system:clock".parse().expect("a constant actor is well formed");
         let holder = self.live.as_ref().map(|live| live.actor.clone());
-        let attempt = self.end_live_as(&clock, AttemptEnd::Expired);
+        // Readers showed this end before it was written; it stays the same one.
+        let attempt = self.end_live_at(over_at, &clock, AttemptEnd::Expired);
         self.event_by(&clock, EventName::AttemptExpired, attempt, json!({"holder": holder}));
         self.give_back(&clock);
         self.entry_by(&clock, "lease expired", None, attempt);
@@ -67,14 +69,11 @@ impl<'w> Draft<'w> {
     }
 
     fn back_to_start_by(&mut self, by: &Actor) {
-        match self.task.phase {
-            Phase::Initial | Phase::Working => {
-                let initial = self.world.policy.initial().clone();
-                if initial.name != self.task.label {
-                    self.relabel(by, &initial);
-                }
+        if phase_after_lease(self.task.phase) == Phase::Initial {
+            let initial = self.world.policy.initial().clone();
+            if initial.name != self.task.label {
+                self.relabel(by, &initial);
             }
-            Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => {}
         }
     }
 
@@ -228,14 +227,14 @@ impl<'w> Draft<'w> {
     }
 
     pub fn end_live(&mut self, end: AttemptEnd) -> Option<AttemptId> {
-        self.end_live_as(self.world.actor, end)
+        self.end_live_at(self.now, self.world.actor, end)
     }
 
-    fn end_live_as(&mut self, by: &Actor, end: AttemptEnd) -> Option<AttemptId> {
+    fn end_live_at(&mut self, at: Timestamp, by: &Actor, end: AttemptEnd) -> Option<AttemptId> {
         let mut attempt = self.live.take()?;
         let id = attempt.id;
         let how = end.as_str();
-        attempt.state = AttemptState::Ended { at: self.now, end };
+        attempt.state = AttemptState::Ended { at, end };
         self.write(Write::AttemptUpdate { attempt });
         self.event_by(by, EventName::AttemptEnded, Some(id), json!({"how": how}));
         Some(id)

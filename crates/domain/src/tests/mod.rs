@@ -18,7 +18,9 @@ mod relay_spec;
 mod retries;
 mod rules;
 mod runs;
+mod standing;
 mod states;
+mod watch;
 mod work;
 
 use std::path::PathBuf;

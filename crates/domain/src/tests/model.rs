@@ -233,7 +233,8 @@ impl Model {
     fn dep(&self, id: TaskId) -> Option<Dep> {
         let task = self.tasks.get(&id)?;
         let removed = self.removed.contains(&id);
-        Some(Dep { id, label: task.label.clone(), phase: task.phase, removed })
+        let lease_expires_at = None;
+        Some(Dep { id, label: task.label.clone(), phase: task.phase, removed, lease_expires_at })
     }
 
     pub fn apply(&mut self, write: &Write) {

@@ -6,16 +6,28 @@ use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
 use callboard_domain::policy::Phase;
 use callboard_domain::task::{Dep, Entry};
+use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::clock::NOW;
 use super::errors::Trouble;
 use super::rows;
 
+/// What holds for the whole store.
+pub(super) struct State {
+    /// The server's time.
+    pub now: i64,
+    /// The newest time in the store.
+    pub last_at: i64,
+    /// When a process last said that it watches the leases.
+    pub ticked_at: i64,
+    pub version: i32,
+}
+
 /// One row of it, about one task.
 pub(super) enum Part {
-    /// About no task: the server's time, the newest time in the store, the schema's version.
-    State(i64, i64, i32),
+    /// About no task.
+    State(State),
     /// With its execution contract.
     Body(String, Option<String>),
     /// With its number and attempt.
@@ -33,7 +45,8 @@ pub(super) const IDS: &str = "SELECT unnest((SELECT $1::uuid[]))";
 pub(super) fn sql() -> String {
     format!(
         "SELECT 0::smallint, NULL::uuid, (SELECT coalesce(max(version), 0) FROM migrations),
-             {NOW}, last_at, NULL::text, NULL::text, NULL::text, NULL::uuid
+             {NOW}, last_at, coalesce((SELECT at FROM ticks WHERE one), 0)::text, NULL::text,
+             NULL::text, NULL::uuid
          FROM log_position WHERE one
          UNION ALL
          SELECT 1::smallint, task, NULL, NULL, NULL, body, execution_contract, NULL, NULL
@@ -44,7 +57,9 @@ pub(super) fn sql() -> String {
              SELECT * FROM entries e WHERE e.task = s.id
              ORDER BY e.number DESC LIMIT {ENTRIES_SHOWN_MAX}) n
          UNION ALL
-         SELECT 3::smallint, e.task, e.position, d.removed_at, NULL, d.prefix, d.label, d.phase, d.id
+         SELECT 3::smallint, e.task, e.position, d.removed_at, (SELECT l.lease_expires_at
+                 FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL),
+             d.prefix, d.label, d.phase, d.id
          FROM deps e JOIN tasks d ON d.id = e.dep WHERE e.task = ANY (ARRAY({IDS}))
          UNION ALL
          SELECT 4::smallint, dep, NULL, NULL, NULL, NULL, NULL, NULL, task
@@ -59,7 +74,13 @@ pub(super) fn owner(row: &Row) -> Result<Option<Id>, Trouble> {
 
 pub(super) fn part(row: &Row) -> Result<Part, Trouble> {
     Ok(match row.try_get::<_, i16>(0)? {
-        0 => Part::State(row.try_get(3)?, row.try_get(4)?, row.try_get(2)?),
+        0 => Part::State(State {
+            now: row.try_get(3)?,
+            last_at: row.try_get(4)?,
+            // The rows have no third number.
+            ticked_at: row.try_get::<_, &str>(5)?.parse().map_err(|_| rows::damaged("ticks"))?,
+            version: row.try_get(2)?,
+        }),
         1 => Part::Body(row.try_get(5)?, row.try_get(6)?),
         2 => {
             let attempt = rows::optional_id(row, 8)?.map(AttemptId);
@@ -73,6 +94,7 @@ pub(super) fn part(row: &Row) -> Result<Part, Trouble> {
                 label: row.try_get(6)?,
                 phase,
                 removed: row.try_get::<_, Option<i64>>(3)?.is_some(),
+                lease_expires_at: row.try_get::<_, Option<i64>>(4)?.map(Timestamp),
             };
             Part::Dep(row.try_get(2)?, dep)
         }

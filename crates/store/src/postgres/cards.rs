@@ -16,11 +16,12 @@ use uuid::Uuid;
 use super::PostgresStore;
 use super::db::Db;
 use super::errors::Trouble;
+use super::load;
 use super::read::{self, Taken};
 use super::rows::{self, uuid};
 use crate::StoreError;
 use crate::cards::{
-    CARD, CARD_COLUMNS, COLUMN, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json,
+    CARD, CARD_COLUMNS, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json,
     review_json,
 };
 use crate::filter::Filter;
@@ -127,8 +128,8 @@ async fn of_tasks(db: &Db, ids: &[Uuid], scratchpads: bool) -> Result<HashMap<Id
     found.iter().map(beside).collect()
 }
 
-pub(super) async fn list(db: &Db, org: i64, query: &CardQuery) -> Result<CardPage> {
-    let filter = Filter::of_cards(read::SIGN, org, query);
+pub(super) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -> Result<CardPage> {
+    let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
     let terms = filter.sql();
     let values = Taken::from(filter);
     let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
@@ -136,10 +137,10 @@ pub(super) async fn list(db: &Db, org: i64, query: &CardQuery) -> Result<CardPag
         Some(row) => row.try_get(0)?,
         None => 0,
     };
-    let order = format!("{COLUMN}, t.priority, t.created_at, t.id");
+    let order = format!("{column}, t.priority, t.created_at, t.id");
     let page = format!("{terms} ORDER BY {order} LIMIT {} OFFSET {}", query.limit, query.offset);
     let cards = page_of(db, &page, &values.values(), query.with_scratchpad).await?;
-    Ok(CardPage { cards, total: total.max(0) as u64 })
+    Ok(CardPage::of(query, cards, total, now))
 }
 
 /// `page` are the conditions, the order and the limit.
@@ -176,7 +177,8 @@ pub(super) async fn page_of(
 }
 
 async fn deps_of(db: &Db, ids: &[Uuid]) -> Result<HashMap<Id, Vec<Dep>>> {
-    let sql = "SELECT deps.task, d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL \
+    let sql = "SELECT deps.task, d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL, \
+             (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL) \
          FROM deps JOIN tasks d ON d.id = deps.dep \
          WHERE deps.task = ANY ($1) ORDER BY deps.task, deps.position";
     let mut deps: HashMap<Id, Vec<Dep>> = HashMap::new();
@@ -188,6 +190,7 @@ async fn deps_of(db: &Db, ids: &[Uuid]) -> Result<HashMap<Id, Vec<Dep>>> {
             label: row.try_get(3)?,
             phase,
             removed: row.try_get(5)?,
+            lease_expires_at: row.try_get::<_, Option<i64>>(6)?.map(Timestamp),
         };
         deps.entry(rows::id(row, 0)?).or_default().push(dep);
     }
@@ -217,7 +220,7 @@ impl CardStore for PostgresStore {
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, &query.org).await?;
-                list(&db, org, query).await
+                list(&db, org, query, load::now(&db, &self.shared.clock).await?).await
             })
             .await
     }

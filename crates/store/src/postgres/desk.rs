@@ -28,6 +28,8 @@ use crate::{Op, Outcome, StoreError};
 #[derive(Default)]
 pub(super) struct Desk {
     pub now: Timestamp,
+    /// When a process last said that it watches the leases.
+    pub ticked_at: i64,
     pub tasks: HashMap<Id, Sheet>,
     /// Deps of tasks on the desk, as they were read; one that is on the desk itself counts there.
     pub neighbours: HashMap<Id, Dep>,
@@ -220,7 +222,12 @@ impl Desk {
             return self.neighbours.get(&id).cloned();
         };
         let removed = removed_at.is_some();
-        Some(Dep { id: task.id, label: task.label.clone(), phase: task.phase, removed })
+        let lease_expires_at = match task.newest_attempt.and_then(|it| self.attempts.get(&it.0)) {
+            Some((_, attempt)) => attempt.lease().map(|lease| lease.expires_at),
+            None => self.neighbours.get(&id).and_then(|dep| dep.lease_expires_at),
+        };
+        let label = task.label.clone();
+        Some(Dep { id: task.id, label, phase: task.phase, removed, lease_expires_at })
     }
 
     fn deps(&self, sheet: &Sheet) -> Vec<Dep> {

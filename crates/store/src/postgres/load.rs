@@ -399,11 +399,12 @@ fn lay_out(
     owner: Option<Id>,
     part: Part,
 ) -> Result<(), Trouble> {
-    if let Part::State(server, in_store, version) = part {
-        if version > schema::latest() {
-            return Err(schema::newer(version).into());
+    if let Part::State(state) = part {
+        if state.version > schema::latest() {
+            return Err(schema::newer(state.version).into());
         }
-        desk.now = clock.learn(server, in_store);
+        desk.now = clock.learn(state.now, state.last_at.max(state.ticked_at));
+        desk.ticked_at = state.ticked_at;
         return Ok(());
     }
     let Some(sheet) = owner.and_then(|id| desk.tasks.get_mut(&id)) else { return Ok(()) };

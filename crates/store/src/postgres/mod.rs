@@ -68,8 +68,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::filter::Leg;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
+use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
     FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, OwnedRepo, Place, Project,
@@ -96,6 +98,7 @@ pub struct PostgresStore {
 pub(crate) struct Shared {
     connections: Connections,
     clock: clock::SharedClock,
+    watch: Watch,
     orgs: orgs::Orgs,
     feed: Arc<Feed>,
     bell: bell::Bell,
@@ -114,6 +117,7 @@ impl PostgresStore {
         let shared = Arc::new(Shared {
             connections,
             clock,
+            watch: Watch::default(),
             orgs: orgs::Orgs::default(),
             feed: Arc::default(),
             bell: bell::Bell::default(),
@@ -165,9 +169,9 @@ impl Store for PostgresStore {
         let (query, clock) = (&query, &self.shared.clock);
         self.shared
             .read(|db| async move {
-                let now = match query.execution {
-                    Some(_) => load::now(&db, clock).await?,
-                    None => clock.now(),
+                let now = match Leg::of(query) {
+                    [Leg::Every] if query.execution.is_none() => clock.now(),
+                    _ => load::now(&db, clock).await?,
                 };
                 read::tasks(&db, query, now).await
             })
@@ -249,12 +253,11 @@ impl Store for PostgresStore {
     }
 
     async fn tick(&self) -> Result<usize, StoreError> {
+        self.shared.watch.stays();
         if !self.shared.read(|db| async move { tick::is_needed(&db).await }).await? {
             return Ok(0);
         }
-        let clock = &self.shared.clock;
-        let tick = |db: Arc<Db>| async move { tick::tick(&db, clock).await };
-        Ok(self.shared.connections.run(&TRANSACTION, tick).await?)
+        Ok(self.shared.judge_leases().await?)
     }
 
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError> {
@@ -270,7 +273,10 @@ impl Store for PostgresStore {
     }
 
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
-        self.shared.read(|db| async move { read::tasks_by_state(&db).await }).await
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move { read::tasks_by_state(&db, load::now(&db, clock).await?).await })
+            .await
     }
 
     async fn task_free_since(

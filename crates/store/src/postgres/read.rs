@@ -15,8 +15,8 @@ use uuid::Uuid;
 use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
-use crate::filter::{Filter, Value};
-use crate::queue::{COUNTED, COUNTS, freed_names};
+use crate::filter::{Filter, Leg, Value};
+use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
 use crate::{AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, TaskQuery, TasksByState};
 
 type Result<T> = std::result::Result<T, Trouble>;
@@ -68,22 +68,38 @@ impl Taken {
     }
 }
 
+/// Tasks as they stand at `now`.
 pub(super) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
-    let filter = Filter::of_tasks(SIGN, query, now);
-    let order = if query.newest_first { "DESC" } else { "ASC" };
-    let sql = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
-         WHERE {} ORDER BY t.id {order} LIMIT {}",
-        rows::TASK,
-        rows::ATTEMPT,
-        rows::TASK_FROM,
-        filter.sql(),
-        query.limit
-    );
-    task_rows(db, &sql, &Taken::from(filter).values()).await
+    let mut found = Vec::new();
+    for leg in Leg::of(query) {
+        let filter = Filter::of_tasks(SIGN, query, *leg, now);
+        let sql = tasks_sql(query, *leg, &filter);
+        found.extend(task_rows(db, &sql, &Taken::from(filter).values()).await?);
+    }
+    Ok(query.page(found, now))
 }
 
-pub(super) async fn tasks_by_state(db: &Db) -> Result<TasksByState> {
+fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
+    // Leases that are over are few: each looks its task up, which is what `OFFSET 0` insists on.
+    let from = match leg {
+        Leg::Every | Leg::Written => {
+            format!("{} LEFT JOIN attempts a ON a.id = t.newest_attempt", rows::TASK_FROM)
+        }
+        Leg::Lapsed => "attempts a CROSS JOIN LATERAL (SELECT * FROM tasks o WHERE o.id = a.task \
+                 AND o.newest_attempt = a.id OFFSET 0) t LEFT JOIN tasks p ON p.id = t.parent"
+            .into(),
+    };
+    let order = if query.newest_first { "DESC" } else { "ASC" };
+    format!(
+        "SELECT {}, {} FROM {from} WHERE {} ORDER BY t.id {order} LIMIT {}",
+        rows::TASK,
+        rows::ATTEMPT,
+        filter.sql(),
+        query.limit
+    )
+}
+
+pub(super) async fn tasks_by_state(db: &Db, now: Timestamp) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks WHERE {COUNTED}");
     let mut counts = [0; 6];
     if let Some(row) = one(db, &sql, &[]).await? {
@@ -91,7 +107,11 @@ pub(super) async fn tasks_by_state(db: &Db) -> Result<TasksByState> {
             *count = row.try_get(place)?;
         }
     }
-    Ok(TasksByState::from_counts(counts))
+    let counts = TasksByState::from_counts(counts);
+    Ok(match one(db, &lapsed_counts(SIGN), &[&now.0]).await? {
+        Some(row) => counts.with_lapsed(row.try_get(0)?, row.try_get(1)?),
+        None => counts,
+    })
 }
 
 pub(super) async fn task_free_since(

@@ -1,18 +1,36 @@
-//! Whether somebody watched over the leases. A machine that slept, or a store nobody had open, must
-//! not cost an agent its task: who was in time when the watch ended gets time to speak again.
+//! Whether the leases were watched, judged before a batch decides anything. The rule is
+//! `callboard_domain::watch`.
 
-use super::clock::{NOW, SharedClock};
+use std::sync::Arc;
+
+use callboard_domain::attempt::Lease;
+use callboard_domain::time::Timestamp;
+use callboard_domain::watch::{GRACE_MS, Watcher, grace, is_unwatched};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::clock::NOW;
+use super::connections::TRANSACTION;
 use super::db::Db;
 use super::errors::Trouble;
-use super::read;
-use crate::{GRACE_MS, UNWATCHED_MAX_MS};
-use callboard_domain::time::Timestamp;
+use super::{Shared, read, rows};
 
 type Result<T> = std::result::Result<T, Trouble>;
 
-/// Leases that were live at $1 and would not reach $2.
-const SHORT: &str = "ended_at IS NULL AND lease_expires_at IS NOT NULL \
-     AND lease_expires_at > $1 AND lease_expires_at < $2";
+impl Shared {
+    /// The last moment at which a process is known to have watched the leases.
+    pub(super) fn seen_at(&self, ticked_at: i64) -> Timestamp {
+        self.watch.seen_at(ticked_at, self.clock.stand_in())
+    }
+
+    /// Gives time to the holders that had no way to keep their leases.
+    pub(super) async fn judge_leases(&self) -> Result<usize> {
+        let judge = |db: Arc<Db>| async move { judge(&db, self).await };
+        let (saved, now) = self.connections.run(&TRANSACTION, judge).await?;
+        self.watch.judged(now);
+        Ok(saved)
+    }
+}
 
 pub(super) async fn is_needed(db: &Db) -> Result<bool> {
     let sql =
@@ -20,30 +38,61 @@ pub(super) async fn is_needed(db: &Db) -> Result<bool> {
     Ok(read::one(db, sql, &[]).await?.is_some())
 }
 
-/// In a transaction. Processes that tick at once do so one after the other.
-pub(super) async fn tick(db: &Db, clock: &SharedClock) -> Result<usize> {
+/// In a transaction. Gives time to the holders that had no way to keep their leases and, in a
+/// process that stays, says that it watches. Processes that judge at once do so one after the
+/// other. Returns how many holders got time, and when.
+async fn judge(db: &Db, shared: &Shared) -> Result<(usize, Timestamp)> {
     let first = "INSERT INTO ticks (at) VALUES (0) ON CONFLICT (one) DO NOTHING";
     read::one(db, first, &[]).await?;
     read::one(db, "SELECT 1 FROM ticks WHERE one FOR UPDATE", &[]).await?;
-    // Every commit shows that the store was in use, so the newest event counts as a tick.
-    let sql = format!("SELECT {NOW}, p.last_at, t.at FROM log_position p, ticks t");
+    let sql = format!("SELECT {NOW}, greatest(p.last_at, t.at), t.at FROM log_position p, ticks t");
     let row = db.query_one(&db.prepare_cached(&sql).await?, &[]).await?;
-    let (last_at, ticked): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-    let now = clock.learn(row.try_get(0)?, last_at);
-    let last = last_at.max(ticked);
-    let unwatched = now.ms_since(Timestamp(last)) > UNWATCHED_MAX_MS;
-    let saved = if unwatched { save(db, last, now.plus_ms(GRACE_MS).0).await? } else { 0 };
-    read::one(db, "UPDATE ticks SET at = $1 WHERE one", &[&now.0]).await?;
-    Ok(saved)
+    let now = shared.clock.learn(row.try_get(0)?, row.try_get(1)?);
+    let seen_at = shared.seen_at(row.try_get(2)?);
+    let watcher = shared.watch.watcher();
+    let mut saved = 0;
+    if is_unwatched(seen_at, now) {
+        saved = save(db, seen_at, watcher, now).await?;
+    }
+    if saved > 0 {
+        tracing::warn!(saved, "no process watched the leases for a while; holders got more time");
+    }
+    // The time that the grace counts from is in the store from now on, like that of an event.
+    if saved > 0 || watcher == Watcher::Stays {
+        read::one(db, "UPDATE ticks SET at = $1 WHERE one", &[&now.0]).await?;
+    }
+    Ok((saved, now))
 }
 
-/// The tasks are locked first, like before every other change to their attempts.
-async fn save(db: &Db, last: i64, until: i64) -> Result<usize> {
-    let lock = format!(
-        "SELECT id FROM tasks WHERE id IN (SELECT task FROM attempts WHERE {SHORT}) \
-         ORDER BY id FOR NO KEY UPDATE"
-    );
-    read::all(db, &lock, &[&last, &until]).await?;
-    let sql = format!("UPDATE attempts SET lease_expires_at = $2 WHERE {SHORT} RETURNING id");
-    Ok(read::all(db, &sql, &[&last, &until]).await?.len())
+/// The tasks are locked first, like before every other change to their attempts; what a writer did
+/// meanwhile is judged again.
+async fn save(db: &Db, seen_at: Timestamp, watcher: Watcher, now: Timestamp) -> Result<usize> {
+    let until = now.plus_ms(GRACE_MS);
+    let gets = |row: &Row| -> Result<bool> {
+        let lease = Lease { granted_s: rows::count(row, 2)?, expires_at: rows::time(row, 3)? };
+        Ok(grace(lease, rows::time(row, 4)?, seen_at, watcher, now).is_some())
+    };
+    let short = "SELECT id, task, lease_s, lease_expires_at, heartbeat_at FROM attempts \
+         WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL AND lease_expires_at < $1";
+    let mut tasks: Vec<Uuid> = Vec::new();
+    for row in &read::all(db, short, &[&until.0]).await? {
+        if gets(row)? {
+            tasks.push(row.try_get(1)?);
+        }
+    }
+    if tasks.is_empty() {
+        return Ok(0);
+    }
+    let lock = "SELECT id FROM tasks WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE";
+    read::all(db, lock, &[&tasks]).await?;
+    let mut saved: Vec<Uuid> = Vec::new();
+    let again = format!("{short} AND task = ANY ($2)");
+    for row in &read::all(db, &again, &[&until.0, &tasks]).await? {
+        if gets(row)? {
+            saved.push(row.try_get(0)?);
+        }
+    }
+    let sql = "UPDATE attempts SET lease_expires_at = $2 WHERE id = ANY ($1)";
+    read::one(db, sql, &[&saved, &until.0]).await?;
+    Ok(saved.len())
 }

@@ -4,6 +4,7 @@
 
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::Id;
+use callboard_domain::time::Timestamp;
 use futures_util::future;
 use serde_json::Value;
 use tokio_postgres::Error;
@@ -238,16 +239,16 @@ fn log(more: &str) -> String {
         "WITH position AS (
              UPDATE log_position SET last_seq = last_seq + cardinality($1::text[]),
                  last_at = greatest(last_at, $7)
-             WHERE one RETURNING last_seq),
+             WHERE one RETURNING last_seq, last_at),
          logged AS (
              INSERT INTO events (seq, at, org, actor, name, project, task, attempt, data)
-             SELECT p.last_seq - cardinality($1) + e.place, $7, e.org, e.actor, e.name,
+             SELECT p.last_seq - cardinality($1) + e.place, p.last_at, e.org, e.actor, e.name,
                  e.project, e.task, e.attempt, e.data
              FROM position p, unnest($1, $2::text[], $3::bigint[], $4::uuid[], $5::uuid[],
                      $6::text[], $9::bigint[])
                  WITH ORDINALITY
                  AS e (actor, name, project, task, attempt, data, org, place)) {more}
-         SELECT last_seq, pg_notify($8, last_seq::text)::text FROM position"
+         SELECT last_seq, last_at, pg_notify($8, last_seq::text)::text FROM position"
     )
 }
 
@@ -286,7 +287,7 @@ pub(super) async fn desk(
 ) -> Result<Vec<LoggedEvent>, Trouble> {
     let rows = rows(db, statements, &desk);
     let log = log_and_commit(db, statements, &desk, channel);
-    let last = if desk.changes.is_rare() {
+    let (last, at) = if desk.changes.is_rare() {
         // What was learned is numbered by the database, and its index made of these numbers.
         for (of, write) in &desk.changes.org {
             org::write(db, *of, write, desk.now).await?;
@@ -306,7 +307,7 @@ pub(super) async fn desk(
     let first = last - desk.changes.events.len() as u64 + 1;
     let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
         seq: first + n as u64,
-        at: desk.now,
+        at,
         actor: event.actor,
         name: event.name,
         about: event.about,
@@ -400,14 +401,16 @@ async fn execute_if(
     if wanted { db.execute(statement, &values).await.map(|_| ()) } else { Ok(()) }
 }
 
-/// Appends the events and commits; says the last one's number. The log's lock is taken here and held until the commit: nobody
-/// sees a number before those below it, and nobody waits for anything of ours in between.
+/// Appends the events and commits; says the last one's number and the time of all of them. The log's
+/// lock is taken here and held until the commit: no reader sees a number before those below it. A
+/// batch of another process that decided later may have committed first, so the time is at least
+/// that of the newest event: times rise with the numbers.
 async fn log_and_commit(
     db: &Db,
     statements: &Statements,
     desk: &Desk,
     channel: &str,
-) -> Result<u64, Error> {
+) -> Result<(u64, Timestamp), Error> {
     let events = Logged::of(&desk.changes.events);
     let mut values = events.and(&desk.now.0, &channel).to_vec();
     let statement = match events.has_steps() {
@@ -420,5 +423,5 @@ async fn log_and_commit(
     // `try_join` sends its first half first. If anything fails, the commit undoes everything.
     let log = db.query_one(statement, &values);
     let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
-    Ok(row.try_get::<_, i64>(0)? as u64)
+    Ok((row.try_get::<_, i64>(0)? as u64, Timestamp(row.try_get(1)?)))
 }

@@ -11,6 +11,8 @@ use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
+use callboard_domain::time::Timestamp;
+use callboard_domain::watch::is_unwatched;
 use callboard_domain::world::Reply;
 use tokio::sync::{mpsc, oneshot};
 
@@ -194,6 +196,18 @@ impl Writer {
         let known: Vec<(i64, &Op)> =
             known.filter_map(|(org, op)| org.map(|org| (org, *op))).collect();
         let mut desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
+        if self.is_unwatched(&desk) {
+            // Holders that had no way to keep their leases get time before any command is decided.
+            // That locks other rows than these, so it happens in a transaction of its own.
+            db.batch_execute("ROLLBACK").await?;
+            self.shared.judge_leases().await?;
+            desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
+        }
+        if self.is_unwatched(&desk) {
+            let words = "the machine slept while the call was under way; try again";
+            return Err(StoreError::Unavailable(words.into()).into());
+        }
+        self.shared.watch.judged(desk.now);
         let mut verdicts = Vec::with_capacity(ops.len());
         for (org, op) in orgs.iter().zip(ops) {
             verdicts.push(match org {
@@ -214,6 +228,10 @@ impl Writer {
             applied.last_seq = applied.last_seq.map(|place| before + place);
         }
         Ok(Done { verdicts, events })
+    }
+
+    fn is_unwatched(&self, desk: &Desk) -> bool {
+        is_unwatched(self.shared.seen_at(desk.ticked_at), desk.now)
     }
 
     /// Looked up beside the batch's own transaction, which sends all it has at once.

@@ -11,7 +11,7 @@ use super::errors::from_sqlite;
 use super::{SqliteStore, load, read, rows};
 use crate::StoreError;
 use crate::cards::{
-    CARD, COLUMN, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json,
+    CARD, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json,
 };
 use crate::filter::{Filter, Value};
 
@@ -117,16 +117,21 @@ pub(super) fn scratchpad_put(db: &Connection, task: TaskId, text: &str) -> Resul
     Ok(())
 }
 
-pub(super) fn list(db: &Connection, org: i64, query: &CardQuery) -> Result<CardPage> {
-    let filter = Filter::of_cards(read::SIGN, org, query);
+pub(super) fn list(
+    db: &Connection,
+    org: i64,
+    query: &CardQuery,
+    now: Timestamp,
+) -> Result<CardPage> {
+    let (filter, column) = Filter::of_cards(read::SIGN, org, query, now);
     let (terms, values) = (filter.sql(), filter.values);
     let count = format!("SELECT count(*) FROM tasks t WHERE {terms}");
     let total: i64 =
         db.prepare_cached(&count)?.query_row(params_from_iter(values.iter()), |row| row.get(0))?;
-    let order = format!("{COLUMN}, t.priority, t.created_at, t.id");
+    let order = format!("{column}, t.priority, t.created_at, t.id");
     let page = format!("{terms} ORDER BY {order} LIMIT {} OFFSET {}", query.limit, query.offset);
     let cards = page_of(db, &page, values, query.with_scratchpad)?;
-    Ok(CardPage { cards, total: total.max(0) as u64 })
+    Ok(CardPage::of(query, cards, total, now))
 }
 
 /// `page` are the conditions, the order and the limit.
@@ -192,9 +197,9 @@ impl CardStore for SqliteStore {
     }
 
     async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError> {
-        self.read(move |db, _| {
+        self.read(move |db, now| {
             let org = read::org(db, &query.org)?;
-            list(db, org, &query).map_err(from_sqlite)
+            list(db, org, &query, now).map_err(from_sqlite)
         })
         .await
     }

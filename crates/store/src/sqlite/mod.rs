@@ -34,7 +34,6 @@ mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -57,10 +56,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 use tokio::sync::oneshot;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Floor};
 use crate::feed::Feed;
 use crate::knowledge::vectors::VectorCache;
 use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
+use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
     FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, OwnedRepo, Place, Project,
@@ -86,8 +86,8 @@ pub(crate) struct Shared {
     turnstile: turnstile::Turnstile,
     bell: bell::Bell,
     feed: Feed,
-    /// The newest time known to be in the store.
-    last_at: AtomicI64,
+    floor: Floor,
+    watch: Watch,
     readers: Mutex<Vec<Connection>>,
     vectors: VectorCache,
 }
@@ -108,14 +108,16 @@ impl SqliteStore {
         db.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
         db.pragma_update(None, "cache_size", WRITER_CACHE_KIB).map_err(from_sqlite)?;
         schema::migrate(&mut db, path, &turnstile)?;
-        let last_at = read::last_at(&db).map_err(from_sqlite)?;
+        let floor = Floor::default();
+        floor.raise(read::last_at(&db).map_err(from_sqlite)?, clock.steady_us());
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             clock,
             turnstile,
             bell,
             feed: Feed::default(),
-            last_at: AtomicI64::new(last_at),
+            floor,
+            watch: Watch::default(),
             readers: Mutex::default(),
             vectors: VectorCache::default(),
         });
@@ -168,8 +170,13 @@ impl Drop for SqliteStore {
 }
 
 impl Shared {
+    /// A time that is in the store.
+    fn has_seen(&self, at: i64) {
+        self.floor.raise(at, self.clock.steady_us());
+    }
+
     fn now(&self) -> Timestamp {
-        self.clock.now().max(Timestamp(self.last_at.load(Ordering::SeqCst)))
+        self.floor.now(self.clock.now(), self.clock.steady_us())
     }
 
     fn open_reader(&self) -> Result<Connection, StoreError> {
@@ -306,11 +313,12 @@ impl Store for SqliteStore {
     }
 
     async fn tick(&self) -> Result<usize, StoreError> {
+        self.shared.watch.stays();
         if !self.shared.look_up(tick::is_needed)? {
             return Ok(0);
         }
-        let now = self.now();
-        self.on_writer(move |db| tick::tick(db, now).map_err(from_sqlite)).await
+        let shared = self.shared.clone();
+        self.on_writer(move |db| tick::tick(db, &shared).map_err(from_sqlite)).await
     }
 
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError> {
@@ -326,7 +334,7 @@ impl Store for SqliteStore {
     }
 
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
-        self.read(|db, _| read::tasks_by_state(db).map_err(from_sqlite)).await
+        self.read(|db, now| read::tasks_by_state(db, now).map_err(from_sqlite)).await
     }
 
     async fn task_free_since(

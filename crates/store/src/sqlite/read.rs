@@ -11,9 +11,9 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
 use super::errors::from_sqlite;
-use super::{load, rows};
-use crate::filter::{Filter, Value};
-use crate::queue::{COUNTED, COUNTS, freed_names};
+use super::{load, rows, tick};
+use crate::filter::{Filter, Leg, Value};
+use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
 use crate::typed_id::id_range;
 use crate::{
     AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery,
@@ -40,19 +40,50 @@ impl ToSql for Value {
     }
 }
 
+/// Tasks as they stand at `now`.
 pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Result<Vec<TaskRow>> {
-    let filter = Filter::of_tasks(SIGN, query, now);
+    let mut found = Vec::new();
+    for leg in Leg::of(query) {
+        let filter = Filter::of_tasks(SIGN, query, *leg, now);
+        found.extend(task_rows(db, &tasks_sql(query, *leg, &filter), filter.values)?);
+    }
+    Ok(query.page(found, now))
+}
+
+/// The planner knows nothing of the numbers of rows. By itself it reads every task of a label to find
+/// those that can start, and every task of a project to find those of one assignee.
+fn index_of(query: &TaskQuery, leg: Leg) -> &'static str {
+    match (leg, &query.assignee) {
+        (Leg::Written, _) if query.is_for_startable() => "INDEXED BY tasks_startable",
+        (Leg::Written, Some(Some(_))) => "INDEXED BY tasks_by_assignee",
+        (Leg::Every | Leg::Written | Leg::Lapsed, _) => "",
+    }
+}
+
+fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
+    // From the few leases that are over to their tasks; a CROSS JOIN keeps that order.
+    let from = match leg {
+        Leg::Every | Leg::Written => {
+            let index = index_of(query, leg);
+            format!(
+                "tasks t {index} LEFT JOIN tasks p ON p.id = t.parent \
+                 LEFT JOIN attempts a ON a.id = t.newest_attempt"
+            )
+        }
+        Leg::Lapsed => {
+            "attempts a CROSS JOIN tasks t ON t.id = a.task AND t.newest_attempt = a.id \
+             LEFT JOIN tasks p ON p.id = t.parent"
+                .into()
+        }
+    };
     let order = if query.newest_first { "DESC" } else { "ASC" };
-    let sql = format!(
-        "SELECT {}, {} FROM {} LEFT JOIN attempts a ON a.id = t.newest_attempt \
-         WHERE {} ORDER BY t.id {order} LIMIT {}",
+    format!(
+        "SELECT {}, {} FROM {from} WHERE {} ORDER BY t.id {order} LIMIT {}",
         rows::TASK,
         rows::ATTEMPT,
-        rows::TASK_FROM,
         filter.sql(),
         query.limit
-    );
-    task_rows(db, &sql, filter.values)
+    )
 }
 
 pub(super) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
@@ -62,15 +93,19 @@ pub(super) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
 }
 
 /// Going by an index would visit the same rows in a worse order.
-pub(super) fn tasks_by_state(db: &Connection) -> Result<TasksByState> {
+pub(super) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks NOT INDEXED WHERE {COUNTED}");
-    db.prepare_cached(&sql)?.query_row([], |row| {
+    let counts = db.prepare_cached(&sql)?.query_row([], |row| {
         let mut counts = [0; 6];
         for (place, count) in counts.iter_mut().enumerate() {
             *count = row.get(place)?;
         }
         Ok(TasksByState::from_counts(counts))
-    })
+    })?;
+    let (ready, blocked) = db
+        .prepare_cached(&lapsed_counts(SIGN))?
+        .query_row([now.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(counts.with_lapsed(ready, blocked))
 }
 
 pub(super) fn task_free_since(
@@ -225,10 +260,12 @@ pub(super) fn last_seq(db: &Connection) -> Result<u64> {
         .map(|seq| seq as u64)
 }
 
+/// The newest time in the store.
 pub(super) fn last_at(db: &Connection) -> Result<i64> {
-    db.query_row("SELECT at FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
-        .optional()
-        .map(Option::unwrap_or_default)
+    let newest: Option<i64> = db
+        .query_row("SELECT at FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
+        .optional()?;
+    Ok(newest.unwrap_or_default().max(tick::ticked_at(db)?))
 }
 
 pub(super) fn project(db: &Connection, id: i64) -> Result<Option<Project>> {
@@ -303,4 +340,50 @@ pub(super) fn quota_used(db: &Connection, org: i64, metric: &str, period: &str) 
         .query_row(params![org, metric, period], |row| row.get(0))
         .optional()?;
     Ok(used.unwrap_or(0).max(0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sqlite::schema;
+    use crate::sqlite::turnstile::Turnstile;
+
+    /// What can be started, and what nobody has, at any number of tasks.
+    #[test]
+    fn lists_judge_leases_by_an_index() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        schema::migrate(&mut db, &path, &turnstile).expect("migrates");
+        let mut query = TaskQuery::of(1, Arc::default());
+        query.label = Some("backlog".into());
+        let by_label = query.clone();
+        (query.assignee, query.ready) = (Some(None), Some(true));
+        let startable = query.clone();
+        query = TaskQuery { assignee: Some(Some("agent:w1".into())), ..by_label.clone() };
+        query.label = None;
+        let cases = [
+            (&by_label, Leg::Written, "tasks_by_label"),
+            (&by_label, Leg::Lapsed, "attempts_by_lease"),
+            (&startable, Leg::Written, "tasks_startable"),
+            (&startable, Leg::Lapsed, "attempts_by_lease"),
+            (&query, Leg::Written, "tasks_by_assignee"),
+        ];
+        for (query, leg, index) in cases {
+            assert!(Leg::of(query).contains(&leg));
+            let filter = Filter::of_tasks(SIGN, query, leg, Timestamp(1));
+            let explain = format!("EXPLAIN QUERY PLAN {}", tasks_sql(query, leg, &filter));
+            let steps: Vec<String> = db
+                .prepare(&explain)
+                .and_then(|mut plan| {
+                    plan.query_map(params_from_iter(filter.values), |row| row.get(3))?.collect()
+                })
+                .expect("a plan");
+            let first = steps.first().map(String::as_str).unwrap_or_default();
+            assert!(first.contains(&format!("USING INDEX {index}")), "{leg:?}: {steps:#?}");
+        }
+    }
 }

@@ -22,7 +22,8 @@ pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.act
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
      a.progress, a.lease_s, a.lease_expires_at, a.ended_at, a.outcome, a.words, a.head_finished";
 
-pub(super) const DEP: &str = "d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL";
+pub(super) const DEP: &str = "d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL, \
+     (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL)";
 
 pub(super) const EVENT: &str =
     "e.seq, e.at, e.actor, e.name, e.project, e.task, t.prefix, e.attempt, e.data";
@@ -167,6 +168,7 @@ pub(super) fn dep(row: &Row<'_>) -> Result<Dep> {
         label: row.get(2)?,
         phase: phase(row, 3)?,
         removed: row.get(4)?,
+        lease_expires_at: row.get::<_, Option<i64>>(5)?.map(Timestamp),
     })
 }
 

@@ -1,20 +1,12 @@
-//! Whether somebody watched over the leases. A machine that slept, or a store nobody had open, must
-//! not cost an agent its task: who was in time when the watch ended gets time to speak again.
+//! Whether the leases were watched, judged inside a write transaction before any command in it is
+//! decided. The rule is `callboard_domain::watch`.
 
+use callboard_domain::attempt::Lease;
 use callboard_domain::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
+use callboard_domain::watch::{GRACE_MS, Watcher, grace, is_unwatched};
+use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
-use crate::{GRACE_MS, UNWATCHED_MAX_MS};
-
-/// Every commit shows that the store was in use, so the newest event counts as a tick.
-fn last(db: &Connection) -> Result<Option<i64>> {
-    db.query_row(
-        "SELECT max(at) FROM (SELECT at FROM ticks \
-         UNION ALL SELECT at FROM (SELECT at FROM events ORDER BY seq DESC LIMIT 1))",
-        [],
-        |row| row.get(0),
-    )
-}
+use super::Shared;
 
 /// Whether there is a lease to watch over.
 pub(super) fn is_needed(db: &Connection) -> Result<bool> {
@@ -23,23 +15,74 @@ pub(super) fn is_needed(db: &Connection) -> Result<bool> {
     Ok(db.prepare_cached(sql)?.query_row([], |_| Ok(())).optional()?.is_some())
 }
 
-pub(super) fn tick(db: &mut Connection, now: Timestamp) -> Result<usize> {
-    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let last = last(&tx)?.unwrap_or(now.0);
-    let unwatched = now.ms_since(Timestamp(last)) > UNWATCHED_MAX_MS;
-    let saved = if unwatched {
-        tx.execute(
-            "UPDATE attempts SET lease_expires_at = ?2 \
-             WHERE ended_at IS NULL AND lease_expires_at > ?1 AND lease_expires_at < ?2",
-            params![last, now.plus_ms(GRACE_MS).0],
-        )?
-    } else {
-        0
+/// When a process last said that it watches; 0 when none ever did.
+pub(super) fn ticked_at(db: &Connection) -> Result<i64> {
+    let at = db.prepare_cached("SELECT at FROM ticks")?.query_row([], |row| row.get(0)).optional();
+    at.map(Option::unwrap_or_default)
+}
+
+/// Gives time to the holders that had no way to keep their leases. Returns how many there were.
+pub(super) fn judge(
+    db: &Connection,
+    shared: &Shared,
+    ticked_at: i64,
+    now: Timestamp,
+) -> Result<usize> {
+    let seen_at = shared.watch.seen_at(ticked_at, Some(&*shared.clock));
+    if !is_unwatched(seen_at, now) {
+        return Ok(0);
+    }
+    let watcher = shared.watch.watcher();
+    let saved = save(db, seen_at, watcher, now)?;
+    if saved > 0 {
+        tracing::warn!(saved, "no process watched the leases for a while; holders got more time");
+    }
+    // The time that the grace counts from is in the store from now on, like that of an event.
+    if saved > 0 || watcher == Watcher::Stays {
+        put(db, now)?;
+    }
+    Ok(saved)
+}
+
+fn save(db: &Connection, seen_at: Timestamp, watcher: Watcher, now: Timestamp) -> Result<usize> {
+    let lease = |row: &Row<'_>| {
+        let lease = Lease { granted_s: row.get(1)?, expires_at: Timestamp(row.get(2)?) };
+        Ok((row.get::<_, [u8; 16]>(0)?, lease, Timestamp(row.get(3)?)))
     };
-    tx.execute(
+    let short: Vec<_> = db
+        .prepare_cached(
+            "SELECT id, lease_s, lease_expires_at, heartbeat_at FROM attempts \
+             WHERE ended_at IS NULL AND lease_expires_at < ?1",
+        )?
+        .query_map([now.plus_ms(GRACE_MS).0], lease)?
+        .collect::<Result<_>>()?;
+    let mut saved = 0;
+    for (id, lease, heartbeat_at) in short {
+        if let Some(until) = grace(lease, heartbeat_at, seen_at, watcher, now) {
+            let sql = "UPDATE attempts SET lease_expires_at = ?2 WHERE id = ?1";
+            saved += db.prepare_cached(sql)?.execute(params![id, until.0])?;
+        }
+    }
+    Ok(saved)
+}
+
+fn put(db: &Connection, now: Timestamp) -> Result<()> {
+    db.execute(
         "INSERT INTO ticks (one, at) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET at = excluded.at",
         [now.0],
     )?;
+    Ok(())
+}
+
+/// Says that this process watches. Returns how many holders got time first.
+pub(super) fn tick(db: &mut Connection, shared: &Shared) -> Result<usize> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let ticked_at = ticked_at(&tx)?;
+    shared.has_seen(ticked_at);
+    let now = shared.now();
+    let saved = judge(&tx, shared, ticked_at, now)?;
+    put(&tx, now)?;
     tx.commit()?;
+    shared.watch.judged(now);
     Ok(saved)
 }

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use callboard_domain::decide;
@@ -18,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
 use super::{
-    Shared, comments, crew, jobs, knowledge, load, org, read, retries, runs, schema, write,
+    Shared, comments, crew, jobs, knowledge, load, org, read, retries, runs, schema, tick, write,
 };
 use crate::retries::{Row, earlier};
 use crate::{Applied, ApplyError, MailSeen, Op, Outcome, StoreError, Taken, journal, tally};
@@ -87,7 +86,10 @@ impl Writer {
             });
         match outcome {
             Ok(batch) => {
-                shared.last_at.fetch_max(batch.now.0, Ordering::SeqCst);
+                if !batch.events.is_empty() {
+                    shared.has_seen(batch.now.0);
+                }
+                shared.watch.judged(batch.now);
                 tally::committed(replies.len(), &batch.events);
                 journal::committed(&batch.events);
                 for (reply, verdict) in replies.into_iter().zip(batch.verdicts) {
@@ -113,7 +115,9 @@ impl Writer {
         self.look_around().inspect_err(|_| self.rollback())
     }
 
-    /// What another process may have changed since the last batch: the schema, the end of the log.
+    /// What another process may have changed since the last batch: the schema, the end of the log,
+    /// the watch over the leases. Holders that had no way to keep theirs get time before any command
+    /// is decided, so that none of the batch can take their tasks.
     fn look_around(&self) -> Result<Batch, StoreError> {
         let version = schema::version(&self.db).map_err(from_sqlite)?;
         if version > schema::latest() {
@@ -127,7 +131,10 @@ impl Writer {
             })
             .map_err(from_sqlite)?;
         let (last_seq, last_at) = newest.unwrap_or((0, 0));
-        let now = self.shared.clock.now().max(Timestamp(last_at));
+        let ticked_at = tick::ticked_at(&self.db).map_err(from_sqlite)?;
+        self.shared.has_seen(last_at.max(ticked_at));
+        let now = self.shared.now();
+        tick::judge(&self.db, &self.shared, ticked_at, now).map_err(from_sqlite)?;
         Ok(Batch { now, last_seq: last_seq as u64, verdicts: Vec::new(), events: Vec::new() })
     }
 

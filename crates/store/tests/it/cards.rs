@@ -117,6 +117,7 @@ fn query() -> CardQuery {
         phases: Vec::new(),
         without: Vec::new(),
         with_scratchpad: false,
+        policy: Arc::default(),
         offset: 0,
         limit: 100,
     }

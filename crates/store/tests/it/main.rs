@@ -21,5 +21,6 @@ mod retries;
 mod runs;
 mod schema;
 mod sqlite;
+mod time;
 mod tls;
 mod transfer;

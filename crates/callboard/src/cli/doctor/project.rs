@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use callboard_engine::store::clock::{Clock, SystemClock};
 use rustix::fs::Access;
 
 use super::{Finding, handshake, machine};
@@ -85,8 +86,24 @@ fn permissions(folder: &Path) -> Finding {
 async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {
     vec![
         database(app).await.unwrap_or_else(|failure| Finding::failed("database", &failure)),
+        clock(app),
         handshake::shake(app, settings).await,
     ]
+}
+
+/// A store that is ahead got a time from a clock that was wrong, or this machine's clock is.
+fn clock(app: &App) -> Finding {
+    const AHEAD_MAX_MS: i64 = 5 * 60_000;
+    let ahead_ms = app.engine.store().now().ms_since(SystemClock.now());
+    if ahead_ms <= AHEAD_MAX_MS {
+        return Finding::ok("clock", "the store is not ahead of this machine");
+    }
+    Finding::warn(
+        "clock",
+        format!("the store's time is {} minutes ahead of this machine's clock", ahead_ms / 60_000),
+        "look at date; if it is right, a write came from a clock that was wrong: time goes on from \
+         there, and no data is lost",
+    )
 }
 
 async fn database(app: &App) -> Result<Finding, Failure> {
