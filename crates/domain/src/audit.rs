@@ -147,6 +147,7 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
         EventName::JobSubmitted => (Jobs, "submit"),
         EventName::JobStarted => (Jobs, "start"),
         EventName::JobStale => (Jobs, "lose"),
+        EventName::JobHeld => (Jobs, "hold"),
         EventName::JobRequeued => (Jobs, "requeue"),
         EventName::JobSucceeded => (Jobs, "succeed"),
         EventName::JobFailed => (Jobs, "fail"),

@@ -155,6 +155,13 @@ pub enum Command {
         fence: u64,
         lease_s: u32,
     },
+    /// Writes down which processes of earlier runs cannot be ended, so that this run cannot start.
+    RunHold {
+        job: JobId,
+        fence: u64,
+        /// Each by number and name; empty once all have ended.
+        left: Vec<String>,
+    },
     /// Writes down what time did to a job; nothing when it did nothing.
     RunSettle(RunSettle),
     RunEnd {
@@ -269,6 +276,11 @@ pub enum Command {
     /// Ends a run, and the task is free again.
     WorkStop {
         job: JobId,
+    },
+    /// No process is left of a run that is over.
+    WorkGone {
+        job: JobId,
+        fence: u64,
     },
     AgentAdd(AgentAdd),
     AgentRemove {

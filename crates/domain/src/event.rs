@@ -61,6 +61,7 @@ event_names! {
     JobSubmitted => "job.submitted",
     JobStarted => "job.started",
     JobStale => "job.stale",
+    JobHeld => "job.held",
     JobRequeued => "job.requeued",
     JobSucceeded => "job.succeeded",
     JobFailed => "job.failed",
@@ -115,6 +116,7 @@ impl EventName {
             EventName::JobSubmitted
                 | EventName::JobStarted
                 | EventName::JobStale
+                | EventName::JobHeld
                 | EventName::JobRequeued
                 | EventName::JobSucceeded
                 | EventName::JobFailed

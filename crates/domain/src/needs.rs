@@ -1,7 +1,7 @@
 //! Which rows each command has to be shown.
 
 use crate::actor::Actor;
-use crate::command::{Command, PlanApprove, ReviewDecide, RunSettle};
+use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle};
 use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
@@ -124,14 +124,15 @@ impl Command {
             Command::TaskClaim { task }
             | Command::TaskRelease { task }
             | Command::TaskNote { task, .. }
-            | Command::CheckRun { task, .. }
-            | Command::TaskReopen { task } => subject(task),
+            | Command::CheckRun { task, .. } => subject(task),
+            Command::TaskReopen { task } => Needs { run_of_task: true, ..subject(task) },
             Command::CheckAttest { task, .. } | Command::VerificationQueue { task, .. } => {
                 Needs { verify_job: true, ..subject(task) }
             }
             Command::LeaseTake { task, .. } => Needs { blockers: true, ..subject(task) },
             Command::LeaseUpdate(c) => {
-                Needs { dependents: true, last_entry: true, ..subject(&c.task) }
+                let run_of_task = c.to == LeaseTarget::Canceled;
+                Needs { dependents: true, last_entry: true, run_of_task, ..subject(&c.task) }
             }
             Command::LeaseComplete(c) => {
                 Needs { dependents: true, verify_job: true, ..subject(&c.task) }
@@ -196,7 +197,9 @@ impl Command {
             | Command::RunAnswer { job, .. }
             | Command::WorkUp { job, .. }
             | Command::WorkEnd { job, .. }
-            | Command::WorkStop { job } => Needs {
+            | Command::WorkStop { job }
+            | Command::WorkGone { job, .. }
+            | Command::RunHold { job, .. } => Needs {
                 job: Some(*job),
                 dependents: true,
                 card: true,
@@ -238,7 +241,9 @@ impl Command {
                 pulls: c.at.is_none(),
                 ..Needs::default()
             },
-            Command::ReviewClear { task, .. } => Needs { card: true, ..subject(task) },
+            Command::ReviewClear { task, .. } => {
+                Needs { card: true, run_of_task: true, ..subject(task) }
+            }
             Command::SessionEnd { task } => subject(task),
             Command::PullOpen(c) => {
                 Needs { pulls: c.at.is_none(), task_pulls: true, ..subject(&c.task) }

@@ -200,6 +200,18 @@ impl RunRecord {
         }
     }
 
+    /// Whether processes of its newest run may live: it began, and no word came that all have ended.
+    pub fn is_alive(&self) -> bool {
+        self.run.runs_on.is_some() && self.run.gone_at.is_none()
+    }
+
+    /// Which processes of earlier runs keep its agent from starting, in words.
+    pub fn held(&self) -> Option<&str> {
+        let is_running = matches!(self.job.state, JobState::Running { .. });
+        let words = self.run.summary.as_deref().filter(|_| is_running);
+        words.filter(|_| self.run.open_question().is_none())
+    }
+
     pub fn finished_at(&self) -> Option<Timestamp> {
         match self.job.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => None,

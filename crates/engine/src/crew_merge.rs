@@ -16,7 +16,7 @@ use callboard_domain::settings::BoardSettings;
 use crate::context::{OpContext, Scope};
 use crate::epic::{EpicTask, task_state};
 use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan};
-use crate::review::leftovers;
+use crate::review::{LINGERS, leftovers};
 use crate::{At, CardSeen, Engine, EngineError, PullDraft, PullEnd, PullFault};
 
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ impl Engine {
         if stands != TaskState::Review {
             return Err(state(format!("Task is in state {stands}, expected REVIEW")));
         }
+        // The agent handed over; what it would still write is not what was looked at.
+        let Some(seen) = self.agent_made_way(op, &seen).await? else { return Err(state(LINGERS)) };
         let newest = self.pulls_of_task(op, task).await?.into_iter().find(|it| it.job.is_none());
         let is_merged =
             |pull: &Pull| pull.status == MERGED && pull.changed_at >= seen.record.task.phase_at;

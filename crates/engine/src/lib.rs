@@ -46,6 +46,7 @@ mod retry;
 mod review;
 mod review_look;
 mod run;
+mod run_way;
 mod run_work;
 mod session;
 mod session_sweep;
@@ -106,7 +107,7 @@ pub use task::TaskDraft;
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 pub use wait::{RunEvent, RunFeed, WaitOutcome, Watch};
 pub use work::{WorkJob, WorkSeen, WorkWaited, WorkWish};
-pub use work_look::{Pending, WorkLog, WorkNow};
+pub use work_look::{Pending, PendingFor, WorkLog, WorkNow};
 pub use work_stop::NOT_RUNNING;
 pub use workspace::{Workshop, WorkspaceFault, WorkspacePart, WorkspaceSeen};
 

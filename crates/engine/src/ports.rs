@@ -29,8 +29,8 @@ pub use merge::{
 };
 pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD};
 pub use run::{
-    AgentRunner, Answer, Asks, Branch, BranchState, NOT_ALLOWED, PatchOrder, Question, RunOrder,
-    RunReport,
+    AgentRunner, Answer, Asks, Branch, BranchState, EarlierRuns, NOT_ALLOWED, PatchOrder, Question,
+    RunOrder, RunReport,
 };
 pub use work::{McpServer, WorkCall, WorkReport, Worked, Workers};
 pub use worktree::{

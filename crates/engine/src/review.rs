@@ -5,11 +5,11 @@
 use callboard_domain::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
 use callboard_domain::decide::{
-    MergeGate, TransitionGate, label_of, merge_gate, rebase_gate, transition_gate,
+    MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate, transition_gate,
 };
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::Refusal;
+use callboard_domain::refusal::ReviewAction;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
@@ -20,7 +20,7 @@ use crate::{CardSeen, Engine, EngineError, WorkWish};
 
 /// A target that moves while its merge is made is looked at again so often.
 const TRIES_MAX: u32 = 3;
-const LINGERS: &str = "the agent on the task does not end; try again";
+pub(crate) const LINGERS: &str = "the agent on the task does not end; try again";
 
 /// A task after a merge or a rebase, and what came of that.
 #[derive(Clone, Debug)]
@@ -60,24 +60,22 @@ impl Engine {
         let seen = self.card_get(op, task).await?.it;
         let settings = self.board_settings(org).await?;
         let needs_approval = settings.require_review_approval;
-        let gate = |seen: &CardSeen| {
-            let newest = seen.record.newest.as_ref();
-            merge_gate(&seen.record.task, &seen.card, newest, needs_approval)
-        };
         // Before git does anything; the transaction judges again.
-        match gate(&seen) {
-            Ok(MergeGate::Open) | Err(Refusal::AgentAtWork { .. }) => {}
-            Ok(MergeGate::Merged(commit)) => {
+        let agent = self.agent_at_work(org, &seen).await?;
+        match merge_gate(&seen.record.task, &seen.card, agent, needs_approval)? {
+            MergeGate::Open | MergeGate::Occupied(_) => {}
+            MergeGate::Merged(commit) => {
                 let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
                 return Ok(Reviewed { record: seen.record, end });
             }
-            Err(refusal) => return Err(refusal.into()),
         }
         let Some(seen) = self.agent_made_way(op, &seen).await? else {
             let end = ReviewEnd::MergeFailed { words: LINGERS.into(), files: Vec::new() };
             return Ok(Reviewed { record: seen.record, end });
         };
-        gate(&seen)?;
+        if let Some(agent) = self.agent_at_work(org, &seen).await? {
+            return Err(at_work(&seen.record.task, agent, ReviewAction::Merge).into());
+        }
         let (shop, parts) = match self.work_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => {
@@ -205,16 +203,15 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
-        let gate = |seen: &CardSeen| rebase_gate(&seen.record.task, seen.record.newest.as_ref());
-        match gate(&seen) {
-            Ok(()) | Err(Refusal::AgentAtWork { .. }) => {}
-            Err(refusal) => return Err(refusal.into()),
-        }
+        rebase_gate(&seen.record.task, None)?;
         let failed = |words: String| ReviewEnd::RebaseFailed { words };
         let Some(seen) = self.agent_made_way(op, &seen).await? else {
             return Ok(Reviewed { record: seen.record, end: failed(LINGERS.into()) });
         };
-        gate(&seen)?;
+        let agent = self.agent_at_work(org, &seen).await?;
+        if let MergeGate::Occupied(agent) = rebase_gate(&seen.record.task, agent)? {
+            return Err(at_work(&seen.record.task, agent, ReviewAction::Rebase).into());
+        }
         let (shop, parts) = match self.work_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
@@ -247,7 +244,7 @@ impl Engine {
     }
 
     /// The task without the board's agent on it; `None` when that one does not end.
-    async fn agent_made_way(
+    pub(crate) async fn agent_made_way(
         &self,
         op: &OpContext,
         seen: &CardSeen,

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{AgentRunner, Answer, Asks, Question, RunOrder};
+use crate::ports::{AgentRunner, Answer, Asks, EarlierRuns, Question, RunOrder};
 use crate::run::run_of;
 use crate::wait::RunFeed;
 use crate::{Engine, EngineError};
@@ -133,10 +133,19 @@ impl Engine {
     /// What processes of this machine ran that are gone.
     async fn runs_recover(&self) -> Result<(), EngineError> {
         for due in self.parts.store.runs_on(&self.parts.machine).await? {
-            if let JobState::Running { runner, .. } = &due.job.state
-                && (self.parts.is_gone)(runner)
-            {
-                self.run_settle(&due, true).await?;
+            match &due.job.state {
+                JobState::Running { runner, .. } if (self.parts.is_gone)(runner) => {
+                    self.run_settle(&due, true).await?;
+                }
+                _ if due.job.is_over() => {
+                    let seen = self.parts.store.run(&due.org, due.job.id).await?;
+                    if let Some(RunSeen { record, .. }) = seen
+                        && !self.has_process(&record).await
+                    {
+                        self.work_gone_tell(&due.org, &record).await?;
+                    }
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -236,6 +245,15 @@ impl Engine {
         let rule = (self.parts.runs.lease_s, self.parts.runs.heartbeat);
         let watched = self.run_watched(taken, feed, rule, Duration::from_millis(left), give_up);
         tokio::pin!(work, watched);
+        if run.attempt > 1 {
+            let earlier = EarlierRuns { job: taken.job.to_string(), below: run.attempt };
+            tokio::select! {
+                clear = self.run_make_way(taken, vec![earlier]) => clear?,
+                () = &mut watched => {
+                    return self.run_over(taken, RunVerdict::Stopped, "Stopped".into()).await;
+                }
+            }
+        }
         let (mut report, is_wanted) = tokio::select! {
             report = &mut work => (report, true),
             () = &mut watched => {
@@ -310,7 +328,7 @@ impl Engine {
         verdict: RunVerdict,
     ) -> Result<bool, EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
-        let Some(now) = now.filter(|now| now.record.run.fence == taken.fence) else {
+        let Some(now) = now.filter(|now| is_of(&now.record, taken)) else {
             return Ok(false);
         };
         let mut files = Vec::new();
@@ -333,6 +351,12 @@ impl Engine {
         Ok(true)
     }
 
+    /// Whether a run is still in the hands of this process. The lease of one that was frozen is not.
+    pub(crate) async fn run_is_ours(&self, taken: &Taken) -> Result<bool, EngineError> {
+        let now = self.parts.store.run(&taken.org, taken.job).await?;
+        Ok(now.is_some_and(|now| is_of(&now.record, taken)))
+    }
+
     /// Says how it went.
     async fn run_over(
         &self,
@@ -348,6 +372,11 @@ impl Engine {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A run that was lost keeps its fence until the next one begins; it is known by its place in the queue.
+fn is_of(now: &RunRecord, taken: &Taken) -> bool {
+    now.run.fence == taken.fence && !matches!(now.job.state, JobState::Queued { .. })
 }
 
 /// Returns when a job may start that could not before.

@@ -20,12 +20,16 @@ use crate::{Engine, EngineError};
 /// How long it is believed which files a task's work touches: git needs a while to say.
 const FILES_FRESH: Duration = Duration::from_secs(5);
 const LOGS: ArtifactName = ArtifactName::Logs;
+/// The newest runs of a task: the one that is not over, and those whose processes are about to end.
+const RUNS_SEEN: usize = 3;
 /// Runs of one task that are counted.
 const RUNS_MAX: usize = 10_000;
 
 /// What is up with a task's agent.
 #[derive(Clone, Debug, Default)]
 pub struct WorkNow {
+    /// A process of an agent that works on the task lives, whatever the task's status.
+    pub is_running: bool,
     pub is_reviewing: bool,
     pub pending: Option<Pending>,
     /// Running tasks whose work touches files that this one's does.
@@ -33,11 +37,19 @@ pub struct WorkNow {
 }
 
 /// A start that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     pub since: Timestamp,
-    /// For another agent to end.
-    pub for_place: bool,
+    pub why: PendingFor,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PendingFor {
+    /// Another agent has to end.
+    Place,
+    Runner,
+    /// Processes of an earlier run have to end; they are named.
+    Processes(String),
 }
 
 /// What one run printed.
@@ -103,18 +115,23 @@ impl Engine {
         let (records, here) = match tasks {
             [_] => {
                 let both = tokio::try_join!(
-                    store.works(org, tasks, 1),
+                    store.works(org, tasks, RUNS_SEEN),
                     store.runs_on(&self.parts.machine)
                 );
                 let (records, here) = both?;
                 (records, Some(here))
             }
-            _ => (store.works(org, tasks, 1).await?, None),
+            _ => (store.works(org, tasks, RUNS_SEEN).await?, None),
         };
         for record in records {
-            if let Some(task) = record.job.task.filter(|_| !record.job.is_over()) {
-                all.insert(task, self.now_of(org, &record).await?);
-            }
+            let has_process = self.has_process(&record).await;
+            let is_left = has_process || !record.job.is_over();
+            let Some(task) = record.job.task.filter(|_| is_left) else { continue };
+            let now = self.now_of(org, &record, has_process).await?;
+            let known: &mut WorkNow = all.entry(task).or_default();
+            known.is_running |= now.is_running;
+            known.is_reviewing |= now.is_reviewing;
+            known.pending = known.pending.take().or(now.pending);
         }
         let here = match here {
             Some(here) => here,
@@ -127,19 +144,30 @@ impl Engine {
         Ok((all, running))
     }
 
-    async fn now_of(&self, org: &str, record: &RunRecord) -> Result<WorkNow, EngineError> {
+    async fn now_of(
+        &self,
+        org: &str,
+        record: &RunRecord,
+        has_process: bool,
+    ) -> Result<WorkNow, EngineError> {
         let role = record.run.order.work().map(|order| order.role);
         let waits = matches!(record.job.state, JobState::Queued { .. });
-        let pending = match (waits, role) {
+        let why = match (waits, role) {
             (true, Some(Role::Worker)) => {
                 let machine = record.run.bound_to.as_deref();
                 let for_place = self.before_a_place(org, machine, Some(record.job.id)).await?;
-                Some(Pending { since: record.run.changed_at, for_place })
+                Some(if for_place { PendingFor::Place } else { PendingFor::Runner })
             }
-            _ => None,
+            _ => record.held().map(|words| PendingFor::Processes(words.to_owned())),
         };
-        let is_reviewing = !waits && role == Some(Role::Reviewer);
-        Ok(WorkNow { is_reviewing, pending, overlaps: Vec::new() })
+        let since = record.run.changed_at;
+        let is_reviewer = role == Some(Role::Reviewer);
+        Ok(WorkNow {
+            is_running: has_process && !is_reviewer,
+            is_reviewing: !waits && is_reviewer && !record.job.is_over(),
+            pending: why.map(|why| Pending { since, why }),
+            overlaps: Vec::new(),
+        })
     }
 
     async fn overlaps(

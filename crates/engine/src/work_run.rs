@@ -51,6 +51,14 @@ struct Ground {
     agent: Actor,
 }
 
+/// What came of saying that an agent is at work.
+enum Told {
+    Up,
+    Unwanted,
+    /// It did not come up in time.
+    Late,
+}
+
 /// What came of trying to begin a run.
 enum Leased {
     Begun(Box<Ground>),
@@ -151,7 +159,6 @@ impl Engine {
         give_up: CancellationToken,
     ) -> Result<(), EngineError> {
         let (taken, run) = (&ground.taken, &ground.run);
-        let start_by = Instant::now() + self.parts.board.start_timeout;
         let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
         let left = Duration::from_millis(left);
         let feed = self.run_feed(Some(taken.job)).await?;
@@ -163,6 +170,12 @@ impl Engine {
             self.clean_up().await;
             self.work_tail_save(taken).await?;
         }
+        let (task, attempt) = (ground.record.task.id, run.attempt);
+        tokio::select! {
+            clear = self.work_make_way(taken, task, attempt) => clear?,
+            () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
+        }
+        let start_by = Instant::now() + self.parts.board.start_timeout;
         let made = self.work_place(ground);
         let made = tokio::select! {
             made = timeout_at(start_by, made) => made,
@@ -176,6 +189,10 @@ impl Engine {
             Ok(parts) => parts,
             Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
         };
+        // A server that was frozen meanwhile starts nothing beside the run that followed.
+        if !self.run_is_ours(taken).await? {
+            return self.work_over(ground, WorkEnd::Stopped).await;
+        }
         let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
         self.work_logs_keep(taken, taken.fence, report.logs).await?;
         let end = match report.end {
@@ -184,7 +201,8 @@ impl Engine {
             Worked::Stopped => WorkEnd::Stopped,
             Worked::Replied(reply) => {
                 let ending = ending(&reply);
-                if self.is_handed_over(ground, ending.as_ref()).await? {
+                let is_ours = self.run_is_ours(taken).await?;
+                if is_ours && self.is_handed_over(ground, ending.as_ref()).await? {
                     self.leftovers(ground, &parts).await;
                 }
                 WorkEnd::Replied { reply, ending }
@@ -227,24 +245,31 @@ impl Engine {
         let kept = self.work_tail_keep(taken, heard);
         let told = async {
             match timeout_at(start_by, is_up).await {
-                Ok(Ok(())) => self.work_up(taken, parts).await,
+                Ok(Ok(())) if self.work_up(taken, parts).await => Told::Up,
+                Ok(Ok(())) => Told::Unwanted,
                 // It ended before it was up, and says why.
-                Ok(Err(_)) => {}
-                Err(_) => return false,
+                Ok(Err(_)) => Told::Up,
+                Err(_) => Told::Late,
             }
-            true
         };
         tokio::pin!(work, told, kept);
         let mut is_told = false;
         loop {
             tokio::select! {
                 never = &mut kept => match never {},
-                in_time = &mut told, if !is_told => {
+                told = &mut told, if !is_told => {
                     is_told = true;
-                    if !in_time {
-                        stop.cancel();
-                        let end = Worked::NotStarted(self.too_late());
-                        return Ok(WorkReport { end, ..work.await });
+                    match told {
+                        Told::Up => {}
+                        Told::Unwanted => {
+                            stop.cancel();
+                            return Ok(work.await);
+                        }
+                        Told::Late => {
+                            stop.cancel();
+                            let end = Worked::NotStarted(self.too_late());
+                            return Ok(WorkReport { end, ..work.await });
+                        }
                     }
                 }
                 report = &mut work => {
@@ -266,7 +291,8 @@ impl Engine {
         format!("The agent did not start within {}s", self.parts.board.start_timeout.as_secs())
     }
 
-    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart]) {
+    /// Says that the agent is at work; false when another run has followed or nobody wants it any more.
+    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart]) -> bool {
         let place = parts.iter().find_map(|part| part.worktree.as_ref());
         let place = WorkPlace {
             worktree: place.map(|place| place.path.display().to_string()),
@@ -274,9 +300,13 @@ impl Engine {
             head: None,
         };
         let (job, fence) = (taken.job, taken.fence);
-        let up = self.job_act(&taken.org, Command::WorkUp { job, fence, place }).await;
-        if let Err(error) = up {
-            tracing::info!(%error, %job, "an agent is at work whom nobody wants any more");
+        match self.job_act(&taken.org, Command::WorkUp { job, fence, place }).await {
+            Ok(_) => true,
+            Err(EngineError::Refused(_)) => false,
+            Err(error) => {
+                tracing::info!(%error, %job, "that an agent is at work cannot be written down");
+                true
+            }
         }
     }
 

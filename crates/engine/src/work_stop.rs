@@ -10,6 +10,7 @@ use callboard_domain::job::{Job, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::run::RunRecord;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::job::Taken;
 use crate::work_run::BATCH;
@@ -59,10 +60,14 @@ impl Engine {
 
     async fn stop_through(&self, taken: &Taken) -> Result<(), EngineError> {
         let Job { id: job, tries, task, .. } = taken.job;
-        let stopped = match task {
+        let mut stopped = match task {
             Some(task) => self.work_stop(&taken.org, task, GONE_WITHIN).await?,
             None => Stopped::Nothing,
         };
+        if let (Stopped::Lingers, Some(task)) = (stopped, task) {
+            // Its server may be frozen; this one may be able to end it.
+            stopped = self.works_force(&taken.org, task).await?;
+        }
         let failed = |reason: &str| JobEnd::Failed { reason: reason.into() };
         let end = match stopped {
             Stopped::Gone => JobEnd::Done,
@@ -82,21 +87,43 @@ impl Engine {
         task: TaskId,
         within: Duration,
     ) -> Result<Stopped, EngineError> {
-        let Some(open) = self.work_open(org, task).await? else { return Ok(Stopped::Nothing) };
-        self.job_act(org, Command::WorkStop { job: open.job.id }).await?;
-        self.runs_nudge();
-        self.work_gone(org, &open, within).await
+        let left = self.works_left(org, task).await?;
+        for open in left.iter().filter(|work| !work.job.is_over()) {
+            self.job_act(org, Command::WorkStop { job: open.job.id }).await?;
+            self.runs_nudge();
+        }
+        let mut stopped = Stopped::Nothing;
+        let until = Instant::now() + within;
+        for work in &left {
+            let within = until.saturating_duration_since(Instant::now());
+            match self.work_gone(org, work, within).await? {
+                Stopped::Lingers => return Ok(Stopped::Lingers),
+                Stopped::Gone | Stopped::Nothing => stopped = Stopped::Gone,
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// Kills what lingers on this machine.
+    async fn works_force(&self, org: &Arc<str>, task: TaskId) -> Result<Stopped, EngineError> {
+        for work in self.works_left(org, task).await? {
+            if !self.work_force(org, &work).await? {
+                return Ok(Stopped::Lingers);
+            }
+        }
+        Ok(Stopped::Gone)
     }
 
     /// Waits until nothing is left of a run that was ended.
     pub(crate) async fn work_gone(
         &self,
-        org: &str,
+        org: &Arc<str>,
         open: &RunRecord,
         within: Duration,
     ) -> Result<Stopped, EngineError> {
         if self.is_left_behind(open) {
             self.clean_up().await;
+            self.work_gone_tell(org, open).await?;
             return Ok(Stopped::Gone);
         }
         let job = open.job.id;

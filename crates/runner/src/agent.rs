@@ -17,7 +17,7 @@ use callboard_domain::relay::prompt::{Snippet, prompt};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, JobSpec, Problem, RunVerdict};
 use callboard_engine::ports::{
-    AgentRunner, Asks, Branch, BranchState, PatchOrder, RunOrder, RunReport,
+    AgentRunner, Asks, Branch, BranchState, EarlierRuns, PatchOrder, RunOrder, RunReport,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -99,6 +99,18 @@ impl AgentRunner for LocalAgents {
     async fn clean_up(&self) {
         let jobs = self.jobs();
         let _ = tokio::task::spawn_blocking(move || workspace::clean_up(&jobs)).await;
+    }
+
+    async fn end_earlier(&self, runs: Vec<EarlierRuns>) -> Vec<String> {
+        let jobs = self.jobs();
+        let ended = tokio::task::spawn_blocking(move || workspace::end_earlier(&jobs, &runs)).await;
+        ended.unwrap_or_else(|error| vec![error.to_string()])
+    }
+
+    async fn are_left(&self, runs: Vec<EarlierRuns>) -> bool {
+        let jobs = self.jobs();
+        let left = tokio::task::spawn_blocking(move || workspace::are_left(&jobs, &runs)).await;
+        left.unwrap_or(true)
     }
 }
 

@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "this is the one place that spawns")]
 
 mod converse;
+mod earlier;
 mod family;
 mod group;
 mod streams;
@@ -32,6 +33,7 @@ use crate::sandbox::Confinement;
 use crate::tail::Tail;
 
 pub(crate) use converse::{Pipes, converse};
+pub(crate) use earlier::{end_earlier, is_left};
 pub(crate) use family::{MARK, end_marked, kill_leftovers};
 use group::Group;
 use streams::{Stdin, Stream, Streams};

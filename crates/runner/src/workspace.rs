@@ -21,7 +21,7 @@ use callboard_domain::relay::spec::Repo;
 use crate::git::{Git, GitFault};
 pub(crate) use branch::{origin, push_from, state};
 pub(crate) use cache::Caches;
-pub(crate) use folder::{Folder, clean_up};
+pub(crate) use folder::{Folder, are_left, clean_up, end_earlier};
 pub(crate) use patches::Applied;
 
 /// What keeps git from running anything, or asking anybody, in a repository it does not know.

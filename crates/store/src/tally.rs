@@ -79,6 +79,7 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::JobSubmitted
             | EventName::JobStarted
             | EventName::JobStale
+            | EventName::JobHeld
             | EventName::JobRequeued
             | EventName::JobSucceeded
             | EventName::JobFailed

@@ -162,12 +162,13 @@ fn a_sleeper_changes_nothing(schema: Option<Schema>) {
     ];
     let mut sleeper = office.server(&short);
     let job = office.submit(&mut sleeper, "k");
-    office.begun();
+    let first = office.begun();
     kill(&sleeper, Signal::STOP);
     let mut second = office.server(&short);
     let uri = format!("mcp://jobs/{job}/status");
     second.request("resources/subscribe", json!({ "uri": uri }));
     office.begun();
+    assert!(!is_running(&first), "attempt 2 starts after the agent of attempt 1 was killed");
     office.let_go();
     let end = next_end(&mut second);
     assert_eq!(end["params"]["attempt"], 2, "{end}");

@@ -23,6 +23,7 @@ mod logs;
 mod metrics;
 mod notify;
 mod office;
+mod one_agent;
 mod outage;
 mod peer;
 mod questions;

@@ -12,8 +12,8 @@ use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, Problem, RunVerdict};
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::{
-    AgentRunner, Answer, Asks, Branch, BranchState, PatchOrder, Question, RunOrder, RunReport,
-    WorkCall, WorkReport, Worked, Workers,
+    AgentRunner, Answer, Asks, Branch, BranchState, EarlierRuns, PatchOrder, Question, RunOrder,
+    RunReport, WorkCall, WorkReport, Worked, Workers,
 };
 use callboard_engine::{CrewSaid, Engine};
 use serde_json::{Value, json};
@@ -30,7 +30,8 @@ use crate::world::git_identity;
 /// and say that all is done, `agent> says WORDS` (`|` ends a line), `agent> breaks WORDS` fails,
 /// `agent> missing WORDS` never comes up, `agent> stalls` neither until it is stopped, `agent> runs` works
 /// until then, `agent> runs FILE TEXT` on a file, `agent> asks make` goes on with or without it. One that
-/// reviews says what `reviewer> WORDS` says.
+/// reviews says what `reviewer> WORDS` says. `left> PROCESS` holds runs back as a process of an earlier
+/// run would, until `left>` says that there is none.
 ///
 /// As a worker of a crew `agent> submits FILE TEXT` commits the file and says REVIEW.
 #[derive(Default)]
@@ -39,6 +40,8 @@ pub struct ScriptedAgent {
     at_work: Arc<Notify>,
     told: Mutex<String>,
     review: Mutex<String>,
+    /// What earlier runs left that cannot be ended, and how often that was tried.
+    left: Mutex<(String, u32)>,
     engine: Mutex<Weak<Engine>>,
 }
 
@@ -79,6 +82,11 @@ impl ScriptedAgent {
 
     pub fn reviews(&self, words: &str) {
         *self.review.lock().unwrap_or_else(PoisonError::into_inner) = words.trim().to_owned();
+    }
+
+    pub fn leaves_behind(&self, words: &str) {
+        let words = words.trim().to_owned();
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = (words, 0);
     }
 
     /// What the last one on a task of the board was told.
@@ -179,6 +187,19 @@ impl AgentRunner for ScriptedAgent {
     }
 
     async fn clean_up(&self) {}
+
+    /// Says so with the second try: by then the first is written down.
+    async fn end_earlier(&self, _runs: Vec<EarlierRuns>) -> Vec<String> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.0.is_empty() {
+            return Vec::new();
+        }
+        left.1 += 1;
+        if left.1 == 2 {
+            self.at_work.notify_one();
+        }
+        vec![left.0.clone()]
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests play the agent at a terminal")]

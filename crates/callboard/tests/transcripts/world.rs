@@ -170,6 +170,7 @@ impl World {
             }
             "agent" => self.script.next(rest),
             "reviewer" => self.script.reviews(rest),
+            "left" => self.script.leaves_behind(rest),
             "told" => {
                 let told = self.script.told().replace(&self.folder_path(), FOLDER);
                 return told.lines().map(str::to_owned).collect();

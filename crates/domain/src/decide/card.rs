@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{input, run, task, work};
+use super::{input, run_stop, task};
 use crate::attempt::{AttemptEnd, AttemptKind};
 use crate::card::{Card, Mode};
 use crate::command::CardUpdate;
@@ -14,7 +14,6 @@ use crate::limits::*;
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-use crate::work::Role;
 use crate::world::{Change, Reply, World, Write};
 
 /// The label that a column of the board stands for.
@@ -75,6 +74,10 @@ pub(super) fn card_update(
             go(&mut draft, &world.policy.initial().clone());
             Some("edited")
         }
+        None if update.mode == Some(Mode::Pair) && changed.contains(&"mode") => {
+            run_stop::cancel(&mut draft);
+            Some("edited")
+        }
         None => Some("edited"),
     };
     if let Some(did) = did {
@@ -85,22 +88,13 @@ pub(super) fn card_update(
 
 /// Moves to another column with what the board means by it; the gates are passed.
 pub(super) fn go(draft: &mut Draft<'_>, label: &Label) {
-    let from = draft.task.phase;
-    let stays_with_run = from == Phase::Working && label.phase == Phase::Review;
-    let runs = draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Job);
-    let reason = || AttemptEnd::Canceled { reason: format!("task moved to {}", label.name) };
-    if label.phase == Phase::Initial || runs && !stays_with_run {
-        draft.end_live(reason());
+    let goes_back = label.phase == Phase::Initial;
+    if goes_back {
+        draft.end_live(AttemptEnd::Canceled { reason: format!("task moved to {}", label.name) });
     }
-    draft.move_to(label);
-    if label.phase == Phase::Initial && draft.task.assignee.is_some() {
+    run_stop::moved(draft, label);
+    if goes_back && draft.task.assignee.is_some() {
         draft.unassign();
-    }
-    // A worker of a crew goes on wherever its task is moved, as long as it has it.
-    let is_crew = draft.world.run.as_ref().is_some_and(|run| work::role(run) == Some(Role::Crew));
-    let leaves = !stays_with_run && !is_crew && (runs || from == Phase::Review);
-    if label.phase == Phase::Initial || label.phase.is_closed() || leaves {
-        run::closed_elsewhere(draft);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::card::{go, label_of};
 use super::draft::Draft;
-use super::{crew, input, pull, review, run, task, verification};
+use super::{crew, input, pull, review, run_stop, task, verification};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::{Blocked, Card, Failed, ReviewState};
@@ -66,7 +66,7 @@ pub(super) fn assigned(
         return Err(Refusal::Conflict { task: new.task, what: "its worker" });
     }
     if let Some(old) = old {
-        run::closed_elsewhere(&mut draft);
+        run_stop::cancel(&mut draft);
         free(&mut draft, &old);
         let letter = letters::reassigned(&draft.task, worker.id.as_str());
         mail(&mut draft, new.mails[1], new.sender.as_ref(), Some(&old), letter);
@@ -191,7 +191,7 @@ pub(super) fn crew_move(
     let who = new.by.as_str();
     let letter = match new.to {
         TaskState::Pending => {
-            run::closed_elsewhere(&mut draft);
+            run_stop::cancel(&mut draft);
             draft.end_live(AttemptEnd::Released);
             free(&mut draft, &new.by);
             draft.unassign();
@@ -261,7 +261,7 @@ fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, R
     let card = Card { failed, blocked: None, ..draft.subject.card.clone() };
     draft.move_to(&label);
     pull::revoke(draft);
-    run::closed_elsewhere(draft);
+    run_stop::cancel(draft);
     put(draft, card);
     Ok(Ok(()))
 }
@@ -295,7 +295,7 @@ pub(super) fn crew_return(
     let label = label_of(world.policy, Phase::Working)?.clone();
     go(&mut draft, &label);
     // An agent that handed over and is still there hears of it as the next one.
-    run::closed_elsewhere(&mut draft);
+    run_stop::cancel(&mut draft);
     let letter = letters::changes_requested(&draft.task, feedback);
     mail(&mut draft, new.mail, Some(&new.by), Some(&worker), letter);
     draft.entry("requested changes", Some(words));

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{check, input, knowledge, task, verification};
+use super::{check, input, knowledge, run_stop, task, verification};
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use crate::command::{LeaseComplete, LeaseTarget, LeaseUpdate};
 use crate::contract::VerificationKind;
@@ -221,7 +221,7 @@ fn cancel(draft: &mut Draft<'_>, live: &Attempt, update: &LeaseUpdate) -> Result
     draft.end_live(AttemptEnd::Canceled { reason: "task canceled".into() });
     draft.task.assignee = None;
     draft.event(EventName::TaskCanceled, json!({"was": draft.task.label}));
-    draft.move_to(&label);
+    run_stop::moved(draft, &label);
     draft.attempt_entry("canceled the task", update.note.clone(), live.id);
     Ok(())
 }
@@ -298,7 +298,7 @@ pub(super) fn task_reopen(
     }
     draft.task.verification = None;
     draft.event(EventName::TaskReopened, json!({}));
-    draft.move_to(&world.policy.initial().clone());
+    run_stop::moved(&mut draft, &world.policy.initial().clone());
     if draft.task.assignee.is_some() {
         draft.unassign();
     }

@@ -23,6 +23,7 @@ mod pull;
 mod review;
 mod run;
 mod run_output;
+mod run_stop;
 mod session;
 mod settings;
 mod stop;
@@ -34,7 +35,7 @@ pub use attempt::judge_session_key;
 pub use card::{label_of, same_column};
 pub use check::{checks_to_run, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
-pub use review::{MergeGate, merge_gate, rebase_gate};
+pub use review::{MergeGate, agent_at_work, at_work, merge_gate, rebase_gate};
 pub use session::{SessionGround, session_gate};
 pub use task::{TransitionGate, transition_gate};
 
@@ -106,6 +107,9 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::RunKeep { job, fence, lease_s } => {
             run::run_keep(world, *job, *fence, *lease_s, now)
         }
+        Command::RunHold { job, fence, left } => {
+            run_output::run_hold(world, *job, *fence, left, now)
+        }
         Command::RunSettle(c) => run::run_settle(world, c, now),
         Command::RunEnd { job, fence, verdict, summary } => {
             run::run_end(world, *job, *fence, *verdict, summary, now)
@@ -141,6 +145,7 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
             work::work_end(world, *job, *fence, end, agent, *reviewer, now)
         }
         Command::WorkStop { job } => work::work_stop(world, *job, now),
+        Command::WorkGone { job, fence } => work::work_gone(world, *job, *fence, now),
         Command::StopQueue { job, task, open } => stop::stop_queue(world, *job, *task, *open, now),
         Command::StopCancel { job } => stop::stop_cancel(world, *job, now),
         Command::RunPr(c) => pull::run_pr(world, c, now),

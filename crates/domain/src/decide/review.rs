@@ -5,17 +5,21 @@ use serde_json::json;
 
 use super::card::{go, kept, label_of};
 use super::draft::Draft;
-use super::{input, pull, task, verification};
+use super::{input, pull, task, verification, work};
+use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptKind, AttemptState};
 use crate::card::{Card, Review, ReviewState};
 use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
 use crate::event::EventName;
 use crate::ids::TaskId;
+use crate::job::JobState;
 use crate::limits::REVIEW_CHARS_MAX;
 use crate::policy::Phase;
 use crate::refusal::{Refusal, ReviewAction};
+use crate::run::RunRecord;
 use crate::task::Task;
 use crate::time::Timestamp;
+use crate::work::Role;
 use crate::world::{Change, Reply, World, Write};
 
 pub(super) fn review_request(
@@ -110,15 +114,18 @@ fn approve(
 pub enum MergeGate {
     /// As this commit; there is nothing left to do.
     Merged(String),
+    /// This agent has to stop first.
+    Occupied(Actor),
     Open,
 }
 
 /// The part of a merge that needs no check results. The engine asks it before git does anything,
-/// `decide` asks it again in the transaction.
+/// `decide` asks it again in the transaction. Outside of review an agent is in the middle of its work,
+/// and a merge would take half of that.
 pub fn merge_gate(
     task: &Task,
     card: &Card,
-    newest: Option<&Attempt>,
+    agent: Option<Actor>,
     needs_approval: bool,
 ) -> Result<MergeGate, Refusal> {
     let review = card.review.as_ref();
@@ -130,27 +137,41 @@ pub fn merge_gate(
     if needs_approval && !review.is_some_and(Review::is_approved) {
         return Err(Refusal::NotApproved { task: task.id });
     }
-    not_at_work(task, newest, ReviewAction::Merge)?;
-    Ok(MergeGate::Open)
+    match agent {
+        None => Ok(MergeGate::Open),
+        Some(agent) if task.phase == Phase::Review => Ok(MergeGate::Occupied(agent)),
+        Some(agent) => Err(at_work(task, agent, ReviewAction::Merge)),
+    }
 }
 
-/// The same for a rebase.
-pub fn rebase_gate(task: &Task, newest: Option<&Attempt>) -> Result<(), Refusal> {
+/// Only a task in review is rebased; its agent has to stop first.
+pub fn rebase_gate(task: &Task, agent: Option<Actor>) -> Result<MergeGate, Refusal> {
     if task.phase != Phase::Review {
         return Err(Refusal::ReviewNotReady { task: task.id, label: task.label.clone() });
     }
-    not_at_work(task, newest, ReviewAction::Rebase)
+    Ok(agent.map_or(MergeGate::Open, MergeGate::Occupied))
 }
 
-/// An agent that works alone would go on in files that change under it.
-fn not_at_work(task: &Task, newest: Option<&Attempt>, action: ReviewAction) -> Result<(), Refusal> {
-    let runs = |newest: &&Attempt| {
-        newest.kind == AttemptKind::Job && matches!(newest.state, AttemptState::Live { .. })
-    };
-    match newest.filter(runs) {
-        Some(run) => Err(Refusal::AgentAtWork { task: task.id, agent: run.actor.clone(), action }),
-        None => Ok(()),
+pub fn at_work(task: &Task, agent: Actor, action: ReviewAction) -> Refusal {
+    Refusal::AgentAtWork { task: task.id, agent, action }
+}
+
+/// The agent that may change a task's files without anybody's doing: the one of its live run, or of a run
+/// that is over and has processes left. A reviewer only reads.
+pub fn agent_at_work(newest: Option<&Attempt>, works: &[RunRecord]) -> Option<Actor> {
+    let newest = newest.filter(|newest| newest.kind == AttemptKind::Job);
+    if let Some(live) = newest.filter(|live| matches!(live.state, AttemptState::Live { .. })) {
+        return Some(live.actor.clone());
     }
+    works.iter().find_map(|work| {
+        let is_leased = matches!(work.job.state, JobState::Running { .. } | JobState::Stale { .. });
+        let order = work.run.order.work().filter(|_| is_leased || work.is_alive())?;
+        match order.role {
+            Role::Reviewer => None,
+            Role::Crew => Some(order.asked_by.clone()),
+            Role::Worker => Some(newest.map_or(&order.asked_by, |run| &run.actor).clone()),
+        }
+    })
 }
 
 /// Whether what was looked at may be merged. Moves nothing: the merge itself comes after this.
@@ -162,9 +183,13 @@ pub(super) fn review_clear(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
-    let newest = draft.subject.newest.as_ref();
-    match merge_gate(&draft.task, &draft.subject.card, newest, needs_approval)? {
+    let open = work::open_work(world);
+    let agent = agent_at_work(draft.subject.newest.as_ref(), open.as_slice());
+    match merge_gate(&draft.task, &draft.subject.card, agent, needs_approval)? {
         MergeGate::Merged(_) => return Ok(draft.unchanged(Reply::Task(id))),
+        MergeGate::Occupied(agent) => {
+            return Err(at_work(&draft.task, agent, ReviewAction::Merge));
+        }
         MergeGate::Open => {}
     }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();

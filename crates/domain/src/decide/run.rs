@@ -23,7 +23,7 @@ use crate::time::Timestamp;
 use crate::work::{Role, WorkFault};
 use crate::world::{Change, Reply, World, Write};
 
-const CANCELED: &str = "Canceled by user";
+pub(super) const CANCELED: &str = "Canceled by user";
 pub(super) const LOST: &str = "Worker lost";
 const SUMMARY_CHARS_MAX: usize = 500;
 
@@ -460,6 +460,9 @@ pub(super) fn run_settle(
     }
     match step.job.state.clone() {
         JobState::Running { runner, until } if now >= until || settle.is_gone => {
+            if settle.is_gone {
+                step.run.gone_at = Some(now);
+            }
             step.job.state = JobState::Stale { runner, until: now.plus_s(settle.hold_s) };
             step.summary(LOST);
             Ok(step.alone(EventName::JobStale, Value::Null))
@@ -565,20 +568,4 @@ pub(super) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result
         Order::Work(_) if step.run.up_at.is_some() => Ok(step.unchanged()),
         Order::Work(_) => Ok(work::cancel(step, CANCELED)),
     }
-}
-
-/// Somebody closed or removed the task of a job that is not over.
-pub(super) fn closed_elsewhere(draft: &mut Draft<'_>) {
-    let (world, now) = (draft.world, draft.now);
-    let (Some(job), Some(run)) = (&world.job, &world.run) else { return };
-    if job.is_over() || job.task != Some(draft.task.id) {
-        return;
-    }
-    let mut step = Step { world, job: job.clone(), run: run.clone(), now };
-    step.job.state = JobState::Canceled { at: now };
-    step.summary(CANCELED);
-    let words = step.last_words();
-    let (writes, events) = step.taken(EventName::JobCanceled, words);
-    writes.into_iter().for_each(|write| draft.write(write));
-    events.into_iter().for_each(|event| draft.event(event.name, event.data));
 }

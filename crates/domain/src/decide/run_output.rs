@@ -1,4 +1,5 @@
-//! What a run tells while it goes on and what it leaves: artifacts, questions and their answers.
+//! What a run tells while it goes on and what it leaves: artifacts, questions and their answers, and what
+//! keeps it from starting.
 
 use serde_json::json;
 
@@ -77,4 +78,23 @@ pub(super) fn run_answer(
     step.run.question = Some(Question { answer: Some(granted), ..question });
     step.run.summary = None;
     Ok(step.alone(EventName::JobAnswered, answered))
+}
+
+/// A run that is held back says which processes it waits for, and says once that it waits no longer.
+pub(super) fn run_hold(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    left: &[String],
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    let before = step.run.summary.take();
+    if !left.is_empty() {
+        step.summary(&format!("Waiting for {}: an earlier run left it", left.join(", ")));
+    }
+    if step.run.summary == before {
+        return Ok(step.unchanged());
+    }
+    Ok(step.alone(EventName::JobHeld, json!({"left": left})))
 }

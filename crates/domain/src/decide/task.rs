@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{card, check, input, run, verification};
+use super::{card, check, input, run_stop, verification};
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, Health};
 use crate::card::Card;
 use crate::command::{Checked, TaskCreate, TaskEdit};
@@ -175,7 +175,7 @@ pub(super) fn removed(mut draft: Draft<'_>) -> Change {
     }
     draft.event(EventName::TaskDeleted, json!({"title": draft.task.title}));
     draft.entry("removed", None);
-    run::closed_elsewhere(&mut draft);
+    run_stop::cancel(&mut draft);
     draft.write(Write::TaskTombstone { task: draft.task.id });
     draft.done()
 }
@@ -293,10 +293,7 @@ pub(super) fn task_transition(
         Ok(passed) => passed,
         Err(refusal) => return Ok(draft.done_but(refusal)),
     };
-    draft.move_to(&label);
-    if label.phase.is_closed() {
-        run::closed_elsewhere(&mut draft);
-    }
+    run_stop::moved(&mut draft, &label);
     draft.entry(format!("transitioned to {}", label.name), ran.map(|ran| format!("checks: {ran}")));
     Ok(draft.done())
 }

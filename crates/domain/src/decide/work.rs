@@ -346,10 +346,25 @@ pub(super) fn work_stop(world: &World<'_>, id: JobId, now: Timestamp) -> Result<
     if step.job.is_over() {
         return Ok(step.unchanged());
     }
-    if matches!(step.job.state, JobState::Queued { .. }) {
+    if step.run.runs_on.is_none() {
         step.run.gone_at = Some(now);
     }
     Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, "Stopped"))
+}
+
+/// Idempotent: nothing changes when a later run has begun or the end of this one is written down.
+pub(super) fn work_gone(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    if step.run.fence != fence || !step.job.is_over() || step.run.gone_at.is_some() {
+        return Ok(step.unchanged());
+    }
+    step.run.gone_at = Some(now);
+    Ok(step.alone(EventName::JobEnded, json!({"gone": true})))
 }
 
 /// Not wanted any more; the task stays where it is.

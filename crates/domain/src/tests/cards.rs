@@ -4,6 +4,7 @@ use super::model::{Model, task_named};
 use super::rules::table;
 use crate::card::ReviewState;
 use crate::policy::{Policy, parse_labels};
+use crate::refusal::Refusal;
 
 #[test]
 fn any_column_follows_any_other_through_both_gates() {
@@ -304,19 +305,30 @@ fn a_merge_waits_for_an_approval_and_for_whoever_works() {
 }
 
 #[test]
-fn a_rebase_is_for_what_is_in_review() {
-    use crate::attempt::AttemptKind;
-    use crate::decide::rebase_gate;
-    let code = |model: &Model| {
-        let task = &model.tasks[&task_named("A")];
-        let newest = task.newest_attempt.and_then(|id| model.attempts.get(&id));
-        assert!(newest.is_none_or(|newest| newest.kind == AttemptKind::Job));
-        rebase_gate(task, newest).map_err(|refusal| refusal.code())
+fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
+    use crate::decide::{MergeGate, agent_at_work, merge_gate, rebase_gate};
+    let code = |gate: Result<MergeGate, Refusal>| match gate {
+        Ok(MergeGate::Open) => "open",
+        Ok(MergeGate::Occupied(_)) => "stop first",
+        Ok(MergeGate::Merged(_)) => "merged",
+        Err(refusal) => refusal.code(),
     };
-    assert_eq!(code(&after(&["create A"])), Err("REVIEW_NOT_READY"));
-    assert_eq!(code(&after(&["create A", "ask A"])), Ok(()));
-    let at_work = after(&["create A", "begin A as=s kind=job", "ask A"]);
-    assert_eq!(code(&at_work), Err("AGENT_AT_WORK"));
+    let gates = |steps: &[&str]| {
+        let model = after(steps);
+        let task = &model.tasks[&task_named("A")];
+        let card = model.cards.get(&task.id).cloned().unwrap_or_default();
+        let newest = task.newest_attempt.and_then(|id| model.attempts.get(&id));
+        let agent = agent_at_work(newest, &[]);
+        let merge = merge_gate(task, &card, agent.clone(), false);
+        (code(merge), code(rebase_gate(task, agent)))
+    };
+    let (job, pair) = ("begin A as=s kind=job", "begin A as=s kind=pair");
+    assert_eq!(gates(&["create A"]), ("open", "REVIEW_NOT_READY"));
+    assert_eq!(gates(&["create A", job]), ("AGENT_AT_WORK", "REVIEW_NOT_READY"));
+    assert_eq!(gates(&["create A", pair]), ("open", "REVIEW_NOT_READY"));
+    assert_eq!(gates(&["create A", "ask A"]), ("open", "open"));
+    assert_eq!(gates(&["create A", job, "ask A"]), ("stop first", "stop first"));
+    assert_eq!(gates(&["create A", "ask A", "merged A"]), ("merged", "REVIEW_NOT_READY"));
 }
 
 #[test]

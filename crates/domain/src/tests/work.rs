@@ -8,6 +8,7 @@ use crate::command::{CardUpdate, Command, RunLease, RunSettle, WorkPlace, WorkSu
 use crate::ids::{AttemptId, Id};
 use crate::job::{JobId, JobKind};
 use crate::policy::{Phase, Policy};
+use crate::run::RunRecord;
 use crate::work::ending::ending;
 use crate::work::{Role, WorkEnd, WorkOrder};
 
@@ -68,6 +69,20 @@ impl Works {
             "settle" => {
                 Command::RunSettle(RunSettle { job, hold_s: 0, attempts_max: 3, is_gone: false })
             }
+            "lost" => {
+                Command::RunSettle(RunSettle { job, hold_s: 0, attempts_max: 3, is_gone: true })
+            }
+            "hold" => {
+                let left = rest.split(", ").filter(|name| !name.is_empty());
+                Command::RunHold { job, fence, left: left.map(str::to_owned).collect() }
+            }
+            "gone" => Command::WorkGone { job, fence },
+            "graph" => Command::TaskTransition { task, to: rest.into(), checked: None },
+            "pair" => Command::CardUpdate(Box::new(CardUpdate {
+                mode: Some(Mode::Pair),
+                ..CardUpdate::of(task)
+            })),
+            "merge" => Command::ReviewClear { task, needs_approval: false, checked: None },
             "says" => end(WorkEnd::Replied { reply: rest.into(), ending: ending(rest) }),
             "fails" => end(WorkEnd::Failed { reason: "exit 3".into() }),
             "missing" => end(WorkEnd::NotStarted { reason: "no program".into() }),
@@ -95,6 +110,11 @@ impl Works {
             }
             other => panic!("no verb {other}"),
         }
+    }
+
+    fn record(&self, id: JobId) -> Option<RunRecord> {
+        let (job, run) = self.model.jobs.get(&id).zip(self.model.runs.get(&id))?;
+        Some(RunRecord { job: job.clone(), run: run.clone() })
     }
 
     fn shown(&self, name: &str) -> String {
@@ -132,6 +152,18 @@ fn table(text: &str) {
                 let command = works.model.command(&format!("create {rest}"));
                 works.model.act("ana", &command).expect("a task is made");
                 continue;
+            }
+            "alive" => {
+                let newest = works.newest.and_then(|id| works.record(id));
+                if newest.is_some_and(|record| record.is_alive()) {
+                    "yes".into()
+                } else {
+                    "no".into()
+                }
+            }
+            "held" => {
+                let newest = works.newest.and_then(|id| works.record(id));
+                newest.as_ref().and_then(RunRecord::held).unwrap_or("no").to_owned()
             }
             "notes" => works.model.scratchpads.get(&task_named(rest)).cloned().unwrap_or_default(),
             "record" => {
@@ -201,6 +233,12 @@ fn how_a_run_ends_says_where_its_task_goes() {
         ("move T review", "running a1 up, in_review bot", ""),
         ("move T initial", "canceled a1 up, backlog free", ""),
         ("move T closed_done", "canceled a1 up, done bot", ""),
+        ("pair T", "canceled a1 up, backlog free", ""),
+        ("graph T in_review", "running a1 up, in_review bot", ""),
+        ("graph T backlog", "canceled a1 up, backlog free", ""),
+        ("graph T done", "canceled a1 up, done bot", ""),
+        ("graph T canceled", "canceled a1 up, canceled bot", ""),
+        ("merge T", "AGENT_AT_WORK", ""),
     ] {
         table(&format!(
             "
@@ -243,6 +281,83 @@ fn what_leaves_the_review_ends_its_run() {
         w1  up T              => running a1 up, in_progress bot
         bot move T review     => running a1 up, in_review bot
         ana move T working    => canceled a1 up, in_progress bot
+        ",
+    );
+    for (leave, after) in [
+        ("graph T in_progress", "canceled a1 up, in_progress bot"),
+        ("graph T backlog", "canceled a1 up, backlog free"),
+        ("pair T", "canceled a1 up, in_review bot"),
+    ] {
+        table(&format!(
+            "
+            made T =>
+            ana auto T            => none, backlog free
+            ana submit T          => queued a0 down, backlog free
+            w1  lease T           => running a1 down, in_progress bot
+            w1  up T              => running a1 up, in_progress bot
+            bot move T review     => running a1 up, in_review bot
+            ana {leave}           => {after}
+            "
+        ));
+    }
+}
+
+#[test]
+fn a_run_is_alive_until_its_processes_are_gone() {
+    table(
+        "
+        made T =>
+        ana auto T            => none, backlog free
+        ana submit T          => queued a0 down, backlog free
+        alive T               => no
+        w1  lease T           => running a1 down, in_progress bot
+        alive T               => yes
+        w1  up T              => running a1 up, in_progress bot
+        w1  gone T            => same
+        ana move T initial    => canceled a1 up, backlog free
+        alive T               => yes
+        w1  gone T            => canceled a1 up, backlog free
+        alive T               => no
+        w1  gone T            => same
+        ",
+    );
+    // A lease that lapses says nothing of the processes; a server that is gone took them with it.
+    for (loss, alive) in [("settle", "yes"), ("lost", "no")] {
+        table(&format!(
+            "
+            made T =>
+            ana auto T        => none, backlog free
+            ana submit T      => queued a0 down, backlog free
+            w1  lease T       => running a1 down, in_progress bot
+            w1  up T          => running a1 up, in_progress bot
+            clock +61s        =>
+            w2  {loss} T      => stale a1 up, in_progress bot
+            w2  settle T      => queued a2 up, in_progress free
+            alive T           => {alive}
+            w2  stop T        => canceled a2 up, backlog free
+            alive T           => {alive}
+            "
+        ));
+    }
+}
+
+#[test]
+fn a_run_that_is_held_back_names_what_it_waits_for() {
+    table(
+        "
+        made T =>
+        ana auto T                  => none, backlog free
+        ana submit T                => queued a0 down, backlog free
+        w1  hold T process 7 (cat)  => JOB_LOST
+        w1  lease T                 => running a1 down, in_progress bot
+        held T                      => no
+        w1  hold T                  => same
+        w1  hold T process 7 (cat)  => running a1 down, in_progress bot
+        w1  hold T process 7 (cat)  => same
+        held T                      => Waiting for process 7 (cat): an earlier run left it
+        w1  hold T                  => running a1 down, in_progress bot
+        held T                      => no
+        w1  up T                    => running a1 up, in_progress bot
         ",
     );
 }

@@ -43,6 +43,24 @@ pub trait AgentRunner: Send + Sync {
     /// Ends and removes what processes of this machine that are gone left behind: their agents,
     /// and the folders those worked in. What a live process runs is left alone.
     async fn clean_up(&self);
+
+    /// Ends the processes of earlier runs on this machine, also those that a live server started: their
+    /// turn is over. Returns the processes that could not be ended, each by number and name.
+    async fn end_earlier(&self, _runs: Vec<EarlierRuns>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether processes of these runs live on this machine.
+    async fn are_left(&self, _runs: Vec<EarlierRuns>) -> bool {
+        true
+    }
+}
+
+/// The attempts of a job below this number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierRuns {
+    pub job: String,
+    pub below: u32,
 }
 
 #[derive(Clone, Debug)]

@@ -3,10 +3,10 @@
 //!
 //! A process that left its parents and emptied its environment as well is not found here.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -32,14 +32,58 @@ pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// Kills whoever carries the mark, and answers how many did. One that is dying may be counted;
-/// one that was just born may be missed, so ask until there is none.
-pub(super) fn kill_marked(mark: &OsStr) -> usize {
-    let marked = marked(mark);
-    for pid in &marked {
-        let _ = rustix::process::kill_process(*pid, Signal::KILL);
+/// Kills what `find` names, and answers how many that are. One that is dying may be counted; one that
+/// was just born may be missed, so ask until there is none. A process is held on to before it is looked
+/// for a second time: a number that went to another process meanwhile is not signalled.
+pub(super) fn kill_found(find: impl Fn() -> Vec<Pid>) -> usize {
+    let found = find();
+    if found.is_empty() {
+        return 0;
     }
-    marked.len()
+    let held: Vec<(Pid, Held)> =
+        found.iter().filter_map(|pid| Some((*pid, Held::of(*pid)?))).collect();
+    let still = find();
+    for (_, held) in held.iter().filter(|(pid, _)| still.contains(pid)) {
+        held.kill();
+    }
+    found.len()
+}
+
+/// A process that stays the one it was, whatever becomes of its number.
+enum Held {
+    #[cfg(target_os = "linux")]
+    Process(std::os::fd::OwnedFd),
+    /// Kernels before 5.3 and other systems know processes by their numbers alone.
+    Number(Pid),
+}
+
+impl Held {
+    #[cfg(target_os = "linux")]
+    fn of(pid: Pid) -> Option<Self> {
+        match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+            Ok(process) => Some(Self::Process(process)),
+            Err(rustix::io::Errno::SRCH) => None,
+            Err(_) => Some(Self::Number(pid)),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(pid: Pid) -> Option<Self> {
+        Some(Self::Number(pid))
+    }
+
+    /// Fails only for a process that has ended, or that another user started.
+    fn kill(&self) {
+        let _ = match self {
+            #[cfg(target_os = "linux")]
+            Self::Process(process) => rustix::process::pidfd_send_signal(process, Signal::KILL),
+            Self::Number(pid) => rustix::process::kill_process(*pid, Signal::KILL),
+        };
+    }
+}
+
+pub(super) fn kill_marked(mark: &OsStr) -> usize {
+    kill_found(|| marked(mark))
 }
 
 /// Gives those that carry the mark time to end by themselves.
@@ -60,21 +104,33 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Without ourselves.
 fn marked(mark: &OsStr) -> Vec<Pid> {
-    let mut wanted = format!("{MARK}=").into_bytes();
-    wanted.extend_from_slice(mark.as_bytes());
-    let carries = |pid: &Pid| {
-        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-        let environment = environment.unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
-    };
     let ourselves = rustix::process::getpid();
+    let carries = |pid: &Pid| mark_of(*pid).is_some_and(|its| its == mark);
     all().filter(|pid| *pid != ourselves && carries(pid)).collect()
 }
 
-fn all() -> impl Iterator<Item = Pid> {
+/// The mark that a process carries. One that ended carries none.
+pub(super) fn mark_of(pid: Pid) -> Option<OsString> {
+    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let mark = environment
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+    Some(OsString::from_vec(mark.to_vec()))
+}
+
+pub(super) fn all() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter_map(Pid::from_raw)
+}
+
+/// How a person finds a process.
+pub(super) fn named(pid: Pid) -> String {
+    let number = pid.as_raw_nonzero();
+    match fs::read(format!("/proc/{number}/comm")) {
+        Ok(name) => format!("process {number} ({})", String::from_utf8_lossy(&name).trim()),
+        Err(_) => format!("process {number}"),
+    }
 }
 
 /// Writes down who leads a run, so that a later process can find it.
@@ -107,16 +163,37 @@ pub(crate) fn kill_leftovers(record: &Path, mark: &OsStr) {
 /// A look at all processes takes about a millisecond; a killed one is gone after one or two.
 pub(super) const PASSES_MAX: usize = 200;
 
-fn read_leader(record: &Path) -> Option<(Pid, u64)> {
+pub(super) fn read_leader(record: &Path) -> Option<(Pid, u64)> {
     let text = fs::read_to_string(record).ok()?;
     let (pid, started) = text.trim().split_once(' ')?;
     Some((Pid::from_raw(pid.parse().ok()?)?, started.parse().ok()?))
 }
 
-/// In the kernel's ticks since it started.
 fn start_time(pid: Pid) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name in the second field may hold anything, also spaces and brackets.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    Stat::of(pid).map(|stat| stat.started)
+}
+
+/// What the kernel says of a process.
+pub(super) struct Stat {
+    /// Not one that ended and was not reaped.
+    pub(super) is_alive: bool,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    /// In the kernel's ticks since it started.
+    pub(super) started: u64,
+}
+
+impl Stat {
+    pub(super) fn of(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        // The name in the second field may hold anything, also spaces and brackets.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        Some(Self {
+            is_alive: !matches!(*fields.first()?, "Z" | "X"),
+            group: fields.get(2)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
 }

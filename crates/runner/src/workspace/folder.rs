@@ -5,7 +5,9 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use callboard_engine::ports::EarlierRuns;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::process;
@@ -116,6 +118,39 @@ pub(crate) fn clean_up(jobs: &Path) {
     }
 }
 
+/// How long killed processes of earlier runs may take to be gone before somebody hears of them.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// Ends what these runs left on this machine, also what a live server started. The mark of a process ends
+/// with its job and attempt; where the servers of one store keep their folders does not matter. Returns
+/// the processes that could not be ended.
+pub(crate) fn end_earlier(jobs: &Path, runs: &[EarlierRuns]) -> Vec<String> {
+    let records = records(jobs, runs);
+    process::end_earlier(|mark| is_of(Path::new(mark), runs), &records, END_WITHIN)
+}
+
+/// Whether a process of these runs lives.
+pub(crate) fn are_left(jobs: &Path, runs: &[EarlierRuns]) -> bool {
+    process::is_left(|mark| is_of(Path::new(mark), runs), &records(jobs, runs))
+}
+
+/// Where the leaders of these runs are written down.
+fn records(jobs: &Path, runs: &[EarlierRuns]) -> Vec<PathBuf> {
+    let attempts = runs.iter().flat_map(|run| entries(&jobs.join(&run.job)));
+    attempts.filter(|attempt| is_of(attempt, runs)).map(|attempt| attempt.join(RECORD)).collect()
+}
+
+/// Whether `…/<job>/<attempt>` is one of these runs.
+fn is_of(folder: &Path, runs: &[EarlierRuns]) -> bool {
+    let attempt = folder.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+    let job = folder.parent().and_then(Path::file_name);
+    let is_one = |run: &EarlierRuns| {
+        job.is_some_and(|job| job == run.job.as_str())
+            && attempt.is_some_and(|attempt| attempt < run.below)
+    };
+    runs.iter().any(is_one)
+}
+
 /// Not while somebody makes a folder in it.
 fn remove_if_empty(job: &Path) {
     let gate = job.parent().map(Gate::pass);
@@ -124,7 +159,7 @@ fn remove_if_empty(job: &Path) {
     }
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 

@@ -1,12 +1,13 @@
 //! However a run ends, nothing of it lives on.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use callboard_domain::relay::{FailReason, RunVerdict};
-use callboard_engine::ports::{AgentRunner, RunOrder};
+use callboard_engine::ports::{AgentRunner, EarlierRuns, RunOrder};
 use callboard_runner::{AgentSettings, ExecutorSettings, LocalAgents, SandboxMode};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::sync::CancellationToken;
@@ -171,6 +172,34 @@ async fn the_next_start_ends_what_a_killed_server_left() {
     agents.clean_up().await;
     until_dead(&pids).await;
     assert!(bed.left_behind().is_empty());
+}
+
+/// The marks tell runs apart, whoever started them and wherever their folders are.
+#[tokio::test]
+async fn earlier_runs_of_a_job_are_ended_and_no_others() {
+    let bed = Bed::new();
+    let agents = LocalAgents::new(settings(&bed, bed.script("")));
+    let marked = |mark: &str| {
+        let mut sleeps = Command::new("sleep");
+        sleeps.arg("600").env("CALLBOARD_RUN", mark).spawn().expect("sleeps")
+    };
+    let mut first = marked("/elsewhere/jobs/job_one/1");
+    let mut others = [
+        marked("/elsewhere/jobs/job_one/2"),
+        marked("/elsewhere/jobs/job_two/1"),
+        marked("/elsewhere/jobs/job_one/1/deeper"),
+    ];
+    let runs = vec![EarlierRuns { job: "job_one".into(), below: 2 }];
+    assert!(agents.are_left(runs.clone()).await);
+    assert_eq!(agents.end_earlier(runs.clone()).await, Vec::<String>::new());
+    let signal = first.wait().expect("it is our child").signal();
+    assert_eq!(signal, Some(Signal::KILL.as_raw()));
+    assert!(!agents.are_left(runs).await);
+    for other in &mut others {
+        assert!(is_running(Pid::from_child(other)), "another run is left alone");
+        other.kill().expect("it is ours");
+        other.wait().expect("it is our child");
+    }
 }
 
 #[tokio::test]

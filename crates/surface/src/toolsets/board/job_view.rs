@@ -76,7 +76,8 @@ fn start(seen: &WorkSeen) -> Shown {
         JobState::Failed { reason, .. } => ("failed", fault(reason), "The agent did not start"),
     };
     let question = seen.record.asks();
-    let words = run.summary.as_deref().filter(|_| status == "failed" || question.is_some());
+    let says = status == "failed" || question.is_some() || seen.record.held().is_some();
+    let words = run.summary.as_deref().filter(|_| says);
     Shown {
         action: Action::Start,
         status,

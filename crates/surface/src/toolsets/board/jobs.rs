@@ -7,7 +7,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
-use callboard_engine::{WorkJob, WorkWaited, WorkWish};
+use callboard_engine::{At, EngineError, WorkJob, WorkWaited, WorkWish};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::envelope::{Envelope, Next, Reply};
 use super::job_view::{self, Shown};
 use super::tasks::task_id;
+use super::view;
 use super::words::{Action, TaskType};
 use crate::time::rfc3339_us;
 use crate::tool::{Call, NoArguments, Run, WAIT_INTERRUPTED};
@@ -303,7 +304,22 @@ async fn fields(
     shown: &Shown,
     waited: Waited,
 ) -> Reply {
-    let card = call.engine.card_of(call.op, task).await?;
+    // Jobs outlive their task; a task that was removed does not run.
+    let seen = match call.engine.card_get(call.op, task).await {
+        Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => None,
+        seen => Some(seen?),
+    };
+    let runtime = match &seen {
+        Some(At { it, now }) => {
+            let work = call.engine.work_now(call.op, task).await?;
+            view::runtime_of(it, &work, *now)
+        }
+        None => Value::Null,
+    };
+    let card = match seen {
+        Some(seen) => seen.it.card,
+        None => call.engine.card_of(call.op, task).await?,
+    };
     Ok(json!({
         "job_id": job.job().id,
         "task_id": task,
@@ -314,7 +330,7 @@ async fn fields(
         "created_at": rfc3339_us(job.job().created_at),
         "updated_at": rfc3339_us(shown.updated_at),
         "result": shown.result(),
-        "runtime": null,
+        "runtime": runtime,
         "current_task_type": TaskType::of(card.mode).word(),
     }))
 }

@@ -80,9 +80,8 @@ pub(super) async fn tasks_list(call: &Call<'_>, args: List) -> Reply {
         limit: size.limit,
     };
     let found = call.engine.card_list(call.op, filter).await?;
-    let open = found.it.cards.iter().map(|row| &row.task).filter(|task| !task.phase.is_closed());
-    let open: Vec<TaskId> = open.map(|task| task.id).collect();
-    let works = call.engine.works_now(call.op, &open).await?;
+    let all: Vec<TaskId> = found.it.cards.iter().map(|row| row.task.id).collect();
+    let works = call.engine.works_now(call.op, &all).await?;
     let idle = WorkNow::default();
     let (tasks, _) = page(&found.it.cards, size, |row| {
         view::row(row, works.get(&row.task.id).unwrap_or(&idle), found.now)

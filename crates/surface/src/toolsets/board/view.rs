@@ -1,12 +1,13 @@
 //! What this toolset answers with. Times have six digits; what was not asked for is null.
 
-use callboard_domain::attempt::{Attempt, AttemptKind};
+use callboard_domain::attempt::Attempt;
 use callboard_domain::card::{Card, Review, ReviewState, Terminal};
 use callboard_domain::policy::Phase;
+use callboard_domain::run::holder;
 use callboard_domain::task::{Dep, Task, TaskRecord};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::CardRow;
-use callboard_engine::{CardSeen, WorkLog, WorkNow, WorkspaceSeen};
+use callboard_engine::{CardSeen, PendingFor, WorkLog, WorkNow, WorkspaceSeen};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -242,7 +243,12 @@ fn repo_at_work(seen: &WorkspaceSeen) -> Value {
     })
 }
 
-/// How a task stands besides its status.
+/// How a task stands besides its status, for an answer that shows nothing else of it.
+pub(super) fn runtime_of(seen: &CardSeen, work: &WorkNow, now: Timestamp) -> Value {
+    let CardSeen { record, card } = seen;
+    runtime(&record.task, card, &record.deps, record.newest.as_ref(), work, now)
+}
+
 fn runtime(
     task: &Task,
     card: &Card,
@@ -254,9 +260,11 @@ fn runtime(
     let waits = task.phase == Phase::Initial;
     let open: Vec<_> = deps.iter().filter(|dep| waits && dep.is_open()).map(|dep| dep.id).collect();
     let blocked = card.blocked.as_ref().filter(|_| task.phase == Phase::Working);
-    let runs = newest.is_some_and(|newest| newest.kind == AttemptKind::Job && newest.is_live(now));
+    // A job that makes a patch works elsewhere; the attempt is all there is beside the task.
+    let makes_patch = |newest: &Attempt| newest.actor == holder() && newest.is_live(now);
+    let makes_patch = newest.is_some_and(makes_patch) && task.phase == Phase::Working;
     json!({
-        "is_running": runs && task.phase == Phase::Working,
+        "is_running": work.is_running || makes_patch,
         "is_reviewing": work.is_reviewing && task.phase == Phase::Review,
         "is_blocked": !open.is_empty() || blocked.is_some(),
         "blocked_reason": blocked.map(|blocked| &blocked.reason),
@@ -264,11 +272,12 @@ fn runtime(
         "overlap_hints": work.overlaps,
         "blocked_at": blocked.map(|blocked| rfc3339_us(blocked.at)),
         "is_pending": work.pending.is_some(),
-        "pending_reason": work.pending.map(|pending| match pending.for_place {
-            true => "Waiting for a free agent slot",
-            false => "Waiting for a runner",
+        "pending_reason": work.pending.as_ref().map(|pending| match &pending.why {
+            PendingFor::Place => "Waiting for a free agent slot",
+            PendingFor::Runner => "Waiting for a runner",
+            PendingFor::Processes(words) => words,
         }),
-        "pending_at": work.pending.map(|pending| rfc3339_us(pending.since)),
+        "pending_at": work.pending.as_ref().map(|pending| rfc3339_us(pending.since)),
     })
 }
 

@@ -246,11 +246,11 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         },
         Refusal::AgentAtWork { agent, action, .. } => Said {
             message: format!("Not {}: {agent} works on the task", action.done()),
-            hint: Some("Stop the agent first, or wait for it".into()),
-            ..as_code(match action {
-                ReviewAction::Merge => "MERGE_FAILED",
-                ReviewAction::Rebase => "REBASE_FAILED",
-            })
+            hint: Some("Wait for the review, or stop the agent with jobs_submit stop_agent".into()),
+            ..match action {
+                ReviewAction::Merge => plain,
+                ReviewAction::Rebase => as_code("REBASE_FAILED"),
+            }
         },
         Refusal::NotAuto { task } => Said {
             message: format!("Task {task} is PAIR"),
@@ -332,6 +332,10 @@ pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> O
         ("jobs_submit", Refusal::DepsNotClosed { open, .. }) => {
             let first = open.first().map(|(id, _)| id);
             Some(Next::new("get_task", json!({"task_id": first, "mode": "summary"})))
+        }
+        (_, Refusal::AgentAtWork { action: ReviewAction::Merge, .. }) => {
+            let arguments = json!({"task_id": task, "wait_for_status": ["REVIEW"]});
+            Some(Next::new("tasks_wait", arguments))
         }
         (_, Refusal::NotRunning { .. }) => {
             Some(Next::new("get_task", json!({"task_id": task, "include_logs": true})))
