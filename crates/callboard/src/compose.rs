@@ -1,13 +1,13 @@
 //! The composition root: settings become a store, an engine and a front. Nothing else wires.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use callboard_domain::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::store::clock::SystemClock;
+use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_engine::store::postgres::PostgresStore;
-use callboard_engine::store::sqlite::SqliteStore;
+use callboard_engine::store::sqlite::{RestoreError, Restored, SqliteStore};
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Alert, Engine, Parts, Working, Workshop};
@@ -17,6 +17,7 @@ use callboard_runner::{
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
+use callboard_surface::time::rfc3339_ms;
 use callboard_surface::tool::Toolset;
 use tokio_util::sync::CancellationToken;
 
@@ -105,8 +106,15 @@ async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dy
     Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
 }
 
+/// Puts a copy of a backup in the place of an embedded store, which nobody may have open.
+pub fn restore_store(file: &Path, database: &Path) -> Result<Restored, RestoreError> {
+    let now = rfc3339_ms(SystemClock.now());
+    let stamp: String = now.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    SqliteStore::restore(file, database, &stamp)
+}
+
 /// Of an embedded store; `None` where there is no place for one.
-fn store_path(settings: &Settings, place: Option<&Place>) -> Option<PathBuf> {
+pub fn store_path(settings: &Settings, place: Option<&Place>) -> Option<PathBuf> {
     match (&settings.store, place) {
         (StoreUrl::Postgres(_), _) | (StoreUrl::Default, None) => None,
         (StoreUrl::Default, Some(place)) => Some(place.folder().join(DATABASE)),
@@ -123,6 +131,8 @@ fn store_files(settings: &Settings, place: Option<&Place>) -> Vec<PathBuf> {
         PathBuf::from(name)
     };
     let path = store_path(settings, place);
+    // The files lie beside the database that a symbolic link names.
+    let path = path.map(|path| path.canonicalize().unwrap_or(path));
     path.iter().flat_map(|path| STORE_FILES.map(|suffix| beside(path, suffix))).collect()
 }
 

@@ -8,6 +8,7 @@ mod cli;
 mod compose;
 mod config;
 mod embedder;
+mod holders;
 mod identity;
 mod limits;
 mod logging;

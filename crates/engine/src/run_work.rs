@@ -12,7 +12,7 @@ use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::RunVerdict;
 use callboard_domain::run::{ArtifactName, Order, RunRecord};
-use callboard_store::DueJob;
+use callboard_store::{DueJob, RunSeen};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

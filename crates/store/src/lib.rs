@@ -18,6 +18,7 @@ mod jobs;
 mod journal;
 pub mod knowledge;
 mod org;
+mod part;
 pub mod postgres;
 mod pulls;
 mod queue;

@@ -53,6 +53,10 @@ impl TasksByState {
         }
     }
 
+    pub fn total(&self) -> u64 {
+        self.ready + self.blocked + self.working + self.review + self.done + self.canceled
+    }
+
     pub(crate) fn from_counts([ready, blocked, working, review, done, canceled]: [i64; 6]) -> Self {
         let [ready, blocked, working, review, done, canceled] =
             [ready, blocked, working, review, done, canceled].map(i64::unsigned_abs);

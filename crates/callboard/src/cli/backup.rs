@@ -10,8 +10,8 @@ use crate::output::{Exit, Failure};
 /// Write a consistent copy of the board to a file
 ///
 /// Others may go on writing meanwhile. The copy is a whole SQLite database, also of a board in
-/// PostgreSQL: put it in place of .callboard/callboard.db to go back to it, or move it with
-/// callboard migrate.
+/// PostgreSQL. callboard restore FILE puts the copy back, callboard migrate moves it into another
+/// database. The file has its name only when it is whole.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard backup ~/backups/shop-monday.db")]
 pub struct BackupArgs {

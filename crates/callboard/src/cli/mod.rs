@@ -33,6 +33,7 @@ mod plan;
 mod pull;
 mod reject;
 mod release;
+mod restore;
 mod review;
 mod run;
 mod search;
@@ -147,6 +148,7 @@ enum Command {
     #[command(subcommand)]
     Model(model::ModelCommand),
     Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Migrate(migrate::MigrateArgs),
     Bench(crate::bench::BenchArgs),
     #[command(hide = true)]
@@ -258,6 +260,7 @@ impl Command {
             Command::Token(command) => command.run(context).await,
             Command::Model(command) => command.run(context),
             Command::Backup(args) => backup::cmd_backup(context, args).await,
+            Command::Restore(args) => restore::cmd_restore(context, args).await,
             Command::Migrate(args) => migrate::cmd_migrate(context, args).await,
             Command::Bench(args) => bench::cmd_bench(context, args).await,
             Command::BenchServer => bench::cmd_server().await,

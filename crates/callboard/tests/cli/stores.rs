@@ -34,6 +34,79 @@ fn a_file_that_is_no_database_is_said_to_be_one() {
 }
 
 #[test]
+fn a_file_that_is_no_board_is_refused_and_left_alone() {
+    let world = World::project();
+    let at = |name: &str| world.root().join(name);
+    world.write(&at("empty.db"), "");
+    world.write(&at("text.db"), &"words, words ".repeat(500));
+    let other = Connection::open(at("other.db")).expect("opens");
+    other.execute_batch("CREATE TABLE t (a); PRAGMA user_version = 5").expect("another program's");
+    drop(other);
+    for name in ["empty.db", "text.db", "other.db"] {
+        let before = std::fs::read(at(name)).expect("readable");
+        let path = at(name);
+        let path = path.to_str().expect("a readable path");
+        let ran = world.run(&["task", "list", "--store", path, "--json"]);
+        assert_eq!((ran.code, ran.error_code()), (7, "STORE_DAMAGED".into()), "{name}");
+        assert!(ran.stderr.contains("is no "), "{name}: {}", ran.stderr);
+        let restored = world.run(&["restore", path, "--json"]);
+        assert_eq!((restored.code, restored.error_code()), (7, "STORE_DAMAGED".into()), "{name}");
+        assert_eq!(std::fs::read(at(name)).expect("readable"), before, "{name} was changed");
+    }
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn an_empty_file_in_the_place_of_the_board_names_the_way_out() {
+    let world = World::project();
+    for name in ["", "-wal", "-shm", "-bell"] {
+        // There may be none: the last connection takes the log along.
+        let _ = std::fs::remove_file(world.callboard(&format!("callboard.db{name}")));
+    }
+    world.write(&world.callboard("callboard.db"), "");
+    let ran = world.run(&["init"]);
+    assert_eq!(ran.code, 7, "{}", ran.stderr);
+    assert!(ran.stderr.contains("delete the file to begin a new board"), "{}", ran.stderr);
+    std::fs::remove_file(world.callboard("callboard.db")).expect("deleted");
+    world.ok(&["task", "list"]);
+}
+
+#[test]
+fn a_restored_backup_is_the_board_again() {
+    let world = World::project();
+    let kept = world.task(&["kept"]);
+    world.ok(&["backup", "monday.db"]);
+    let later = world.task(&["after the backup"]);
+    assert_eq!(world.run(&["restore", "tuesday.db"]).code, 3);
+    let own = world.run(&["restore", ".callboard/callboard.db", "--json"]);
+    assert_eq!((own.code, own.error_code()), (5, "FILE_IN_USE".into()));
+
+    let ran = world.ok(&["restore", "monday.db"]);
+    assert!(ran.stdout.contains("is the board again: 1 tasks, 1 events"), "{}", ran.stdout);
+    world.ok(&["task", "show", &kept]);
+    assert_eq!(world.run(&["task", "show", &later]).code, 3);
+    world.ok(&["doctor"]);
+    // What was there before is a board of its own, with everything that was in its log.
+    let folder = std::fs::read_dir(world.root().join(".callboard")).expect("readable");
+    let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let aside: Vec<String> = names.filter(|name| name.contains("before-restore")).collect();
+    assert_eq!(aside.len(), 1, "{aside:?}");
+    let aside = world.callboard(&aside[0]);
+    let aside = aside.to_str().expect("a readable path");
+    world.ok(&["task", "show", &later, "--store", aside]);
+}
+
+#[test]
+fn a_board_in_postgresql_is_restored_by_a_move() {
+    let world = World::project();
+    world.ok(&["backup", "monday.db"]);
+    let there = ["restore", "monday.db", "--store", "postgres://ana@db.invalid/board", "--json"];
+    let ran = world.run(&there);
+    assert_eq!((ran.code, ran.error_code()), (2, "INVALID_INPUT".into()));
+    assert!(ran.stderr.contains("callboard migrate monday.db postgres://"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_backup_is_a_board_of_its_own_and_overwrites_nothing() {
     let world = World::project();
     let task = world.task(&["kept"]);

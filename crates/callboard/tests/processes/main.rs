@@ -12,6 +12,7 @@ mod crew_outage;
 mod crew_story;
 mod disk;
 mod events;
+mod files;
 mod forge;
 mod handles;
 mod http;

@@ -13,17 +13,20 @@ mod errors;
 mod files;
 mod free;
 mod handles;
+mod identity;
 mod jobs;
 mod knowledge;
 mod load;
 mod org;
 mod pulls;
 mod read;
+mod restore;
 mod retries;
 mod rows;
 mod runs;
 mod schema;
 mod settle;
+mod shared;
 mod tick;
 mod tokens;
 mod transfer;
@@ -32,10 +35,9 @@ mod verify;
 mod write;
 mod writer;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -52,8 +54,7 @@ use callboard_domain::needs::verify_key;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, Floor};
@@ -67,12 +68,7 @@ use crate::{
     Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
-use writer::Writer;
-
-/// Idle read connections kept open.
-const READERS_KEPT: usize = 4;
-/// Negative is SQLite's way to say kibibytes. Taken only as it fills.
-const WRITER_CACHE_KIB: i32 = -16_000;
+pub use restore::{RestoreError, Restored};
 
 pub struct SqliteStore {
     shared: Arc<Shared>,
@@ -85,148 +81,14 @@ pub(crate) struct Shared {
     clock: Arc<dyn Clock>,
     turnstile: turnstile::Turnstile,
     bell: bell::Bell,
+    guard: identity::Guard,
     feed: Feed,
     floor: Floor,
     watch: Watch,
     readers: Mutex<Vec<Connection>>,
     vectors: VectorCache,
-}
-
-impl SqliteStore {
-    /// Opens or makes the database at `path`, migrating it if it is older.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let unavailable = |error: std::io::Error| {
-            StoreError::Unavailable(format!("cannot open {}: {error}", path.display()))
-        };
-        let turnstile = turnstile::Turnstile::open(path).map_err(unavailable)?;
-        let bell = bell::Bell::open(path).map_err(unavailable)?;
-        let mut db = Connection::open(path).map_err(from_sqlite)?;
-        configure(&db).map_err(from_sqlite)?;
-        db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
-        db.pragma_update(None, "synchronous", "FULL").map_err(from_sqlite)?;
-        // Savepoints note what they would undo; in memory that costs next to nothing.
-        db.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
-        db.pragma_update(None, "cache_size", WRITER_CACHE_KIB).map_err(from_sqlite)?;
-        schema::migrate(&mut db, path, &turnstile)?;
-        let floor = Floor::default();
-        floor.raise(read::last_at(&db).map_err(from_sqlite)?, clock.steady_us());
-        let shared = Arc::new(Shared {
-            path: path.to_owned(),
-            clock,
-            turnstile,
-            bell,
-            feed: Feed::default(),
-            floor,
-            watch: Watch::default(),
-            readers: Mutex::default(),
-            vectors: VectorCache::default(),
-        });
-        let (inbox, jobs) = mpsc::channel();
-        let writer = Writer { shared: shared.clone(), db, orgs: HashMap::new() };
-        let writer = std::thread::Builder::new()
-            .name("callboard-writer".into())
-            .spawn(move || writer.run(&jobs))
-            .map_err(unavailable)?;
-        Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
-    }
-
-    fn send(&self, job: writer::Job) -> Result<(), StoreError> {
-        let gone = || StoreError::Unavailable("the store is closing".into());
-        self.inbox.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
-    }
-
-    /// Runs rare work on the writer's connection, in its turn.
-    async fn on_writer<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(writer::Job::Run(Box::new(move |db| {
-            let _ = reply.send(work(db));
-        })))?;
-        answer.await.map_err(|_| StoreError::Unavailable("the database cannot be locked".into()))?
-    }
-
-    /// For reads that may take long: on a thread where waiting is allowed.
-    async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let shared = self.shared.clone();
-        tokio::task::spawn_blocking(move || shared.read(work))
-            .await
-            .map_err(|error| StoreError::Internal(format!("a read stopped: {error}")))?
-    }
-}
-
-impl Drop for SqliteStore {
-    fn drop(&mut self) {
-        self.inbox = None;
-        if let Some(writer) = self.writer.take() {
-            // A writer that panicked has nothing left to finish.
-            let _ = writer.join();
-        }
-    }
-}
-
-impl Shared {
-    /// A time that is in the store.
-    fn has_seen(&self, at: i64) {
-        self.floor.raise(at, self.clock.steady_us());
-    }
-
-    fn now(&self) -> Timestamp {
-        self.floor.now(self.clock.now(), self.clock.steady_us())
-    }
-
-    fn open_reader(&self) -> Result<Connection, StoreError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&self.path, flags).map_err(from_sqlite)?;
-        configure(&db).map_err(from_sqlite)?;
-        Ok(db)
-    }
-
-    fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let db = self.take_reader()?;
-        let answer = work(&db, self.now());
-        self.keep_reader(db);
-        answer
-    }
-
-    /// For reads by key, which take microseconds: a change of threads would cost more than they do.
-    fn look_up<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        self.read(|db, _| work(db).map_err(from_sqlite))
-    }
-
-    fn take_reader(&self) -> Result<Connection, StoreError> {
-        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match kept {
-            Some(db) => Ok(db),
-            None => self.open_reader(),
-        }
-    }
-
-    fn keep_reader(&self, db: Connection) {
-        let mut kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < READERS_KEPT {
-            kept.push(db);
-        }
-    }
-}
-
-fn configure(db: &Connection) -> rusqlite::Result<()> {
-    db.set_prepared_statement_cache_capacity(64);
-    // Behind the turnstile nobody of ours ever waits here; a foreign program may.
-    db.busy_timeout(std::time::Duration::from_secs(5))?;
-    // A plan that depends on bound values would be made anew for most calls.
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    db.pragma_update(None, "foreign_keys", true)
+    /// Last, so that the list of open databases forgets this one after its connections are closed.
+    _admitted: identity::Admitted,
 }
 
 #[async_trait]
@@ -567,7 +429,16 @@ impl Store for SqliteStore {
     }
 
     async fn verify(&self) -> Result<Vec<Finding>, StoreError> {
-        self.read(|db, _| verify::verify(db).map_err(from_sqlite)).await
+        // Before the log: what was committed before a ring is in every later snapshot.
+        let kept = self.shared.bell.memory();
+        let shared = self.shared.clone();
+        self.read(move |db, _| {
+            let mut findings = verify::verify(db).map_err(from_sqlite)?;
+            let end = read::last_seq(db).map_err(from_sqlite)?;
+            findings.extend(shared.bell.loss(&kept, end));
+            Ok(findings)
+        })
+        .await
     }
 
     async fn backup(&self, to: PathBuf) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::errors::from_sqlite;
 use super::turnstile::Turnstile;
 use crate::StoreError;
+use crate::part::{Part, with_suffix};
 use crate::transfer::{UNFINISHED, UNFINISHED_WORDS};
 
 struct Migration {
@@ -102,20 +103,66 @@ pub(super) fn migrate(
 }
 
 fn back_up(db: &Connection, path: &Path, version: u32) -> Result<(), StoreError> {
-    let mut copy = path.as_os_str().to_owned();
-    copy.push(format!(".before-v{}", version + 1));
-    let copy = Path::new(&copy);
-    if copy.exists() {
-        std::fs::remove_file(copy).map_err(|e| StoreError::Unavailable(e.to_string()))?;
-    }
-    copy_to(db, copy)
+    let copy = with_suffix(path, &format!(".before-v{}", version + 1));
+    let part = Part::of(&copy);
+    copy_into(db, part.path())?;
+    part.replace().map_err(|error| cannot_write(&copy, &error))
 }
 
+/// Writes a copy to a file that is not there yet; the file has its name only when it is whole.
 pub(super) fn copy_to(db: &Connection, to: &Path) -> Result<(), StoreError> {
+    let part = Part::of(to);
+    copy_into(db, part.path())?;
+    part.put_in_place().map_err(|error| cannot_write(to, &error))
+}
+
+fn cannot_write(to: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("cannot write {}: {error}", to.display()))
+}
+
+pub(super) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
     let to =
         to.to_str().ok_or_else(|| StoreError::Unavailable("the path is not valid UTF-8".into()))?;
     db.execute("VACUUM INTO ?1", [to]).map_err(from_sqlite)?;
     Ok(())
+}
+
+/// Makes an empty board. The file has its name only when every table is in it, so a process that is
+/// killed here leaves no half-made database under the name.
+pub(super) fn make(path: &Path, turnstile: &Turnstile) -> Result<(), StoreError> {
+    let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    if path.exists() {
+        return Ok(());
+    }
+    let part = Part::of(path);
+    let mut db = Connection::open(part.path()).map_err(from_sqlite)?;
+    // The whole file is flushed once, before it gets its name.
+    db.pragma_update(None, "synchronous", "OFF").map_err(from_sqlite)?;
+    db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
+    run(&mut db, 0, latest()).map_err(from_sqlite)?;
+    db.close().map_err(|(_, error)| from_sqlite(error))?;
+    part.put_in_place().map_err(|error| cannot_write(path, &error))
+}
+
+/// Refuses what is no board of ours, and a board that a newer callboard made. Changes nothing.
+pub(super) fn recognise(db: &Connection) -> Result<(), StoreError> {
+    let found = version(db).map_err(from_sqlite)?;
+    let tables = "SELECT count(*) FROM pragma_table_info('migrations') \
+         WHERE name IN ('version', 'name', 'checksum')";
+    let columns: i64 = db.query_row(tables, [], |row| row.get(0)).map_err(from_sqlite)?;
+    match (columns, found) {
+        (3, _) if found > latest() => Err(newer(found)),
+        (3, 1..) => Ok(()),
+        _ => Err(not_ours()),
+    }
+}
+
+pub(super) fn not_ours() -> StoreError {
+    StoreError::Corrupt(
+        "this file is no Callboard database; name another file, or restore a backup with \
+         callboard restore FILE"
+            .into(),
+    )
 }
 
 fn run(db: &mut Connection, after: u32, up_to: u32) -> Result<()> {

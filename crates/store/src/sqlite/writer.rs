@@ -29,8 +29,11 @@ type Verdict = Result<Applied, ApplyError>;
 pub(super) enum Job {
     Apply(Box<Op>, oneshot::Sender<Verdict>),
     /// Rare work that needs the writer's connection and its turn.
-    Run(Box<dyn FnOnce(&mut Connection) + Send>),
+    Run(Work),
 }
+
+/// Gets the connection, or hears why there is no turn.
+pub(super) type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
 
 pub(super) struct Writer {
     pub shared: Arc<Shared>,
@@ -48,11 +51,10 @@ impl Writer {
         }
     }
 
-    fn run_alone(&mut self, work: Box<dyn FnOnce(&mut Connection) + Send>) {
+    fn run_alone(&mut self, work: Work) {
         match self.shared.turnstile.enter() {
-            Ok(_turn) => work(&mut self.db),
-            // Dropping the work drops its reply, which its caller sees as unavailable.
-            Err(error) => tracing::error!(%error, "cannot lock the database"),
+            Ok(_turn) => work(Ok(&mut self.db)),
+            Err(error) => work(Err(no_turn(&error))),
         }
     }
 
@@ -60,30 +62,33 @@ impl Writer {
         let mut replies = vec![reply];
         let mut afterwards = None;
         let shared = self.shared.clone();
-        let outcome = shared
-            .turnstile
-            .enter()
-            .map_err(|error| StoreError::Unavailable(format!("cannot lock the database: {error}")))
-            .and_then(|turn| {
-                let mut batch = self.begin()?;
-                self.one(&mut batch, op);
-                while replies.len() < BATCH_MAX {
-                    match inbox.try_recv() {
-                        Ok(Job::Apply(op, reply)) => {
-                            replies.push(reply);
-                            self.one(&mut batch, *op);
-                        }
-                        Ok(Job::Run(work)) => {
-                            afterwards = Some(work);
-                            break;
-                        }
-                        Err(_) => break,
+        let outcome = shared.turnstile.enter().map_err(|error| no_turn(&error)).and_then(|turn| {
+            shared.guard.check()?;
+            let mut batch = self.begin()?;
+            self.one(&mut batch, op);
+            while replies.len() < BATCH_MAX {
+                match inbox.try_recv() {
+                    Ok(Job::Apply(op, reply)) => {
+                        replies.push(reply);
+                        self.one(&mut batch, *op);
                     }
+                    Ok(Job::Run(work)) => {
+                        afterwards = Some(work);
+                        break;
+                    }
+                    Err(_) => break,
                 }
-                self.commit()?;
-                drop(turn);
-                Ok(batch)
-            });
+            }
+            self.commit()?;
+            // The file may have gone since the first look, and this commit with it. A caller
+            // must not hear of success then.
+            shared.guard.check()?;
+            if let Some(last) = batch.events.last() {
+                shared.bell.ring(last.seq);
+            }
+            drop(turn);
+            Ok(batch)
+        });
         match outcome {
             Ok(batch) => {
                 if !batch.events.is_empty() {
@@ -318,13 +323,15 @@ impl Writer {
     }
 
     fn publish(&self, events: &[LoggedEvent]) {
-        let Some(last) = events.last() else { return };
-        self.shared.bell.ring(last.seq);
         let read_after = |seen| read::events_after(&self.db, seen);
         if let Err(error) = self.shared.feed.committed(events, read_after) {
             tracing::warn!(%error, "cannot read the event log");
         }
     }
+}
+
+fn no_turn(error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("the locks beside the database cannot be used: {error}"))
 }
 
 /// The task a change leaves behind, when the change itself says all about it.

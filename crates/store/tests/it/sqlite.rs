@@ -94,3 +94,53 @@ async fn a_backup_is_a_whole_store() {
     assert_eq!(restored.task("default", task).await.unwrap().unwrap(), f.record(task).await);
     assert!(restored.verify().await.unwrap().is_empty());
 }
+
+#[test]
+fn many_first_opens_make_one_board() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("new.db");
+    let start = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        let opens: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    start.wait();
+                    open(&path).map(drop)
+                })
+            })
+            .collect();
+        for opened in opens {
+            opened.join().unwrap().unwrap();
+        }
+    });
+    let left: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("part"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_link_to_a_board_has_the_locks_of_the_board() {
+    let f = Fixture::sqlite().await;
+    let link = f.folder().join("link.db");
+    std::os::unix::fs::symlink(f.folder().join("test.db"), &link).unwrap();
+    let through = open(&link).unwrap();
+    assert_eq!(through.last_seq().await.unwrap(), 0);
+    assert!(!f.folder().join("link.db-turn").exists());
+}
+
+#[tokio::test]
+async fn a_copy_of_the_whole_folder_is_a_board_of_its_own() {
+    let f = Fixture::sqlite().await;
+    f.create("a", &[]).await;
+    // With a log beside the database, as a killed process leaves it.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["test.db", "test.db-wal", "test.db-bell"] {
+        std::fs::copy(f.folder().join(name), copy.path().join(name)).unwrap();
+    }
+    let opened = open(&copy.path().join("test.db")).unwrap();
+    assert_eq!(opened.last_seq().await.unwrap(), 1);
+    assert_eq!(opened.verify().await.unwrap(), Vec::new());
+}

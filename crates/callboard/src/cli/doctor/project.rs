@@ -7,9 +7,10 @@ use rustix::fs::Access;
 
 use super::{Finding, handshake, machine};
 use crate::cli::context::Context;
-use crate::compose::App;
+use crate::compose::{self, App};
 use crate::config::Settings;
 use crate::embedder;
+use crate::holders;
 use crate::output::Failure;
 use crate::place::Place;
 
@@ -39,6 +40,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found.push(machine::shell(&settings.check_shell));
     found.push(machine::port(settings.listen));
     found.push(embedder(&settings));
+    found.extend(lost_files(&settings, &place));
     match App::open(&settings, Some(&place), context.org()).await {
         Err(failure) => found.push(Finding::failed("database", &failure)),
         Ok(app) => found.extend(opened(&app, &settings).await),
@@ -81,6 +83,29 @@ fn permissions(folder: &Path) -> Finding {
             format!("chown -R $USER {}", folder.display()),
         ),
     }
+}
+
+/// Processes that still have a database open which was deleted or replaced. They refuse every call,
+/// but only they know, and a new board at the old path looks whole.
+fn lost_files(settings: &Settings, place: &Place) -> Vec<Finding> {
+    let Some(database) = compose::store_path(settings, Some(place)) else { return Vec::new() };
+    let lost: Vec<u32> = holders::of(&database)
+        .iter()
+        .filter(|holder| holder.is_lost && holder.is_callboard)
+        .map(|holder| holder.process)
+        .collect();
+    let finding = |process: u32| {
+        Finding::fail(
+            "server",
+            format!(
+                "process {process} has a file of {} open that was deleted or replaced; it refuses \
+                 every call",
+                database.display()
+            ),
+            format!("kill {process}, put a backup back if tasks are missing, then start it again"),
+        )
+    };
+    lost.into_iter().map(finding).collect()
 }
 
 async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {

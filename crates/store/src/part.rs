@@ -1,0 +1,79 @@
+//! A database file that gets its name only when it is whole. A process that is killed on the way
+//! leaves `NAME.part-PID`, which nobody takes for a database.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+/// What an open database keeps beside its file.
+const BESIDE: [&str; 6] = ["-gate", "-turn", "-bell", "-wal", "-shm", "-journal"];
+
+/// Removed with everything beside it unless it got its name.
+pub(crate) struct Part {
+    path: PathBuf,
+    to: PathBuf,
+}
+
+impl Part {
+    pub fn of(to: &Path) -> Self {
+        let path = with_suffix(to, &format!(".part-{}", std::process::id()));
+        let part = Self { path, to: to.to_owned() };
+        // A process with this number may have been killed before.
+        part.remove();
+        part
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives a closed database its name. A file that has the name already stays as it is.
+    pub fn put_in_place(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()?;
+        match renameat_with(CWD, &self.path, CWD, &self.to, RenameFlags::NOREPLACE) {
+            // Some file systems cannot rename in this way; a second name never replaces a file.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                std::fs::hard_link(&self.path, &self.to)?;
+                std::fs::remove_file(&self.path)?;
+            }
+            renamed => renamed?,
+        }
+        sync_folder(&self.to)
+    }
+
+    /// Gives a closed database its name, in place of the file that has the name now.
+    pub fn replace(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()?;
+        std::fs::rename(&self.path, &self.to)?;
+        sync_folder(&self.to)
+    }
+
+    fn remove(&self) {
+        // What is not there need not be removed.
+        let _ = std::fs::remove_file(&self.path);
+        for suffix in BESIDE {
+            let _ = std::fs::remove_file(with_suffix(&self.path, suffix));
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// A new name is on disk only when its folder is.
+pub(crate) fn sync_folder(of: &Path) -> io::Result<()> {
+    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

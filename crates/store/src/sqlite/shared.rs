@@ -1,0 +1,206 @@
+//! What the parts of an open store share: opening and closing it, the writer's turn, the readers.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use callboard_domain::time::Timestamp;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::oneshot;
+
+use super::errors::from_sqlite;
+use super::writer::{self, Writer};
+use super::{Shared, SqliteStore, bell, identity, read, schema, turnstile};
+use crate::StoreError;
+use crate::clock::{Clock, Floor};
+use crate::feed::Feed;
+use crate::knowledge::vectors::VectorCache;
+use crate::watch::Watch;
+
+/// Idle read connections kept open.
+const READERS_KEPT: usize = 4;
+/// Negative is SQLite's way to say kibibytes. Taken only as it fills.
+const WRITER_CACHE_KIB: i32 = -16_000;
+
+impl SqliteStore {
+    /// Opens or makes the database at `path`, migrating it if it is older. Refuses a file that is
+    /// no board, and a path whose board is gone.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let path = &identity::real(path);
+        let unavailable = |error: std::io::Error| {
+            StoreError::Unavailable(format!("cannot open {}: {error}", path.display()))
+        };
+        let turnstile = turnstile::Turnstile::open(path).map_err(unavailable)?;
+        let bell = bell::Bell::open(path).map_err(unavailable)?;
+        if !bell.share().map_err(unavailable)? {
+            let words = "a backup is being put back as this board; try again when that is done";
+            return Err(StoreError::Unavailable(words.into()));
+        }
+        if identity::look(path).map_err(unavailable)?.is_none() {
+            match bell.memory().seq {
+                0 => schema::make(path, &turnstile)?,
+                events => return Err(gone(path, events)),
+            }
+        }
+        let admitted = identity::Admitted::look(path, &bell)?;
+        let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
+        let mut db = Connection::open_with_flags(path, flags).map_err(from_sqlite)?;
+        configure(&db).map_err(from_sqlite)?;
+        schema::recognise(&db)?;
+        db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
+        db.pragma_update(None, "synchronous", "FULL").map_err(from_sqlite)?;
+        // Savepoints note what they would undo; in memory that costs next to nothing.
+        db.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
+        db.pragma_update(None, "cache_size", WRITER_CACHE_KIB).map_err(from_sqlite)?;
+        schema::migrate(&mut db, path, &turnstile)?;
+        let floor = Floor::default();
+        floor.raise(read::last_at(&db).map_err(from_sqlite)?, clock.steady_us());
+        let guard = identity::Guard::over(path).map_err(unavailable)?;
+        if identity::FileId::at(path).map_err(unavailable)? != Some(admitted.0) {
+            let words = "the database file was replaced while it was being opened; try again";
+            return Err(StoreError::Unavailable(words.into()));
+        }
+        bell.settle(path, &turnstile, || read::last_seq(&db).map_err(from_sqlite))?;
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            clock,
+            turnstile,
+            bell,
+            guard,
+            feed: Feed::default(),
+            floor,
+            watch: Watch::default(),
+            readers: Mutex::default(),
+            vectors: VectorCache::default(),
+            _admitted: admitted,
+        });
+        let (inbox, jobs) = mpsc::channel();
+        let writer = Writer { shared: shared.clone(), db, orgs: HashMap::new() };
+        let writer = std::thread::Builder::new()
+            .name("callboard-writer".into())
+            .spawn(move || writer.run(&jobs))
+            .map_err(unavailable)?;
+        Ok(Self { shared, inbox: Some(inbox), writer: Some(writer) })
+    }
+
+    pub(super) fn send(&self, job: writer::Job) -> Result<(), StoreError> {
+        let gone = || StoreError::Unavailable("the store is closing".into());
+        self.inbox.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
+    }
+
+    /// Runs rare work on the writer's connection, in its turn.
+    pub(super) async fn on_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let shared = self.shared.clone();
+        self.send(writer::Job::Run(Box::new(move |turn| {
+            let done = turn.and_then(|db| {
+                shared.guard.check()?;
+                let done = work(db)?;
+                // The file may have gone meanwhile, and the work with it.
+                shared.guard.check()?;
+                Ok(done)
+            });
+            let _ = reply.send(done);
+        })))?;
+        answer.await.map_err(|_| StoreError::Unavailable("the store is closing".into()))?
+    }
+
+    /// For reads that may take long: on a thread where waiting is allowed.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || shared.read(work))
+            .await
+            .map_err(|error| StoreError::Internal(format!("a read stopped: {error}")))?
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.inbox = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has nothing left to finish.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Takes in a time that is in the store.
+    pub(super) fn has_seen(&self, at: i64) {
+        self.floor.raise(at, self.clock.steady_us());
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.floor.now(self.clock.now(), self.clock.steady_us())
+    }
+
+    pub(super) fn open_reader(&self) -> Result<Connection, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&self.path, flags)
+            .and_then(|db| configure(&db).map(|()| db))
+            .map_err(from_sqlite);
+        // Judged also when it cannot be opened: a path that names nothing has better words.
+        self.guard.check()?;
+        opened
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let db = self.take_reader()?;
+        let answer = work(&db, self.now());
+        self.keep_reader(db);
+        answer
+    }
+
+    /// For reads by key, which take microseconds: a change of threads would cost more than they do.
+    pub(super) fn look_up<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.read(|db, _| work(db).map_err(from_sqlite))
+    }
+
+    /// A connection on a file that is gone would answer from what nobody else sees any more.
+    fn take_reader(&self) -> Result<Connection, StoreError> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match kept {
+            Some(db) => self.guard.check().map(|()| db),
+            None => self.open_reader(),
+        }
+    }
+
+    fn keep_reader(&self, db: Connection) {
+        let mut kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < READERS_KEPT {
+            kept.push(db);
+        }
+    }
+}
+
+/// The bell outlived its database.
+fn gone(path: &Path, events: u64) -> StoreError {
+    StoreError::Corrupt(format!(
+        "the board in {0} has no file any more: {0} is gone, and {0}-bell remembers {events} \
+         events of it; put a backup back with callboard restore FILE, or delete {0}-bell to begin \
+         a new board",
+        path.display()
+    ))
+}
+
+fn configure(db: &Connection) -> rusqlite::Result<()> {
+    db.set_prepared_statement_cache_capacity(64);
+    // Behind the turnstile nobody of ours ever waits here; a foreign program may.
+    db.busy_timeout(std::time::Duration::from_secs(5))?;
+    // A plan that depends on bound values would be made anew for most calls.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    db.pragma_update(None, "foreign_keys", true)
+}
