@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::ids::Id;
 use callboard_domain::policy::Policy;
-use callboard_domain::retry::{Digest, RetryKey};
+use callboard_domain::retry::{self, RetryKey};
 use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
@@ -195,7 +195,7 @@ async fn scopes_and_limits_are_judged() {
 async fn a_repeated_key_stores_once() {
     let w = world().await;
     let keyed = OpContext {
-        retry_key: RetryKey::new("key", "k", Digest::of(&serde_json::Value::Null)).ok(),
+        retry_key: RetryKey::new("key", "k", retry::Digest::of(&serde_json::Value::Null)).ok(),
         ..all()
     };
     let draft = || KnowledgeDraft { title: "t".into(), body: "b".into(), ..Default::default() };
