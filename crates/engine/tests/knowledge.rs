@@ -240,7 +240,8 @@ async fn a_digest_shows_what_matters_to_the_task() {
     assert_eq!(words(&w.digest(&task).await), (vec!["felines"], false), "kept");
     w.learn("felines again", "cat cat").await;
     assert!(words(&w.digest(&task).await).1, "something new is known");
-    let reader = w.engine.knowledge_digest(&op(&[Scope::TasksRead]), &[task.clone()]).await;
+    let reader =
+        w.engine.knowledge_digest(&op(&[Scope::TasksRead]), std::slice::from_ref(&task)).await;
     assert!(words(&reader[0]).0.contains(&"felines"), "it comes with the task: {reader:?}");
     let nobody = w.engine.knowledge_digest(&op(&[Scope::KnowledgeRead]), &[task]).await;
     assert_eq!(nobody, [Digest::default()], "who may not read tasks gets none");
