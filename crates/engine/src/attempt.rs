@@ -92,7 +92,8 @@ impl Engine {
         self.act_on_attempt(op, Command::AttemptCancel { attempt, reason }).await
     }
 
-    /// Branch and head where a session works; nothing where its files are not on this machine.
+    /// Branch and head where a session works; nothing where its files are not on this machine, and
+    /// where git cannot say.
     async fn head_at(
         &self,
         op: &OpContext,
@@ -101,7 +102,13 @@ impl Engine {
     ) -> Result<Head, EngineError> {
         let Some(checks) = &self.parts.checks else { return Ok(Head::default()) };
         match self.repo_of(op, task).await? {
-            Some(repo) => Ok(checks.head(&checks.root(&repo, worktree).await).await),
+            Some(repo) => match checks.root(&repo, worktree).await {
+                Ok(root) => Ok(checks.head(&root).await),
+                Err(fault) => {
+                    tracing::warn!(%fault, %task, "git cannot say where a session works");
+                    Ok(Head::default())
+                }
+            },
             None => Ok(Head::default()),
         }
     }

@@ -10,6 +10,7 @@ use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery};
 
 use crate::context::{OpContext, Scope};
+use crate::ports::WorktreeFault;
 use crate::work_stop::STOPPED_WITHIN;
 use crate::{At, Engine, EngineError};
 
@@ -94,26 +95,40 @@ impl Engine {
     }
 
     /// Removes a task unless an open one waits for it, and then what was made for it as far as no
-    /// work is lost; says what stays.
+    /// work is lost; says what stays. Git is asked first: the task stays while git fails.
     pub async fn card_remove(
         &self,
         op: &OpContext,
         task: TaskId,
     ) -> Result<Vec<String>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
         let seen = self.card_get(op, task).await?.it;
         let (org, record) = (&op.principal.org, &seen.record);
+        let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
+            Ok(parts) => Ok(parts),
+            // Git knows this folder, and nothing is removed from it.
+            Err(fault @ WorktreeFault::Elsewhere { .. }) => Err(fault.to_string()),
+            Err(fault) => return Err(fault.into()),
+        };
         let open = self.work_open(org, task).await?;
         self.act(op, Command::CardRemove { task }).await?;
         if let Some(open) = open {
             // What it still writes would keep its worktree.
             self.work_gone(org, &open, STOPPED_WITHIN).await?;
         }
-        let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
-            Ok(parts) => parts,
-            Err(fault) => return Ok(vec![fault.to_string()]),
-        };
-        self.session_close(&parts, task).await;
-        Ok(self.workspace_remove(&parts).await.unwrap_or_else(|fault| vec![fault.to_string()]))
+        let mut kept = Vec::new();
+        let places = self.workspace_places(org, &record.task, &seen.card).await?;
+        if let Err(fault) = self.session_close(&places, task).await {
+            kept.push(format!("its session: {fault}"));
+        }
+        match parts {
+            Ok(parts) => match self.workspace_remove(&parts).await {
+                Ok(stays) => kept.extend(stays),
+                Err(fault) => kept.push(fault.to_string()),
+            },
+            Err(words) => kept.push(words),
+        }
+        Ok(kept)
     }
 
     pub async fn scratchpad_get(

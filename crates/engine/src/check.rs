@@ -154,7 +154,7 @@ impl Engine {
         let (Some(runner), Some(repo)) = (&self.parts.checks, self.repo_of(op, task).await?) else {
             return Ok(None);
         };
-        let root = runner.root(&repo, worktree).await;
+        let root = runner.root(&repo, worktree).await.map_err(infrastructure)?;
         Ok(runner.files(&root).await.map_err(infrastructure)?.tree)
     }
 
@@ -185,10 +185,11 @@ impl Engine {
             (None, Some(shop)) => {
                 let card = self.parts.store.card(org, record.task.id).await?.unwrap_or_default();
                 let (name, branch) = place_of(record.task.id, &card);
-                let own = shop.worktrees.worktree_find(&repo, &name, &branch).await.ok().flatten();
+                let own = shop.worktrees.worktree_find(&repo, &name, &branch).await;
+                let own = own.map_err(|fault| missing(fault.to_string()))?;
                 own.map_or_else(|| repo.clone(), |own| own.path)
             }
-            (worktree, _) => runner.root(&repo, worktree).await,
+            (worktree, _) => runner.root(&repo, worktree).await.map_err(infrastructure)?,
         };
         Ok(Site { runner, repo, root })
     }

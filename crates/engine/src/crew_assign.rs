@@ -208,7 +208,8 @@ impl Engine {
         })
     }
 
-    /// A place to work in, or why there is none.
+    /// A place to work in, or why there is none. While git cannot read a repository nobody gets the
+    /// task: that is `EngineError::Git`, and the next look tries again.
     async fn crew_workspace(
         &self,
         op: &OpContext,
@@ -348,7 +349,7 @@ impl Engine {
 pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
     match done {
         Ok(done) => Ok(usize::from(done)),
-        Err(error @ (EngineError::Refused(_) | EngineError::Internal(_))) => {
+        Err(error @ (EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Git(_))) => {
             tracing::warn!(%task, %error, "a task of the crew cannot be seen to");
             Ok(0)
         }

@@ -108,12 +108,12 @@ impl Engine {
             return Ok(false);
         };
         let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
-        for part in found.unwrap_or_default() {
+        for part in found? {
             let Some(place) = part.worktree.filter(|place| place.branch == pull.branch) else {
                 continue;
             };
-            let state = shop.worktrees.worktree_state(&place, &part.target).await;
-            if state.is_ok_and(|state| state.head != pull.head || !state.uncommitted.is_empty()) {
+            let state = shop.worktrees.worktree_state(&place, &part.target).await?;
+            if state.head != pull.head || !state.uncommitted.is_empty() {
                 return Ok(true);
             }
         }
@@ -133,11 +133,10 @@ impl Engine {
         }
         let CardSeen { record, card } = seen;
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
-        for part in found.unwrap_or_default() {
+        for part in found? {
             if let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) {
                 let words = leftovers(record.task.id);
-                let left = shop.worktrees.leftovers_commit(place, &words).await;
-                left?;
+                shop.worktrees.leftovers_commit(place, &words).await?;
             }
         }
         self.crew_pull(op, seen, None).await.map_err(|error| match error {
@@ -216,7 +215,7 @@ impl Engine {
     ) -> Result<String, EngineError> {
         let mut card = self.parts.store.card(org, epic).await?.unwrap_or_default();
         card.base_branch = card.base_branch.or_else(|| self.parts.crew.base_branch.clone());
-        Ok(self.target_of(repo, &card, settings).await)
+        Ok(self.target_of(repo, &card, settings).await?)
     }
 
     /// Asks people to look at all of an epic, once its tasks are over. Asking again answers the same.
@@ -352,12 +351,14 @@ impl Engine {
     /// Takes away what workers worked in, as far as nothing is lost.
     async fn epic_tidy(&self, op: &OpContext, tasks: &[EpicTask]) {
         for EpicTask { row, .. } in tasks {
-            let found = self.workspace_find(&op.principal.org, &row.task, &row.card).await;
-            let Ok(Ok(parts)) = found else { continue };
-            match self.workspace_remove(&parts).await {
+            let tidied = async {
+                let found = self.workspace_find(&op.principal.org, &row.task, &row.card).await?;
+                Ok::<_, EngineError>(self.workspace_remove(&found?).await?)
+            };
+            match tidied.await {
                 Ok(kept) if kept.is_empty() => {}
                 Ok(kept) => tracing::info!(task = %row.task.id, ?kept, "kept what is not merged"),
-                Err(fault) => tracing::warn!(task = %row.task.id, %fault, "cannot tidy up"),
+                Err(error) => tracing::warn!(task = %row.task.id, %error, "cannot tidy up"),
             }
         }
     }

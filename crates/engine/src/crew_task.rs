@@ -142,7 +142,7 @@ impl Engine {
     ) -> Result<(String, String), EngineError> {
         let CardSeen { record, card } = seen;
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
-        let part = found.unwrap_or_default().into_iter().next();
+        let part = found?.into_iter().next();
         let of_attempt = record.newest.as_ref().and_then(|newest| newest.branch.clone());
         match part {
             Some(part) => {
@@ -178,7 +178,12 @@ impl Engine {
                  callboard://pr/N";
             return Err(Refusal::CrewInput { message: words.into() }.into());
         };
-        let (branch, base) = self.crew_branches(op, seen).await.unwrap_or_default();
+        let (branch, base) = match self.crew_branches(op, seen).await {
+            Ok(branches) => branches,
+            // A page at a forge may be of a branch that is not here.
+            Err(EngineError::Refused(_)) => Default::default(),
+            Err(error) => return Err(error),
+        };
         let open = PullOpen {
             task,
             forge: word(kind).into(),

@@ -255,18 +255,26 @@ impl Engine {
         Ok(all)
     }
 
-    /// What cannot be looked at here is not known to be behind.
+    /// What cannot be looked at here is not known to be behind: the queue stays readable while git
+    /// fails, and the approval says why it cannot merge.
     async fn is_behind(&self, org: &str, row: &CardRow) -> Result<bool, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(false) };
-        let parts = self.workspace_find(org, &row.task, &row.card).await?.unwrap_or_default();
-        for part in &parts {
-            let Some(place) = &part.worktree else { continue };
-            let state = shop.worktrees.worktree_state(place, &part.target).await;
-            if state.is_ok_and(|state| !state.holds_target) {
-                return Ok(true);
+        let looked = async {
+            for part in self.workspace_find(org, &row.task, &row.card).await?? {
+                let Some(place) = &part.worktree else { continue };
+                if !shop.worktrees.worktree_state(place, &part.target).await?.holds_target {
+                    return Ok(true);
+                }
             }
+            Ok(false)
+        };
+        match looked.await {
+            Err(EngineError::Git(words)) => {
+                tracing::warn!(task = %row.task.id, words, "git cannot say who is behind");
+                Ok(false)
+            }
+            looked => looked,
         }
-        Ok(false)
     }
 
     /// Sends what is in review back to its worker.
@@ -345,7 +353,7 @@ impl Engine {
         let seen = self.epic_task_of(op, by, task).await?.it;
         let CardSeen { record, card } = &seen;
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
-        let place = found.unwrap_or_default().into_iter().find_map(|part| part.worktree);
+        let place = found?.into_iter().find_map(|part| part.worktree);
         let (Some(shop), Some(place)) = (&self.parts.workshop, place) else {
             return Ok(Err(EpicFileFault::NoWorktree));
         };

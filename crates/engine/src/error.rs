@@ -11,11 +11,20 @@ pub enum EngineError {
     /// The store or a forge cannot be reached or cannot write now; the same call may succeed later.
     #[error("{0}")]
     Unavailable(String),
+    /// Git failed on a repository of this machine; its words. Nothing is changed.
+    #[error("{0}")]
+    Git(String),
     #[error("{0}")]
     Internal(String),
     /// The caller went away.
     #[error("canceled")]
     Canceled,
+}
+
+impl From<WorktreeFault> for EngineError {
+    fn from(fault: WorktreeFault) -> Self {
+        Self::Git(fault.to_string())
+    }
 }
 
 impl From<Refusal> for EngineError {

@@ -52,7 +52,7 @@ pub trait IdSource: Send + Sync {
 pub trait CheckRunner: Send + Sync {
     /// Where a task's checks run: its repository, or the session's worktree when that is a
     /// registered git worktree of the same repository on this machine.
-    async fn root(&self, repo: &Path, worktree: Option<&str>) -> PathBuf;
+    async fn root(&self, repo: &Path, worktree: Option<&str>) -> Result<PathBuf, CheckFault>;
 
     /// Head and working tree at a root; both `None` outside git.
     async fn files(&self, root: &Path) -> Result<FilesState, CheckFault>;
@@ -60,11 +60,11 @@ pub trait CheckRunner: Send + Sync {
     /// Branch and head alone, which cost little; never fails.
     async fn head(&self, root: &Path) -> Head;
 
-    /// Where others find the repository, and its main branch; never fails.
-    async fn origin(&self, repo: &Path) -> Origin;
+    /// Where others find the repository, and its main branch.
+    async fn origin(&self, repo: &Path) -> Result<Origin, RepositoryFault>;
 
-    /// The repository whose top folder this is, links resolved; or why it is none.
-    async fn repository(&self, path: &Path) -> Result<RepositoryFound, String>;
+    /// The repository whose top folder this is, links resolved.
+    async fn repository(&self, path: &Path) -> Result<RepositoryFound, RepositoryFault>;
 
     /// Waits until no other run of this task is under way on this machine.
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault>;
@@ -104,6 +104,18 @@ pub struct RepositoryFound {
     pub path: PathBuf,
     /// What the remote calls its main one, else the branch that is checked out.
     pub default_branch: Option<String>,
+}
+
+/// Why a folder is not the top of a git repository that can be used. Words are for the caller, and
+/// begin with a verb: the folder "is no git repository".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RepositoryFault {
+    /// There is no repository with its top here.
+    #[error("{0}")]
+    None(String),
+    /// Git, or the file system, failed; in its words. There may be a repository.
+    #[error("{0}")]
+    Failed(String),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -120,7 +120,8 @@ impl Engine {
         if !Path::new(path.trim()).is_absolute() {
             return Err(refuse("is no absolute path").into());
         }
-        let found = runner.repository(Path::new(path.trim())).await.map_err(|why| refuse(&why))?;
+        let found = runner.repository(Path::new(path.trim())).await;
+        let found = found.map_err(|why| refuse(&why.to_string()))?;
         if !self.may_be_repo(by, &found.path).await? {
             let why = match self.parts.board.repo_roots.is_empty() {
                 true => {

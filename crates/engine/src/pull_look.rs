@@ -73,7 +73,12 @@ impl Engine {
             return Ok(Err("this server touches no repositories".into()));
         };
         let mut why = "its repository is not on this machine".to_owned();
-        for repo in self.pull_repos(op, pull).await? {
+        let repos = match self.pull_repos(op, pull).await {
+            Ok(repos) => repos,
+            Err(EngineError::Git(words)) => return Ok(Err(words)),
+            Err(error) => return Err(error),
+        };
+        for repo in repos {
             let diff = shop.worktrees.branch_diff(&repo, &pull.branch, &pull.base, patch).await;
             match diff {
                 Ok(diff) => {

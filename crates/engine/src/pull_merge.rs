@@ -196,12 +196,20 @@ impl Engine {
             return Ok(Vec::new());
         };
         let task = self.task_get(op, task).await?.it.task;
-        for repo in self.repos_here(&op.principal.org, task.project).await? {
+        let repos = match self.repos_here(&op.principal.org, task.project).await {
+            Ok(repos) => repos,
+            Err(EngineError::Git(words)) => {
+                tracing::warn!(words, "git cannot say which files conflict");
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error),
+        };
+        for repo in repos {
             let here = Pull { repo: repo.path.display().to_string(), ..pull.clone() };
             match shop.merges.merge_prepare(vec![order(&here, true)]).await {
                 Ok(prepared) => shop.merges.merge_abandon(prepared).await,
                 Err(MergeFault::Conflict { files, .. }) => return Ok(files),
-                Err(_) => {}
+                Err(fault) => tracing::warn!(%fault, "git cannot say which files conflict"),
             }
         }
         Ok(Vec::new())

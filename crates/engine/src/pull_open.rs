@@ -103,7 +103,8 @@ impl Engine {
         self.pulls_found(op, query).await
     }
 
-    /// The git repositories of a project that are on this machine, the primary one first.
+    /// The git repositories of a project that are on this machine, the primary one first. A git that
+    /// fails is `EngineError::Git`.
     pub(crate) async fn repos_here(
         &self,
         org: &str,
@@ -111,7 +112,7 @@ impl Engine {
     ) -> Result<Vec<ProjectRepo>, EngineError> {
         let mut here = Vec::new();
         for repo in self.parts.store.repos(org, project).await? {
-            if self.is_git_here(&repo).await {
+            if self.is_git_here(&repo).await? {
                 here.push(repo);
             }
         }

@@ -10,7 +10,7 @@ use callboard_domain::relay::spec;
 use callboard_store::{OwnedRepo, Project};
 
 use crate::context::OpContext;
-use crate::ports::Origin;
+use crate::ports::{Origin, RepositoryFault};
 use crate::{Engine, EngineError};
 
 /// How long git's word is believed.
@@ -66,9 +66,18 @@ impl Engine {
         if let Some(known) = self.origins.fresh(id) {
             return known;
         }
-        let origin = runner.origin(path).await;
-        self.origins.keep(id, &origin);
-        origin
+        match runner.origin(path).await {
+            Ok(origin) => {
+                self.origins.keep(id, &origin);
+                origin
+            }
+            Err(RepositoryFault::None(_)) => Origin::default(),
+            Err(RepositoryFault::Failed(words)) => {
+                // Asked again the next time: what git could not say is not remembered.
+                tracing::warn!(repo = %path.display(), words, "git cannot say where it came from");
+                Origin::default()
+            }
+        }
     }
 
     /// The project of an org whose repository a job is about: one that lies here, or that came

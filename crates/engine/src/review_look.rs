@@ -18,7 +18,7 @@ const PAGE: usize = 200;
 #[derive(Clone, Debug)]
 pub struct ReviewSeen {
     pub card: CardSeen,
-    /// Where a worktree is, the primary repository first.
+    /// Where a worktree is, or git fails; the primary repository first.
     pub work: Vec<ReviewWork>,
 }
 
@@ -89,10 +89,12 @@ impl Engine {
         let mut work = Vec::new();
         for WorkspaceSeen { part, name, state } in self.workspace_get(op, &card).await? {
             let Some(shop) = &self.parts.workshop else { continue };
-            if part.worktree.is_some() {
-                let looked = look(shop, &part, state).await;
-                work.push(ReviewWork { part, name, looked });
-            }
+            let looked = match state {
+                Ok(None) => continue,
+                Ok(Some(state)) => look(shop, &part, state).await,
+                Err(fault) => Err(fault.to_string()),
+            };
+            work.push(ReviewWork { part, name, looked });
         }
         Ok(At { it: ReviewSeen { card, work }, now })
     }
@@ -107,10 +109,13 @@ impl Engine {
     ) -> Result<Result<Vec<WorkspaceDiff>, WorkspaceFault>, EngineError> {
         let places = self.workspace_get(op, card).await?;
         let places: Vec<_> =
-            places.into_iter().filter(|seen| seen.part.worktree.is_some()).collect();
+            places.into_iter().filter(|seen| !matches!(seen.state, Ok(None))).collect();
         let several = places.len() > 1;
         let mut diffs = Vec::new();
-        for WorkspaceSeen { part, name, .. } in places {
+        for WorkspaceSeen { part, name, state } in places {
+            if let Err(fault) = state {
+                return Ok(Err(fault.into()));
+            }
             let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) else {
                 continue;
             };
@@ -127,13 +132,9 @@ impl Engine {
 async fn look(
     shop: &Workshop,
     part: &WorkspacePart,
-    state: Option<WorktreeState>,
+    state: WorktreeState,
 ) -> Result<ReviewLook, String> {
     let place = part.worktree.as_ref().ok_or("the worktree is gone")?;
-    let state = match state {
-        Some(state) => state,
-        None => shop.worktrees.worktree_state(place, &part.target).await.map_err(said)?,
-    };
     let diff = shop.worktrees.worktree_diff(place, &part.target, None).await.map_err(said)?;
     let outlook =
         shop.merges.merge_outlook(&place.repo, &state.head, &part.target).await.map_err(said);

@@ -16,7 +16,7 @@ use callboard_domain::task::TaskRecord;
 use callboard_domain::work::prompt::{Brief, pair_prompt};
 
 use crate::context::{OpContext, Scope};
-use crate::ports::{PairBackend, PairOrder, PairSession, Worktree};
+use crate::ports::{PairBackend, PairFault, PairOrder, PairSession, Worktree, WorktreeFault};
 use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
 use crate::{At, CardSeen, Engine, EngineError};
 
@@ -72,9 +72,12 @@ impl Engine {
             return Ok(Err(SessionFault::NoWorkspace(WorkspaceFault::NoRepo.to_string())));
         };
         if let Some(named) = worktree {
-            let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
-            if !is_one_of(&found.unwrap_or_default(), named) {
-                return Ok(Err(SessionFault::OtherWorktree(named.to_owned())));
+            match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+                Ok(parts) if is_one_of(&parts, named) => {}
+                Ok(_) | Err(WorktreeFault::Elsewhere { .. }) => {
+                    return Ok(Err(SessionFault::OtherWorktree(named.to_owned())));
+                }
+                Err(fault) => return Ok(Err(SessionFault::Failed(fault.to_string()))),
             }
         }
         let parts = match self.workspace_make(org, &seen.record.task, &seen.card).await? {
@@ -86,12 +89,13 @@ impl Engine {
                 return Ok(Err(SessionFault::Failed(fault.to_string())));
             }
         };
-        let Some(place) = parts.iter().find_map(|part| part.worktree.clone()) else {
+        let places: Vec<Worktree> = parts.into_iter().filter_map(|part| part.worktree).collect();
+        if !reuse && let Err(fault) = self.session_close(&places, task).await {
+            return Ok(Err(SessionFault::Failed(fault.to_string())));
+        }
+        let Some(place) = places.first().cloned() else {
             return Ok(Err(SessionFault::NoWorkspace(WorkspaceFault::NoRepo.to_string())));
         };
-        if !reuse {
-            self.session_close(&parts, task).await;
-        }
         let open = shop.pairs.pair_find(&place, &task.to_string()).await;
         let order = self.pair_order(op, shop, &seen, &place, open).await?;
         let session = match shop.pairs.pair_open(order).await {
@@ -108,14 +112,16 @@ impl Engine {
                 branch: Some(place.branch.clone()),
             };
             if let Err(error) = self.act(&op.unkeyed(), Command::SessionBegin(begin)).await {
-                self.session_close(&parts, task).await;
+                if let Err(fault) = self.session_close(&places, task).await {
+                    tracing::warn!(%fault, %task, "a session is not ended");
+                }
                 return Err(error);
             }
         }
         Ok(Ok(SessionMade { session, worktree: place, already_exists }))
     }
 
-    /// Of no task there is no session either.
+    /// Of no task there is no session either. Git is not asked.
     pub async fn session_find(
         &self,
         op: &OpContext,
@@ -137,21 +143,28 @@ impl Engine {
     }
 
     /// Ends a task's session, if it has one. What is asked from within it is written down first: the
-    /// end of the terminal is the end of whoever asked.
-    pub async fn session_kill(&self, op: &OpContext, task: TaskId) -> Result<(), EngineError> {
+    /// end of the terminal is the end of whoever asked. Git is not asked, so a session ends also
+    /// while git fails.
+    pub async fn session_kill(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Result<(), SessionFault>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let seen = match self.card_get(op, task).await {
             Ok(seen) => seen.it,
-            Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => return Ok(()),
+            Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => return Ok(Ok(())),
             Err(error) => return Err(error),
         };
         self.act(&op.unkeyed(), Command::SessionEnd { task }).await?;
-        let found = self.workspace_find(&op.principal.org, &seen.record.task, &seen.card).await?;
-        self.session_close(&found.unwrap_or_default(), task).await;
-        Ok(())
+        let org = &op.principal.org;
+        let places = self.workspace_places(org, &seen.record.task, &seen.card).await?;
+        let closed = self.session_close(&places, task).await;
+        Ok(closed.map_err(|fault| SessionFault::Failed(fault.to_string())))
     }
 
-    /// Ends the terminal of a session whose attempt a change of its task ended.
+    /// Ends the terminal of a session whose attempt a change of its task ended. What cannot be ended
+    /// is said in the log alone: the change is made.
     pub(crate) async fn session_close_if_over(
         &self,
         org: &str,
@@ -162,19 +175,27 @@ impl Engine {
             return Ok(());
         }
         let card = self.parts.store.card(org, after.task.id).await?.unwrap_or_default();
-        let found = self.workspace_find(org, &after.task, &card).await?;
-        self.session_close(&found.unwrap_or_default(), after.task.id).await;
+        let places = self.workspace_places(org, &after.task, &card).await?;
+        if let Err(fault) = self.session_close(&places, after.task.id).await {
+            tracing::warn!(%fault, task = %after.task.id, "a session is not ended");
+        }
         Ok(())
     }
 
-    /// What cannot be ended is said in the log alone: nobody can do more about it by asking again.
-    pub(crate) async fn session_close(&self, parts: &[WorkspacePart], task: TaskId) {
-        let Some(shop) = &self.parts.workshop else { return };
-        for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
+    /// Ends what is open of a task in all these places; the fault is the last one.
+    pub(crate) async fn session_close(
+        &self,
+        places: &[Worktree],
+        task: TaskId,
+    ) -> Result<(), PairFault> {
+        let Some(shop) = &self.parts.workshop else { return Ok(()) };
+        let mut closed = Ok(());
+        for place in places {
             if let Err(fault) = shop.pairs.pair_end(place, &task.to_string()).await {
-                tracing::warn!(%fault, %task, "a session is not ended");
+                closed = Err(fault);
             }
         }
+        closed
     }
 
     /// The primary worktree.
@@ -183,9 +204,8 @@ impl Engine {
         org: &str,
         seen: &CardSeen,
     ) -> Result<Option<Worktree>, EngineError> {
-        let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
-        let parts = found.unwrap_or_default();
-        Ok(parts.into_iter().find_map(|part| part.worktree))
+        let places = self.workspace_places(org, &seen.record.task, &seen.card).await?;
+        Ok(places.into_iter().find(|place| place.path.join(".git").exists()))
     }
 
     async fn pair_order(

@@ -131,9 +131,14 @@ impl Engine {
         if !is_auto || self.work_open(org, task).await?.is_some() {
             return Ok(());
         }
-        let work = self.workspace_find(org, &seen.record.task, &seen.card).await?;
-        if work.unwrap_or_default().is_empty() {
-            return Ok(());
+        match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+            Ok(work) if work.is_empty() => return Ok(()),
+            Ok(_) => {}
+            Err(fault) => {
+                // The review is asked for; only the advice of an agent is missing.
+                tracing::warn!(%fault, %task, "no agent reviews this work");
+                return Ok(());
+            }
         }
         let asked_by = op.principal.actor.clone();
         let (instructions, model) = (None, None);

@@ -195,7 +195,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// What a task's work touches; nothing where git cannot say.
+    /// What a task's work touches; nothing where git cannot say. It is a hint for people.
     async fn files_of(&self, org: &str, task: TaskId) -> Result<Files, EngineError> {
         if let Some(files) = self.files_seen.fresh(task) {
             return Ok(files);

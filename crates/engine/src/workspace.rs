@@ -15,8 +15,8 @@ use callboard_domain::task::Task;
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{
-    BaseFrom, Merges, PairSessions, Removal, Workers, Worktree, WorktreeFault, WorktreeOrder,
-    WorktreeState, Worktrees,
+    BaseFrom, Merges, PairSessions, Removal, RepositoryFault, Workers, Worktree, WorktreeFault,
+    WorktreeOrder, WorktreeState, Worktrees,
 };
 use crate::{CardSeen, Engine, EngineError};
 
@@ -89,8 +89,8 @@ pub struct WorkspacePart {
 pub struct WorkspaceSeen {
     pub part: WorkspacePart,
     pub name: String,
-    /// `None` too when git cannot say.
-    pub state: Option<WorktreeState>,
+    /// `None` without a worktree; the fault is why nobody can say.
+    pub state: Result<Option<WorktreeState>, WorktreeFault>,
 }
 
 /// Why there is no place to work in. Words are for the caller.
@@ -126,16 +126,14 @@ impl Engine {
         let parts = self.workspace_parts(&op.principal.org, &seen.record.task, &seen.card).await?;
         let mut all = Vec::with_capacity(parts.len());
         for (part, found) in parts {
-            if let Err(fault) = found {
-                tracing::warn!(%fault, task = %seen.record.task.id, "a worktree is not shown");
-            }
             let name = part.repo.path.file_name().unwrap_or(part.repo.path.as_os_str());
             let name = name.to_string_lossy().into_owned();
-            let state = match (&self.parts.workshop, &part.worktree) {
-                (Some(shop), Some(place)) => {
-                    shop.worktrees.worktree_state(place, &part.target).await.ok()
+            let state = match (found, &self.parts.workshop, &part.worktree) {
+                (Err(fault), _, _) => Err(fault),
+                (Ok(()), Some(shop), Some(place)) => {
+                    shop.worktrees.worktree_state(place, &part.target).await.map(Some)
                 }
-                _ => None,
+                (Ok(()), _, _) => Ok(None),
             };
             all.push(WorkspaceSeen { part, name, state });
         }
@@ -175,8 +173,10 @@ impl Engine {
             if let Err(fault) = found {
                 return Ok(Err(fault.into()));
             }
-            if !self.is_git_here(&part.repo).await {
-                continue;
+            match self.is_git_here(&part.repo).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(fault) => return Ok(Err(fault.into())),
             }
             if part.worktree.is_none() {
                 let (name, branch) = place_of(task.id, card);
@@ -198,22 +198,24 @@ impl Engine {
         Ok(if made.is_empty() { Err(WorkspaceFault::NoRepo) } else { Ok(made) })
     }
 
-    /// Whether something of a task's work is not in its target yet.
+    /// Whether something of a task's work is not in its target yet. Where git fails that is its
+    /// fault, and no answer.
     pub(crate) async fn is_unmerged(
         &self,
         org: &str,
         seen: &CardSeen,
     ) -> Result<bool, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(false) };
-        // Work that cannot be looked at is not known to be merged.
-        let Ok(parts) = self.workspace_find(org, &seen.record.task, &seen.card).await? else {
-            return Ok(true);
+        let parts = match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+            Ok(parts) => parts,
+            Err(fault) => return not_known_merged(fault),
         };
         for part in &parts {
             let Some(place) = &part.worktree else { continue };
-            let state = shop.worktrees.worktree_state(place, &part.target).await;
-            if state.map_or(true, |state| state.has_changes()) {
-                return Ok(true);
+            match shop.worktrees.worktree_state(place, &part.target).await {
+                Ok(state) if state.has_changes() => return Ok(true),
+                Ok(_) => {}
+                Err(fault) => return not_known_merged(fault),
             }
         }
         Ok(false)
@@ -251,30 +253,79 @@ impl Engine {
         repos.sort_by_key(|repo| repo.machine != self.parts.machine);
         let mut parts = Vec::with_capacity(repos.len());
         for repo in repos {
-            let target = self.target_of(&repo, card, &settings).await;
-            let found = match &self.parts.workshop {
-                Some(shop) if self.is_git_here(&repo).await => {
-                    let (name, branch) = place_of(task.id, card);
-                    shop.worktrees.worktree_find(&repo.path, &name, &branch).await
+            let (target, worktree) = match self.workspace_part(&repo, task, card, &settings).await {
+                Ok(found) => found,
+                Err(fault) => {
+                    // The most that is known without git.
+                    let target = self.target_written(&repo, card, &settings);
+                    parts.push((WorkspacePart { repo, target, worktree: None }, Err(fault)));
+                    continue;
                 }
-                _ => Ok(None),
             };
-            let (worktree, found) = match found {
-                Ok(worktree) => (worktree, Ok(())),
-                Err(fault) => (None, Err(fault)),
-            };
-            parts.push((WorkspacePart { repo, target, worktree }, found));
+            parts.push((WorkspacePart { repo, target, worktree }, Ok(())));
         }
         Ok(parts)
     }
 
-    pub(crate) async fn is_git_here(&self, repo: &ProjectRepo) -> bool {
-        match &self.parts.checks {
-            Some(runner) if repo.machine == self.parts.machine => {
-                runner.repository(&repo.path).await.is_ok()
+    /// Where a task's work in one repository goes, and where it stands.
+    async fn workspace_part(
+        &self,
+        repo: &ProjectRepo,
+        task: &Task,
+        card: &Card,
+        settings: &BoardSettings,
+    ) -> Result<(String, Option<Worktree>), WorktreeFault> {
+        let is_here = self.is_git_here(repo).await?;
+        let target = self.target_of(repo, card, settings).await?;
+        let worktree = match &self.parts.workshop {
+            Some(shop) if is_here => {
+                let (name, branch) = place_of(task.id, card);
+                shop.worktrees.worktree_find(&repo.path, &name, &branch).await?
             }
-            _ => false,
+            _ => None,
+        };
+        Ok((target, worktree))
+    }
+
+    /// Where the worktrees of a task are, or would be, on this machine. Git is not asked, so this is
+    /// known also while git fails.
+    pub(crate) async fn workspace_places(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Vec<Worktree>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        let (name, branch) = place_of(task.id, card);
+        let repos = self.parts.store.repos(org, task.project).await?.into_iter();
+        let here = repos.filter(|repo| repo.machine == self.parts.machine);
+        let place = |repo: ProjectRepo| {
+            let path = shop.worktrees.worktree_place(&repo.path, &name)?;
+            Some(Worktree { repo: repo.path, path, branch: branch.clone() })
+        };
+        Ok(here.filter_map(place).collect())
+    }
+
+    /// Whether a repository of a project is on this machine and is kept by git. A git that fails
+    /// says neither.
+    pub(crate) async fn is_git_here(&self, repo: &ProjectRepo) -> Result<bool, WorktreeFault> {
+        let Some(runner) = &self.parts.checks else { return Ok(false) };
+        if repo.machine != self.parts.machine {
+            return Ok(false);
         }
+        match runner.repository(&repo.path).await {
+            Ok(_) => Ok(true),
+            Err(RepositoryFault::None(_)) => Ok(false),
+            Err(RepositoryFault::Failed(words)) => {
+                Err(WorktreeFault::Failed(format!("{} {words}", repo.path.display())))
+            }
+        }
+    }
+
+    /// Where a task's work goes, as far as somebody wrote it down.
+    fn target_written(&self, repo: &ProjectRepo, card: &Card, settings: &BoardSettings) -> String {
+        let written = card.base_branch.as_ref().or(repo.default_branch.as_ref());
+        written.unwrap_or(&settings.default_base_branch).clone()
     }
 
     /// Where a task's work goes. What a person happens to have checked out decides nothing as long
@@ -284,25 +335,46 @@ impl Engine {
         repo: &ProjectRepo,
         card: &Card,
         settings: &BoardSettings,
-    ) -> String {
+    ) -> Result<String, WorktreeFault> {
         let usual = &settings.default_base_branch;
-        if let Some(branch) = card.base_branch.as_ref().or(repo.default_branch.as_ref()) {
-            return branch.clone();
-        }
+        let is_written = card.base_branch.is_some() || repo.default_branch.is_some();
         let (Some(runner), Some(shop)) = (&self.parts.checks, &self.parts.workshop) else {
-            return usual.clone();
+            return Ok(self.target_written(repo, card, settings));
         };
-        if repo.machine != self.parts.machine {
-            return usual.clone();
+        if is_written || repo.machine != self.parts.machine {
+            return Ok(self.target_written(repo, card, settings));
         }
-        if let Some(branch) = runner.origin(&repo.path).await.default_branch {
-            return branch;
+        let said = match runner.origin(&repo.path).await {
+            Ok(origin) => origin.default_branch,
+            Err(RepositoryFault::None(_)) => return Ok(usual.clone()),
+            Err(fault) => return Err(fault.into()),
+        };
+        if let Some(branch) = said {
+            return Ok(branch);
         }
-        if shop.worktrees.branch_contains(&repo.path, usual, usual).await.is_ok() {
-            return usual.clone();
+        match shop.worktrees.branch_contains(&repo.path, usual, usual).await {
+            Ok(_) => return Ok(usual.clone()),
+            Err(WorktreeFault::NoBranch(_) | WorktreeFault::BadBranch(_)) => {}
+            Err(fault) => return Err(fault),
         }
-        let said = runner.repository(&repo.path).await.ok().and_then(|found| found.default_branch);
-        said.unwrap_or_else(|| usual.clone())
+        match runner.repository(&repo.path).await {
+            Ok(found) => Ok(found.default_branch.unwrap_or_else(|| usual.clone())),
+            Err(RepositoryFault::None(_)) => Ok(usual.clone()),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+}
+
+/// Work that stands elsewhere, or beside its target, is not known to be merged. Of git that fails
+/// nothing is known.
+fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
+    match fault {
+        WorktreeFault::Elsewhere { .. }
+        | WorktreeFault::NoBranch(_)
+        | WorktreeFault::BadBranch(_)
+        | WorktreeFault::BadName(_)
+        | WorktreeFault::Unrelated => Ok(true),
+        WorktreeFault::Unreachable(_) | WorktreeFault::Failed(_) => Err(fault.into()),
     }
 }
 

@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_engine::ports::{
     CheckFault, CheckRan, CheckRun, CheckRunner, FilesState, Head, LogPart, Origin, RUNS,
-    RepositoryFound, Turn,
+    RepositoryFault, RepositoryFound, Turn,
 };
 use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use crate::git::GitFault;
 use crate::process::{self, Ending, Output, Program};
 use crate::turn::Turns;
 use crate::{check_log, environment, git, tree};
@@ -32,12 +33,15 @@ impl LocalChecks {
 
 #[async_trait]
 impl CheckRunner for LocalChecks {
-    async fn root(&self, repo: &Path, worktree: Option<&str>) -> PathBuf {
+    async fn root(&self, repo: &Path, worktree: Option<&str>) -> Result<PathBuf, CheckFault> {
         let registered = match worktree {
             Some(worktree) => git::registered_worktree(repo, worktree).await,
-            None => None,
+            None => Ok(None),
         };
-        registered.unwrap_or_else(|| repo.to_owned())
+        match registered {
+            Ok(registered) => Ok(registered.unwrap_or_else(|| repo.to_owned())),
+            Err(fault) => Err(infrastructure(fault.words())),
+        }
     }
 
     async fn files(&self, root: &Path) -> Result<FilesState, CheckFault> {
@@ -48,11 +52,14 @@ impl CheckRunner for LocalChecks {
         git::head(root).await
     }
 
-    async fn origin(&self, repo: &Path) -> Origin {
-        git::origin(repo).await
+    async fn origin(&self, repo: &Path) -> Result<Origin, RepositoryFault> {
+        git::origin(repo).await.map_err(|fault| match fault {
+            GitFault::Outside => RepositoryFault::None("is no git repository".into()),
+            GitFault::Failed(words) => RepositoryFault::Failed(words),
+        })
     }
 
-    async fn repository(&self, path: &Path) -> Result<RepositoryFound, String> {
+    async fn repository(&self, path: &Path) -> Result<RepositoryFound, RepositoryFault> {
         git::repository(path).await
     }
 

@@ -5,10 +5,11 @@
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_engine::ports::{Head, Origin, RepositoryFound};
+use callboard_engine::ports::{Head, Origin, RepositoryFault, RepositoryFound};
 use tokio_util::sync::CancellationToken;
 
 use crate::environment;
@@ -77,10 +78,20 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 pub(crate) enum GitFault {
-    /// No git on this machine, or no working tree here.
+    /// The folder is in no git repository, or in none with a working tree.
     Outside,
-    /// In git's words.
+    /// Git failed; its words. A repository that git cannot read is one of these, never `Outside`.
     Failed(String),
+}
+
+impl GitFault {
+    /// For a caller that needs a repository.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Outside => "this is no git repository".into(),
+            Self::Failed(words) => words,
+        }
+    }
 }
 
 impl<'a> Git<'a> {
@@ -133,13 +144,40 @@ impl<'a> Git<'a> {
         }
     }
 
+    /// Runs `git <args>`; for questions to which git answers "there is none" with the exit code 1.
+    /// Any other code than 0 and 1 is a fault.
+    pub(crate) async fn look<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+    ) -> Result<Option<Vec<u8>>, GitFault> {
+        let answer = self.answer(args).await?;
+        match answer.code {
+            0 => Ok(Some(answer.stdout)),
+            1 => Ok(None),
+            _ => Err(GitFault::Failed(answer.complaint)),
+        }
+    }
+
+    /// Runs `git <args>`; for questions that git answers with "yes" (0) or "no" (1).
+    pub(crate) async fn asks_yes<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<bool, GitFault> {
+        Ok(self.look(args).await?.is_some())
+    }
+
     /// Runs `git <args>`; for questions that are answered by the exit code.
     pub(crate) async fn answer<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Answer, GitFault> {
         let name = args.first().map(|arg| arg.as_ref().to_string_lossy()).unwrap_or_default();
         let failed = |words: &str| GitFault::Failed(format!("git {name}: {words}"));
         let ended = match process::run(self.program(args), &CancellationToken::new()).await {
             Ok(ended) => ended,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(GitFault::Outside),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(match repository_above(self.directory) {
+                    Above::Nothing => GitFault::Outside,
+                    Above::NoFolder => {
+                        failed(&format!("{} does not exist", self.directory.display()))
+                    }
+                    Above::Repository(_) => failed("git is not installed, or not on PATH"),
+                });
+            }
             Err(error) => return Err(failed(&error.to_string())),
         };
         let (stdout, missing) = ended.stdout.finish();
@@ -148,7 +186,16 @@ impl<'a> Git<'a> {
         match ended.ending {
             Ending::Exited(_) if missing > 0 => Err(failed("its answer is too long")),
             Ending::Exited(Some(0)) => Ok(Answer { code: 0, stdout, complaint: String::new() }),
-            Ending::Exited(_) if is_outside(&words) => Err(GitFault::Outside),
+            Ending::Exited(_) if says_outside(&words) => {
+                Err(match repository_above(self.directory) {
+                    // Git says this of a repository without a HEAD too.
+                    Above::Repository(at) if words.contains(NO_REPOSITORY) => {
+                        let at = at.display();
+                        failed(&format!("{} (although {at} is there)", complaint(&words)))
+                    }
+                    _ => GitFault::Outside,
+                })
+            }
             Ending::Exited(Some(code)) => {
                 let complaint = format!("git {name}: {}", complaint(&words));
                 Ok(Answer { code, stdout, complaint })
@@ -179,14 +226,45 @@ impl<'a> Git<'a> {
     }
 }
 
-fn is_outside(words: &str) -> bool {
-    words.contains("not a git repository") || words.contains("must be run in a work tree")
+const NO_REPOSITORY: &str = "not a git repository";
+
+fn says_outside(words: &str) -> bool {
+    words.contains(NO_REPOSITORY) || words.contains("must be run in a work tree")
 }
 
-/// What git blames, without the warnings and hints around it.
+/// What stands where git looks for a repository.
+enum Above {
+    /// The folder itself is not there.
+    NoFolder,
+    Nothing,
+    /// The `.git` that git would use.
+    Repository(PathBuf),
+}
+
+/// Looks for `.git` as git does: upwards, on one file system. Git passes an empty folder of that
+/// name by.
+fn repository_above(directory: &Path) -> Above {
+    let Ok(start) = directory.metadata() else { return Above::NoFolder };
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    for folder in real.ancestors() {
+        if !folder.metadata().is_ok_and(|facts| facts.dev() == start.dev()) {
+            break;
+        }
+        let at = folder.join(".git");
+        let is_empty = || at.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+        if at.symlink_metadata().is_ok() && !is_empty() {
+            return Above::Repository(at);
+        }
+    }
+    Above::Nothing
+}
+
+/// What git blames, without the warnings and hints around it; with the command that makes git trust
+/// a repository of another owner.
 fn complaint(words: &str) -> String {
     let blames = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
-    let blamed: Vec<&str> = words.lines().filter(blames).collect();
+    let mut blamed: Vec<&str> = words.lines().filter(blames).collect();
+    blamed.extend(words.lines().map(str::trim).filter(|line| line.contains("safe.directory ")));
     if blamed.is_empty() { words.trim().to_owned() } else { blamed.join("; ") }
 }
 
@@ -203,50 +281,55 @@ pub(crate) async fn head(root: &Path) -> Head {
 
 /// The remote called `origin`, and the branch it calls its main one; without a remote, the branch
 /// that is called like one.
-pub(crate) async fn origin(repo: &Path) -> Origin {
+pub(crate) async fn origin(repo: &Path) -> Result<Origin, GitFault> {
     let git = Git::at(repo);
+    let usual =
+        ["for-each-ref", "--format=%(refname:short)", "refs/heads/main", "refs/heads/master"];
     let (url, remote, local) = tokio::join!(
-        git.ask(&["config", "--get", "remote.origin.url"]),
-        git.ask(&["symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"]),
-        git.ask(&[
-            "for-each-ref",
-            "--format=%(refname:short)",
-            "refs/heads/main",
-            "refs/heads/master"
-        ]),
+        git.look(&["config", "--get", "remote.origin.url"]),
+        branch_of_origin(repo),
+        git.ask(&usual),
     );
-    let url = url.ok().and_then(|url| public_url(&one_line(url)));
-    let remote = remote.ok().map(one_line);
-    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
-    let local = local.ok().map(one_line);
-    let local = local.and_then(|names| names.lines().next().map(str::to_owned));
-    Origin { url, default_branch: remote.or(local) }
+    let url = url?.and_then(|url| public_url(&one_line(url)));
+    let local = one_line(local?).lines().next().map(str::to_owned);
+    Ok(Origin { url, default_branch: remote?.or(local) })
+}
+
+/// The branch that `origin` calls its main one.
+async fn branch_of_origin(repo: &Path) -> Result<Option<String>, GitFault> {
+    let ask = ["symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"];
+    let name = Git::at(repo).look(&ask).await?.map(one_line);
+    Ok(name.and_then(|name| name.strip_prefix("origin/").map(str::to_owned)))
 }
 
 /// The repository whose top folder this is.
-pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, String> {
+pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, RepositoryFault> {
+    let none = |why: &str| RepositoryFault::None(why.into());
     let path = path.canonicalize().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "does not exist".to_owned(),
-        _ => format!("cannot be opened: {error}"),
+        ErrorKind::NotFound => none("does not exist"),
+        _ => RepositoryFault::Failed(format!("cannot be opened: {error}")),
     })?;
     if !path.is_dir() {
-        return Err("is no folder".into());
+        return Err(none("is no folder"));
     }
     let git = Git::at(&path);
     let (top, remote, head) = tokio::join!(
         git.ask(&["rev-parse", "--show-toplevel"]),
-        git.ask(&["symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"]),
-        head(&path),
+        branch_of_origin(&path),
+        git.look(&["symbolic-ref", "-q", "HEAD"]),
     );
-    match top.map(one_line) {
-        Ok(top) if Path::new(&top).canonicalize().is_ok_and(|top| top == path) => {}
-        Ok(top) => return Err(format!("is inside the git repository {top}, not its top folder")),
-        Err(GitFault::Outside) => return Err("is no git repository".into()),
-        Err(GitFault::Failed(words)) => return Err(format!("cannot be read: {words}")),
+    let unread = |fault| match fault {
+        GitFault::Outside => none("is no git repository"),
+        GitFault::Failed(words) => RepositoryFault::Failed(format!("cannot be read: {words}")),
+    };
+    let top = one_line(top.map_err(unread)?);
+    if !Path::new(&top).canonicalize().is_ok_and(|top| top == path) {
+        return Err(none(&format!("is inside the git repository {top}, not its top folder")));
     }
-    let remote = remote.ok().map(one_line);
-    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
-    Ok(RepositoryFound { path, default_branch: remote.or(head.branch) })
+    let head = head.map_err(unread)?.map(one_line);
+    let checked_out = head.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned));
+    let default_branch = remote.map_err(unread)?.or(checked_out);
+    Ok(RepositoryFound { path, default_branch })
 }
 
 /// A remote's address as others may read it: no password, no token, and none that is a path of
@@ -278,10 +361,16 @@ fn one_line(answer: Vec<u8>) -> String {
 }
 
 /// The real path of `worktree` when git knows it as a working tree of this repository.
-pub(crate) async fn registered_worktree(repo: &Path, worktree: &str) -> Option<PathBuf> {
-    let wanted = repo.join(worktree).canonicalize().ok()?;
-    let known = worktrees(repo).await.ok()?;
-    known.contains(&wanted).then_some(wanted)
+pub(crate) async fn registered_worktree(
+    repo: &Path,
+    worktree: &str,
+) -> Result<Option<PathBuf>, GitFault> {
+    let Ok(wanted) = repo.join(worktree).canonicalize() else { return Ok(None) };
+    match worktrees(repo).await {
+        Ok(known) => Ok(known.contains(&wanted).then_some(wanted)),
+        Err(GitFault::Outside) => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// The real paths of all working trees of a repository that exist; the main one is first.

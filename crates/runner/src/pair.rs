@@ -102,7 +102,11 @@ impl PairSessions for LocalPairs {
     async fn pair_find(&self, worktree: &Worktree, task: &str) -> Option<PairBackend> {
         let backend = Files::of(worktree).record()?.backend()?;
         let lives = match backend {
-            PairBackend::Tmux => tmux::exists(&self.environment(), &session_name(task).ok()?).await,
+            PairBackend::Tmux => {
+                let name = session_name(task).ok()?;
+                let exists = tmux::exists(&self.environment(), &name).await;
+                exists.inspect_err(|fault| tracing::warn!(%fault, name, "tmux cannot say whether a session is there")).ok()?
+            }
             PairBackend::Vscode | PairBackend::Cursor => true,
         };
         lives.then_some(backend)
@@ -110,7 +114,7 @@ impl PairSessions for LocalPairs {
 
     async fn pair_end(&self, worktree: &Worktree, task: &str) -> Result<bool, PairFault> {
         let (name, env) = (session_name(task)?, self.environment());
-        let has_terminal = tmux::exists(&env, &name).await;
+        let has_terminal = tmux::exists(&env, &name).await?;
         // First, because the end may be ours too.
         let had_record = Files::of(worktree).remove_ours(RECORD)?;
         if has_terminal {

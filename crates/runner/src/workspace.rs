@@ -48,10 +48,7 @@ fn quiet(directory: &Path) -> Git<'_> {
 }
 
 fn words(fault: GitFault) -> String {
-    match fault {
-        GitFault::Outside => "git is not installed, or this is no git repository".into(),
-        GitFault::Failed(words) => words,
-    }
+    fault.words()
 }
 
 pub(crate) struct Workspace {
@@ -81,13 +78,9 @@ impl Source {
     }
 }
 
-pub(crate) async fn has_commit(repo: &Path, commit: &str) -> Result<bool, String> {
+pub(crate) async fn has_commit(repo: &Path, commit: &str) -> Result<bool, GitFault> {
     let wanted = format!("{commit}^{{commit}}");
-    match quiet(repo).ask(&["cat-file", "-e", &wanted]).await {
-        Ok(_) => Ok(true),
-        Err(GitFault::Failed(_)) => Ok(false),
-        Err(fault @ GitFault::Outside) => Err(words(fault)),
-    }
+    quiet(repo).asks_yes(&["rev-parse", "-q", "--verify", &wanted]).await
 }
 
 impl Workspace {
@@ -119,7 +112,7 @@ impl Workspace {
                 caches.with_commit(folder.jobs(), url, base_branch, &commit).await?
             }
             Repo::Local { .. } => {
-                if !has_commit(local, &commit).await? {
+                if !has_commit(local, &commit).await.map_err(words)? {
                     return Err(format!("commit {commit} is not in the repository"));
                 }
                 Source::at(local).await?

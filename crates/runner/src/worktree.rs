@@ -78,6 +78,11 @@ impl Worktrees for LocalWorktrees {
         make::find(&self.folder, repo, name, branch).await
     }
 
+    fn worktree_place(&self, repo: &Path, name: &str) -> Option<PathBuf> {
+        let place = make::place(&self.folder, repo, name).ok()?;
+        Some(place.canonicalize().unwrap_or(place))
+    }
+
     async fn worktree_places(&self, repo: &Path, holding: &Path) -> Vec<PathBuf> {
         let (folder, holding) = (repo.join(&self.folder), holding.to_owned());
         let look = move || {
@@ -185,10 +190,7 @@ impl Worktrees for LocalWorktrees {
 
 impl From<GitFault> for WorktreeFault {
     fn from(fault: GitFault) -> Self {
-        Self::Failed(match fault {
-            GitFault::Outside => "git is not installed, or this is no git repository".into(),
-            GitFault::Failed(words) => words,
-        })
+        Self::Failed(fault.words())
     }
 }
 
@@ -224,14 +226,21 @@ pub(crate) async fn signing(directory: &Path) -> Result<Git<'_>, GitFault> {
 }
 
 pub(crate) async fn has_origin(repo: &Path) -> Result<bool, GitFault> {
-    let asked = Git::at(repo).answer(&["config", "--get", "remote.origin.url"]).await?;
-    Ok(asked.code == 0)
+    Git::at(repo).asks_yes(&["config", "--get", "remote.origin.url"]).await
 }
 
 /// Brings `origin/<branch>` up to date. That it cannot is no fault: work goes on without a network.
 pub(crate) async fn fetch(repo: &Path, branch: &str) {
-    if !is_branch_name(branch) || !has_origin(repo).await.unwrap_or(false) {
+    if !is_branch_name(branch) {
         return;
+    }
+    match has_origin(repo).await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(fault) => {
+            tracing::warn!(?fault, branch, "git cannot say whether there is an origin");
+            return;
+        }
     }
     let refspec = format!("+refs/heads/{branch}:refs/remotes/origin/{branch}");
     let fetch = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--", "origin", &refspec];
@@ -249,11 +258,8 @@ pub(crate) async fn commit_of(repo: &Path, from: &str) -> Result<String, Worktre
         return Ok(commit);
     }
     let named = format!("{from}^{{commit}}");
-    let answer = Git::at(repo).answer(&["rev-parse", "--verify", "-q", &named]).await?;
-    match answer.code {
-        0 => Ok(text(&answer.stdout)),
-        _ => Err(WorktreeFault::NoBranch(from.into())),
-    }
+    let found = Git::at(repo).look(&["rev-parse", "--verify", "-q", &named]).await?;
+    found.map(|commit| text(&commit)).ok_or_else(|| WorktreeFault::NoBranch(from.into()))
 }
 
 /// As `git check-ref-format --branch`, without shorthands.

@@ -50,6 +50,10 @@ pub struct Speaker {
 
 pub(crate) const CANCELED: &str = "CANCELED";
 pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
+/// Git failed on a repository of the server; its words are the message.
+pub(crate) const GIT_FAILED: &str = "GIT_FAILED";
+pub(crate) const GIT_FAILED_HINT: &str =
+    "Nothing is changed. Make git work in that repository for the server's user, then try again";
 
 /// The word a caller branches on.
 pub fn code(error: &EngineError, speaker: Speaker) -> &'static str {
@@ -58,6 +62,7 @@ pub fn code(error: &EngineError, speaker: Speaker) -> &'static str {
         EngineError::Refused(refusal) => (voice.say)(tool, refusal).code,
         EngineError::Unavailable(_) => voice.unavailable,
         EngineError::Canceled => voice.canceled,
+        EngineError::Git(_) => GIT_FAILED,
         EngineError::Internal(_) => voice.internal,
     }
 }
@@ -89,6 +94,12 @@ pub fn render(error: &EngineError, speaker: Speaker) -> Value {
         EngineError::Canceled => {
             json!({"code": voice.canceled, "message": "the call was canceled", "retryable": true})
         }
+        EngineError::Git(words) => json!({
+            "code": GIT_FAILED,
+            "message": words,
+            "hint": GIT_FAILED_HINT,
+            "retryable": true,
+        }),
         EngineError::Internal(cause) => broken(voice.internal, TraceId::of(cause)),
     }
 }

@@ -233,7 +233,10 @@ impl Front {
                     answer.as_ref().err().map(|e| error::code(e, speaker))
                 }
                 Err(
-                    EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled,
+                    EngineError::Unavailable(_)
+                    | EngineError::Git(_)
+                    | EngineError::Internal(_)
+                    | EngineError::Canceled,
                 ) => None,
             };
             match code {

@@ -164,6 +164,14 @@ impl From<EngineError> for Failure {
                 retryable: true,
                 details: None,
             })),
+            EngineError::Git(words) => Self::Said(Box::new(Complaint {
+                exit,
+                code: "GIT_FAILED".into(),
+                message: words,
+                hint: Some("callboard doctor".into()),
+                retryable: true,
+                details: None,
+            })),
             // A person at a terminal is shown what the log would say.
             EngineError::Internal(words) => {
                 Self::new(exit, "INTERNAL_ERROR", words).hint("callboard doctor")
@@ -189,7 +197,7 @@ pub fn exit_of(error: &EngineError) -> Exit {
     match error {
         EngineError::Refused(refusal) => exit_of_refusal(refusal),
         EngineError::Unavailable(_) => Exit::Unavailable,
-        EngineError::Internal(_) => Exit::Failure,
+        EngineError::Git(_) | EngineError::Internal(_) => Exit::Failure,
         EngineError::Canceled => Exit::Interrupted,
     }
 }

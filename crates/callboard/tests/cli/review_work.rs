@@ -150,3 +150,56 @@ fn what_is_rejected_goes_back_with_what_was_said() {
     assert_eq!((&back["status"], &back["assignee"]), (&json!("backlog"), &json!(null)));
     assert_eq!(world.run(&["reject", &id, "-m", "x", "--to", "done"]).code, 2);
 }
+
+/// What git says of a repository that belongs to somebody else.
+const DUBIOUS: &str = "#!/bin/sh
+echo \"fatal: detected dubious ownership in repository at '$PWD'\" >&2
+echo 'To add an exception for this directory, call:' >&2
+printf '\\n\\tgit config --global --add safe.directory %s\\n' \"$PWD\" >&2
+exit 128
+";
+
+/// Root can make such a repository; anybody can have a git that says so.
+#[test]
+fn a_repository_that_git_does_not_trust_is_not_an_empty_one() {
+    let world = project();
+    let (id, place) = in_review(&world, "Add b");
+    let bin = world.home().join("bin");
+    world.write(&bin.join("git"), DUBIOUS);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("git"), mode).expect("makes it a program");
+    let path = std::env::var("PATH").expect("a PATH");
+    let world = world.with("PATH", &format!("{}:{path}", bin.display()));
+    nothing_is_decided(&world, &id);
+    let world = world.with("PATH", &path);
+    let top = world.root();
+    let own = |owner| std::os::unix::fs::chown(&top, Some(owner), None);
+    if rustix::process::geteuid().is_root() {
+        own(4711).expect("gives it away");
+        nothing_is_decided(&world, &id);
+        own(0).expect("takes it back");
+    }
+    world.ok(&["approve", &id, "--merge"]);
+    assert_eq!(world.ok(&["task", "show", &id, "--json"]).json()["status"], "done");
+    assert!(place.exists(), "a worktree that is merged stays until its task is deleted");
+}
+
+fn nothing_is_decided(world: &World, id: &str) {
+    let trusts_it = |words: &str| {
+        assert!(words.contains("detected dubious ownership"), "{words}");
+        assert!(words.contains("git config --global --add safe.directory"), "{words}");
+    };
+    let approved = world.run(&["approve", id, "--json"]);
+    assert_eq!((approved.code, approved.error_code()), (1, "GIT_FAILED".into()));
+    trusts_it(&approved.stderr);
+    trusts_it(&world.ok(&["review", id]).stdout);
+    let diff = world.run(&["diff", id, "--json"]);
+    assert_eq!((diff.code, diff.error_code()), (1, "DIFF_FAILED".into()));
+    trusts_it(&diff.stderr);
+    trusts_it(&world.run(&["doctor"]).stdout);
+    let deleted = format!(r#"{{"task_id": "{id}"}}"#);
+    let deleted = world.run(&["call", "tasks_delete", &deleted, "--toolsets", "board"]).json();
+    assert_eq!((&deleted["success"], &deleted["code"]), (&json!(false), &json!("DELETE_FAILED")));
+    let shown = world.ok(&["task", "show", id, "--json"]).json();
+    assert_eq!(shown["status"], "in_review", "{shown}");
+}

@@ -128,6 +128,27 @@ fn a_session_lives_in_each_backend_until_it_is_ended() {
     }
 }
 
+/// The terminal is known by its task's name; git has no part in it.
+#[test]
+fn a_terminal_is_ended_while_git_fails() {
+    if !has_tmux() {
+        return;
+    }
+    let home = Home::new();
+    let mut boss = home.server(&["--actor", "agent:boss", "--lane", "admin"]);
+    let task = make(&mut boss, "tmux");
+    let ask = json!({"task_id": task});
+    assert_eq!(boss.call("sessions_create", ask.clone()).unwrap()["code"], "SESSION_CREATED");
+    let session = format!("callboard-{task}");
+    assert!(home.tmux(&["has-session", "-t", &session]));
+    assert!(home.sh(home.board.path(), "echo '[' >> .git/config").0, "git fails from now on");
+    assert_eq!(boss.call("sessions_exists", ask.clone()).unwrap()["exists"], true);
+    let killed = boss.call("sessions_kill", ask.clone()).unwrap();
+    assert_eq!(killed["success"], true, "{killed}");
+    assert!(!home.tmux(&["has-session", "-t", &session]), "the terminal is gone");
+    assert_eq!(boss.call("sessions_exists", ask).unwrap()["exists"], false);
+}
+
 #[test]
 fn a_terminal_that_is_gone_is_no_session() {
     if !has_tmux() {

@@ -5,20 +5,25 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
-use super::Branch;
+use super::{Branch, RepositoryFault};
 
 #[async_trait]
 pub trait Worktrees: Send + Sync {
     /// The worktree of that name, made unless it is there.
     async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault>;
 
-    /// The worktree of that name on `branch`, or on the `-2`, `-3` of it that it was made with.
+    /// The worktree of that name on `branch`, or on the `-2`, `-3` of it that it was made with. A
+    /// folder that is no git repository has none.
     async fn worktree_find(
         &self,
         repo: &Path,
         name: &str,
         branch: &str,
     ) -> Result<Option<Worktree>, WorktreeFault>;
+
+    /// The folder of the worktree of that name, whether or not it exists; git is not asked. `None`
+    /// for a repository that is not here and for a bad name.
+    fn worktree_place(&self, repo: &Path, name: &str) -> Option<PathBuf>;
 
     /// Folders of worktrees that hold a file, by their names alone: git is not asked.
     async fn worktree_places(&self, repo: &Path, holding: &Path) -> Vec<PathBuf>;
@@ -261,11 +266,20 @@ pub enum WorktreeFault {
     /// Somebody checked out something else there, or is in the middle of a rebase.
     #[error("the worktree does not stand on its branch {branch} but on {stands_on}")]
     Elsewhere { branch: String, stands_on: String },
+    #[error("the branch and its target have no commit in common")]
+    Unrelated,
     /// May succeed later.
     #[error("no connection to origin: {0}")]
     Unreachable(String),
+    /// Git, or the file system, failed; in its words.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<RepositoryFault> for WorktreeFault {
+    fn from(fault: RepositoryFault) -> Self {
+        Self::Failed(fault.to_string())
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use callboard_domain::relay::spec::Repo;
 use callboard_engine::ports::{Branch, BranchState, PatchOrder};
 
 use super::{LocalAgents, local};
-use crate::git::public_url;
+use crate::git::{GitFault, public_url};
 use crate::run_log::Secrets;
 use crate::workspace::{self, Workspace};
 
@@ -21,7 +21,7 @@ impl LocalAgents {
         let remote = match (&order.repo, &place) {
             (Repo::Git { url, .. }, _) => Some(url.clone()),
             (Repo::Local { .. }, Some(place)) if order.push => {
-                let origin = workspace::origin(place).await;
+                let origin = workspace::origin(place).await.map_err(GitFault::words)?;
                 Some(origin.ok_or("the repository has no remote called origin")?)
             }
             (Repo::Local { .. }, _) => None,
@@ -69,6 +69,10 @@ impl LocalAgents {
 
     pub(super) async fn look_at_branch(&self, branch: &Branch, base: &str) -> Option<BranchState> {
         let place = PathBuf::from(&branch.repo).canonicalize().ok()?;
-        workspace::state(&place, &branch.name, &branch.head, base).await
+        let state = workspace::state(&place, &branch.name, &branch.head, base).await;
+        state.unwrap_or_else(|fault| {
+            tracing::warn!(%fault, branch = branch.name, "git cannot say how a branch stands");
+            None
+        })
     }
 }

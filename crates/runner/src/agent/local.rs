@@ -7,6 +7,7 @@ use callboard_domain::relay::spec::Repo;
 use callboard_engine::ports::NOT_ALLOWED;
 
 use super::AgentSettings;
+use crate::git::GitFault;
 use crate::workspace;
 
 /// Where local repositories may be.
@@ -28,7 +29,8 @@ pub(super) async fn problems(settings: &AgentSettings, repo: &Repo) -> Vec<Probl
     match workspace::has_commit(&place, baseline_commit).await {
         Ok(true) => Vec::new(),
         Ok(false) => problem("baselineCommit", "is not in the repository".into()),
-        Err(_) => problem("path", "must be a git repository".into()),
+        Err(GitFault::Outside) => problem("path", "must be a git repository".into()),
+        Err(GitFault::Failed(words)) => problem("path", format!("cannot be read: {words}")),
     }
 }
 

@@ -43,19 +43,33 @@ pub(super) async fn start(env: &Variables, session: New<'_>) -> Result<(), PairF
     ask(env, &["send-keys", "-t", &target, "Enter"]).await
 }
 
-/// False also without tmux.
-pub(super) async fn exists(env: &Variables, name: &str) -> bool {
-    ask(env, &["has-session", "-t", &format!("={name}")]).await.is_ok()
+/// What tmux says when it has no such session, or when no tmux runs.
+const NO_SESSION: [&str; 6] = [
+    "can't find session",
+    "no server running",
+    "no sessions",
+    "lost server",
+    "No such file",
+    "refused",
+];
+
+/// False also without tmux. A tmux that fails otherwise is a fault: the session may be there.
+pub(super) async fn exists(env: &Variables, name: &str) -> Result<bool, PairFault> {
+    match ask(env, &["has-session", "-t", &format!("={name}")]).await {
+        Ok(()) => Ok(true),
+        Err(PairFault::NoTmux) => Ok(false),
+        Err(PairFault::Failed(words)) if NO_SESSION.iter().any(|sign| words.contains(sign)) => {
+            Ok(false)
+        }
+        Err(fault) => Err(fault),
+    }
 }
 
 pub(super) async fn end(env: &Variables, name: &str, place: &OsStr) -> Result<(), PairFault> {
-    match ask(env, &["kill-session", "-t", &format!("={name}")]).await {
-        // It ended by itself, or all of tmux did.
-        Ok(()) | Err(PairFault::Failed(_) | PairFault::NoTmux) => {}
-        Err(fault) => return Err(fault),
-    }
+    let killed = ask(env, &["kill-session", "-t", &format!("={name}")]).await;
     process::end_marked(&mark(place), GRACE).await;
-    Ok(())
+    // It may have ended by itself.
+    if killed.is_err() && exists(env, name).await? { killed } else { Ok(()) }
 }
 
 /// What every process in a session carries, wherever it went.

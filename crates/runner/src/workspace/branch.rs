@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use callboard_engine::ports::BranchState;
+use callboard_engine::ports::{BranchState, WorktreeFault};
 
 use super::patches::Applied;
 use super::{Workspace, quiet, words};
-use crate::git::Git;
+use crate::git::{Git, GitFault};
 use crate::worktree::fork;
 
 /// Who made a commit where git does not know whom it works for.
@@ -85,36 +85,51 @@ fn refspec(name: &str) -> String {
 }
 
 /// Where a repository would be pushed to.
-pub(crate) async fn origin(repo: &Path) -> Option<String> {
+pub(crate) async fn origin(repo: &Path) -> Result<Option<String>, GitFault> {
     for key in ["remote.origin.pushurl", "remote.origin.url"] {
-        if let Ok(url) = quiet(repo).ask(&["config", "--get", key]).await {
-            return Some(line(url));
+        if let Some(url) = quiet(repo).look(&["config", "--get", key]).await? {
+            return Ok(Some(line(url)));
         }
     }
-    None
+    Ok(None)
 }
 
-/// How a branch stands in a repository of this machine; by `head` when it is gone.
-pub(crate) async fn state(repo: &Path, name: &str, head: &str, base: &str) -> Option<BranchState> {
+/// How a branch stands in a repository of this machine; by `head` when it is gone. `None` when its
+/// base is not there.
+pub(crate) async fn state(
+    repo: &Path,
+    name: &str,
+    head: &str,
+    base: &str,
+) -> Result<Option<BranchState>, WorktreeFault> {
     let git = || quiet(repo);
-    let commit = async |reference: &str| {
-        let wanted = format!("{reference}^{{commit}}");
-        git().ask(&["rev-parse", "-q", "--verify", &wanted]).await.ok().map(line)
+    let commit = async |branch: &str| {
+        let wanted = format!("refs/heads/{branch}^{{commit}}");
+        let found = git().look(&["rev-parse", "-q", "--verify", &wanted]).await?;
+        Ok::<_, GitFault>(found.map(line))
     };
-    let base = commit(&format!("refs/heads/{base}")).await?;
-    let tip = commit(&format!("refs/heads/{name}")).await;
+    let Some(base) = commit(base).await? else { return Ok(None) };
+    let tip = commit(name).await?;
     let is_gone = tip.is_none();
     let tip = tip.unwrap_or_else(|| head.to_owned());
-    let is_in = git().ask(&["merge-base", "--is-ancestor", &tip, &base]).await.is_ok();
+    // A branch that is gone may have taken its commits along.
+    if is_gone && !git().asks_yes(&["cat-file", "-e", &tip]).await? {
+        return Ok(Some(BranchState::Gone));
+    }
+    let is_in = git().asks_yes(&["merge-base", "--is-ancestor", &tip, &base]).await?;
     let squash = match is_in {
         true => None,
-        false => fork(repo, &tip, &base).await.ok().and_then(|fork| fork.merged_as),
+        false => match fork(repo, &tip, &base).await {
+            Ok(fork) => fork.merged_as,
+            Err(WorktreeFault::Unrelated) => None,
+            Err(fault) => return Err(fault),
+        },
     };
-    Some(match (is_in || squash.is_some(), is_gone) {
+    Ok(Some(match (is_in || squash.is_some(), is_gone) {
         (true, _) => BranchState::Merged { commit: squash },
         (false, true) => BranchState::Gone,
         (false, false) => BranchState::Open,
-    })
+    }))
 }
 
 async fn identity(git: Git<'_>) -> (String, String) {

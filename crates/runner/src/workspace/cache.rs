@@ -70,7 +70,7 @@ impl Caches {
         branch: &str,
         commit: &str,
     ) -> Result<(), String> {
-        if has_commit(cache, commit).await? {
+        if has_commit(cache, commit).await.map_err(words)? {
             return Ok(());
         }
         let only_it = [&format!("+{commit}:refs/callboard/{commit}")];
@@ -87,7 +87,7 @@ impl Caches {
             let wanted: Vec<&str> = wanted.iter().map(|refspec| refspec.as_str()).collect();
             let args = [&fetch[..], options, &["--", url], &wanted].concat();
             match self.remote(cache).ask(&args).await {
-                Ok(_) if has_commit(cache, commit).await? => return Ok(()),
+                Ok(_) if has_commit(cache, commit).await.map_err(words)? => return Ok(()),
                 Ok(_) => {}
                 Err(error) => {
                     fault = words(error);

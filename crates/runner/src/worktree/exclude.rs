@@ -16,9 +16,7 @@ use crate::git::Git;
 pub(crate) async fn hide(root: &Path, names: &[&str]) -> Result<(), WorktreeFault> {
     let mut missing = Vec::new();
     for name in names {
-        // Without a match the code is 1.
-        let asked = Git::at(root).answer(&["check-ignore", "-q", "--no-index", "--", name]).await?;
-        if asked.code == 1 {
+        if !Git::at(root).asks_yes(&["check-ignore", "-q", "--no-index", "--", name]).await? {
             missing.push(format!("/{name}"));
         }
     }

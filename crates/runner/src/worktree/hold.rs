@@ -116,7 +116,7 @@ pub(super) async fn must_stand_on_its_branch(worktree: &Worktree) -> Result<(), 
 }
 
 pub(crate) async fn stands_on(worktree: &Worktree) -> Result<Option<String>, GitFault> {
-    let asked = Git::at(&worktree.path).answer(&["symbolic-ref", "-q", "HEAD"]).await?;
-    let full = (asked.code == 0).then(|| text(&asked.stdout));
+    let asked = Git::at(&worktree.path).look(&["symbolic-ref", "-q", "HEAD"]).await?;
+    let full = asked.map(|name| text(&name));
     Ok(full.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned)))
 }

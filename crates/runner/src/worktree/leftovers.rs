@@ -52,8 +52,8 @@ pub(crate) async fn commit(
     if !add(&worktree.path, || Git::writing(&worktree.path)).await? {
         return Ok(None);
     }
-    let staged = ["diff-index", "--cached", "--quiet", "--ignore-submodules=dirty", "HEAD"];
-    if Git::at(&worktree.path).answer(&staged).await?.code == 0 {
+    let same = ["diff-index", "--cached", "--quiet", "--ignore-submodules=dirty", "HEAD"];
+    if Git::at(&worktree.path).asks_yes(&same).await? {
         return Ok(None);
     }
     let git = signing(&worktree.path).await?.input(message);

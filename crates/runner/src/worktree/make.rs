@@ -56,7 +56,12 @@ pub(super) async fn find(
     name: &str,
     branch: &str,
 ) -> Result<Option<Worktree>, WorktreeFault> {
-    usable(repo, &place(folder, repo, name)?, branch).await
+    let place = place(folder, repo, name)?;
+    match usable(repo, &place, branch).await {
+        // A folder that git does not keep has no worktrees.
+        Err(Unusable::Git(GitFault::Outside)) => Ok(None),
+        found => Ok(found?),
+    }
 }
 
 pub(super) fn place(folder: &Path, repo: &Path, name: &str) -> Result<PathBuf, WorktreeFault> {
@@ -68,8 +73,28 @@ pub(super) fn place(folder: &Path, repo: &Path, name: &str) -> Result<PathBuf, W
     Ok(repo.join(folder).join(name))
 }
 
+enum Unusable {
+    Git(GitFault),
+    Worktree(WorktreeFault),
+}
+
+impl From<GitFault> for Unusable {
+    fn from(fault: GitFault) -> Self {
+        Self::Git(fault)
+    }
+}
+
+impl From<Unusable> for WorktreeFault {
+    fn from(fault: Unusable) -> Self {
+        match fault {
+            Unusable::Git(fault) => fault.into(),
+            Unusable::Worktree(fault) => fault,
+        }
+    }
+}
+
 /// A worktree that is whole and stands on its branch.
-async fn usable(repo: &Path, path: &Path, branch: &str) -> Result<Option<Worktree>, WorktreeFault> {
+async fn usable(repo: &Path, path: &Path, branch: &str) -> Result<Option<Worktree>, Unusable> {
     let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
     let Some(known) = known.filter(|known| !known.is_half_made() && path.join(".git").exists())
     else {
@@ -77,12 +102,13 @@ async fn usable(repo: &Path, path: &Path, branch: &str) -> Result<Option<Worktre
     };
     match known.branch {
         Some(own) if is_name_of(&own, branch) => {
-            Ok(Some(Worktree { repo: repo.to_owned(), path: real(path.to_owned())?, branch: own }))
+            let path = real(path.to_owned()).map_err(Unusable::Worktree)?;
+            Ok(Some(Worktree { repo: repo.to_owned(), path, branch: own }))
         }
-        other => Err(WorktreeFault::Elsewhere {
+        other => Err(Unusable::Worktree(WorktreeFault::Elsewhere {
             branch: branch.into(),
             stands_on: other.unwrap_or_else(|| "no branch".into()),
-        }),
+        })),
     }
 }
 
@@ -159,8 +185,8 @@ async fn add(repo: &Path, path: &Path, options: &[&str], commit: &OsStr) -> Resu
 
 /// Worktrees inside a checkout are not its files.
 pub(crate) async fn hide_folder(repo: &Path, path: &Path) -> Result<(), WorktreeFault> {
-    let top = Git::at(repo).answer(&["rev-parse", "--show-toplevel"]).await?;
-    let top = real(PathBuf::from(text(&top.stdout)))?;
+    let top = Git::at(repo).ask(&["rev-parse", "--show-toplevel"]).await?;
+    let top = real(PathBuf::from(text(&top)))?;
     let folder = path.parent().and_then(|folder| folder.strip_prefix(&top).ok());
     match folder.and_then(Path::to_str).filter(|folder| !folder.is_empty()) {
         Some(folder) => exclude::hide(&top, &[&format!("{folder}/")]).await,

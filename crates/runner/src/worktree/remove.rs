@@ -113,6 +113,6 @@ async fn adds_nothing(repo: &Path, base: &str, head: &str, tip: &str) -> Result<
     if of_base == of_head {
         return Ok(false);
     }
-    let merged = git.answer(&["merge-tree", "--write-tree", "--no-messages", tip, head]).await?;
-    Ok(merged.code == 0 && text(&merged.stdout) == *of_tip)
+    let merged = git.look(&["merge-tree", "--write-tree", "--no-messages", tip, head]).await?;
+    Ok(merged.is_some_and(|tree| text(&tree) == *of_tip))
 }

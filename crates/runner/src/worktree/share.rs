@@ -21,7 +21,7 @@ pub(super) async fn share(order: &ShareOrder) -> Result<Branch, WorktreeFault> {
         let head = tips.local.ok_or_else(|| WorktreeFault::NoBranch(branch.clone()))?;
         return Ok(Branch { name: branch.clone(), head, repo: place, remote: None });
     }
-    let origin = workspace::origin(repo).await;
+    let origin = workspace::origin(repo).await?;
     let origin = origin.ok_or_else(|| {
         WorktreeFault::Failed("the repository has no remote called origin".into())
     })?;
@@ -54,13 +54,15 @@ async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, Wo
         }
         (Some(here), Some(there)) => (here, there),
     };
-    if !is_known(repo, &there).await? {
+    let mut is_here = is_known(repo, &there).await?;
+    if !is_here {
         fetch(repo, branch).await;
+        is_here = is_known(repo, &there).await?;
     }
-    if is_ancestor(repo, &here, &there).await.unwrap_or(false) {
+    if is_here && is_ancestor(repo, &here, &there).await? {
         return Ok(there);
     }
-    if is_ancestor(repo, &there, &here).await.unwrap_or(false) {
+    if is_here && is_ancestor(repo, &there, &here).await? {
         push(repo, branch, None).await?;
     } else if *may_rewrite && tips.remote.as_ref() == Some(&there) {
         push(repo, branch, Some(&there)).await?;
@@ -101,8 +103,7 @@ async fn at_origin<const N: usize>(
 }
 
 async fn is_known(repo: &Path, commit: &str) -> Result<bool, WorktreeFault> {
-    let known = format!("{commit}^{{commit}}");
-    Ok(Git::at(repo).answer(&["cat-file", "-e", &known]).await?.code == 0)
+    Ok(Git::at(repo).asks_yes(&["cat-file", "-e", commit]).await?)
 }
 
 /// `over`: what may give way, if it still is what stands there.

@@ -79,12 +79,7 @@ pub(crate) async fn is_ancestor(repo: &Path, old: &str, new: &str) -> Result<boo
     if old == new {
         return Ok(true);
     }
-    let asked = Git::at(repo).answer(&["merge-base", "--is-ancestor", old, new]).await?;
-    match asked.code {
-        0 => Ok(true),
-        1 => Ok(false),
-        _ => Err(GitFault::Failed(asked.complaint)),
-    }
+    Git::at(repo).asks_yes(&["merge-base", "--is-ancestor", old, new]).await
 }
 
 /// Where work on a branch begins.
@@ -101,12 +96,8 @@ pub(crate) struct Fork {
 
 pub(crate) async fn fork(repo: &Path, head: &str, target: &str) -> Result<Fork, WorktreeFault> {
     let git = Git::at(repo);
-    let asked = git.answer(&["merge-base", head, target]).await?;
-    if asked.code != 0 {
-        let words = "the branch and its target have no commit in common";
-        return Err(WorktreeFault::Failed(words.into()));
-    }
-    let base = text(&asked.stdout);
+    let base = git.look(&["merge-base", head, target]).await?;
+    let base = text(&base.ok_or(WorktreeFault::Unrelated)?);
     let plain = Fork { base: base.clone(), is_squashed: false, merged_as: None };
     if base == head {
         return Ok(plain);

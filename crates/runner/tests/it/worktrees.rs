@@ -32,10 +32,14 @@ async fn only_a_registered_worktree_of_the_repo_becomes_the_root() {
         (Some(""), &repo.path),
         (None, &repo.path),
     ] {
-        assert_eq!(&checks.root(&repo.path, worktree).await, root, "{worktree:?}");
+        assert_eq!(checks.root(&repo.path, worktree).await.as_ref(), Ok(root), "{worktree:?}");
     }
     let plain = Repo::plain();
-    assert_eq!(checks.root(&plain.path, Some(".")).await, plain.path);
+    assert_eq!(checks.root(&plain.path, Some(".")).await, Ok(plain.path.clone()));
+    repo.write(".git/config", "[\n");
+    let fault = checks.root(&repo.path, Some("../far away")).await;
+    let fault = fault.expect_err("not the repository itself, where another branch is");
+    assert!(fault.to_string().contains("bad config line 1"), "{fault}");
 }
 
 #[tokio::test]

@@ -54,9 +54,10 @@ pub(super) fn failure(error: EngineError) -> ErrorData {
     let message = body["message"].as_str().unwrap_or_default().to_owned();
     match error {
         EngineError::Refused(_) => ErrorData::invalid_params(message, Some(body)),
-        EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled => {
-            ErrorData::internal_error(message, Some(body))
-        }
+        EngineError::Unavailable(_)
+        | EngineError::Git(_)
+        | EngineError::Internal(_)
+        | EngineError::Canceled => ErrorData::internal_error(message, Some(body)),
     }
 }
 

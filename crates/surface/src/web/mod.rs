@@ -240,6 +240,7 @@ fn said(error: &EngineError) -> (StatusCode, String) {
             (status, refusal.message())
         }
         EngineError::Unavailable(words) => (StatusCode::SERVICE_UNAVAILABLE, words.clone()),
+        EngineError::Git(words) => (StatusCode::INTERNAL_SERVER_ERROR, words.clone()),
         EngineError::Canceled => (StatusCode::SERVICE_UNAVAILABLE, "canceled".into()),
         EngineError::Internal(words) => {
             tracing::error!(error = words, "a page failed");

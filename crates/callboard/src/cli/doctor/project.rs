@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use callboard_engine::ports::{CheckRunner, RepositoryFault};
 use callboard_engine::store::clock::{Clock, SystemClock};
+use callboard_runner::LocalChecks;
 use rustix::fs::Access;
 
 use super::{Finding, handshake, machine};
@@ -25,7 +27,7 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     };
     let mut found = vec![
         Finding::ok("project", place.root.display().to_string()),
-        repository(&place),
+        repository(&place).await,
         permissions(&place.folder()),
         machine::disk(&place.root),
     ];
@@ -48,15 +50,21 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found
 }
 
-fn repository(place: &Place) -> Finding {
-    if place.is_in_git() {
-        Finding::ok("repository", "the project is in git")
-    } else {
-        Finding::warn(
+async fn repository(place: &Place) -> Finding {
+    if !place.is_in_git() {
+        return Finding::warn(
             "repository",
             "the project is not in git; worktrees and reviews need it",
             format!("git init {}", place.root.display()),
-        )
+        );
+    }
+    match LocalChecks::new(false).repository(&place.root).await {
+        Err(RepositoryFault::Failed(words)) => Finding::warn(
+            "repository",
+            format!("{} {words}", place.root.display()),
+            "make git work there for this user: worktrees and reviews need it",
+        ),
+        Ok(_) | Err(RepositoryFault::None(_)) => Finding::ok("repository", "the project is in git"),
     }
 }
 

@@ -7,6 +7,7 @@ use callboard_engine::EngineError;
 use serde_json::{Map, Value, json};
 
 use super::words;
+use crate::error::{GIT_FAILED, GIT_FAILED_HINT};
 use crate::tool::Call;
 
 pub(super) type Reply = Result<Value, EngineError>;
@@ -119,6 +120,7 @@ pub(super) fn or_refused(call: &Call<'_>, task: Option<String>, answer: Reply) -
         Err(EngineError::Refused(refusal)) if !words::is_call_error(&refusal) => {
             Ok(refused(call, task.as_deref(), &refusal))
         }
+        Err(EngineError::Git(words)) => Ok(git_failed(call, task.as_deref(), &words)),
         answer => answer,
     }
 }
@@ -132,8 +134,36 @@ fn refused(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
     envelope.answer(call, blank(call, task, refusal))
 }
 
-/// The tool's own fields, with nothing in them but what is known without its work.
+fn git_failed(call: &Call<'_>, task: Option<&str>, words: &str) -> Value {
+    let no = match call.tool.name {
+        "tasks_delete" => Envelope::no("DELETE_FAILED", format!("Not deleted: {words}")),
+        _ => Envelope::no(GIT_FAILED, words),
+    };
+    no.hint(GIT_FAILED_HINT).answer(call, fields(call, task))
+}
+
+/// The fields of a refused call.
 fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
+    let mut fields = fields(call, task);
+    let mode = match refusal {
+        Refusal::NotPair { .. } => Some(words::TaskType::Auto),
+        Refusal::NotAuto { .. } => Some(words::TaskType::Pair),
+        _ => None,
+    };
+    if let Some(mode) = mode {
+        fields["current_task_type"] = mode.word().into();
+    }
+    if let Refusal::ChecksNotPassed { checks, .. } = refusal {
+        let checks = checks
+            .iter()
+            .map(|check| json!({"index": check.index, "desc": check.desc, "result": check.result}));
+        fields["checks"] = checks.collect();
+    }
+    fields
+}
+
+/// The tool's own fields, with nothing in them but what is known without its work.
+fn fields(call: &Call<'_>, task: Option<&str>) -> Value {
     let mut fields = Map::new();
     let is_job = call.tool.output.contains(&"job_id");
     for key in call.tool.output.iter().filter(|key| !KEYS.contains(key)) {
@@ -145,20 +175,6 @@ fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
             _ => Value::Null,
         };
         fields.insert((*key).into(), value);
-    }
-    let mode = match refusal {
-        Refusal::NotPair { .. } => Some(words::TaskType::Auto),
-        Refusal::NotAuto { .. } => Some(words::TaskType::Pair),
-        _ => None,
-    };
-    if let Some(mode) = mode {
-        fields.insert("current_task_type".into(), mode.word().into());
-    }
-    if let Refusal::ChecksNotPassed { checks, .. } = refusal {
-        let checks = checks
-            .iter()
-            .map(|check| json!({"index": check.index, "desc": check.desc, "result": check.result}));
-        fields.insert("checks".into(), checks.collect());
     }
     fields.into()
 }

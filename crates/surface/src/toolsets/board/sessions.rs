@@ -143,8 +143,13 @@ pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Repl
 }
 
 pub(super) async fn sessions_kill(call: &Call<'_>, args: TaskArgument) -> Reply {
-    if let Ok(task) = task_id(&args.task_id) {
-        call.engine.session_kill(call.op, task).await?;
-    }
-    Ok(Envelope::yes("Session terminated").answer(call, json!({"task_id": args.task_id.trim()})))
+    let done = match task_id(&args.task_id) {
+        Ok(task) => match call.engine.session_kill(call.op, task).await? {
+            Ok(()) => Envelope::yes("Session terminated"),
+            Err(fault) => Envelope::no("SESSION_KILL_FAILED", format!("Not terminated: {fault}"))
+                .hint("End the session by hand, with tmux kill-session"),
+        },
+        Err(_) => Envelope::yes("Session terminated"),
+    };
+    Ok(done.answer(call, json!({"task_id": args.task_id.trim()})))
 }

@@ -228,7 +228,11 @@ pub(super) fn context(
 /// A repository with what was done there for one task.
 fn repo_at_work(seen: &WorkspaceSeen) -> Value {
     let WorkspaceSeen { part, name, state } = seen;
-    let diff = state.as_ref().map(|state| {
+    let (state, error) = match state {
+        Ok(state) => (state.as_ref(), None),
+        Err(fault) => (None, Some(fault.to_string())),
+    };
+    let diff = state.map(|state| {
         let diff = state.diff;
         json!({"files": diff.files, "insertions": diff.insertions, "deletions": diff.deletions})
     });
@@ -238,8 +242,9 @@ fn repo_at_work(seen: &WorkspaceSeen) -> Value {
         "path": part.repo.path,
         "worktree_path": part.worktree.as_ref().map(|place| &place.path),
         "target_branch": part.target,
-        "has_changes": state.as_ref().map(|state| state.has_changes()),
+        "has_changes": state.map(|state| state.has_changes()),
         "diff_stats": diff,
+        "error": error,
     })
 }
 

@@ -67,9 +67,10 @@ impl From<EngineError> for Fault {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Refused(refusal) => refusal.into(),
-            EngineError::Unavailable(_) | EngineError::Internal(_) | EngineError::Canceled => {
-                Self::Broken(error)
-            }
+            EngineError::Unavailable(_)
+            | EngineError::Git(_)
+            | EngineError::Internal(_)
+            | EngineError::Canceled => Self::Broken(error),
         }
     }
 }
