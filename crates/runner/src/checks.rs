@@ -85,6 +85,7 @@ impl CheckRunner for LocalChecks {
             output: Output::Merged { bytes_max: run.log_tail_bytes },
             dies_with_us: true,
             leash: None,
+            keeps: None,
         };
         let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
         let (exit_code, timed_out) = match ended.ending {

@@ -3,10 +3,12 @@
 //! starts from `Git::writing`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_engine::ports::{Head, Origin, RepositoryFault, RepositoryFound};
@@ -66,6 +68,7 @@ pub(crate) struct Git<'a> {
     extra: environment::Variables,
     input: Vec<u8>,
     time_max: Duration,
+    keeps: Option<Arc<File>>,
 }
 
 /// How git ended, when its exit code is an answer.
@@ -84,7 +87,16 @@ pub(crate) enum GitFault {
     Failed(String),
 }
 
+const SIGNALLED: &str = "a signal ended it";
+const TOO_LONG: &str = "it took too long";
+
 impl GitFault {
+    /// Whether git did not end by itself, so that its locks stay behind.
+    pub(crate) fn was_killed(&self) -> bool {
+        let is_end = |words: &str| words.ends_with(SIGNALLED) || words.ends_with(TOO_LONG);
+        matches!(self, Self::Failed(words) if is_end(words))
+    }
+
     /// For a caller that needs a repository.
     pub(crate) fn words(self) -> String {
         match self {
@@ -97,7 +109,8 @@ impl GitFault {
 impl<'a> Git<'a> {
     pub(crate) fn at(directory: &'a Path) -> Self {
         let (settings, input) = (SETTINGS.into(), Vec::new());
-        Self { directory, settings, extra: Vec::new(), input, time_max: TIME_MAX }
+        let (extra, time_max, keeps) = (Vec::new(), TIME_MAX, None);
+        Self { directory, settings, extra, input, time_max, keeps }
     }
 
     /// For what is done to a user's repository: his filters and merge drivers work, nobody is
@@ -105,6 +118,12 @@ impl<'a> Git<'a> {
     pub(crate) fn writing(directory: &'a Path) -> Self {
         let git = SETTINGS_TO_WRITE.iter().fold(Self::at(directory), |git, one| git.set(one));
         ANSWERS.iter().fold(git, |git, (name, value)| git.with(name, value))
+    }
+
+    /// Git holds this lock too until it ends, also when we are gone before it.
+    pub(crate) fn holding(mut self, lock: &Arc<File>) -> Self {
+        self.keeps = Some(lock.clone());
+        self
     }
 
     pub(crate) fn within(mut self, time_max: Duration) -> Self {
@@ -200,8 +219,8 @@ impl<'a> Git<'a> {
                 let complaint = format!("git {name}: {}", complaint(&words));
                 Ok(Answer { code, stdout, complaint })
             }
-            Ending::Exited(None) => Err(failed("a signal ended it")),
-            Ending::TimedOut | Ending::Canceled => Err(failed("it took too long")),
+            Ending::Exited(None) => Err(failed(SIGNALLED)),
+            Ending::TimedOut | Ending::Canceled => Err(failed(TOO_LONG)),
         }
     }
 
@@ -222,6 +241,7 @@ impl<'a> Git<'a> {
             output: Output::Apart { bytes_max: ANSWER_BYTES_MAX },
             dies_with_us: false,
             leash: None,
+            keeps: self.keeps.clone(),
         }
     }
 }

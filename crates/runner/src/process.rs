@@ -14,6 +14,7 @@ mod group;
 mod streams;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -55,6 +56,8 @@ pub(crate) struct Program {
     pub(crate) dies_with_us: bool,
     /// `None`: a group of its own, killed without a word.
     pub(crate) leash: Option<Leash>,
+    /// A lock of ours that the program holds too until it ends.
+    pub(crate) keeps: Option<Arc<File>>,
 }
 
 /// For programs that are not trusted to keep together.
@@ -190,6 +193,9 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
             .stdout(stdout_writer)
             .stderr(stderr_writer)
             .kill_on_drop(true);
+        if let Some(file) = program.keeps {
+            keep_open(&mut command, file);
+        }
         match program.leash {
             None => (command.process_group(0).spawn()?, None),
             Some(leash) => {
@@ -226,6 +232,16 @@ fn lead_a_session(command: &mut Command) {
     let lead = || rustix::process::setsid().map(drop).map_err(io::Error::from);
     // SAFETY: between fork and exec this makes one system call and touches no memory of ours.
     unsafe { command.pre_exec(lead) };
+}
+
+/// Every other program that is started meanwhile must not hold the lock.
+#[allow(unsafe_code, reason = "a file is handed to one program alone only between fork and exec")]
+fn keep_open(command: &mut Command, file: Arc<File>) {
+    let keep = move || {
+        rustix::io::fcntl_setfd(&*file, rustix::io::FdFlags::empty()).map_err(io::Error::from)
+    };
+    // SAFETY: between fork and exec this makes one system call and touches no memory of ours.
+    unsafe { command.pre_exec(keep) };
 }
 
 /// One more process, which reads a pipe that only this one holds open. The pipe ends when we do,

@@ -32,7 +32,7 @@ use callboard_engine::ports::{
 use crate::git::{Git, GitFault};
 use crate::worktree_file;
 pub(crate) use exclude::hide;
-pub(crate) use hold::{common_dir, git_dir, repo_lock, stands_on};
+pub(crate) use hold::{clear_stale, common_dir, git_dir, repo_lock, stands_on};
 pub(crate) use leftovers::{commit as commit_leftovers, uncommitted};
 pub(crate) use list::{Listed, listed};
 pub(crate) use make::hide_folder;

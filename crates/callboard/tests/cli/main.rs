@@ -6,6 +6,7 @@ mod crew;
 mod exit_codes;
 mod fixture;
 mod goldens;
+mod killed_merge;
 mod knowledge;
 mod migrate;
 mod places;

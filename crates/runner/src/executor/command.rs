@@ -82,6 +82,7 @@ impl Call<'_> {
             },
             dies_with_us: true,
             leash: Some(self.leash),
+            keeps: None,
         }
     }
 

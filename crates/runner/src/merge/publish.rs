@@ -1,16 +1,24 @@
 //! Moves targets: all of a merge, or none. A target that is checked out somewhere moves together
-//! with the files there, and only if nothing of the user's is in the way.
+//! with the files there, and only if nothing of the user's is in the way. What is about to move is
+//! written down first (`journal.rs`), and what a git that was killed left half done is put in order
+//! by the next merge (`heal.rs`).
 
 mod checkout;
+mod heal;
+mod index;
+mod journal;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use callboard_engine::ports::{MergeFault, MergePlan, MergedPart, PreparedPart, WorktreeFault};
 
 use crate::git::{Git, GitFault};
-use crate::worktree::{Tips, has_origin, is_ancestor, text};
+use crate::worktree::{Tips, common_dir, has_origin, is_ancestor, text};
 use checkout::Checkout;
+use journal::{Begun, Journal};
 
 const PUSH_TIME_MAX: Duration = Duration::from_secs(120);
 
@@ -20,21 +28,10 @@ pub(super) async fn publish(
     parts: &[PreparedPart],
     push: bool,
 ) -> Result<Vec<MergedPart>, MergeFault> {
-    let mut moves = Vec::new();
-    for part in parts {
-        if let MergePlan::Commit { commit, .. } = &part.plan {
-            moves.push(Move::plan(part, commit).await?);
-        }
-    }
-    // What can fail goes first: a ref alone moves unless somebody moved it.
-    moves.sort_by_key(|one| one.checkout.is_none());
-    for (done, one) in moves.iter().enumerate() {
-        if let Err(fault) = one.forward().await {
-            for earlier in moves[..done].iter().rev() {
-                earlier.back().await;
-            }
-            return Err(fault);
-        }
+    // Dropped before the push, which may take long.
+    {
+        let journals = journal::open(parts).await?;
+        move_all(parts, &journals).await?;
     }
     let mut merged = Vec::new();
     for part in parts {
@@ -58,9 +55,49 @@ pub(super) async fn publish(
     Ok(merged)
 }
 
+async fn move_all(parts: &[PreparedPart], journals: &[Journal]) -> Result<(), MergeFault> {
+    let mut moves = Vec::new();
+    for part in parts {
+        if let MergePlan::Commit { commit, .. } = &part.plan {
+            moves.push(Move::plan(part, commit, journals).await?);
+        }
+    }
+    // What can fail goes first: a ref alone moves unless somebody moved it.
+    moves.sort_by_key(|one| one.checkout.is_none());
+    for journal in journals {
+        let own = moves.iter().filter(|one| journal.is_of(&one.journal.common));
+        journal.write(&own.map(Move::begun).collect::<Vec<_>>())?;
+    }
+    for (done, one) in moves.iter().enumerate() {
+        let Err(stuck) = one.forward().await else { continue };
+        let mut is_undone = one.undo(stuck.was_killed).await;
+        for earlier in moves[..done].iter().rev() {
+            is_undone &= earlier.back().await;
+        }
+        // Where something is left the journals still say what it was, for the next merge.
+        if is_undone {
+            clear(journals)?;
+        }
+        return Err(stuck.fault);
+    }
+    Ok(clear(journals)?)
+}
+
+fn clear(journals: &[Journal]) -> Result<(), WorktreeFault> {
+    journals.iter().try_for_each(Journal::clear)
+}
+
+/// Why a target did not move.
+struct Stuck {
+    fault: MergeFault,
+    /// Git did not end by itself.
+    was_killed: bool,
+}
+
 /// One target from one commit to another.
 struct Move<'a> {
     repo: &'a Path,
+    journal: &'a Journal,
     target: &'a str,
     /// `None` when there was no such branch.
     from: Option<&'a str>,
@@ -70,8 +107,16 @@ struct Move<'a> {
 
 impl<'a> Move<'a> {
     /// Refuses what is known to fail.
-    async fn plan(part: &'a PreparedPart, to: &'a str) -> Result<Self, MergeFault> {
+    async fn plan(
+        part: &'a PreparedPart,
+        to: &'a str,
+        journals: &'a [Journal],
+    ) -> Result<Self, MergeFault> {
         let (repo, target) = (part.from.repo(), part.target.as_str());
+        let common = common_dir(repo).await?;
+        let journal = journals.iter().find(|journal| journal.is_of(&common));
+        let journal =
+            journal.ok_or_else(|| WorktreeFault::Failed("the repository moved".into()))?;
         let from = part.target_was.as_deref();
         let is_still = Tips::of(repo, target).await?.local.as_deref() == from;
         if !is_still {
@@ -81,42 +126,71 @@ impl<'a> Move<'a> {
             Some(from) => Checkout::of(repo, target, from, to).await?,
             None => None,
         };
-        Ok(Self { repo, target, from, to, checkout })
+        Ok(Self { repo, journal, target, from, to, checkout })
     }
 
-    async fn forward(&self) -> Result<(), MergeFault> {
+    fn begun(&self) -> Begun {
+        let bytes = |path: &OsStr| path.as_bytes().to_vec();
+        let same = self.checkout.iter().flat_map(|checkout| &checkout.same);
+        Begun {
+            target: self.target.into(),
+            from: self.from.map(str::to_owned),
+            to: self.to.into(),
+            place: self.checkout.as_ref().map(|checkout| bytes(checkout.place.as_os_str())),
+            same: same.map(|path| bytes(path)).collect(),
+        }
+    }
+
+    async fn forward(&self) -> Result<(), Stuck> {
         let moved = match &self.checkout {
-            Some(checkout) => checkout.forward(self.to).await,
+            Some(checkout) => checkout.forward(self.to, &self.journal.lock).await,
             None => self.set(self.to, self.from.unwrap_or_default()).await,
         };
         let Err(fault) = moved else { return Ok(()) };
-        let now = Tips::of(self.repo, self.target).await?.local;
-        Err(match now.as_deref() == self.from {
-            true => WorktreeFault::from(fault).into(),
-            false => MergeFault::Moved { target: self.target.into() },
-        })
+        let was_killed = fault.was_killed();
+        let fault = match Tips::of(self.repo, self.target).await {
+            Ok(now) if now.local.as_deref() != self.from => {
+                MergeFault::Moved { target: self.target.into() }
+            }
+            _ => WorktreeFault::from(fault).into(),
+        };
+        Err(Stuck { fault, was_killed })
     }
 
-    /// For targets that moved before one that did not.
-    async fn back(&self) {
+    /// Undoes what git did of a move that failed; says whether it could.
+    async fn undo(&self, was_killed: bool) -> bool {
+        let undone = heal::heal(self.journal, &self.begun(), was_killed).await;
+        if let Err(fault) = &undone {
+            let repo = self.repo.display();
+            tracing::error!(%fault, %repo, "a checkout is left as a merge that failed made it");
+        }
+        undone.is_ok()
+    }
+
+    /// For targets that moved before one that did not; says whether everything is as it was.
+    async fn back(&self) -> bool {
         let moved = match (&self.checkout, self.from) {
-            (Some(checkout), Some(from)) => checkout.back(from, self.to).await,
+            (Some(checkout), Some(from)) => checkout.back(from, self.to, &self.journal.lock).await,
             (_, Some(from)) => self.set(from, self.to).await,
             (_, None) => {
                 let delete = ["update-ref", "-d", &self.name(), self.to].map(str::to_owned);
-                Git::writing(self.repo).ask(&delete).await.map(drop)
+                let git = Git::writing(self.repo).holding(&self.journal.lock);
+                git.ask(&delete).await.map(drop)
             }
         };
         if let Err(fault) = moved {
             let repo = self.repo.display();
             tracing::error!(?fault, %repo, "a target stays moved although the merge failed");
+            return false;
         }
+        // Files that were as the merge makes them were staged for it.
+        self.undo(false).await
     }
 
     /// Only if it still is `old`; empty stands for no branch.
     async fn set(&self, new: &str, old: &str) -> Result<(), GitFault> {
         let set = ["update-ref", "-m", REASON, &self.name(), new, old].map(str::to_owned);
-        Git::writing(self.repo).ask(&set).await.map(drop)
+        Git::writing(self.repo).holding(&self.journal.lock).ask(&set).await.map(drop)
     }
 
     fn name(&self) -> String {

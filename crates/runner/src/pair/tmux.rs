@@ -90,6 +90,7 @@ async fn ask<A: AsRef<OsStr>>(env: &Variables, args: &[A]) -> Result<(), PairFau
         output: Output::Merged { bytes_max: ANSWER_BYTES_MAX },
         dies_with_us: false,
         leash: None,
+        keeps: None,
     };
     let failed = |words: &str| PairFault::Failed(format!("tmux: {}", words.trim()));
     match process::run(program, &CancellationToken::new()).await {

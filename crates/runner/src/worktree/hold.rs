@@ -3,7 +3,7 @@
 //! that dies drops them.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,13 +47,14 @@ async fn lock(path: &Path) -> io::Result<File> {
 
 /// Held by whoever commits or rebases in a worktree.
 pub(crate) struct Hold {
-    /// Holds a word while a rebase of ours is under way, so that one that died is told from one
-    /// that the agent began.
+    /// Holds a word while a rebase or a commit of ours is under way, so that one that died is told
+    /// from one that the agent began.
     file: File,
     pub(super) git_dir: PathBuf,
 }
 
 const REBASING: &[u8] = b"rebasing\n";
+const COMMITTING: &[u8] = b"commits\n";
 
 impl Hold {
     /// Undoes first what a process of ours that died there left half done.
@@ -64,10 +65,21 @@ impl Hold {
         let mut word = Vec::new();
         file.read_to_end(&mut word).map_err(failed(cannot))?;
         let hold = Self { file, git_dir };
+        if word == COMMITTING {
+            clear_stale(&["index.lock", "HEAD.lock"].map(|lock| hold.git_dir.join(lock)))?;
+        }
         if !word.is_empty() {
             hold.end_rebase(worktree).await?;
         }
         Ok(hold)
+    }
+
+    pub(super) fn begin_commit(&self) -> Result<(), WorktreeFault> {
+        self.file.write_all_at(COMMITTING, 0).map_err(failed("cannot begin a commit"))
+    }
+
+    pub(super) fn end_commit(&self) -> Result<(), WorktreeFault> {
+        self.file.set_len(0).map_err(failed("cannot end a commit"))
     }
 
     pub(super) fn begin_rebase(&self) -> Result<(), WorktreeFault> {
@@ -119,4 +131,32 @@ pub(crate) async fn stands_on(worktree: &Worktree) -> Result<Option<String>, Git
     let asked = Git::at(&worktree.path).look(&["symbolic-ref", "-q", "HEAD"]).await?;
     let full = asked.map(|name| text(&name));
     Ok(full.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned)))
+}
+
+/// Removes locks of a git that is gone. One that a process has open is somebody else's.
+pub(crate) fn clear_stale(locks: &[PathBuf]) -> Result<(), WorktreeFault> {
+    for lock in locks.iter().filter(|lock| lock.exists()) {
+        if is_open(lock) {
+            let words = format!("{} is in use: another git works there", lock.display());
+            return Err(WorktreeFault::Failed(words));
+        }
+        tracing::info!(lock = %lock.display(), "a lock that a killed git left is removed");
+        match fs::remove_file(lock) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(failed("cannot remove a lock that a killed git left")(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether some process has a file open, as far as this system says (Linux does).
+fn is_open(path: &Path) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut open = processes.flat_map(|process| {
+        let files = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok())
+    });
+    open.any(|file| file == path)
 }

@@ -47,8 +47,15 @@ pub(crate) async fn commit(
     worktree: &Worktree,
     message: &str,
 ) -> Result<Option<String>, WorktreeFault> {
-    let _hold = Hold::take(worktree).await?;
+    let hold = Hold::take(worktree).await?;
     must_stand_on_its_branch(worktree).await?;
+    hold.begin_commit()?;
+    let made = commit_all(worktree, message).await;
+    hold.end_commit()?;
+    made
+}
+
+async fn commit_all(worktree: &Worktree, message: &str) -> Result<Option<String>, WorktreeFault> {
     if !add(&worktree.path, || Git::writing(&worktree.path)).await? {
         return Ok(None);
     }

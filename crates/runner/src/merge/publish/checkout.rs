@@ -1,20 +1,24 @@
 //! A checkout of a target: it moves along with the branch, or keeps it from moving.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use callboard_engine::ports::{MergeFault, WorktreeFault};
 
 use super::REASON;
+use super::index::{NAMES_AT_ONCE, stage};
 use crate::git::{Git, GitFault};
-use crate::worktree::{listed, names, paths, text};
-
-/// So many names go into one question.
-const NAMES_AT_ONCE: usize = 200;
+use crate::scratch::Scratch;
+use crate::worktree::{listed, paths, text};
 
 pub(super) struct Checkout {
-    place: PathBuf,
+    pub(super) place: PathBuf,
+    /// Changed files that are as the merge makes them.
+    pub(super) same: Vec<OsString>,
 }
 
 impl Checkout {
@@ -27,8 +31,8 @@ impl Checkout {
     ) -> Result<Option<Self>, MergeFault> {
         let known = listed(repo).await.map_err(WorktreeFault::from)?;
         let nameless = known.iter().filter(|listed| listed.branch.is_none());
-        for place in nameless.map(|listed| &listed.path) {
-            if is_rebasing(place, target).await {
+        for place in nameless.map(|listed| &listed.path).filter(|place| place.is_dir()) {
+            if is_rebasing(place, target).await.map_err(WorktreeFault::from)? {
                 let words = format!("{target} is being rebased in {}", place.display());
                 return Err(WorktreeFault::Failed(words).into());
             }
@@ -44,53 +48,81 @@ impl Checkout {
             );
             return Err(WorktreeFault::Failed(words).into());
         }
-        let files = in_the_way(&place, from, to).await.map_err(WorktreeFault::from)?;
-        if files.is_empty() {
-            return Ok(Some(Self { place }));
+        must_be_unlocked(&place).await?;
+        let found = in_the_way(&place, from, to).await.map_err(WorktreeFault::from)?;
+        if found.others.is_empty() {
+            return Ok(Some(Self { place, same: found.same }));
         }
+        let files = found.others.iter().map(|file| file.to_string_lossy().into_owned()).collect();
         Err(MergeFault::InTheWay { target: target.into(), place, files })
     }
 
     /// Git itself looks again whether it would overwrite anything.
-    pub(super) async fn forward(&self, to: &str) -> Result<(), GitFault> {
+    pub(super) async fn forward(&self, to: &str, lock: &Arc<File>) -> Result<(), GitFault> {
+        // Git takes what the index has of the new commit for done.
+        stage(&self.place, to, &self.same).await?;
         let merge = ["merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-stat", to];
         let git = Git::writing(&self.place).with("GIT_REFLOG_ACTION", REASON);
-        git.patiently().ask(&merge).await.map(drop)
+        git.holding(lock).patiently().ask(&merge).await.map(drop)
     }
 
-    pub(super) async fn back(&self, from: &str, to: &str) -> Result<(), GitFault> {
+    pub(super) async fn back(
+        &self,
+        from: &str,
+        to: &str,
+        lock: &Arc<File>,
+    ) -> Result<(), GitFault> {
         let head = Git::at(&self.place).ask(&["rev-parse", "HEAD"]).await?;
         if text(&head) != to {
             return Err(GitFault::Failed("it moved on meanwhile".into()));
         }
         let git = Git::writing(&self.place).with("GIT_REFLOG_ACTION", REASON);
-        git.patiently().ask(&["reset", "-q", "--keep", from]).await.map(drop)
+        git.holding(lock).patiently().ask(&["reset", "-q", "--keep", from]).await.map(drop)
     }
 }
 
+/// Names a lock that another git holds, or that one left when it was killed.
+async fn must_be_unlocked(place: &Path) -> Result<(), WorktreeFault> {
+    let ask = ["rev-parse", "--path-format=absolute", "--git-path", "index.lock"];
+    let lock = PathBuf::from(text(&Git::at(place).ask(&ask).await?));
+    let Ok(facts) = lock.metadata() else { return Ok(()) };
+    let age = facts.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default();
+    let (lock, place, age) = (lock.display(), place.display(), age.as_secs());
+    Err(WorktreeFault::Failed(format!(
+        "{lock} is there since {age} s: a git works in {place}, or one was killed there. Remove \
+         that file if none works there"
+    )))
+}
+
 /// Nothing is checked out by name while a rebase is under way; at its end the branch is moved.
-async fn is_rebasing(place: &Path, target: &str) -> bool {
-    let Ok(git_dir) = Git::at(place).ask(&["rev-parse", "--absolute-git-dir"]).await else {
-        return false;
-    };
+async fn is_rebasing(place: &Path, target: &str) -> Result<bool, GitFault> {
+    let git_dir = Git::at(place).ask(&["rev-parse", "--absolute-git-dir"]).await?;
     let git_dir = PathBuf::from(text(&git_dir));
     let name = format!("refs/heads/{target}");
-    ["rebase-merge", "rebase-apply"].iter().any(|state| {
+    Ok(["rebase-merge", "rebase-apply"].iter().any(|state| {
         let head = fs::read_to_string(git_dir.join(state).join("head-name"));
         head.is_ok_and(|head| head.trim_end() == name)
-    })
+    }))
+}
+
+/// Files that are not as the target has them.
+struct Found {
+    /// As the merge makes them, so not in its way.
+    same: Vec<OsString>,
+    others: Vec<OsString>,
 }
 
 /// Changes of tracked files, any of them; and files that git does not know where new ones would
 /// go, ignored ones too.
-async fn in_the_way(place: &Path, from: &str, to: &str) -> Result<Vec<String>, GitFault> {
+async fn in_the_way(place: &Path, from: &str, to: &str) -> Result<Found, GitFault> {
     let git = Git::at(place);
     let status = ["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"];
     let changed = git.ask(&[&status[..], &["--ignore-submodules=dirty"]].concat()).await?;
-    let changed = paths(&changed).map(|entry| entry.to_string_lossy());
-    let changed: Vec<String> = changed.filter_map(|entry| Some(entry.get(3..)?.into())).collect();
-    if !changed.is_empty() {
-        return Ok(changed);
+    let changed = paths(&changed).filter_map(|entry| entry.as_bytes().get(3..));
+    let changed: Vec<OsString> = changed.map(|path| OsStr::from_bytes(path).to_owned()).collect();
+    let mut found = sift(place, from, to, changed).await?;
+    if !found.others.is_empty() {
+        return Ok(found);
     }
     let added = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A"];
     let added = git.ask(&[&added[..], &[from, to]].concat()).await?;
@@ -102,9 +134,63 @@ async fn in_the_way(place: &Path, from: &str, to: &str) -> Result<Vec<String>, G
     for some in taken.chunks(NAMES_AT_ONCE) {
         let list = ["ls-files", "--others", "-z", "--"].map(OsStr::new).into_iter();
         let list: Vec<&OsStr> = list.chain(some.iter().map(OsString::as_os_str)).collect();
-        unknown.extend(names(&literally.ask(&list).await?));
+        unknown.extend(paths(&literally.ask(&list).await?).map(OsStr::to_owned));
     }
-    Ok(unknown)
+    let new = sift(place, from, to, unknown).await?;
+    found.same.extend(new.same);
+    found.others = new.others;
+    Ok(found)
+}
+
+/// Tells files that are as a commit has them from others, with git's own eyes: by what it would add
+/// of them. What is staged and is neither commit's is somebody's, whatever the file is.
+async fn sift(place: &Path, from: &str, to: &str, files: Vec<OsString>) -> Result<Found, GitFault> {
+    if files.is_empty() {
+        return Ok(Found { same: files, others: Vec::new() });
+    }
+    let git_path = ["rev-parse", "--path-format=absolute", "--git-path"];
+    let ask = [&git_path[..], &["index", "--git-path", "objects"]].concat();
+    let answer = text(&Git::at(place).ask(&ask).await?);
+    let (index, objects) = answer.split_once('\n').unwrap_or((&answer, ""));
+    let scratch = Scratch::beside(Some(index.into()), objects.into()).await?;
+    let list: Vec<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
+    let add = ["update-index", "-q", "--add", "--remove", "--replace", "-z", "--stdin"];
+    scratch.used_by(Git::at(place)).input(list.join(&0)).ask(&add).await?;
+    let differing = differing(scratch.used_by(Git::at(place)), to, &files).await?;
+    scratch.close().await?;
+    let staged = differing_in_index(place, from, to, &files).await?;
+    let is_same = |file: &OsString| !differing.contains(file) && !staged.contains(file);
+    let (same, others) = files.into_iter().partition(is_same);
+    Ok(Found { same, others })
+}
+
+/// What the index has of neither commit.
+async fn differing_in_index(
+    place: &Path,
+    from: &str,
+    to: &str,
+    files: &[OsString],
+) -> Result<HashSet<OsString>, GitFault> {
+    let of_from = differing(Git::at(place), from, files).await?;
+    let of_to = differing(Git::at(place), to, files).await?;
+    Ok(of_from.intersection(&of_to).cloned().collect())
+}
+
+/// Paths that an index has otherwise than a commit.
+async fn differing(
+    index: Git<'_>,
+    commit: &str,
+    files: &[OsString],
+) -> Result<HashSet<OsString>, GitFault> {
+    let index = index.with("GIT_LITERAL_PATHSPECS", "1");
+    let mut found = HashSet::new();
+    for some in files.chunks(NAMES_AT_ONCE) {
+        let diff = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit, "--"];
+        let diff = diff.map(OsStr::new).into_iter();
+        let diff: Vec<&OsStr> = diff.chain(some.iter().map(OsString::as_os_str)).collect();
+        found.extend(paths(&index.ask(&diff).await?).map(OsStr::to_owned));
+    }
+    Ok(found)
 }
 
 /// What stands where a new file would go: at its name, or as a file where it needs a folder.

@@ -91,6 +91,33 @@ async fn a_checked_out_target_moves_only_when_nothing_is_in_the_way() {
     }
 }
 
+/// As after a git that was killed when it had written some of the files.
+#[tokio::test]
+async fn a_file_that_is_what_the_merge_makes_is_not_in_the_way() {
+    let repo = Repo::with_origin();
+    let worktree = make(&repo, "CB-1").await;
+    git_in(&worktree.path, &["rm", "-q", "sub/b.txt"]);
+    commit(&worktree, "a.txt", "ours\n");
+    commit(&worktree, "new/x.txt", "ours\n");
+    repo.write("a.txt", "ours\n");
+    repo.write("new/x.txt", "ours\n");
+    fs::remove_file(repo.path.join("sub/b.txt")).expect("removes a file");
+    // What is staged stands nowhere else.
+    repo.write("a.txt", "staged\n");
+    repo.git(&["add", "a.txt"]);
+    repo.write("a.txt", "ours\n");
+    let seen = status(&repo.path);
+    let fault = merge(&worktree).await.expect_err("something else is staged");
+    assert_eq!(fault.files(), ["a.txt"], "{fault}");
+    assert_eq!(status(&repo.path), seen);
+    assert_eq!(repo.git(&["show", ":a.txt"]), "staged\n");
+
+    repo.git(&["reset", "-q", "a.txt"]);
+    let merged = merge(&worktree).await.expect("merges");
+    assert_eq!(repo.commit_of("main"), merged.commit.expect("a commit"));
+    assert_eq!(status(&repo.path), "");
+}
+
 #[tokio::test]
 async fn a_target_that_is_being_rebased_stays() {
     let repo = Repo::with_origin();

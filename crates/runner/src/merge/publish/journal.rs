@@ -1,0 +1,90 @@
+//! What a merge is about to move in a repository, written down before git moves it. Whoever comes
+//! next finds there what a process that died left half done.
+//!
+//! The note stands in the file that is locked meanwhile. Git holds the lock too as long as it runs,
+//! also after the server that started it is gone: with the lock in hand no git of ours is at work.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use callboard_engine::ports::{PreparedPart, WorktreeFault};
+use serde::{Deserialize, Serialize};
+
+use super::heal::heal;
+use crate::worktree::{common_dir, failed, repo_lock};
+
+pub(super) struct Journal {
+    /// Git's folder that all worktrees of the repository share.
+    pub(super) common: PathBuf,
+    pub(super) lock: Arc<File>,
+}
+
+/// One target on its way from a commit to another. Paths are bytes: they need not be text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    pub(super) target: String,
+    /// `None` when there was no such branch.
+    pub(super) from: Option<String>,
+    pub(super) to: String,
+    /// The checkout that moves along.
+    pub(super) place: Option<Vec<u8>>,
+    /// Files there that were as the merge makes them before it began: they are not the merge's.
+    pub(super) same: Vec<Vec<u8>>,
+}
+
+/// The journals of these repositories, with nothing left in them. In one order everywhere, so that
+/// two merges never wait for each other.
+pub(super) async fn open(parts: &[PreparedPart]) -> Result<Vec<Journal>, WorktreeFault> {
+    let mut places = Vec::new();
+    for part in parts {
+        places.push(common_dir(part.from.repo()).await?);
+    }
+    places.sort();
+    places.dedup();
+    let mut journals = Vec::new();
+    for common in places {
+        let lock = Arc::new(repo_lock(&common, "publish").await?);
+        let journal = Journal { common, lock };
+        for begun in journal.read().map_err(failed("cannot read the journal of merges"))? {
+            tracing::info!(?begun, "a merge was cut off: its checkout is put in order");
+            heal(&journal, &begun, true).await?;
+        }
+        journal.clear()?;
+        journals.push(journal);
+    }
+    Ok(journals)
+}
+
+impl Journal {
+    pub(super) fn write(&self, begun: &[Begun]) -> Result<(), WorktreeFault> {
+        let cannot = "cannot write the journal of merges";
+        let text = serde_json::to_vec(begun).map_err(io::Error::other).map_err(failed(cannot))?;
+        let write = || {
+            self.lock.set_len(0)?;
+            self.lock.write_all_at(&text, 0)?;
+            self.lock.sync_data()
+        };
+        write().map_err(failed(cannot))
+    }
+
+    /// Nothing is half done any more.
+    pub(super) fn clear(&self) -> Result<(), WorktreeFault> {
+        self.lock.set_len(0).map_err(failed("cannot clear the journal of merges"))
+    }
+
+    /// Of a note that is cut off nothing was begun.
+    fn read(&self) -> io::Result<Vec<Begun>> {
+        let mut text = Vec::new();
+        let mut file: &File = &self.lock;
+        file.rewind()?;
+        file.read_to_end(&mut text)?;
+        Ok(serde_json::from_slice(&text).unwrap_or_default())
+    }
+
+    pub(super) fn is_of(&self, common: &Path) -> bool {
+        self.common == common
+    }
+}
