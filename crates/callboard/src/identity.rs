@@ -60,6 +60,7 @@ impl Connection {
             rights: self.rights.clone(),
             token: None,
             bound_client: self.client.clone(),
+            is_shared: false,
         }
     }
 }

@@ -4,6 +4,7 @@
 mod board;
 mod crew;
 mod epic;
+mod holding;
 mod pull;
 
 use crate::actor::Actor;

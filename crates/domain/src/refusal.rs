@@ -167,6 +167,11 @@ pub enum Refusal {
         needed: Profile,
         held: Profile,
     },
+    /// The protocol does not tell this caller from others of the same name.
+    SharedActor {
+        verb: String,
+        actor: Actor,
+    },
     ProjectNotFound {
         project: String,
     },
@@ -411,6 +416,7 @@ impl Refusal {
             Self::CheckLogNotFound { .. } => "CHECK_LOG_NOT_FOUND",
             Self::AuthorizationDenied { .. }
             | Self::ProfileDenied { .. }
+            | Self::SharedActor { .. }
             | Self::MailOfAnother { .. }
             | Self::CrewDenied { .. }
             | Self::NotCommentAuthor { .. } => "AUTHORIZATION_DENIED",
@@ -460,6 +466,7 @@ impl Refusal {
             | Self::InvalidSpec { .. }
             | Self::NoQuestion { .. }
             | Self::ProfileDenied { .. }
+            | Self::SharedActor { .. }
             | Self::OutsideTask { .. }
             | Self::MixedArguments { .. }
             | Self::ProjectNotFound { .. }

@@ -43,6 +43,9 @@ impl Engine {
         command: Command,
     ) -> Result<Applied, EngineError> {
         op.principal.judge(op.tool, scope)?;
+        if command.needs_one_client() {
+            op.principal.judge_one_client(op.tool)?;
+        }
         if op.principal.rights.task.is_some() {
             context::judge_task(&op.principal, command.needs(&op.principal.actor).task)?;
         }

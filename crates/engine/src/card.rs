@@ -191,6 +191,7 @@ impl Engine {
         as_reviewer: bool,
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_one_client(op.tool)?;
         let seen = self.card_get(op, task).await?.it;
         let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;
         let record = seen.record;

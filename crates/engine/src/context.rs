@@ -25,6 +25,8 @@ pub struct Principal {
     pub token: Option<TokenId>,
     /// The client this connection is bound to (`--client`).
     pub bound_client: Option<String>,
+    /// Several clients may act under this name: the protocol does not tell them apart.
+    pub is_shared: bool,
 }
 
 impl Principal {
@@ -35,6 +37,7 @@ impl Principal {
             rights: Rights::default(),
             token: None,
             bound_client: None,
+            is_shared: false,
         }
     }
 
@@ -47,6 +50,14 @@ impl Principal {
             Ok(())
         } else {
             Err(Refusal::AuthorizationDenied { verb: verb.into(), scope: scope.as_str() })
+        }
+    }
+
+    /// Refuses a name that several clients share where only one client can be meant.
+    pub fn judge_one_client(&self, verb: &str) -> Result<(), Refusal> {
+        match self.is_shared {
+            true => Err(Refusal::SharedActor { verb: verb.into(), actor: self.actor.clone() }),
+            false => Ok(()),
         }
     }
 }

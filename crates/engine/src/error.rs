@@ -21,12 +21,6 @@ pub enum EngineError {
     Canceled,
 }
 
-impl From<WorktreeFault> for EngineError {
-    fn from(fault: WorktreeFault) -> Self {
-        Self::Git(fault.to_string())
-    }
-}
-
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
@@ -37,7 +31,7 @@ impl From<WorktreeFault> for EngineError {
     fn from(fault: WorktreeFault) -> Self {
         match fault {
             WorktreeFault::Unreachable(_) => Self::Unavailable(fault.to_string()),
-            fault => Self::Internal(fault.to_string()),
+            fault => Self::Git(fault.to_string()),
         }
     }
 }

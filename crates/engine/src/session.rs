@@ -57,6 +57,7 @@ impl Engine {
         worktree: Option<&str>,
     ) -> Result<Result<SessionMade, SessionFault>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_one_client(op.tool)?;
         let org = &op.principal.org;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let agent = pair_actor(task);
@@ -151,6 +152,7 @@ impl Engine {
         task: TaskId,
     ) -> Result<Result<(), SessionFault>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_one_client(op.tool)?;
         let seen = match self.card_get(op, task).await {
             Ok(seen) => seen.it,
             Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => return Ok(Ok(())),

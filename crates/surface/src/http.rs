@@ -23,17 +23,16 @@ use axum::serve::ListenerExt;
 use axum::{Extension, Json, Router};
 use callboard_domain::rights::Rights;
 use callboard_domain::token::TokenId;
-use callboard_engine::context::Principal;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::front::Front;
-use crate::mcp::{Asked, McpOptions, SessionLimits, Streamable};
+use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
 use crate::web;
 use execute::Door;
-use gate::{Denied, METADATA};
+use gate::{Admitted, Denied, METADATA};
 pub use gate::{Gate, GateOptions};
 use hosts::Hosts;
 
@@ -147,23 +146,24 @@ struct Edge {
 
 async fn default_toolsets(
     State(edge): State<Arc<Edge>>,
-    Extension(principal): Extension<Principal>,
+    Extension(admitted): Extension<Admitted>,
     request: Request,
 ) -> Response {
-    edge.answer(String::new(), principal, request).await
+    edge.answer(String::new(), admitted, request).await
 }
 
 async fn named_toolsets(
     State(edge): State<Arc<Edge>>,
     Path(toolsets): Path<String>,
-    Extension(principal): Extension<Principal>,
+    Extension(admitted): Extension<Admitted>,
     request: Request,
 ) -> Response {
-    edge.answer(toolsets, principal, request).await
+    edge.answer(toolsets, admitted, request).await
 }
 
 impl Edge {
-    async fn answer(&self, asked: String, principal: Principal, request: Request) -> Response {
+    async fn answer(&self, asked: String, admitted: Admitted, request: Request) -> Response {
+        let Admitted { principal, is_named } = admitted;
         let toolsets = match toolsets_for(&principal.rights, asked) {
             Ok(toolsets) => toolsets,
             Err(toolset) => {
@@ -175,7 +175,11 @@ impl Edge {
             let message = format!("there is no toolset '{toolsets}'");
             return refusal(StatusCode::NOT_FOUND, "UNKNOWN_TOOLSET", &message);
         };
-        self.streamable.handle(Asked { front, toolsets, principal, request }).await
+        let caller = match is_named {
+            true => Caller::Named(principal),
+            false => Caller::Unnamed(principal),
+        };
+        self.streamable.handle(Asked { front, toolsets, caller, request }).await
     }
 }
 
@@ -196,12 +200,13 @@ fn toolsets_for(rights: &Rights, asked: String) -> Result<String, String> {
 /// still runs is turned away, a stream that still flows is cut.
 async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let principal = match gate.admit(&parts).await {
-        Ok(principal) => principal,
+    let admitted = match gate.admit(&parts).await {
+        Ok(admitted) => admitted,
         Err(denied) => return gate.answer(&denied, &parts),
     };
-    let token = principal.token;
-    parts.extensions.insert(principal);
+    let token = admitted.principal.token;
+    parts.extensions.insert(admitted.principal.clone());
+    parts.extensions.insert(admitted);
     let Some(token) = token else { return next.run(Request::from_parts(parts, body)).await };
     let kept = parts.clone();
     tokio::select! {

@@ -47,7 +47,9 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
     };
     let announce = |url: &str| {
         context.out.line(&format!("callboard listens on {url}"))?;
-        context.out.note(&format!("agents connect to {url}/mcp, or start `callboard mcp`"));
+        context.out.note(&format!(
+            "agents connect to {url}/mcp?actor=agent:NAME, or start `callboard mcp`"
+        ));
         context.out.note("next, in another terminal: callboard task add \"My first task\"");
         Ok(())
     };

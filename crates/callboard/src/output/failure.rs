@@ -227,6 +227,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::SharedActor { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }
@@ -330,6 +331,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::SharedActor { .. }
         | Refusal::ProjectNotFound { .. }
         | Refusal::ParentCycle { .. }
         | Refusal::HasDependents { .. }

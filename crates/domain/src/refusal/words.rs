@@ -156,6 +156,10 @@ impl Refusal {
             Self::ProfileDenied { verb, needed, held } => {
                 format!("{verb} needs profile {}; yours is {}", needed.as_str(), held.as_str())
             }
+            Self::SharedActor { verb, actor } => format!(
+                "{verb} is for one agent, and every client of that name without an actor acts as \
+                 {actor}"
+            ),
             Self::OutsideTask { task, bound } => {
                 format!("this connection works on {bound} alone, not on {task}")
             }
@@ -256,6 +260,9 @@ impl Refusal {
             Self::CheckLogNotFound { .. } => "run_checks writes a new one",
             Self::AuthorizationDenied { .. } => "ask for a token with that scope",
             Self::ProfileDenied { .. } => "ask for a higher profile",
+            Self::SharedActor { .. } => {
+                "add ?actor=agent:NAME to the URL, with another NAME for each agent"
+            }
             Self::OutsideTask { .. } => "leave it to whoever works on that task",
             Self::MixedArguments { .. } => "give the arguments of one of them alone",
             Self::KeyReused { .. } => "use a new key for a new request; nothing was changed",
@@ -322,6 +329,7 @@ impl Refusal {
             | Self::NoPlace { .. }
             | Self::NoQuestion { .. }
             | Self::ProfileDenied { .. }
+            | Self::SharedActor { .. }
             | Self::OutsideTask { .. }
             | Self::MixedArguments { .. }
             | Self::ProjectNotFound { .. }

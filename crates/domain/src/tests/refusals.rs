@@ -78,6 +78,10 @@ fn examples() -> Vec<Refusal> {
             needed: Profile::PairWorker,
             held: Profile::Viewer,
         },
+        Refusal::SharedActor {
+            verb: text("claim"),
+            actor: "agent:claude-code".parse().expect("an actor"),
+        },
         Refusal::TaskClosed { task: a, label: text("done") },
         Refusal::SessionActive {
             attempt: AttemptId(Id(7)),

@@ -11,7 +11,6 @@ use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
-use callboard_domain::time::Timestamp;
 use callboard_domain::watch::is_unwatched;
 use callboard_domain::world::Reply;
 use tokio::sync::{mpsc, oneshot};

@@ -152,7 +152,7 @@ impl Door {
                 }
             };
             if let Ok(caller) = admitted
-                && let Ok(Judged { principal, .. }) = asked.judged(caller)
+                && let Ok(Judged { principal, .. }) = asked.judged(caller.principal)
             {
                 let code = envelope::TRANSIENT_ERROR;
                 let broken = BrokenCall { tool, code, message: words.clone(), stack: words, at };
@@ -172,7 +172,7 @@ impl Door {
                     tries += 1;
                 }
                 Err(denied) => return Err((denied, tries)),
-                Ok(principal) => return Ok(principal),
+                Ok(admitted) => return Ok(admitted.principal),
             }
         }
     }

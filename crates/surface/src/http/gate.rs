@@ -46,6 +46,15 @@ pub struct Gate {
     public_url: Option<String>,
 }
 
+/// A caller that may come in.
+#[derive(Clone)]
+pub(super) struct Admitted {
+    pub principal: Principal,
+    /// A token or the URL says who acts. Otherwise the principal is the user who started the server,
+    /// which holds for pages; an MCP client is an agent of its own.
+    pub is_named: bool,
+}
+
 #[derive(Debug)]
 pub(super) enum Denied {
     NoToken,
@@ -71,22 +80,23 @@ impl Gate {
         self.public_url.as_deref()
     }
 
-    pub(super) async fn admit(&self, parts: &Parts) -> Result<Principal, Denied> {
+    pub(super) async fn admit(&self, parts: &Parts) -> Result<Admitted, Denied> {
         if !self.tokens.are_needed().await? {
             let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
-            let local = self.local.clone();
-            return Ok(Principal { actor: actor.unwrap_or(local.actor.clone()), ..local });
+            let (is_named, local) = (actor.is_some(), self.local.clone());
+            let principal = Principal { actor: actor.unwrap_or(local.actor.clone()), ..local };
+            return Ok(Admitted { principal, is_named });
         }
         let shown = shown(parts).ok_or(Denied::NoToken)?;
         let token = self.tokens.check(shown).await?.map_err(Denied::Token)?;
         self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
-        Ok(Principal {
+        let principal = Principal {
             org: token.org,
-            actor: token.actor,
             rights: token.rights,
             token: Some(token.id),
-            bound_client: None,
-        })
+            ..Principal::local(token.actor)
+        };
+        Ok(Admitted { principal, is_named: true })
     }
 
     /// Whether a text is a token that lives; what the page asks before it keeps one.

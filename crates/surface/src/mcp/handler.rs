@@ -67,12 +67,16 @@ impl Handler {
         Self { front, options, identity, fixtures, subscriptions, closing, running, legacy }
     }
 
-    /// Over HTTP each request names its principal, over stdio the connection does.
+    /// A request of a named HTTP caller carries its principal. Other callers are who their
+    /// connection or session is; a modern HTTP request has neither.
     fn principal(&self, ctx: &Context) -> Principal {
         ctx.extensions
             .get::<axum::http::request::Parts>()
             .and_then(|parts| parts.extensions.get::<Principal>().cloned())
-            .unwrap_or_else(|| self.identity.settle(|| ctx.client_info().map(|info| info.name)))
+            .unwrap_or_else(|| {
+                let client_name = || ctx.client_info().map(|info| info.name);
+                self.identity.settle(client_name, is_modern(ctx))
+            })
     }
 
     async fn call(

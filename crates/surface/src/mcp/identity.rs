@@ -1,4 +1,5 @@
-//! Who a connection speaks for. Fixed for the process once settled; never an argument of a call.
+//! Who a connection, a session or a request speaks for. Fixed for a connection and a session once
+//! settled; never an argument of a call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,31 +17,73 @@ const SUFFIX_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 pub enum StdioIdentity {
     Fixed(Principal),
     /// `agent:<client name>-<4 random characters>`, settled at the first request that needs it.
-    FromClient(Arc<dyn Fn(Actor) -> Principal + Send + Sync>),
+    FromClient(Make),
 }
+
+/// Who asks over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A token or the URL names the actor.
+    Named(Principal),
+    /// Nothing names the actor: org and rights are the listener's, the actor comes from the client.
+    Unnamed(Principal),
+}
+
+type Make = Arc<dyn Fn(Actor) -> Principal + Send + Sync>;
 
 pub(super) enum Identity {
     Fixed(Principal),
-    FromClient { make: Arc<dyn Fn(Actor) -> Principal + Send + Sync>, settled: OnceLock<Principal> },
+    /// An actor of its own for each connection (stdio) or session (legacy HTTP).
+    FromClient {
+        make: Make,
+        settled: OnceLock<Principal>,
+        has_connection: bool,
+    },
 }
 
 impl From<StdioIdentity> for Identity {
     fn from(identity: StdioIdentity) -> Self {
         match identity {
             StdioIdentity::Fixed(principal) => Self::Fixed(principal),
-            StdioIdentity::FromClient(make) => Self::FromClient { make, settled: OnceLock::new() },
+            StdioIdentity::FromClient(make) => {
+                Self::FromClient { make, settled: OnceLock::new(), has_connection: true }
+            }
+        }
+    }
+}
+
+impl From<Caller> for Identity {
+    fn from(caller: Caller) -> Self {
+        match caller {
+            Caller::Named(principal) => Self::Fixed(principal),
+            Caller::Unnamed(local) => {
+                let make = move |actor| Principal { actor, ..local.clone() };
+                let (make, settled) = (Arc::new(make), OnceLock::new());
+                Self::FromClient { make, settled, has_connection: false }
+            }
         }
     }
 }
 
 impl Identity {
-    /// The principal, settled now with the client's name if it was not before.
-    pub(super) fn settle(&self, client_name: impl FnOnce() -> Option<String>) -> Principal {
+    /// The principal, settled now with the client's name unless an earlier request did.
+    ///
+    /// A modern HTTP request belongs to no session, and its client info is the same for every
+    /// instance of a client. Its actor is the client's bare name, which is marked as shared.
+    pub(super) fn settle(
+        &self,
+        client_name: impl FnOnce() -> Option<String>,
+        is_modern: bool,
+    ) -> Principal {
+        let named = || client_name().unwrap_or_default();
         match self {
             Self::Fixed(principal) => principal.clone(),
-            Self::FromClient { make, settled } => settled
-                .get_or_init(|| make(actor_for(client_name().as_deref().unwrap_or_default())))
-                .clone(),
+            Self::FromClient { make, has_connection: false, .. } if is_modern => {
+                Principal { is_shared: true, ..make(shared_actor(&named())) }
+            }
+            Self::FromClient { make, settled, .. } => {
+                settled.get_or_init(|| make(actor_for(&named()))).clone()
+            }
         }
     }
 
@@ -48,15 +91,24 @@ impl Identity {
     pub(super) fn so_far(&self) -> Principal {
         match self {
             Self::Fixed(principal) => principal.clone(),
-            Self::FromClient { make, settled } => {
+            Self::FromClient { make, settled, .. } => {
                 settled.get().cloned().unwrap_or_else(|| make(actor_for("")))
             }
         }
     }
 }
 
+fn cleaned(client_name: &str) -> String {
+    Actor::name_from(client_name.trim()).chars().take(NAME_CHARS).collect()
+}
+
+fn shared_actor(client_name: &str) -> Actor {
+    let name = cleaned(client_name);
+    format!("agent:{name}").parse().expect("a cleaned name makes an actor")
+}
+
 fn actor_for(client_name: &str) -> Actor {
-    let mut name: String = Actor::name_from(client_name.trim()).chars().take(NAME_CHARS).collect();
+    let mut name = cleaned(client_name);
     name.push('-');
     let mut bits = random();
     for _ in 0..SUFFIX_CHARS {
@@ -73,8 +125,8 @@ mod tests {
     #[test]
     fn the_first_name_stays() {
         let identity = Identity::from(StdioIdentity::FromClient(Arc::new(Principal::local)));
-        let first = identity.settle(|| Some("Claude Code (beta)".into()));
-        let second = identity.settle(|| Some("other".into()));
+        let first = identity.settle(|| Some("Claude Code (beta)".into()), true);
+        let second = identity.settle(|| Some("other".into()), false);
         assert_eq!(first.actor, second.actor);
         assert_eq!(first.actor, identity.so_far().actor);
         let name = first.actor.as_str();
@@ -82,9 +134,22 @@ mod tests {
     }
 
     #[test]
+    fn only_a_modern_http_request_shares_its_name() {
+        let local = Principal::local("human:ana".parse().expect("an actor"));
+        let http = || Identity::from(Caller::Unnamed(local.clone()));
+        let named = || Some("Claude Code".to_owned());
+        let (modern, legacy) = (http().settle(named, true), http().settle(named, false));
+        assert_eq!((modern.actor.as_str(), modern.is_shared), ("agent:Claude-Code", true));
+        assert!(legacy.actor.as_str().starts_with("agent:Claude-Code-") && !legacy.is_shared);
+        let fixed = Identity::from(Caller::Named(local.clone()));
+        assert_eq!(fixed.settle(named, true), local);
+    }
+
+    #[test]
     fn any_client_name_makes_an_actor() {
         for name in ["", "  ", "ü", &"x".repeat(300)] {
             assert!(actor_for(name).as_str().len() <= "agent:".len() + 100);
+            assert!(shared_actor(name).as_str().len() <= "agent:".len() + 100);
         }
     }
 }

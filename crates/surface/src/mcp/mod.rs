@@ -36,6 +36,7 @@ use lines::Lines;
 use subscriptions::Hearing;
 
 pub(crate) use caught::caught;
+pub(crate) use identity::Caller;
 pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
 pub(crate) use streamable::{Asked, Streamable};

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use callboard_engine::context::Principal;
 use futures_util::{Stream, StreamExt};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
@@ -18,6 +17,7 @@ use rmcp::transport::streamable_http_server::session::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::identity::Caller;
 use super::replay::{KeptBytes, Replay, SharedReplay};
 use crate::metrics::{Counted, HTTP_SESSIONS};
 
@@ -34,7 +34,7 @@ pub struct SessionLimits {
 /// Who opened a session, with which token, and where: it answers to nobody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    pub(super) principal: Principal,
+    pub(super) caller: Caller,
     pub(super) toolsets: String,
 }
 

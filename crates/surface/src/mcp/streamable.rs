@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::McpOptions;
 use super::conformance::Fixtures;
 use super::handler::Handler;
-use super::identity::Identity;
+use super::identity::Caller;
 use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor, Streams};
 use super::subscriptions::Hearing;
 use crate::front::Front;
@@ -41,7 +41,7 @@ pub(crate) struct Streamable {
 pub(crate) struct Asked {
     pub(crate) front: Arc<Front>,
     pub(crate) toolsets: String,
-    pub(crate) principal: Principal,
+    pub(crate) caller: Caller,
     pub(crate) request: Request,
 }
 
@@ -71,23 +71,26 @@ impl Streamable {
     }
 
     pub(crate) async fn handle(&self, asked: Asked) -> Response {
-        let Asked { front, toolsets, principal, request } = asked;
+        let Asked { front, toolsets, caller, request } = asked;
         let mut request = match self.read(request).await {
             Ok(request) => request,
             Err(refused) => return refused,
         };
-        let owner = Owner { principal: principal.clone(), toolsets };
+        let owner = Owner { caller: caller.clone(), toolsets };
         let session = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
         if session.is_some_and(|id| !self.sessions.may_use(id, &owner)) {
             return no_session();
         }
         let claims_json = claims_json(&request);
         let ends_session = request.method() == Method::DELETE;
-        request.extensions_mut().insert(principal.clone());
+        // The handler asks the request first: only a request that names its caller carries one.
+        match &caller {
+            Caller::Named(principal) => drop(request.extensions_mut().insert(principal.clone())),
+            Caller::Unnamed(_) => drop(request.extensions_mut().remove::<Principal>()),
+        }
         let streams = Streams::default();
         let sessions = Arc::new(SessionsFor::new(self.sessions.clone(), owner, streams.clone()));
-        let response =
-            self.service(front, principal, sessions.clone(), streams).handle(request).await;
+        let response = self.service(front, caller, sessions.clone(), streams).handle(request).await;
         if sessions.refused() {
             return no_place();
         }
@@ -130,7 +133,7 @@ impl Streamable {
     fn service(
         &self,
         front: Arc<Front>,
-        principal: Principal,
+        caller: Caller,
         sessions: Arc<SessionsFor>,
         streams: Streams,
     ) -> StreamableHttpService<Handler, SessionsFor> {
@@ -141,7 +144,7 @@ impl Streamable {
             Ok(Handler::new(
                 front.clone(),
                 options.clone(),
-                Identity::Fixed(principal.clone()),
+                caller.clone().into(),
                 fixtures.clone(),
                 closing.clone(),
                 None,

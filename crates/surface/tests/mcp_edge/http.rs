@@ -71,7 +71,7 @@ async fn a_modern_request_stands_alone() {
     assert_eq!(answer["result"]["structuredContent"]["actor"], "agent:a");
     assert_eq!(answer["result"]["structuredContent"]["client"], "modern client");
     let answer = site.modern("/mcp/graph", 2, "tools/call", who).await.json().await;
-    assert_eq!(answer["result"]["structuredContent"]["actor"], "human:default");
+    assert_eq!(answer["result"]["structuredContent"]["actor"], "agent:modern-client");
     let unknown = site.modern("/mcp", 3, "no/such", json!({})).await;
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.json().await["error"]["code"], -32601);

@@ -184,6 +184,7 @@ pub(super) fn is_call_error(refusal: &Refusal) -> bool {
             | Refusal::MixedArguments { .. }
             | Refusal::AuthorizationDenied { .. }
             | Refusal::ProfileDenied { .. }
+            | Refusal::SharedActor { .. }
             | Refusal::OutsideTask { .. }
             | Refusal::KeyReused { .. }
             | Refusal::AnswerNotKept { .. }
@@ -315,7 +316,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::AuthorizationDenied { .. }
         | Refusal::KeyReused { .. }
         | Refusal::AnswerNotKept { .. }
-        | Refusal::ProfileDenied { .. } => plain,
+        | Refusal::ProfileDenied { .. }
+        | Refusal::SharedActor { .. } => plain,
     }
 }
 

@@ -130,6 +130,8 @@ async fn carried_out(
 
 /// Who asks, if its type may. The name need not be a tool's, so that nobody can probe for names.
 async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fault> {
+    // An agent of a crew is one client: it has one inbox, one task and one epic.
+    op.principal.judge_one_client(tool)?;
     let id = AgentId::of(&op.principal.actor);
     let found = match (engine.agent_find(op, &id).await, op.principal.rights.agent_type) {
         (Ok(None), Some(kind)) => engine.agent_register(op, &id, kind).await.map(Some),
@@ -269,7 +271,10 @@ fn broken(error: &EngineError, attempts: u32) -> Failure {
 fn is_transient(error: &EngineError) -> bool {
     match error {
         EngineError::Unavailable(_) => true,
-        EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Canceled => false,
+        EngineError::Refused(_)
+        | EngineError::Git(_)
+        | EngineError::Internal(_)
+        | EngineError::Canceled => false,
     }
 }
 

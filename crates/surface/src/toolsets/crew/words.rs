@@ -23,6 +23,10 @@ pub(super) fn said(refusal: &Refusal) -> Said {
             format!("Checks not passed: {}", unmet.collect::<Vec<_>>().join(", "))
         }
         Refusal::AlreadyClaimed { holder, .. } => format!("Task is held by {holder}"),
+        // An envelope has no place for a hint.
+        shared @ Refusal::SharedActor { .. } => {
+            format!("{}; {}", shared.message(), shared.hint().unwrap_or_default())
+        }
         other => other.message(),
     };
     let details = refusal.details().filter(|details| details.is_object());
@@ -89,6 +93,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::NotSessionOwner { .. }
         | Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::SharedActor { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::ActorMismatch { .. }
         | Refusal::ClientMismatch { .. }

@@ -214,6 +214,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::AuthorizationDenied { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::ProfileDenied { .. }
+        | Refusal::SharedActor { .. }
         | Refusal::NotCommentAuthor { .. } => Said { code: "auth.insufficient_scope", ..plain },
     }
 }

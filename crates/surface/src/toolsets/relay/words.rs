@@ -65,9 +65,9 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::InvalidInput { .. } if tool == SUBMIT => "INVALID_SPEC",
         Refusal::JobNotFound { .. } => "JOB_NOT_FOUND",
         Refusal::TooManyJobs { .. } => "RATE_LIMIT",
-        Refusal::AuthorizationDenied { .. } | Refusal::ProfileDenied { .. } => {
-            "AUTHORIZATION_DENIED"
-        }
+        Refusal::AuthorizationDenied { .. }
+        | Refusal::ProfileDenied { .. }
+        | Refusal::SharedActor { .. } => "AUTHORIZATION_DENIED",
         Refusal::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
         Refusal::KeyReused { .. } | Refusal::AnswerNotKept { .. } => refusal.code(),
         _ => "INVALID_PARAMS",
