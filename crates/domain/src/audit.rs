@@ -2,11 +2,15 @@
 //! whether it went through. All of it is said by the event log.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::actor::Actor;
 use crate::event::{EventName, LoggedEvent};
 use crate::ids::TaskId;
 use crate::time::Timestamp;
+
+/// What a review can be asked for; a call of the tool is audited under its action.
+pub const REVIEW_ACTIONS: [&str; 4] = ["approve", "reject", "merge", "rebase"];
 
 /// A part of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -75,9 +79,13 @@ impl AuditRow {
     /// Takes names and codes from an event, and nothing that somebody wrote.
     pub fn of(event: &LoggedEvent) -> Self {
         let word = |key: &str| event.data[key].as_str();
+        let action = REVIEW_ACTIONS.into_iter().find(|known| word("action") == Some(known));
         let (capability, command) = match command(event.name) {
+            Some((capability, _)) if event.name == EventName::ReviewFailed => {
+                (capability, action.unwrap_or("merge").to_owned())
+            }
             Some((capability, command)) => (capability, command.to_owned()),
-            None => of_tool(word("tool").unwrap_or_default()),
+            None => of_tool(word("tool").unwrap_or_default(), action),
         };
         let named = word("task").and_then(|text| text.parse().ok());
         Self {
@@ -86,14 +94,26 @@ impl AuditRow {
             actor: event.actor.clone(),
             capability,
             command,
-            success: event.name != EventName::CallRefused,
+            success: !is_failure(event.name),
             code: match command_is_called(event.name) {
                 true => word("code").map(str::to_owned),
-                false => code(event.name).map(str::to_owned),
+                false => code(event.name, &event.data).map(str::to_owned),
             },
             task: event.task().or(named),
         }
     }
+}
+
+/// Events that say that something did not go through.
+fn is_failure(name: EventName) -> bool {
+    matches!(
+        name,
+        EventName::CallRefused
+            | EventName::ReviewFailed
+            | EventName::VerificationFailed
+            | EventName::JobFailed
+            | EventName::WebhookFailed
+    )
 }
 
 fn command_is_called(name: EventName) -> bool {
@@ -185,8 +205,13 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
 }
 
 /// What the board's tools answer with when they did this.
-fn code(name: EventName) -> Option<&'static str> {
+fn code(name: EventName, data: &Value) -> Option<&'static str> {
     match name {
+        EventName::ReviewFailed => Some(match (data["action"].as_str(), &data["files"]) {
+            (Some("rebase"), Value::Null) => "REBASE_FAILED",
+            (Some("rebase"), _) => "REBASE_CONFLICT",
+            _ => "MERGE_FAILED",
+        }),
         EventName::TaskStatusChanged => Some("MOVED"),
         EventName::TaskUpdated => Some("UPDATED"),
         EventName::TaskDeleted => Some("DELETED"),
@@ -203,12 +228,12 @@ fn code(name: EventName) -> Option<&'static str> {
 }
 
 /// The same for a call by its tool: `tasks_move` is tasks, move.
-fn of_tool(tool: &str) -> (Capability, String) {
+fn of_tool(tool: &str, action: Option<&str>) -> (Capability, String) {
     let named = |capability, command: &str| (capability, command.to_owned());
     match tool {
         "propose_plan" => named(Capability::Plan, "propose"),
         "request_review" => named(Capability::Review, "request"),
-        "review" => named(Capability::Review, "review"),
+        "review" => named(Capability::Review, action.unwrap_or("review")),
         "get_task" => named(Capability::Tasks, "get"),
         "repos_list" => named(Capability::Projects, "list_repos"),
         tool => match tool.split_once('_') {
@@ -249,6 +274,32 @@ mod tests {
             let row = row(EventName::CallRefused, json!({"tool": tool, "code": "TASK_NOT_FOUND"}));
             assert_eq!(format!("{} {}", row.capability.as_str(), row.command), said);
             assert_eq!((row.success, row.code.as_deref()), (false, Some("TASK_NOT_FOUND")));
+        }
+    }
+
+    #[test]
+    fn a_refused_review_is_named_by_its_action() {
+        for (action, said) in [("approve", "approve"), ("merge", "merge"), ("s3cret", "review")] {
+            let data = json!({"tool": "review", "action": action, "code": "REVIEW_NOT_READY"});
+            let row = row(EventName::CallRefused, data);
+            assert_eq!((row.command.as_str(), row.success), (said, false));
+        }
+    }
+
+    #[test]
+    fn what_failed_is_no_success() {
+        for (data, said, code) in [
+            (json!({"action": "merge", "files": 0}), "merge", "MERGE_FAILED"),
+            (json!({"action": "rebase", "files": 1}), "rebase", "REBASE_CONFLICT"),
+            (json!({"action": "rebase"}), "rebase", "REBASE_FAILED"),
+        ] {
+            let row = row(EventName::ReviewFailed, data);
+            assert_eq!((row.command.as_str(), row.success), (said, false));
+            assert_eq!((row.capability, row.code.as_deref()), (Capability::Review, Some(code)));
+        }
+        for name in [EventName::VerificationFailed, EventName::JobFailed, EventName::WebhookFailed]
+        {
+            assert!(!row(name, json!({})).success, "{name:?}");
         }
     }
 

@@ -237,6 +237,8 @@ pub enum Command {
     /// Writes down that somebody was told no.
     CallRefuse {
         tool: &'static str,
+        /// What a tool with several actions was asked for.
+        action: Option<&'static str>,
         code: String,
         task: Option<TaskId>,
     },

@@ -10,8 +10,14 @@ use crate::context::OpContext;
 impl Engine {
     /// Writes down that a call was refused. The caller has its answer either way, and needs no right
     /// to be told no.
-    pub async fn call_refuse(&self, op: &OpContext, code: String, task: Option<TaskId>) {
-        self.call_note(op, Command::CallRefuse { tool: op.tool, code, task }).await;
+    pub async fn call_refuse(
+        &self,
+        op: &OpContext,
+        action: Option<&'static str>,
+        code: String,
+        task: Option<TaskId>,
+    ) {
+        self.call_note(op, Command::CallRefuse { tool: op.tool, action, code, task }).await;
     }
 
     /// Writes down a read, where the settings want that.

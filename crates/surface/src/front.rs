@@ -190,6 +190,7 @@ impl Front {
         let Asked { arguments, key } = asked.into();
         let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
         let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
+        let action = found.tool.action_named(&arguments);
         let measured = Measured::start(found.tool.name);
         let mut op = context(found.tool.name);
         let judged = match found.tool.for_crew {
@@ -240,7 +241,7 @@ impl Front {
                 ) => None,
             };
             match code {
-                Some(code) => self.engine.call_refuse(&op, code.to_owned(), task).await,
+                Some(code) => self.engine.call_refuse(&op, action, code.to_owned(), task).await,
                 None if found.tool.hints.read_only && answer.is_ok() => {
                     self.engine.call_answer(&op, task).await;
                 }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
 use callboard_engine::context::{OpContext, Principal, Scope};
@@ -51,6 +52,8 @@ pub struct Tool {
     pub on_task: bool,
     /// For agents of a crew: their type says who sees it, and every "no" is an answer of its own.
     pub for_crew: bool,
+    /// What the argument `action` can name, where a refused call is audited under it.
+    pub actions: &'static [&'static str],
 }
 
 impl Tool {
@@ -67,6 +70,7 @@ impl Tool {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
         let (profile, aliases) = (None, &[] as &[_]);
         let (may_be_long, on_task, for_crew) = (false, false, false);
+        let actions = &[] as &[_];
         Self {
             name,
             title,
@@ -81,6 +85,7 @@ impl Tool {
             may_be_long,
             on_task,
             for_crew,
+            actions,
         }
     }
 
@@ -107,6 +112,17 @@ impl Tool {
     /// The same for what may take longer than a client should wait.
     pub const fn long(self) -> Self {
         Self { may_be_long: true, ..self }
+    }
+
+    /// The same, audited under the action that the argument `action` names.
+    pub const fn with_actions(self, actions: &'static [&'static str]) -> Self {
+        Self { actions, ..self }
+    }
+
+    /// Which of its actions a call asks for, as leniently as arguments are read.
+    pub fn action_named(&self, arguments: &Value) -> Option<&'static str> {
+        let named = fold(arguments.get("action")?.as_str()?);
+        self.actions.iter().copied().find(|action| *action == named)
     }
 
     /// Whether a caller is shown it.

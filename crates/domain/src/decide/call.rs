@@ -10,16 +10,16 @@ use crate::world::{Change, Reply, World};
 pub(super) fn call_refuse(
     world: &World<'_>,
     tool: &str,
+    action: Option<&str>,
     code: &str,
     task: Option<TaskId>,
 ) -> Change {
-    let event = Event {
-        actor: world.actor.clone(),
-        name: EventName::CallRefused,
-        about: None,
-        data: json!({"tool": tool, "code": code, "task": task}),
-    };
-    noted(event)
+    let mut data = json!({"tool": tool, "code": code, "task": task});
+    if let Some(action) = action {
+        data["action"] = action.into();
+    }
+    let (actor, name) = (world.actor.clone(), EventName::CallRefused);
+    noted(Event { actor, name, about: None, data })
 }
 
 pub(super) fn call_answer(world: &World<'_>, tool: &str, task: Option<TaskId>) -> Change {

@@ -137,7 +137,9 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::ReviewSettle(c) => review::review_settle(world, c, now),
         Command::SessionBegin(c) => session::session_begin(world, c, now),
         Command::SessionEnd { task } => session::session_end(world, *task, now),
-        Command::CallRefuse { tool, code, task } => Ok(call::call_refuse(world, tool, code, *task)),
+        Command::CallRefuse { tool, action, code, task } => {
+            Ok(call::call_refuse(world, tool, *action, code, *task))
+        }
         Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
         Command::WorkSubmit(c) => work::work_submit(world, c, now),
         Command::WorkUp { job, fence, place } => work::work_up(world, *job, *fence, place, now),

@@ -211,7 +211,8 @@ async fn notes_go_with_their_task(f: Fixture) {
 async fn a_refused_call_leaves_an_event_and_nothing_else(f: Fixture) {
     let task = f.create("A", &[]).await;
     let before = f.store.last_seq().await.unwrap();
-    let refuse = Command::CallRefuse { tool: "t", code: "NO".into(), task: Some(task) };
+    let refuse =
+        Command::CallRefuse { tool: "t", action: None, code: "NO".into(), task: Some(task) };
     let applied = f.done("agent:w1", refuse).await;
     assert_eq!(applied.last_seq, Some(before + 1));
     let after = EventQuery { after: before, limit: 10, ..EventQuery::default() };

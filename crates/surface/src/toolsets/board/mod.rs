@@ -17,6 +17,7 @@ mod view;
 mod wait;
 mod words;
 
+use callboard_domain::audit::REVIEW_ACTIONS;
 use callboard_domain::rights::Profile;
 
 use crate::args::schema_of;
@@ -195,7 +196,8 @@ static TOOLS: &[Tool] = &[
         and_next!("Approves or rejects a task in REVIEW; merge and rebase its branch."),
         DESTRUCTIVE_OUTSIDE, schema_of::<review::Review>,
         with_envelope!("task_id", "new_status", "conflict_files", "merge_commit", "pushed", "checks"),
-        answered!(review::review)).for_profile(Profile::Operator).on_task().long(),
+        answered!(review::review)).for_profile(Profile::Operator).on_task().long()
+        .with_actions(&REVIEW_ACTIONS),
     Tool::new("settings_get", "Settings get",
         "Reads the board's settings as they hold now.",
         Hints::READ, schema_of::<NoArguments>, &["settings"],

@@ -81,7 +81,7 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
         }
     };
     if let Err(refusal) = tool.judge(&op.principal) {
-        engine.call_refuse(op, envelope::PERMISSION_DENIED.into(), None).await;
+        engine.call_refuse(op, None, envelope::PERMISSION_DENIED.into(), None).await;
         return envelope::no(&super::words::said(&refusal), engine.now());
     }
     let work = async { Ok(carried_out(call, &agent, &mut tries, work).await) };
@@ -141,7 +141,7 @@ async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fau
     if may_call(agent.kind, tool) {
         return Ok(agent);
     }
-    engine.call_refuse(op, envelope::PERMISSION_DENIED.into(), None).await;
+    engine.call_refuse(op, None, envelope::PERMISSION_DENIED.into(), None).await;
     Err(Fault::Said(denied(tool, agent.kind)))
 }
 
@@ -267,14 +267,16 @@ fn broken(error: &EngineError, attempts: u32) -> Failure {
     Failure { said, stack, escalates: !matches!(error, EngineError::Canceled) }
 }
 
-/// Whether the same call may succeed later, by the kind of what broke. Its words say nothing about that.
+/// Whether the same call may succeed later. The kind of the error decides; of a git that failed only
+/// its words tell a lost network from a broken repository.
 fn is_transient(error: &EngineError) -> bool {
     match error {
         EngineError::Unavailable(_) => true,
-        EngineError::Refused(_)
-        | EngineError::Git(_)
-        | EngineError::Internal(_)
-        | EngineError::Canceled => false,
+        EngineError::Git(words) => {
+            let words = words.to_lowercase();
+            ["timeout", "connection", "network"].iter().any(|sign| words.contains(sign))
+        }
+        EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Canceled => false,
     }
 }
 
