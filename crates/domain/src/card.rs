@@ -116,6 +116,9 @@ pub struct Review {
     /// The word of an agent, which is for somebody else to decide on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_advice: bool,
+    /// The state of the task's files that an approval was given for; `None` where nobody saw them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }
 
 impl Review {

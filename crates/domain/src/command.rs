@@ -55,6 +55,8 @@ pub enum Command {
         task: TaskId,
         to: String,
         checked: Option<Checked>,
+        /// The state of the task's own files, which attestations and approvals are held against.
+        work: Option<String>,
     },
     TaskNote {
         task: TaskId,
@@ -121,6 +123,8 @@ pub enum Command {
         tries: u32,
         found: Found,
         checked: Option<Checked>,
+        /// As in `TaskTransition`.
+        work: Option<String>,
     },
     /// Asks for a job without a task; nothing when one with its key is under way.
     JobQueue {
@@ -225,6 +229,8 @@ pub enum Command {
         /// Whether the settings ask for an approval first.
         needs_approval: bool,
         checked: Option<Checked>,
+        /// As in `TaskTransition`.
+        work: Option<String>,
     },
     /// What came of a merge or a rebase.
     ReviewSettle(ReviewSettle),

@@ -111,6 +111,9 @@ pub struct Verification {
     pub pendings: u32,
     pub by: Actor,
     pub at: Timestamp,
+    /// The state of the task's files that a pass was given for; `None` where nobody saw them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

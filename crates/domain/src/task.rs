@@ -51,6 +51,15 @@ impl Task {
     pub fn is_ready(&self) -> bool {
         self.open_deps == 0
     }
+
+    /// Whether an approval still speaks of the task: the files are those it was given for. Where
+    /// nobody can see files, it counts until the task moves.
+    pub fn is_as_approved(&self, at: Timestamp, tree: Option<&str>, work: Option<&str>) -> bool {
+        match (tree, work) {
+            (None, None) => at >= self.phase_at,
+            (tree, work) => tree == work,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,11 +117,11 @@ impl Check {
     }
 
     /// A command's pass belongs to the tree it ran on; outside git (`tree` is `None`) it is
-    /// trusted. An attestation stays valid when files change.
-    pub fn passes_for(&self, tree: Option<&str>) -> bool {
+    /// trusted. An attestation belongs to the task's own files as they were (`work`).
+    pub fn passes_for(&self, tree: Option<&str>, work: Option<&str>) -> bool {
         let Some(verdict) = self.verdict.as_ref().filter(|v| v.pass) else { return false };
         match self.kind {
-            CheckKind::Manual => true,
+            CheckKind::Manual => verdict.tree.as_deref() == work,
             CheckKind::Command { .. } => tree.is_none() || verdict.tree.as_deref() == tree,
         }
     }

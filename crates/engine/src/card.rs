@@ -1,7 +1,7 @@
 //! The board's verbs: fields and status at once, notes, reviews, lists.
 
 use callboard_domain::card::Card;
-use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict};
+use callboard_domain::command::{CardUpdate, Checked, Command, ReviewDecide, ReviewVerdict};
 use callboard_domain::decide::{label_of, same_column};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
@@ -10,7 +10,7 @@ use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery};
 
 use crate::context::{OpContext, Scope};
-use crate::ports::WorktreeFault;
+use crate::ports::{Turn, WorktreeFault};
 use crate::work_stop::STOPPED_WITHIN;
 use crate::{At, Engine, EngineError};
 
@@ -83,12 +83,12 @@ impl Engine {
             self.project_of_new(op, Some(project), None).await?;
         }
         let to = update.to.filter(|to| !same_column(*to, record.task.phase));
-        let checks = match to {
-            Some(to) => self.checks_towards(op, &record, to).await?,
-            None => None,
+        let (work, checks) = match to {
+            Some(to) => self.seen_towards(op, &record, to).await?,
+            None => (None, None),
         };
         let (checked, _turn) = checks.unzip();
-        update.checked = checked;
+        (update.checked, update.work) = (checked, work);
         let updated = self.act_on_task(op, Command::CardUpdate(Box::new(update))).await?;
         self.session_close_if_over(&op.principal.org, &record, &updated.it).await?;
         Ok(updated)
@@ -195,13 +195,19 @@ impl Engine {
         let seen = self.card_get(op, task).await?.it;
         let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;
         let record = seen.record;
-        let checks = match record.task.phase {
-            Phase::Review => self.checks_towards(op, &record, Phase::ClosedDone).await?,
-            Phase::Initial | Phase::Working | Phase::ClosedDone | Phase::ClosedCanceled => None,
+        let (work, checks) = match record.task.phase {
+            Phase::Review => {
+                // An approval is always given for the files, also where nothing else asks for them.
+                let work = self.work_of(&op.principal.org, &record).await?;
+                (work, self.seen_towards(op, &record, Phase::ClosedDone).await?.1)
+            }
+            Phase::Initial | Phase::Working | Phase::ClosedDone | Phase::ClosedCanceled => {
+                (None, None)
+            }
         };
         let (checked, _turn) = checks.unzip();
         let verdict = ReviewVerdict::Approve { unmerged, as_reviewer };
-        let decision = ReviewDecide { task, verdict, feedback, checked };
+        let decision = ReviewDecide { task, verdict, feedback, checked, work };
         self.review_decide(op, &record, decision).await
     }
 
@@ -214,7 +220,7 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         let record = self.task_get(op, task).await?.it;
         let verdict = ReviewVerdict::Reject { to };
-        let decision = ReviewDecide { task, verdict, feedback, checked: None };
+        let decision = ReviewDecide { task, verdict, feedback, checked: None, work: None };
         self.review_decide(op, &record, decision).await
     }
 
@@ -229,14 +235,16 @@ impl Engine {
         Ok(decided)
     }
 
-    /// The results of checks that had to run on the way to a column, if it asks for any.
-    async fn checks_towards(
+    /// The state of the task's files and the results of checks that had to run on the way to a
+    /// column, if it asks for any.
+    async fn seen_towards(
         &self,
         op: &OpContext,
         record: &TaskRecord,
         to: Phase,
-    ) -> Result<Option<(callboard_domain::command::Checked, crate::ports::Turn)>, EngineError> {
+    ) -> Result<(Option<String>, Option<(Checked, Turn)>), EngineError> {
         let label = label_of(&self.parts.policy, to)?;
-        self.checks_for_label(op, record, &label.name).await
+        let work = self.work_for_label(&op.principal.org, record, &label.name).await?;
+        Ok((work, self.checks_for_label(op, record, &label.name).await?))
     }
 }

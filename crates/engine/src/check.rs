@@ -36,8 +36,23 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let record = self.task_get(op, task).await?.it;
+        let work = self.work_for_label(&op.principal.org, &record, &to).await?;
         let (checked, _turn) = self.checks_for_label(op, &record, &to).await?.unzip();
-        self.act_on_task(op, Command::TaskTransition { task, to, checked }).await
+        self.act_on_task(op, Command::TaskTransition { task, to, checked, work }).await
+    }
+
+    /// The state of a task's own files, if the way to a label asks for attestations or approvals.
+    /// Looked at before checks run, which may leave files behind.
+    pub(crate) async fn work_for_label(
+        &self,
+        org: &str,
+        record: &TaskRecord,
+        to: &str,
+    ) -> Result<Option<String>, EngineError> {
+        match transition_gate(&self.parts.policy, &record.task, &record.deps, to)? {
+            TransitionGate::Checks(_) => self.work_of(org, record).await,
+            TransitionGate::Free(_) => Ok(None),
+        }
     }
 
     /// What had to run on the way to a label, if that asks for any command checks.
@@ -139,9 +154,41 @@ impl Engine {
         pass: bool,
     ) -> Result<At<TaskRecord>, EngineError> {
         let record = self.task_get(op, task).await?.it;
-        // An attestation is worth having also where the files cannot be seen.
-        let tree = self.tree_of(op, task, self.worktree(&record)).await.unwrap_or_default();
+        let tree = self.work_of(&op.principal.org, &record).await?;
         self.act_on_task(op, Command::CheckAttest { task, index, pass, tree }).await
+    }
+
+    /// The state of a task's own files, which attestations and approvals are given for: of all its
+    /// workspaces, else of its session's worktree, else of the repository. `None` outside git or
+    /// where the files are not on this machine.
+    pub(crate) async fn work_of(
+        &self,
+        org: &str,
+        record: &TaskRecord,
+    ) -> Result<Option<String>, EngineError> {
+        let Some(runner) = &self.parts.checks else { return Ok(None) };
+        let task = &record.task;
+        let card = self.parts.store.card(org, task.id).await?.unwrap_or_default();
+        let mut roots = Vec::new();
+        let parts = self.workspace_find(org, task, &card).await?.unwrap_or_default();
+        roots.extend(parts.into_iter().filter_map(|part| part.worktree).map(|place| place.path));
+        if roots.is_empty() {
+            let repo = self.parts.store.repo_path(task.project, &self.parts.machine).await?;
+            let Some(repo) = repo else { return Ok(None) };
+            roots.push(runner.root(&repo, self.worktree(record)).await);
+        }
+        let mut trees = Vec::with_capacity(roots.len());
+        for root in &roots {
+            match runner.files(root).await {
+                Ok(files) => trees.extend(files.tree),
+                // Without the files no attestation and no approval of theirs counts.
+                Err(fault) => {
+                    tracing::warn!(%fault, task = %task.id, "the files of a task cannot be read");
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(trees.join("+")).filter(|trees| !trees.is_empty()))
     }
 
     /// The state of a task's files; `None` outside git or where they are not on this machine.

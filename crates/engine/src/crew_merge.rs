@@ -13,17 +13,20 @@ use callboard_domain::pull::{LOCAL, MERGED, Pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::settings::BoardSettings;
 
+use crate::check::infrastructure;
 use crate::context::{OpContext, Scope};
 use crate::epic::{EpicTask, task_state};
-use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan};
+use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan, Turn};
 use crate::review::{LINGERS, leftovers};
 use crate::{At, CardSeen, Engine, EngineError, PullDraft, PullEnd, PullFault};
 
 #[derive(Clone, Debug)]
 pub struct CrewApproved {
     pub url: String,
-    /// Otherwise its forge does it once it may.
+    /// Otherwise its forge does it once it may, or there is nothing to merge.
     pub merged: bool,
+    /// The task is completed without a merge: its branch has nothing that the epic's lacks.
+    pub is_empty: bool,
     /// How many were asked to rebase.
     pub told: usize,
 }
@@ -48,7 +51,15 @@ impl Engine {
         task: TaskId,
     ) -> Result<CrewApproved, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
-        let approved = self.crew_merged(op, by, task).await?;
+        let approved = match self.crew_merged(op, by, task).await {
+            Ok(approved) => approved,
+            Err(error) => {
+                // Another approval may have been first, perhaps elsewhere: then that is the reason,
+                // whatever this one ran into.
+                self.in_review(op, by, task).await?;
+                return Err(error);
+            }
+        };
         // Its worker is free, and others were written to.
         self.crew_go_on(op).await;
         Ok(approved)
@@ -60,11 +71,10 @@ impl Engine {
         by: &Agent,
         task: TaskId,
     ) -> Result<CrewApproved, EngineError> {
-        let At { it: seen, now } = self.epic_task_of(op, by, task).await?;
-        let stands = task_state(&seen, now);
-        if stands != TaskState::Review {
-            return Err(state(format!("Task is in state {stands}, expected REVIEW")));
-        }
+        let seen = self.in_review(op, by, task).await?;
+        // One approval of an epic's tasks at a time: a second one of this task finds it completed.
+        let _turn = self.approval_turn(&seen).await?;
+        let seen = self.in_review(op, by, task).await?;
         // The agent handed over; what it would still write is not what was looked at.
         let Some(seen) = self.agent_made_way(op, &seen).await? else { return Err(state(LINGERS)) };
         let newest = self.pulls_of_task(op, task).await?.into_iter().find(|it| it.job.is_none());
@@ -75,29 +85,63 @@ impl Engine {
         {
             // Whoever merged it elsewhere ran no checks.
             self.crew_clear(op, &seen).await?;
-            let told = self.crew_settle(op, &seen, pull, pull.merge_commit.clone()).await?;
-            return Ok(CrewApproved { url: pull.url.clone(), merged: true, told });
+            let merged = Some(pull.merge_commit.clone());
+            let told = self.crew_settle(op, &seen, pull, merged, true).await?;
+            let url = pull.url.clone();
+            return Ok(CrewApproved { url, merged: true, is_empty: false, told });
         }
         let pull = self.crew_pull_of_review(op, &seen, newest).await?;
         self.crew_clear(op, &seen).await?;
         let head = Some(pull.head.as_str()).filter(|head| !head.is_empty());
         match self.pull_merge(op, &pull, head).await? {
             PullEnd::Merged { commit } => {
-                let told = self.crew_settle(op, &seen, &pull, commit).await?;
-                Ok(CrewApproved { url: pull.url, merged: true, told })
+                let told = self.crew_settle(op, &seen, &pull, Some(commit), true).await?;
+                Ok(CrewApproved { url: pull.url, merged: true, is_empty: false, told })
             }
-            PullEnd::Waiting => Ok(CrewApproved { url: pull.url, merged: false, told: 0 }),
+            PullEnd::Nothing => {
+                self.crew_settle(op, &seen, &pull, None, true).await?;
+                Ok(CrewApproved { url: pull.url, merged: false, is_empty: true, told: 0 })
+            }
+            PullEnd::Waiting => {
+                Ok(CrewApproved { url: pull.url, merged: false, is_empty: false, told: 0 })
+            }
             PullEnd::Conflicts { files } => Err(Refusal::PullConflict { task, files }.into()),
             PullEnd::Refused { why } => Err(EngineError::Internal(why)),
         }
+    }
+
+    /// The task, if it waits for this agent's review.
+    async fn in_review(
+        &self,
+        op: &OpContext,
+        by: &Agent,
+        task: TaskId,
+    ) -> Result<CardSeen, EngineError> {
+        let At { it: seen, now } = self.epic_task_of(op, by, task).await?;
+        match task_state(&seen, now) {
+            TaskState::Review => Ok(seen),
+            stands => Err(state(format!("Task is in state {stands}, expected REVIEW"))),
+        }
+    }
+
+    /// Keeps other approvals in the epic out, also those of other processes on this machine. Only
+    /// the epic's own checks wait for the same turn.
+    async fn approval_turn(&self, seen: &CardSeen) -> Result<Option<Turn>, EngineError> {
+        let task = &seen.record.task;
+        let repo = self.parts.store.repo_path(task.project, &self.parts.machine).await?;
+        let (Some(runner), Some(repo), Some(epic)) = (&self.parts.checks, repo, task.parent) else {
+            return Ok(None);
+        };
+        runner.turn(&repo, epic).await.map(Some).map_err(infrastructure)
     }
 
     /// Runs the checks that do not pass for what stands in the worktree. One that fails is a refusal.
     async fn crew_clear(&self, op: &OpContext, seen: &CardSeen) -> Result<(), EngineError> {
         let task = seen.record.task.id;
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
+        let work = self.work_for_label(&op.principal.org, &seen.record, &done).await?;
         let (checked, _turn) = self.checks_for_label(op, &seen.record, &done).await?.unzip();
-        let clear = Command::ReviewClear { task, needs_approval: false, checked };
+        let clear = Command::ReviewClear { task, needs_approval: false, checked, work };
         self.act(&op.unkeyed(), clear).await?;
         Ok(())
     }
@@ -145,16 +189,18 @@ impl Engine {
         })
     }
 
-    /// Everything that follows from a merge, in one change. Returns how many were told to rebase.
+    /// Everything that follows from a merge, in one change; `merged` is its commit, or `None` when
+    /// there was nothing to merge. Returns how many were told to rebase.
     async fn crew_settle(
         &self,
         op: &OpContext,
         seen: &CardSeen,
         pull: &Pull,
-        commit: Option<String>,
+        merged: Option<Option<String>>,
+        is_approval: bool,
     ) -> Result<usize, EngineError> {
         let (task, parent) = (seen.record.task.id, seen.record.task.parent);
-        let reviews = match parent {
+        let reviews = match parent.filter(|_| merged.is_some()) {
             Some(epic) => self.epic_tasks(op, epic, Some(TaskState::Review)).await?,
             None => Vec::new(),
         };
@@ -172,7 +218,9 @@ impl Engine {
         let mails: Vec<MailId> = behind.iter().map(|behind| behind.mail).collect();
         let settle = CrewSettle {
             task,
-            commit,
+            is_merged: merged.is_some(),
+            commit: merged.flatten(),
+            is_approval,
             worker: worker_of(seen.record.newest.as_ref(), self.parts.store.now()),
             behind,
             sender: self.epic_supervisor(&op.principal.org, parent).await?,
@@ -201,7 +249,7 @@ impl Engine {
         else {
             return Ok(false);
         };
-        self.crew_settle(op, &seen, &pull, pull.merge_commit.clone()).await?;
+        self.crew_settle(op, &seen, &pull, Some(pull.merge_commit.clone()), false).await?;
         Ok(true)
     }
 
@@ -245,6 +293,7 @@ impl Engine {
         let branch = seen.card.branch.clone().ok_or_else(|| state("Epic branch has no changes"))?;
         let base = self.epic_base(&op.principal.org, epic, &repo, &settings).await?;
         self.judge_changes(&repo, &branch, &base).await?;
+        let work = self.work_of(&op.principal.org, &seen.record).await?;
         let checked = self.epic_checks(op, &seen, &repo, &branch, &base).await?;
         let draft = PullDraft {
             task: epic,
@@ -267,6 +316,7 @@ impl Engine {
             completed: count(TaskState::Completed),
             failed: count(TaskState::Failed),
             checked,
+            work,
             mail,
         };
         self.act(&op.unkeyed(), Command::EpicFinish(Box::new(finish))).await?;

@@ -23,10 +23,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What came of a merge. Words are for the caller; the base is as it was unless it is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullEnd {
-    /// Without a commit there was nothing to merge, or its forge does not say.
+    /// Without a commit its forge does not say which.
     Merged {
         commit: Option<String>,
     },
+    /// Its branch has nothing that the base lacks; the pull request is closed.
+    Nothing,
     /// Its forge merges it once it may; the event `pr.merged` says when.
     Waiting,
     /// None are named when nobody here can tell which.
@@ -60,6 +62,7 @@ impl Engine {
         };
         let step = match &end {
             PullEnd::Merged { commit } => PullStep::Merged { commit: commit.clone(), asked: true },
+            PullEnd::Nothing => PullStep::Closed,
             PullEnd::Waiting => PullStep::Awaited,
             PullEnd::Conflicts { .. } | PullEnd::Refused { .. } => return Ok(end),
         };
@@ -129,6 +132,10 @@ impl Engine {
             if moved {
                 shop.merges.merge_abandon(prepared).await;
                 return refused("it has other commits than those that were looked at".into());
+            }
+            if prepared.parts.iter().all(|part| part.plan == MergePlan::Nothing) {
+                shop.merges.merge_abandon(prepared).await;
+                return Ok(PullEnd::Nothing);
             }
             match shop.merges.merge_publish(prepared, false).await {
                 Ok(parts) => {

@@ -61,8 +61,7 @@ impl Engine {
         let settings = self.board_settings(org).await?;
         let needs_approval = settings.require_review_approval;
         // Before git does anything; the transaction judges again.
-        let agent = self.agent_at_work(org, &seen).await?;
-        match merge_gate(&seen.record.task, &seen.card, agent, needs_approval)? {
+        match self.gate_of(org, &seen, needs_approval).await? {
             MergeGate::Open | MergeGate::Occupied(_) => {}
             MergeGate::Merged(commit) => {
                 let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
@@ -73,10 +72,10 @@ impl Engine {
             let end = ReviewEnd::MergeFailed { words: LINGERS.into(), files: Vec::new() };
             return Ok(Reviewed { record: seen.record, end });
         };
-        if let Some(agent) = self.agent_at_work(org, &seen).await? {
+        if let MergeGate::Occupied(agent) = self.gate_of(org, &seen, needs_approval).await? {
             return Err(at_work(&seen.record.task, agent, ReviewAction::Merge).into());
         }
-        let (shop, parts) = match self.work_of(org, &seen).await? {
+        let (shop, parts) = match self.workshop_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => {
                 let end = ReviewEnd::MergeFailed { words, files: Vec::new() };
@@ -130,6 +129,22 @@ impl Engine {
         }
     }
 
+    /// Where a merge stands by the task's own files as they are now.
+    async fn gate_of(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+        needs_approval: bool,
+    ) -> Result<MergeGate, EngineError> {
+        let CardSeen { record, card } = seen;
+        let work = match needs_approval {
+            true => self.work_of(org, record).await?,
+            false => None,
+        };
+        let agent = self.agent_at_work(org, seen).await?;
+        Ok(merge_gate(&record.task, card, agent, needs_approval, work.as_deref())?)
+    }
+
     /// One look at the targets. Checks that do not pass are a refusal, and nothing is published.
     async fn merge_once(
         &self,
@@ -146,8 +161,7 @@ impl Engine {
         let cleared = match self.checks_of_merge(op, shop, task, &prepared).await {
             Ok(Ok(checks)) => {
                 let (checked, _turn) = checks.unzip();
-                let clear = Command::ReviewClear { task, needs_approval, checked };
-                self.act(&op.unkeyed(), clear).await.map(|_| Ok(()))
+                self.merge_cleared(op, task, needs_approval, checked).await.map(Ok)
             }
             Ok(Err(fault)) => Ok(Err(fault)),
             Err(error) => Err(error),
@@ -165,6 +179,22 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+
+    /// Asks `decide` with the task's own files as they are now. Whatever was committed up to here is
+    /// in the merge that was prepared, or it makes the approval one of other files.
+    async fn merge_cleared(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        needs_approval: bool,
+        checked: Option<Checked>,
+    ) -> Result<(), EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        let work = self.work_of(&op.principal.org, &record).await?;
+        let clear = Command::ReviewClear { task, needs_approval, checked, work };
+        self.act(&op.unkeyed(), clear).await?;
+        Ok(())
     }
 
     /// What had to run on the files as they would be, if closing asks for any command checks.
@@ -212,7 +242,7 @@ impl Engine {
         if let MergeGate::Occupied(agent) = rebase_gate(&seen.record.task, agent)? {
             return Err(at_work(&seen.record.task, agent, ReviewAction::Rebase).into());
         }
-        let (shop, parts) = match self.work_of(org, &seen).await? {
+        let (shop, parts) = match self.workshop_of(org, &seen).await? {
             Ok(found) => found,
             Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
         };
@@ -265,7 +295,7 @@ impl Engine {
     }
 
     /// The worktrees of a task, or why there is nothing to do with them.
-    async fn work_of(
+    async fn workshop_of(
         &self,
         org: &str,
         seen: &CardSeen,

@@ -15,17 +15,17 @@ use crate::{Engine, EngineError};
 
 impl Engine {
     pub(crate) async fn verify(&self, taken: &Taken) -> Result<(), EngineError> {
-        let (found, checked) = match self.look(taken).await {
+        let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
             // What cannot be looked at now may be later, or elsewhere.
             Err(EngineError::Refused(Refusal::CheckInfrastructure { message })) => {
                 tracing::info!(job = %taken.job.id, reason = message, "cannot verify here");
-                (pending("verification.infrastructure"), None)
+                (pending("verification.infrastructure"), None, None)
             }
             Err(error) => return Err(error),
         };
         let (job, tries) = (taken.job.id, taken.job.tries);
-        let judge = Command::VerificationJudge { job, tries, found, checked };
+        let judge = Command::VerificationJudge { job, tries, found, checked, work };
         match self.job_act(&taken.org, judge).await {
             // Another runner took it over; its word counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
@@ -42,21 +42,26 @@ impl Engine {
         }
     }
 
-    async fn look(&self, taken: &Taken) -> Result<(Found, Option<Checked>), EngineError> {
+    /// The verdict so far, the results of checks, and the state of the task's own files.
+    async fn look(
+        &self,
+        taken: &Taken,
+    ) -> Result<(Found, Option<Checked>, Option<String>), EngineError> {
         let record = match taken.job.task {
             Some(task) => self.parts.store.task(&taken.org, task).await?,
             None => None,
         };
-        let Some(record) = record else { return Ok((Found::Passed, None)) };
+        let Some(record) = record else { return Ok((Found::Passed, None, None)) };
         if record.task.open_blockers > 0 {
-            return Ok((pending(verification::BLOCKED_BY_REVIEW), None));
+            return Ok((pending(verification::BLOCKED_BY_REVIEW), None, None));
         }
         let contract = verification::contract(&record.task, &self.parts.policy);
         let found = self.ask(&record, &contract).await;
         if found != Found::Passed {
-            return Ok((found, None));
+            return Ok((found, None, None));
         }
-        Ok((Found::Passed, self.checks_now(taken, &record).await?))
+        let work = self.work_of(&taken.org, &record).await?;
+        Ok((Found::Passed, self.checks_now(taken, &record).await?, work))
     }
 
     /// What the forge of the contract's kind says, if one is asked at all.

@@ -151,6 +151,13 @@ async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failur
             context.out.line(&format!("{} is merged as {commit}", pull.url))
         }
         PullEnd::Merged { commit: None } => context.out.line(&format!("{} is merged", pull.url)),
+        PullEnd::Nothing if context.out.json => {
+            context.out.document(&json!({"url": pull.url, "merged": false, "commit": null}))
+        }
+        PullEnd::Nothing => {
+            let words = format!("{} is closed: {} has all of it already", pull.url, pull.base);
+            context.out.line(&words)
+        }
         PullEnd::Waiting if context.out.json => {
             context.out.document(&json!({"url": pull.url, "merged": false, "commit": null}))
         }

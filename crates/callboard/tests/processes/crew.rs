@@ -10,7 +10,7 @@ use ureq::http::Response;
 use ureq::{Agent, Body};
 
 use crate::http::{Server, agent, answer_of, call_at, modern};
-use crate::peer::{board, command};
+use crate::peer::{board, command, repository_of};
 use crate::tokens::token;
 
 struct Crew {
@@ -301,4 +301,47 @@ fn an_inbox_of_ten_thousand_is_read_page_by_page() {
     }
     assert_eq!(seen.len(), 10_000);
     assert!(pages >= 20, "{pages} pages");
+}
+
+/// Six approvals of one pull request at once: one merges, the others find the task completed.
+#[test]
+fn of_six_approvals_at_once_one_merges() {
+    let crew = Crew::start();
+    let folder = crew.folder.path();
+    repository_of(folder, "");
+    let epic = cli(folder, &["epic", "add", "Login"])["id"].as_str().unwrap().to_owned();
+    cli(folder, &["agent", "add", "s1", "--type", "SUPERVISOR", "--epic", &epic]);
+    crew.add("w1", "WORKER");
+    let task = json!({"title": "Form", "description": "A form."});
+    let (_, made) = crew.execute(&agent(), "s1", "mcp__epic__create_task", task);
+    let task = made["data"]["taskId"].as_str().unwrap();
+    for status in ["IN_PROGRESS", "REVIEW"] {
+        if status == "REVIEW" {
+            let worktrees = std::fs::read_dir(folder.join(".callboard/worktrees")).unwrap();
+            let place = worktrees.map(|entry| entry.unwrap().path()).next().unwrap();
+            // What nobody committed comes along.
+            std::fs::write(place.join("form"), "form").unwrap();
+        }
+        let input = json!({"status": status});
+        let (code, moved) = crew.execute(&agent(), "w1", "mcp__task__update_status", input);
+        assert_eq!(code, 200, "{moved}");
+    }
+    let approve = || {
+        let input = json!({"taskId": task});
+        crew.execute(&agent(), "s1", "mcp__epic__approve_pr", input).1
+    };
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let racing: Vec<_> = (0..6).map(|_| scope.spawn(approve)).collect();
+        racing.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let merged = answers.iter().filter(|answer| answer["data"]["merged"] == true).count();
+    let late = |answer: &&Value| answer["error"]["code"] == "INVALID_AGENT_STATE";
+    let late = answers.iter().filter(late).count();
+    assert_eq!((merged, late), (1, 5), "{answers:#?}");
+    let count = |name: &str| -> u32 {
+        let counted = "SELECT count(*) FROM events WHERE name = ?1";
+        crew.database().query_row(counted, [name], |row| row.get(0)).unwrap()
+    };
+    let events = ["review.merged", "pr.merged", "pr.opened"].map(count);
+    assert_eq!(events, [1, 1, 1], "{answers:#?}");
 }

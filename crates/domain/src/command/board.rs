@@ -69,6 +69,8 @@ pub struct CardUpdate {
     pub project: Option<i64>,
     pub to: Option<Phase>,
     pub checked: Option<Checked>,
+    /// As in `TaskTransition`.
+    pub work: Option<String>,
 }
 
 impl CardUpdate {
@@ -88,6 +90,7 @@ impl CardUpdate {
             project: None,
             to: None,
             checked: None,
+            work: None,
         }
     }
 }
@@ -98,6 +101,8 @@ pub struct ReviewDecide {
     pub verdict: ReviewVerdict,
     pub feedback: String,
     pub checked: Option<Checked>,
+    /// As in `TaskTransition`; what an approval is given for.
+    pub work: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

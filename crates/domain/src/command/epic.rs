@@ -36,6 +36,8 @@ pub struct EpicFinish {
     pub completed: usize,
     pub failed: usize,
     pub checked: Option<Checked>,
+    /// As in `TaskTransition`.
+    pub work: Option<String>,
     /// To people.
     pub mail: MailId,
 }
@@ -87,11 +89,16 @@ pub struct CrewReturn {
     pub mail: MailId,
 }
 
-/// The work of a task is on its epic's branch.
+/// The work of a task is on its epic's branch, or an approval found that there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewSettle {
     pub task: TaskId,
     pub commit: Option<String>,
+    /// An approval brought this about. Of several at once one completes the task; the others are
+    /// refused.
+    pub is_approval: bool,
+    /// Otherwise the branch had nothing to merge.
+    pub is_merged: bool,
     /// Who has the task, as far as anybody knew.
     pub worker: Option<AgentId>,
     /// Others whose work is in review and now behind, told in this one's name.

@@ -189,7 +189,7 @@ pub(super) fn attempt_finish(
         Health::Canceled => return Err(terminal(attempt, world, now)),
     }
     if world.policy.finish_requires_checks {
-        let recorded = |check: &Check| !check.is_command() || check.passes_for(tree);
+        let recorded = |check: &Check| !check.is_command() || check.passes_for(tree, None);
         let unmet = check::unmet(&draft.task, recorded);
         if !unmet.is_empty() {
             return Err(Refusal::ChecksNotPassed { task: attempt.task, checks: unmet });

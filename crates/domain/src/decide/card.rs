@@ -41,7 +41,8 @@ pub(super) fn card_update(
         None => None,
         Some(to) => {
             let label = label_of(world.policy, to)?.name.clone();
-            match task::passage(&mut draft, &label, update.checked.as_ref(), false)? {
+            let seen = (update.checked.as_ref(), update.work.as_deref());
+            match task::passage(&mut draft, &label, seen, false)? {
                 Ok(passed) => Some(passed),
                 Err(refusal) => return Ok(draft.done_but(refusal)),
             }

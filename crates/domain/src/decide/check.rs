@@ -14,7 +14,7 @@ use crate::world::{Change, World};
 
 /// Command checks that must run before the task may close: all that are not `pass` for this tree.
 pub fn checks_to_run(task: &Task, tree: Option<&str>) -> Vec<usize> {
-    let stale = |check: &Check| check.is_command() && !check.passes_for(tree);
+    let stale = |check: &Check| check.is_command() && !check.passes_for(tree, None);
     (0..task.checks.len()).filter(|index| stale(&task.checks[*index])).collect()
 }
 

@@ -253,7 +253,7 @@ fn shift(draft: &mut Draft<'_>, phase: Phase, blocked: Option<&str>) -> Result<(
 /// Closed without a result, if the gates let that pass.
 fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, Refusal> {
     let label = label_of(draft.world.policy, Phase::ClosedCanceled)?.name.clone();
-    let label = match task::passage(draft, &label, None, false)? {
+    let label = match task::passage(draft, &label, (None, None), false)? {
         Ok((label, _)) => label,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -302,7 +302,8 @@ pub(super) fn crew_return(
     Ok(draft.done())
 }
 
-/// It has happened, so that only a task that is over already stays as it is.
+/// The merge has happened, so a task that is over already stays as it is. An approval that finds it
+/// over came second.
 pub(super) fn crew_settle(
     world: &World<'_>,
     new: &CrewSettle,
@@ -310,15 +311,21 @@ pub(super) fn crew_settle(
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, new.task, now)?;
     if draft.task.phase.is_closed() {
+        if new.is_approval {
+            in_review(&draft)?;
+        }
         return Ok(draft.unchanged(Reply::Task(new.task)));
     }
     let label = label_of(world.policy, Phase::ClosedDone)?.clone();
     let worker = worker_of(draft.live.as_ref(), now);
-    verification::approve(&mut draft, true);
+    verification::approve(&mut draft, true, None);
     let record = review::merged_record(&draft, new.commit.clone());
     let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };
     put(&mut draft, card);
-    draft.event(EventName::ReviewMerged, json!({"commit": new.commit}));
+    match new.is_merged {
+        true => draft.event(EventName::ReviewMerged, json!({"commit": new.commit})),
+        false => draft.event(EventName::ReviewApproved, json!({"unmerged": false})),
+    }
     go(&mut draft, &label);
     if let Some(worker) = worker.filter(|worker| new.worker.as_ref() == Some(worker)) {
         free(&mut draft, &worker);
@@ -332,7 +339,10 @@ pub(super) fn crew_settle(
             letters::rebase_required(&task, &behind.title, &new.epic_branch, new.is_remote);
         mail(&mut draft, behind.mail, new.sender.as_ref(), Some(&behind.worker), letter);
     }
-    draft.entry("merged", new.commit.clone());
+    match new.is_merged {
+        true => draft.entry("merged", new.commit.clone()),
+        false => draft.entry("approved", Some("nothing to merge".into())),
+    }
     Ok(draft.done())
 }
 

@@ -108,7 +108,7 @@ pub(super) fn epic_move(
         }
         EpicState::Cancelled => {
             let label = label_of(world.policy, Phase::ClosedCanceled)?.name.clone();
-            let label = match task::passage(&mut draft, &label, None, false)? {
+            let label = match task::passage(&mut draft, &label, (None, None), false)? {
                 Ok((label, _)) => label,
                 Err(refusal) => return Ok(draft.done_but(refusal)),
             };
@@ -138,7 +138,8 @@ pub(super) fn epic_finish(
         EpicState::Planning | EpicState::InProgress | EpicState::Blocked => {}
     }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
-    let (label, ran) = match task::passage(&mut draft, &done, new.checked.as_ref(), true)? {
+    let seen = (new.checked.as_ref(), new.work.as_deref());
+    let (label, ran) = match task::passage(&mut draft, &done, seen, true)? {
         Ok(passed) => passed,
         Err(refusal) => return Ok(draft.done_but(refusal)),
     };

@@ -57,8 +57,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskRemove { task } => task::task_remove(world, *task, now),
         Command::TaskClaim { task } => task::task_claim(world, *task, now),
         Command::TaskRelease { task } => task::task_release(world, *task, now),
-        Command::TaskTransition { task, to, checked } => {
-            task::task_transition(world, *task, to, checked.as_ref(), now)
+        Command::TaskTransition { task, to, checked, work } => {
+            task::task_transition(world, *task, to, checked.as_ref(), work.as_deref(), now)
         }
         Command::TaskNote { task, text } => task::task_note(world, *task, text, now),
         Command::DependencyAdd { task, dep } => dependency::dependency_add(world, *task, *dep, now),
@@ -92,8 +92,9 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::VerificationQueue { task, job } => {
             verification::verification_queue(world, *task, *job, now)
         }
-        Command::VerificationJudge { job, tries, found, checked } => {
-            verification::verification_judge(world, *job, *tries, found, checked.as_ref(), now)
+        Command::VerificationJudge { job, tries, found, checked, work } => {
+            let seen = (checked.as_ref(), work.as_deref());
+            verification::verification_judge(world, *job, *tries, found, seen, now)
         }
         Command::JobQueue { job, kind, key } => job::job_queue(world, *job, *kind, key, now),
         Command::JobTake { job, lease_s } => job::job_take(world, *job, *lease_s, now),
@@ -131,8 +132,9 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
             review::review_request(world, *task, summary, now)
         }
         Command::ReviewDecide(c) => review::review_decide(world, c, now),
-        Command::ReviewClear { task, needs_approval, checked } => {
-            review::review_clear(world, *task, *needs_approval, checked.as_ref(), now)
+        Command::ReviewClear { task, needs_approval, checked, work } => {
+            let seen = (checked.as_ref(), work.as_deref());
+            review::review_clear(world, *task, *needs_approval, seen, now)
         }
         Command::ReviewSettle(c) => review::review_settle(world, c, now),
         Command::SessionBegin(c) => session::session_begin(world, c, now),

@@ -9,7 +9,7 @@ use super::{input, pull, task, verification, work};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptKind, AttemptState};
 use crate::card::{Card, Review, ReviewState};
-use crate::command::{Checked, ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
+use crate::command::{ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::job::JobState;
@@ -44,6 +44,7 @@ pub(super) fn review_request(
         conflict_files: Vec::new(),
         merge_commit: None,
         is_advice: false,
+        tree: None,
     };
     put(&mut draft, review);
     draft.event(EventName::ReviewRequested, json!({}));
@@ -93,14 +94,15 @@ fn approve(
     as_reviewer: bool,
 ) -> Result<Change, Refusal> {
     let done = label_of(draft.world.policy, Phase::ClosedDone)?.name.clone();
-    let passed = task::passage(&mut draft, &done, decision.checked.as_ref(), as_reviewer)?;
+    let seen = (decision.checked.as_ref(), decision.work.as_deref());
+    let passed = task::passage(&mut draft, &done, seen, as_reviewer)?;
     let (label, ran) = match passed {
         Ok(passed) => passed,
         Err(refusal) => return Ok(draft.done_but(refusal)),
     };
     let is_advice = !(as_reviewer || draft.actor().is_human());
     let approval = self::decision(&draft, ReviewState::Approved, &decision.feedback);
-    put(&mut draft, Review { is_advice, ..approval });
+    put(&mut draft, Review { is_advice, tree: decision.work.clone(), ..approval });
     draft.event(EventName::ReviewApproved, json!({"unmerged": unmerged}));
     if !unmerged {
         go(&mut draft, &label);
@@ -121,12 +123,14 @@ pub enum MergeGate {
 
 /// The part of a merge that needs no check results. The engine asks it before git does anything,
 /// `decide` asks it again in the transaction. Outside of review an agent is in the middle of its work,
-/// and a merge would take half of that.
+/// and a merge would take half of that. `work` is the state of the task's own files: an approval
+/// counts for the files it was given for.
 pub fn merge_gate(
     task: &Task,
     card: &Card,
     agent: Option<Actor>,
     needs_approval: bool,
+    work: Option<&str>,
 ) -> Result<MergeGate, Refusal> {
     let review = card.review.as_ref();
     if task.phase == Phase::ClosedDone
@@ -134,7 +138,11 @@ pub fn merge_gate(
     {
         return Ok(MergeGate::Merged(commit));
     }
-    if needs_approval && !review.is_some_and(Review::is_approved) {
+    let is_approved = |review: &Review| {
+        let at = review.decided_at.unwrap_or(review.requested_at);
+        review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), work)
+    };
+    if needs_approval && !review.is_some_and(is_approved) {
         return Err(Refusal::NotApproved { task: task.id });
     }
     match agent {
@@ -179,13 +187,13 @@ pub(super) fn review_clear(
     world: &World<'_>,
     id: TaskId,
     needs_approval: bool,
-    checked: Option<&Checked>,
+    seen: task::Seen<'_>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
     let open = work::open_work(world);
     let agent = agent_at_work(draft.subject.newest.as_ref(), open.as_slice());
-    match merge_gate(&draft.task, &draft.subject.card, agent, needs_approval)? {
+    match merge_gate(&draft.task, &draft.subject.card, agent, needs_approval, seen.1)? {
         MergeGate::Merged(_) => return Ok(draft.unchanged(Reply::Task(id))),
         MergeGate::Occupied(agent) => {
             return Err(at_work(&draft.task, agent, ReviewAction::Merge));
@@ -193,7 +201,7 @@ pub(super) fn review_clear(
         MergeGate::Open => {}
     }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
-    match task::gates(&mut draft, &done, checked, true)? {
+    match task::gates(&mut draft, &done, seen, true)? {
         Ok((_, None)) => Ok(draft.unchanged(Reply::Task(id))),
         Ok((_, ran)) => {
             draft.entry("ran checks", ran);
@@ -213,7 +221,7 @@ pub(super) fn review_settle(
     let label = |phase| label_of(world.policy, phase).cloned();
     match &settle.outcome {
         ReviewOutcome::Merged { commit, pushed, branches } => {
-            verification::approve(&mut draft, true);
+            verification::approve(&mut draft, true, None);
             merged(&mut draft, commit.clone());
             pull::branches_merged(&mut draft, branches);
             let data = json!({"commit": commit, "pushed": pushed});
@@ -303,6 +311,7 @@ pub(super) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) ->
         conflict_files,
         merge_commit: None,
         is_advice: false,
+        tree: None,
     }
 }
 

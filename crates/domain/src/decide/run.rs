@@ -544,7 +544,7 @@ fn close_done(draft: &mut Draft<'_>, summary: &str) {
         return;
     }
     // Checks that somebody added meanwhile are held to as anywhere.
-    let unmet = !check::unmet(&draft.task, |check| check.passes_for(None)).is_empty();
+    let unmet = !check::unmet(&draft.task, |check| check.passes_for(None, None)).is_empty();
     let phase = if unmet { Phase::Review } else { Phase::ClosedDone };
     if let Some(label) = draft.world.policy.first_of(phase).cloned() {
         draft.move_to(&label);

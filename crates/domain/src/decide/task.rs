@@ -286,10 +286,11 @@ pub(super) fn task_transition(
     id: TaskId,
     to: &str,
     checked: Option<&Checked>,
+    work: Option<&str>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
-    let (label, ran) = match passage(&mut draft, to, checked, false)? {
+    let (label, ran) = match passage(&mut draft, to, (checked, work), false)? {
         Ok(passed) => passed,
         Err(refusal) => return Ok(draft.done_but(refusal)),
     };
@@ -302,16 +303,19 @@ pub(super) fn task_transition(
 /// behind.
 pub(super) type Passage = Result<(Label, Option<String>), Refusal>;
 
+/// What was seen of the files on the way: results of checks, and the state of the task's own files.
+pub(super) type Seen<'a> = (Option<&'a Checked>, Option<&'a str>);
+
 /// Through both gates to a label. `approved` is the word that a contract may wait for.
 pub(super) fn passage(
     draft: &mut Draft<'_>,
     to: &str,
-    checked: Option<&Checked>,
+    seen: Seen<'_>,
     approved: bool,
 ) -> Result<Passage, Refusal> {
-    let passed = gates(draft, to, checked, approved)?;
+    let passed = gates(draft, to, seen, approved)?;
     if passed.as_ref().is_ok_and(|(label, _)| label.phase == Phase::ClosedDone) {
-        verification::approve(draft, approved);
+        verification::approve(draft, approved, seen.1);
     }
     Ok(passed)
 }
@@ -320,7 +324,7 @@ pub(super) fn passage(
 pub(super) fn gates(
     draft: &mut Draft<'_>,
     to: &str,
-    checked: Option<&Checked>,
+    (checked, work): Seen<'_>,
     approved: bool,
 ) -> Result<Passage, Refusal> {
     let (id, policy) = (draft.task.id, draft.world.policy);
@@ -344,11 +348,11 @@ pub(super) fn gates(
             let runs = checked.map_or(&[][..], |checked| &checked.runs);
             let ran = check::summary(&draft.task, runs);
             let mut unmet = check::unmet(&draft.task, |check| match checked {
-                Some(checked) => check.passes_for(checked.tree.as_deref()),
+                Some(checked) => check.passes_for(checked.tree.as_deref(), work),
                 // Nobody looked at the files, so no pass of a command speaks of them.
-                None => !check.is_command() && check.passes_for(None),
+                None => !check.is_command() && check.passes_for(None, work),
             });
-            unmet.extend(verification::unmet(draft, approved));
+            unmet.extend(verification::unmet(draft, approved, work));
             if !unmet.is_empty() {
                 draft.entry("ran checks", ran);
                 return Ok(Err(Refusal::ChecksNotPassed { task: id, checks: unmet }));

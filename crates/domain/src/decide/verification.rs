@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{check, job};
-use crate::command::{Checked, Found};
+use super::{check, job, task};
+use crate::command::Found;
 use crate::contract::{Verification, VerificationContract, VerificationKind, VerificationStatus};
 use crate::event::EventName;
 use crate::ids::TaskId;
@@ -48,11 +48,16 @@ pub fn waits_for_person(task: &Task) -> bool {
 }
 
 /// An explicit contract that wants somebody's word counts as one more check, in every toolset. A
-/// human who closes the task gives that word.
-pub(super) fn unmet(draft: &Draft<'_>, approved: bool) -> Option<UnmetCheck> {
+/// human who closes the task gives that word. A word that was given for other files does not count.
+pub(super) fn unmet(draft: &Draft<'_>, approved: bool, work: Option<&str>) -> Option<UnmetCheck> {
     let contract = draft.task.contract.as_ref().filter(|contract| contract.kind.gates_done())?;
-    let status = draft.task.verification.as_ref().map(|known| known.status);
-    if status == Some(VerificationStatus::Passed) || approved || draft.actor().is_human() {
+    let known = draft.task.verification.as_ref();
+    let passed = known.is_some_and(|known| {
+        known.status == VerificationStatus::Passed
+            && draft.task.is_as_approved(known.at, known.tree.as_deref(), work)
+    });
+    let status = known.map(|known| known.status);
+    if passed || approved || draft.actor().is_human() {
         return None;
     }
     let failed = status == Some(VerificationStatus::Failed);
@@ -65,9 +70,10 @@ pub(super) fn unmet(draft: &Draft<'_>, approved: bool) -> Option<UnmetCheck> {
 }
 
 /// A human closed the task, or a reviewer approved it: its contract waited for that.
-pub(super) fn approve(draft: &mut Draft<'_>, approved: bool) {
+pub(super) fn approve(draft: &mut Draft<'_>, approved: bool, work: Option<&str>) {
     let gated = draft.task.contract.as_ref().is_some_and(|contract| contract.kind.gates_done());
-    let waits = draft.task.verification.as_ref().is_some_and(|known| match known.status {
+    let task = &draft.task;
+    let waits = task.verification.as_ref().is_some_and(|known| match known.status {
         VerificationStatus::AwaitingHuman
         | VerificationStatus::Pending
         | VerificationStatus::Failed => true,
@@ -78,6 +84,7 @@ pub(super) fn approve(draft: &mut Draft<'_>, approved: bool) {
     }
     let external_ref = draft.task.verification.take().and_then(|known| known.external_ref);
     note(draft, VerificationStatus::Passed, None, external_ref, 0);
+    passed_for(draft, work);
     let by = draft.actor().clone();
     draft.event(EventName::VerificationPassed, json!({"approved_by": by}));
 }
@@ -90,7 +97,16 @@ fn note(
     pendings: u32,
 ) {
     let (by, at) = (draft.actor().clone(), draft.now);
-    draft.task.verification = Some(Verification { status, reason, external_ref, pendings, by, at });
+    let tree = None;
+    draft.task.verification =
+        Some(Verification { status, reason, external_ref, pendings, by, at, tree });
+}
+
+/// A pass belongs to the files as they were seen.
+fn passed_for(draft: &mut Draft<'_>, work: Option<&str>) {
+    if let Some(known) = &mut draft.task.verification {
+        known.tree = work.map(str::to_owned);
+    }
 }
 
 /// What a completion sets going.
@@ -185,14 +201,14 @@ pub(super) fn verification_judge(
     id: JobId,
     tries: u32,
     found: &Found,
-    checked: Option<&Checked>,
+    (checked, work): task::Seen<'_>,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let current = job::own(world, id, tries, now)?;
-    let Some(task) = current.task.filter(|_| world.subject.is_some()) else {
+    let Some(of) = current.task.filter(|_| world.subject.is_some()) else {
         return Ok(job::over(world, current, now));
     };
-    let mut draft = Draft::of_task(world, task, now)?;
+    let mut draft = Draft::of_task(world, of, now)?;
     if draft.task.phase != Phase::Review {
         // Somebody closed or reopened it meanwhile.
         return Ok(job::over(world, current, now));
@@ -202,7 +218,7 @@ pub(super) fn verification_judge(
         check::record(&mut draft, checked);
     }
     let tree = checked.and_then(|checked| checked.tree.as_deref());
-    let found = judge(&draft, found, tree);
+    let found = judge(&draft, found, tree, work);
     let external_ref = draft.task.verification.as_ref().and_then(|v| v.external_ref.clone());
     let pendings = draft.task.verification.as_ref().map_or(0, |known| known.pendings) + 1;
     let policy = world.policy;
@@ -210,6 +226,7 @@ pub(super) fn verification_judge(
     let (state, did, text) = match found {
         Found::Passed => {
             note(&mut draft, VerificationStatus::Passed, None, external_ref, 0);
+            passed_for(&mut draft, work);
             draft.event(EventName::VerificationPassed, json!({}));
             if let Some(label) = policy.first_of(Phase::ClosedDone).cloned() {
                 draft.move_to(&label);
@@ -243,7 +260,7 @@ pub(super) fn verification_judge(
 }
 
 /// What was found outside, held against what the task itself says.
-fn judge(draft: &Draft<'_>, found: &Found, tree: Option<&str>) -> Found {
+fn judge(draft: &Draft<'_>, found: &Found, tree: Option<&str>, work: Option<&str>) -> Found {
     let pending = |reason: &str| Found::Pending { reason: reason.to_owned() };
     if draft.task.open_blockers > 0 {
         return pending(BLOCKED_BY_REVIEW);
@@ -251,8 +268,8 @@ fn judge(draft: &Draft<'_>, found: &Found, tree: Option<&str>) -> Found {
     if *found != Found::Passed {
         return found.clone();
     }
-    let commands = check::unmet(&draft.task, |c| !c.is_command() || c.passes_for(tree));
-    let manual = check::unmet(&draft.task, |c| c.is_command() || c.passes_for(tree));
+    let commands = check::unmet(&draft.task, |c| !c.is_command() || c.passes_for(tree, work));
+    let manual = check::unmet(&draft.task, |c| c.is_command() || c.passes_for(tree, work));
     if !commands.is_empty() {
         Found::Failed { reason: CHECKS_FAILED.to_owned() }
     } else if !manual.is_empty() {

@@ -429,6 +429,7 @@ fn requested(draft: &mut Draft<'_>, summary: &str, agent: &Actor) {
         conflict_files: Vec::new(),
         merge_commit: None,
         is_advice: false,
+        tree: None,
     };
     review::put(draft, review);
     draft.event(EventName::ReviewRequested, json!({"by": agent}));

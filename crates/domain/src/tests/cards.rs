@@ -193,7 +193,8 @@ fn what_a_verifier_still_judges_waits_for_nobody() {
     for (status, reason, waits) in table {
         let (by, at) = (super::model::actor("w1"), task.updated_at);
         let reason = reason.map(str::to_owned);
-        let known = Verification { status, reason, external_ref: None, pendings: 0, by, at };
+        let (external_ref, tree) = (None, None);
+        let known = Verification { status, reason, external_ref, pendings: 0, by, at, tree };
         let mut task = task.clone();
         task.verification = Some(known.clone());
         assert_eq!(waits_for_person(&task), waits, "{known:?}");
@@ -273,6 +274,27 @@ fn a_merge_is_cleared_by_checks_and_then_simply_true() {
     let review = model.cards[&task_named("A")].review.clone().expect("one was asked for");
     assert_eq!(review.state, ReviewState::Approved, "merging is approving");
     assert_eq!(review.merge_commit.as_deref(), Some("c1"));
+}
+
+#[test]
+fn an_approval_counts_for_the_files_it_was_given_for() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  ask A                            =>
+        ana approve A unmerged work=w1       =>
+        ana clear A approved work=w1         => same
+        ana clear A approved work=w2         => NOT_APPROVED
+        ana clear A approved                 => NOT_APPROVED
+        ana clear A work=w2                  => same
+        ana card A to=working                =>
+        w1  card A to=review                 =>
+        ana clear A approved work=w1         => same
+        ana approve A unmerged work=w2       =>
+        ana clear A approved work=w2         => same
+        ",
+    );
 }
 
 #[test]

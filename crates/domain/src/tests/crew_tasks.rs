@@ -292,6 +292,8 @@ fn what_is_in_review_goes_back_or_is_settled_for_good() {
     let settle = CrewSettle {
         task: task_named("A"),
         commit: Some("c1".into()),
+        is_approval: false,
+        is_merged: true,
         worker: Some(id("w1")),
         behind: vec![Behind {
             task: task_named("B"),
@@ -310,6 +312,10 @@ fn what_is_in_review_goes_back_or_is_settled_for_good() {
     assert_eq!((crew.stands("A"), crew.stands("B")), (TaskState::Completed, TaskState::Review));
     assert_eq!((crew.worker("w1").task, crew.holder("A")), (None, None));
     assert!(crew.model.act("s1", &settle).expect("once").is_empty());
+    let Command::CrewSettle(known) = settle else { unreachable!("it was made above") };
+    let late = Command::CrewSettle(Box::new(CrewSettle { is_approval: true, ..*known }));
+    let words = "Task is in state COMPLETED, expected REVIEW".to_owned();
+    assert_eq!(crew.model.act("s1", &late), Err(Refusal::AgentState { message: words }));
 }
 
 #[test]

@@ -348,6 +348,7 @@ impl Model {
                     .map(|name| Some(task_named(&name)).filter(|_| name != "-")),
                 to: option("to").map(|word| Phase::parse(&word).expect("a phase")),
                 checked: self.checked(task, &option("ran"), option("tree")),
+                work: option("work"),
                 ..CardUpdate::of(task)
             })),
             "discard" => Command::CardRemove { task },
@@ -371,11 +372,13 @@ impl Model {
                 },
                 feedback: option("feedback").unwrap_or_default(),
                 checked: self.checked(task, &option("ran"), option("tree")),
+                work: option("work"),
             }),
             "clear" => Command::ReviewClear {
                 task,
                 needs_approval: has("approved"),
                 checked: self.checked(task, &option("ran"), option("tree")),
+                work: option("work"),
             },
             "merged" | "unmergeable" | "rebased" | "conflict" => {
                 let files = vec!["a.rs".to_owned()];
@@ -405,7 +408,7 @@ impl Model {
             "move" => {
                 let to = rest.first().copied().unwrap_or("").to_owned();
                 let checked = self.checked(task, &option("ran"), option("tree"));
-                Command::TaskTransition { task, to, checked }
+                Command::TaskTransition { task, to, checked, work: option("work") }
             }
             "ran" => {
                 let checked = self.checked(task, &option("ran"), option("tree"));
@@ -415,7 +418,7 @@ impl Model {
                 task,
                 index: rest[0].parse().expect("an index"),
                 pass: !has("fail"),
-                tree: None,
+                tree: option("work"),
             },
             "depend" => Command::DependencyAdd { task, dep: task_named(rest[0]) },
             "undepend" => Command::DependencyRemove { task, dep: task_named(rest[0]) },
@@ -514,6 +517,7 @@ impl Model {
                         _ => Found::Failed { reason },
                     },
                     checked: self.checked(task, &option("ran"), option("tree")),
+                    work: option("work"),
                 }
             }
             "learn" => Command::KnowledgeStore(KnowledgeStore {

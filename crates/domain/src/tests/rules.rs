@@ -113,6 +113,55 @@ fn a_claim_has_one_winner() {
     );
 }
 
+/// `tree` is what commands ran on, `work` the task's own files; only a merge makes them differ.
+#[test]
+fn an_attestation_counts_for_the_files_it_was_given_for() {
+    table(
+        Policy::default(),
+        "
+        ana create A checks=manual
+        ana attest A 0 work=w1                  =>
+        w1  move A done work=w2                 => CHECKS_NOT_PASSED (recorded)
+        w1  move A done                         => CHECKS_NOT_PASSED (recorded)
+        w1  move A done work=w1                 =>
+        w1  move A in_progress                  =>
+        w1  move A done work=w1                 =>
+        w1  move A in_progress                  =>
+        w1  move A done work=w2                 => CHECKS_NOT_PASSED (recorded)
+        ana attest A 0 work=w2                  =>
+        w1  move A done work=w2                 =>
+        ana create B checks=cmd,manual
+        ana attest B 1                          =>
+        w1  move B done ran=0:pass tree=t work=w => CHECKS_NOT_PASSED (recorded)
+        ana attest B 1 work=w                   =>
+        w1  move B done ran=0:pass tree=t work=w =>
+        ",
+    );
+}
+
+/// A human's word is given for files too. Where nobody sees files, it counts until the task moves.
+#[test]
+fn a_word_that_a_contract_waits_for_counts_for_its_files() {
+    table(
+        Policy::default(),
+        "
+        ana create A verify=manual
+        ana move A done work=w1                 =>
+        w1  move A in_progress                  =>
+        w1  move A done work=w2                 => CHECKS_NOT_PASSED (recorded)
+        w1  move A done                         => CHECKS_NOT_PASSED (recorded)
+        w1  move A done work=w1                 =>
+        ana create B verify=manual
+        w1  ask B                               =>
+        ana approve B plainly unmerged          =>
+        w1  move B done                         =>
+        clock +1s
+        w1  move B in_progress                  =>
+        w1  move B done                         => CHECKS_NOT_PASSED (recorded)
+        ",
+    );
+}
+
 #[test]
 fn checks_gate_done() {
     table(

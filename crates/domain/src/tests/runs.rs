@@ -132,9 +132,12 @@ impl Jobs {
                     other => Receipt::Failed(other.into()),
                 },
             },
-            "close" => {
-                Command::TaskTransition { task: task(name), to: rest[0].into(), checked: None }
-            }
+            "close" => Command::TaskTransition {
+                task: task(name),
+                to: rest[0].into(),
+                checked: None,
+                work: None,
+            },
             "remove" => Command::TaskRemove { task: task(name) },
             other => panic!("no verb {other}"),
         }

@@ -163,7 +163,7 @@ impl Fixture {
     }
 
     pub fn to(&self, task: TaskId, to: &str) -> Command {
-        Command::TaskTransition { task, to: to.into(), checked: None }
+        Command::TaskTransition { task, to: to.into(), checked: None, work: None }
     }
 
     /// What somebody could start now; the first few of the whole org unless told otherwise.

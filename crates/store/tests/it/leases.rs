@@ -256,7 +256,13 @@ async fn contracts_and_outputs_are_read_back(f: Fixture) {
 async fn a_verification_closes_its_task_through_its_job(f: Fixture) {
     let (task, job) = judged(&f, "a").await;
     let waits = f.create("b", &[task]).await;
-    let found = |found| Command::VerificationJudge { job: job.id, tries: 1, found, checked: None };
+    let found = |found| Command::VerificationJudge {
+        job: job.id,
+        tries: 1,
+        found,
+        checked: None,
+        work: None,
+    };
     assert_eq!(f.code("system:r1", found(Found::Passed)).await, "JOB_LOST", "not taken yet");
     f.done("system:r1", job_take(&job)).await;
     let pending = found(Found::Pending { reason: "verification.pr_not_merged".into() });
@@ -267,8 +273,13 @@ async fn a_verification_closes_its_task_through_its_job(f: Fixture) {
     f.clock.advance_ms(30_000);
     assert_eq!(due(&f).await, [job.id]);
     f.done("system:r1", job_take(&job)).await;
-    let judge =
-        Command::VerificationJudge { job: job.id, tries: 2, found: Found::Passed, checked: None };
+    let judge = Command::VerificationJudge {
+        job: job.id,
+        tries: 2,
+        found: Found::Passed,
+        checked: None,
+        work: None,
+    };
     f.done("system:r1", judge).await;
     assert_eq!(f.record(task).await.task.phase, Phase::ClosedDone);
     assert!(f.record(waits).await.task.is_ready(), "what waited for it may start");
@@ -282,7 +293,8 @@ async fn what_a_verification_waits_for_wakes_its_job(f: Fixture) {
     let blocker = says_blocker(&f, task).await;
     f.done("system:r1", job_take(&job)).await;
     let found = Found::Passed;
-    let judge = Command::VerificationJudge { job: job.id, tries: 1, found, checked: None };
+    let judge =
+        Command::VerificationJudge { job: job.id, tries: 1, found, checked: None, work: None };
     f.done("system:r1", judge).await;
     let known = f.record(task).await.task.verification.expect("it is judged");
     assert_eq!(known.reason.as_deref(), Some("verification.blocked_by_review"));

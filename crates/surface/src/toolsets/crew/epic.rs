@@ -198,9 +198,14 @@ pub(super) async fn approve_pr(seat: &Seat<'_>, args: OneTask) -> Data {
     supervisor_only(seat)?;
     let task = task_id(&args.task_id)?;
     let approved = seat.engine.crew_approve(seat.op, seat.agent, task).await?;
-    let message = match approved.merged {
-        true => format!("PR merged successfully. {} rebase requests sent.", approved.told),
-        false => "Auto-merge enabled. The task completes when the PR is merged.".to_owned(),
+    let message = match (approved.merged, approved.is_empty) {
+        (true, _) => format!("PR merged successfully. {} rebase requests sent.", approved.told),
+        (false, true) => {
+            "Nothing to merge: the branch has no changes. The task is completed.".to_owned()
+        }
+        (false, false) => {
+            "Auto-merge enabled. The task completes when the PR is merged.".to_owned()
+        }
     };
     Ok(json!({
         "taskId": task,
