@@ -34,6 +34,7 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         may_be_long: true,
         on_task: false,
         for_crew: false,
+        actions: &[],
         input: any,
         output: &[],
         run,
