@@ -12,7 +12,8 @@ impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(words) => Self::Unavailable(words),
-            StoreError::Corrupt(words) | StoreError::Internal(words) => Self::Internal(words),
+            StoreError::Corrupt(words) => Self::Damaged(words),
+            StoreError::Internal(words) => Self::Internal(words),
         }
     }
 }

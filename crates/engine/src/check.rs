@@ -175,7 +175,8 @@ impl Engine {
         if roots.is_empty() {
             let repo = self.parts.store.repo_path(task.project, &self.parts.machine).await?;
             let Some(repo) = repo else { return Ok(None) };
-            roots.push(runner.root(&repo, self.worktree(record)).await);
+            let root = runner.root(&repo, self.worktree(record)).await;
+            roots.push(root.map_err(infrastructure)?);
         }
         let mut trees = Vec::with_capacity(roots.len());
         for root in &roots {

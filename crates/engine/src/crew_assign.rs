@@ -349,7 +349,12 @@ impl Engine {
 pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
     match done {
         Ok(done) => Ok(usize::from(done)),
-        Err(error @ (EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Git(_))) => {
+        Err(
+            error @ (EngineError::Refused(_)
+            | EngineError::Damaged(_)
+            | EngineError::Internal(_)
+            | EngineError::Git(_)),
+        ) => {
             tracing::warn!(%task, %error, "a task of the crew cannot be seen to");
             Ok(0)
         }

@@ -14,6 +14,9 @@ pub enum EngineError {
     /// Git failed on a repository of this machine; its words. Nothing is changed.
     #[error("{0}")]
     Git(String),
+    /// The database is damaged, and no repetition mends it. The words are fit for a caller.
+    #[error("{0}")]
+    Damaged(String),
     #[error("{0}")]
     Internal(String),
     /// The caller went away.

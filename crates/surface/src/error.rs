@@ -14,6 +14,8 @@ pub struct Voice {
     pub say: fn(tool: &str, &Refusal) -> Said,
     pub unavailable: &'static str,
     pub unavailable_hint: Option<&'static str>,
+    /// The database is damaged; asking again is of no use.
+    pub damaged: &'static str,
     pub canceled: &'static str,
     pub internal: &'static str,
 }
@@ -54,6 +56,10 @@ pub(crate) const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
 pub(crate) const GIT_FAILED: &str = "GIT_FAILED";
 pub(crate) const GIT_FAILED_HINT: &str =
     "Nothing is changed. Make git work in that repository for the server's user, then try again";
+pub(crate) const STORE_DAMAGED: &str = "STORE_DAMAGED";
+/// The way out of a damaged database, the same in every vocabulary.
+pub(crate) const DAMAGED_HINT: &str = "callboard doctor names the damage; put a backup back with \
+     callboard restore FILE (in PostgreSQL: callboard migrate)";
 
 /// The word a caller branches on.
 pub fn code(error: &EngineError, speaker: Speaker) -> &'static str {
@@ -63,6 +69,7 @@ pub fn code(error: &EngineError, speaker: Speaker) -> &'static str {
         EngineError::Unavailable(_) => voice.unavailable,
         EngineError::Canceled => voice.canceled,
         EngineError::Git(_) => GIT_FAILED,
+        EngineError::Damaged(_) => voice.damaged,
         EngineError::Internal(_) => voice.internal,
     }
 }
@@ -100,6 +107,15 @@ pub fn render(error: &EngineError, speaker: Speaker) -> Value {
             "hint": GIT_FAILED_HINT,
             "retryable": true,
         }),
+        EngineError::Damaged(words) => {
+            tracing::error!(cause = words, "the database is damaged");
+            json!({
+                "code": voice.damaged,
+                "message": words,
+                "hint": DAMAGED_HINT,
+                "retryable": false,
+            })
+        }
         EngineError::Internal(cause) => broken(voice.internal, TraceId::of(cause)),
     }
 }

@@ -27,6 +27,7 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::nearest;
+use crate::error::STORE_DAMAGED;
 use crate::http::refusal;
 use crate::metrics::{Counted, SSE_STREAMS};
 use crate::time::rfc3339_ms;
@@ -186,6 +187,10 @@ fn failure(error: &EngineError) -> Response {
     match error {
         EngineError::Refused(no @ Refusal::AuthorizationDenied { .. }) => {
             refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &no.message())
+        }
+        EngineError::Damaged(words) => {
+            tracing::error!(cause = words, "the database is damaged");
+            refusal(StatusCode::SERVICE_UNAVAILABLE, STORE_DAMAGED, words)
         }
         error => {
             tracing::warn!(%error, "a stream of events cannot begin");

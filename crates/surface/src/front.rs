@@ -236,6 +236,7 @@ impl Front {
                 Err(
                     EngineError::Unavailable(_)
                     | EngineError::Git(_)
+                    | EngineError::Damaged(_)
                     | EngineError::Internal(_)
                     | EngineError::Canceled,
                 ) => None,

@@ -28,6 +28,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::STORE_DAMAGED;
 use crate::front::Front;
 use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
 use crate::web;
@@ -252,7 +253,8 @@ pub(crate) fn refusal(status: StatusCode, code: &str, message: &str) -> Response
     let body = json!({ "error": {
         "code": code,
         "message": message,
-        "retryable": status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
+        "retryable": (status.is_server_error() && code != STORE_DAMAGED)
+            || status == StatusCode::TOO_MANY_REQUESTS,
     }});
     (status, Json(body)).into_response()
 }

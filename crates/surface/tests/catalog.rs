@@ -19,6 +19,7 @@ const fn voice(say: fn(&str, &Refusal) -> Said) -> Voice {
         say,
         unavailable: "AWAY",
         unavailable_hint: None,
+        damaged: "DAMAGED",
         canceled: "CANCELED",
         internal: "BROKEN",
     }
@@ -227,6 +228,7 @@ static FIRST: Toolset = Toolset {
         may_be_long: false,
         on_task: false,
         for_crew: false,
+        actions: &[],
         input: schema_of::<ById>,
         output: &["id", "state"],
         run: nothing,
@@ -249,6 +251,7 @@ static SECOND: Toolset = Toolset {
         may_be_long: false,
         on_task: false,
         for_crew: false,
+        actions: &[],
         input: schema_of::<ByJob>,
         output: &["job", "state"],
         run: nothing,

@@ -172,6 +172,8 @@ impl From<EngineError> for Failure {
                 retryable: true,
                 details: None,
             })),
+            EngineError::Damaged(words) => Self::new(exit, "STORE_DAMAGED", words)
+                .hint("callboard doctor, then callboard restore FILE"),
             // A person at a terminal is shown what the log would say.
             EngineError::Internal(words) => {
                 Self::new(exit, "INTERNAL_ERROR", words).hint("callboard doctor")
@@ -181,22 +183,16 @@ impl From<EngineError> for Failure {
     }
 }
 
-/// A store that cannot be opened is out of reach, whether it is locked or damaged.
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Corrupt(words) => Self::new(Exit::Unavailable, "STORE_DAMAGED", words),
-            error @ (StoreError::Unavailable(_) | StoreError::Internal(_)) => {
-                EngineError::from(error).into()
-            }
-        }
+        EngineError::from(error).into()
     }
 }
 
 pub fn exit_of(error: &EngineError) -> Exit {
     match error {
         EngineError::Refused(refusal) => exit_of_refusal(refusal),
-        EngineError::Unavailable(_) => Exit::Unavailable,
+        EngineError::Unavailable(_) | EngineError::Damaged(_) => Exit::Unavailable,
         EngineError::Git(_) | EngineError::Internal(_) => Exit::Failure,
         EngineError::Canceled => Exit::Interrupted,
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::http::{Server, agent};
 use crate::peer::{CALLBOARD, Peer, clean};
 
 /// Whether this machine lets us have mounts of our own; says so when it does not.
@@ -87,4 +88,33 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     std::fs::remove_file(&filler).unwrap();
     peer.call("note", json!({"id": task, "text": "space again"})).unwrap();
     assert_eq!(entries(&mut peer), noted + 1);
+}
+
+#[test]
+fn a_server_on_a_full_disk_is_not_ready() {
+    if !can_mount() {
+        return;
+    }
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path();
+    let mut small_disk = Command::new("unshare");
+    clean(&mut small_disk, folder);
+    small_disk.args(["-rm", "sh", "-c"]).arg(format!(
+        "mount -t tmpfs -o size=4m tmpfs . && cd \"$PWD\" && '{CALLBOARD}' init --prefix P >&2 && \
+         exec '{CALLBOARD}' serve --listen 127.0.0.1:0"
+    ));
+    let server = Server::over(small_disk);
+    let ready = || {
+        let mut answer = agent().get(format!("{}/readyz", server.url)).call().unwrap();
+        (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+    };
+    assert_eq!(ready().0, 200);
+    let filler = format!("/proc/{}/root{}/filler", server.child.id(), folder.display());
+    // Fills what is left; the write that fails is the point.
+    let _ = std::fs::write(&filler, vec![0u8; 8 << 20]);
+    let (status, words) = ready();
+    assert_eq!(status, 503, "{words}");
+    assert!(words.contains("No space left"), "{words}");
+    std::fs::remove_file(&filler).unwrap();
+    assert_eq!(ready().0, 200);
 }

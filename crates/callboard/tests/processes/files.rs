@@ -1,6 +1,7 @@
 //! The database file is deleted, replaced, cut short or half written by another program's hand.
 //! Callboard refuses to go on with a file that is gone, and a backup can be put back.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::http::{Server, agent, call};
-use crate::peer::{board, command, git};
+use crate::peer::{Peer, board, command, git};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -211,4 +212,55 @@ fn a_killed_backup_leaves_nothing_under_its_name() {
             assert_eq!(list["tasks"].as_array().map(Vec::len), Some(20), "copy {n} is not whole");
         }
     }
+}
+
+/// Overwrites the pages where tables and their indexes begin.
+fn damage(folder: &Path, tables: &[&str]) {
+    let db = rusqlite::Connection::open(database(folder)).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_master WHERE tbl_name = ?1 AND rootpage > 0";
+    let mut select = db.prepare(sql).unwrap();
+    let mut roots: Vec<u32> = Vec::new();
+    for table in tables {
+        roots.extend(
+            select.query_map([table], |row| row.get::<_, u32>(0)).unwrap().map(Result::unwrap),
+        );
+    }
+    drop(select);
+    let size: u32 = db.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+    // Everything goes from the log into the file, where a byte can be found.
+    db.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    drop(db);
+    let file = std::fs::OpenOptions::new().write(true).open(database(folder)).unwrap();
+    let noise = vec![0xa5; usize::try_from(size).unwrap()];
+    for root in roots {
+        file.write_all_at(&noise, u64::from((root - 1) * size)).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_page_is_named_in_every_toolset_and_not_worth_a_retry() {
+    let board = board();
+    ok(board.path(), &["task", "add", "unreadable"]);
+    damage(board.path(), &["tasks", "jobs", "runs"]);
+    let cases = [
+        ("graph", "list", json!({}), "STORE_DAMAGED"),
+        ("execution", "get_next_actionable", json!({}), "system.store_damaged"),
+        ("board", "tasks_list", json!({}), "STORE_DAMAGED"),
+        ("relay", "jobs_list", json!({}), "STORE_DAMAGED"),
+    ];
+    for (toolset, tool, arguments, code) in cases {
+        let mut mcp = command(board.path());
+        mcp.args(["mcp", "--actor", "human:ana", "--toolsets", toolset, "--lane", "admin"]);
+        let mut peer = Peer::over(mcp);
+        peer.hello();
+        let refusal = peer.call(tool, arguments).unwrap_err();
+        assert_eq!(refusal["code"], code, "{toolset}: {refusal}");
+        assert_eq!(refusal["retryable"], false, "{toolset}: {refusal}");
+        let hint = refusal["hint"].as_str().unwrap();
+        assert!(hint.contains("callboard restore"), "{toolset}: {refusal}");
+    }
+    let cli = run(board.path(), &["task", "list", "--json"]);
+    assert_eq!(cli.status.code(), Some(7), "{}", words(&cli));
+    assert!(words(&cli).contains("STORE_DAMAGED"), "{}", words(&cli));
+    doctor_names(board.path(), "database");
 }

@@ -51,6 +51,7 @@ impl Command {
             | Self::RunSubmit(_)
             | Self::RunLease(_)
             | Self::RunKeep { .. }
+            | Self::RunHold { .. }
             | Self::RunSettle(_)
             | Self::RunEnd { .. }
             | Self::RunCancel { .. }
@@ -80,6 +81,7 @@ impl Command {
             | Self::WorkUp { .. }
             | Self::WorkEnd { .. }
             | Self::WorkStop { .. }
+            | Self::WorkGone { .. }
             | Self::AgentRemove { .. }
             | Self::MailSend(_)
             | Self::MailReply(_)

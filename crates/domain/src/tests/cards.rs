@@ -341,7 +341,7 @@ fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
         let card = model.cards.get(&task.id).cloned().unwrap_or_default();
         let newest = task.newest_attempt.and_then(|id| model.attempts.get(&id));
         let agent = agent_at_work(newest, &[]);
-        let merge = merge_gate(task, &card, agent.clone(), false);
+        let merge = merge_gate(task, &card, agent.clone(), false, None);
         (code(merge), code(rebase_gate(task, agent)))
     };
     let (job, pair) = ("begin A as=s kind=job", "begin A as=s kind=pair");

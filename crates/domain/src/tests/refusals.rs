@@ -147,7 +147,8 @@ fn every_refusal_is_documented() {
     let mut text = String::from(
         "# Refusals\n\nEvery expected \"no\", printed by a test from `domain/src/refusal.rs`. The codes are those of \
          the graph toolset,\nthe CLI and the web board; other toolsets translate them. Beside these a caller can \
-         see `UNAVAILABLE` (the\nstore cannot be reached or written), `CANCELED` and `INTERNAL_ERROR` (with a \
+         see `UNAVAILABLE` (the\nstore cannot be reached or written), `STORE_DAMAGED` (the database is damaged; \
+         asking again is of no use),\n`CANCELED` and `INTERNAL_ERROR` (with a \
          trace id that is in the log).\n\n| code | message, for example | way out | retry as it is |\n|---|---|---|---|\n",
     );
     for refusal in examples() {

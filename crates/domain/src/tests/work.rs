@@ -77,12 +77,14 @@ impl Works {
                 Command::RunHold { job, fence, left: left.map(str::to_owned).collect() }
             }
             "gone" => Command::WorkGone { job, fence },
-            "graph" => Command::TaskTransition { task, to: rest.into(), checked: None },
+            "graph" => Command::TaskTransition { task, to: rest.into(), checked: None, work: None },
             "pair" => Command::CardUpdate(Box::new(CardUpdate {
                 mode: Some(Mode::Pair),
                 ..CardUpdate::of(task)
             })),
-            "merge" => Command::ReviewClear { task, needs_approval: false, checked: None },
+            "merge" => {
+                Command::ReviewClear { task, needs_approval: false, checked: None, work: None }
+            }
             "says" => end(WorkEnd::Replied { reply: rest.into(), ending: ending(rest) }),
             "fails" => end(WorkEnd::Failed { reason: "exit 3".into() }),
             "missing" => end(WorkEnd::NotStarted { reason: "no program".into() }),

@@ -37,7 +37,7 @@ pub(super) fn uuid(id: Id) -> Uuid {
 
 /// A value that breaks the schema's promise; the row is damaged, not the caller.
 pub(super) fn damaged(what: &str) -> Trouble {
-    StoreError::Internal(format!("a row is damaged: its {what} cannot be read")).into()
+    StoreError::Corrupt(format!("a row is damaged: its {what} cannot be read")).into()
 }
 
 pub(super) fn id(row: &Row, column: usize) -> Result<Id> {

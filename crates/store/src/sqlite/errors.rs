@@ -1,6 +1,7 @@
 //! SQLite's errors in words that a caller can act on.
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_SHORT_READ};
 
 use crate::StoreError;
 
@@ -17,13 +18,61 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::CannotOpen) => unavailable(
             "the database cannot be opened; check that its folder exists and is writable",
         ),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            unavailable("another program keeps the database locked; close it and try again")
-        }
+        // SQLite's own words say no more, and readers take them for a fault of callboard.
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(
+            "another program is writing to the database and does not end; close it and try again"
+                .into(),
+        ),
+        Some(ErrorCode::SystemIoFailure) if is_damage(&error) => damaged(&error),
         Some(ErrorCode::SystemIoFailure) => unavailable("reading or writing the database failed"),
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(format!(
-            "the database file is damaged or is no database; restore a backup ({error})"
-        )),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => damaged(&error),
+        _ if is_unreadable(&error) => {
+            StoreError::Corrupt(format!("a row of the database cannot be read ({error})"))
+        }
         _ => StoreError::Internal(error.to_string()),
+    }
+}
+
+fn damaged(error: &rusqlite::Error) -> StoreError {
+    StoreError::Corrupt(format!(
+        "the database file is damaged or is no database; restore a backup ({error})"
+    ))
+}
+
+/// A file that ends too early, or that the file system itself calls damaged.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(code, Some(SQLITE_IOERR_SHORT_READ | SQLITE_IOERR_CORRUPTFS))
+}
+
+/// A value that the schema does not allow in its place.
+fn is_unreadable(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_of_another_program_is_told_in_words_of_our_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = || Connection::open(folder.path().join("test.db")).expect("opens");
+        let (holder, other) = (open(), open());
+        holder.execute_batch("CREATE TABLE t (a); BEGIN EXCLUSIVE").expect("locks");
+        other.busy_timeout(std::time::Duration::ZERO).expect("does not wait");
+        let refused = other.execute("INSERT INTO t VALUES (1)", []).expect_err("is refused");
+        assert!(refused.to_string().contains("locked"), "SQLite's words: {refused}");
+        let said = from_sqlite(refused);
+        assert!(matches!(said, StoreError::Unavailable(_)), "{said:?}");
+        assert!(!said.to_string().contains("locked"), "{said}");
     }
 }

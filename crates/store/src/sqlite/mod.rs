@@ -425,7 +425,11 @@ impl Store for SqliteStore {
             }
             db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(from_sqlite)
         })
-        .await
+        .await?;
+        // The statements above write nothing, so they succeed on a full disk.
+        self.shared.turnstile.try_disk().map_err(|error| {
+            StoreError::Unavailable(format!("the disk of the database cannot be written: {error}"))
+        })
     }
 
     async fn verify(&self) -> Result<Vec<Finding>, StoreError> {

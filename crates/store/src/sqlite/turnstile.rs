@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -28,7 +29,18 @@ impl Turnstile {
         lock(&self.gate, FlockOperation::Unlock)?;
         entered.map(|()| Turn(self))
     }
+
+    /// Writes some bytes into the gate, which nobody reads or watches, and takes them back. The
+    /// kernel refuses on a full disk; nothing is flushed, so asking often costs little.
+    pub fn try_disk(&self) -> io::Result<()> {
+        let written = self.gate.write_all_at(&[0; TRIAL_BYTES], 0);
+        let emptied = self.gate.set_len(0);
+        written.and(emptied)
+    }
 }
+
+/// What the disk must have room for.
+const TRIAL_BYTES: usize = 64 * 1024;
 
 /// A writer's turn; the next one starts when it is dropped.
 pub(super) struct Turn<'t>(&'t Turnstile);

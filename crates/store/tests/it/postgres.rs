@@ -186,7 +186,7 @@ async fn times_of_events_rise_with_their_numbers() {
         let f = f.clone();
         async move {
             let mut op = f.op("agent:w1", Command::TaskNote { task, text: "early".into() });
-            op.retry_key = Some("k".into());
+            op.retry_key = f.key("k");
             f.store.apply(op).await
         }
     });

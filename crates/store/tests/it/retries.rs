@@ -58,9 +58,9 @@ async fn a_repeated_command_answers_what_was_committed(f: Fixture) {
     for later in ["other process", "done", "removed"] {
         match later {
             "done" => {
-                let to = "done".into();
+                let (to, checked, work) = ("done".into(), None, None);
                 f.clock.advance_ms(60_000);
-                f.done("human:ana", Command::TaskTransition { task, to, checked: None }).await;
+                f.done("human:ana", Command::TaskTransition { task, to, checked, work }).await;
             }
             "removed" => drop(f.done("human:ana", Command::TaskRemove { task }).await),
             _ => {}

@@ -21,6 +21,7 @@ use super::FrontFor;
 use super::body::{Unread, whole};
 use super::gate::{Denied, Gate};
 use super::hosts::Hosts;
+use crate::error::STORE_DAMAGED;
 use crate::front::{Front, Unknown};
 use crate::mcp::caught;
 use crate::toolsets::crew;
@@ -194,11 +195,13 @@ fn turned_away(
         Denied::TooMany { .. } => Said::new(envelope::TRANSIENT_ERROR, "Too many requests"),
         Denied::Actor(words) => Said::new(envelope::INVALID_INPUT, words.clone()),
         Denied::Away(words) => envelope::transient(words.clone(), tries),
+        Denied::Damaged(words) => Said::new(STORE_DAMAGED, words.clone()),
         Denied::Broken(words) => Said::new(envelope::INTERNAL_ERROR, words.clone()),
     };
     let status = match denied {
         // As of every other call that failed.
         Denied::Away(_) => StatusCode::BAD_REQUEST,
+        Denied::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => plain.status(),
     };
     let mut response = no(No(status, said));
@@ -221,7 +224,7 @@ fn status(answer: &Value) -> StatusCode {
     let error = &answer["error"];
     match answer["success"].as_bool() {
         Some(true) => StatusCode::OK,
-        _ if error["code"] == envelope::INTERNAL_ERROR
+        _ if (error["code"] == envelope::INTERNAL_ERROR || error["code"] == STORE_DAMAGED)
             && error["details"]["attempts"].is_null() =>
         {
             StatusCode::INTERNAL_SERVER_ERROR

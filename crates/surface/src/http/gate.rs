@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::rate::RateLimit;
 use super::refusal;
+use crate::error::STORE_DAMAGED;
 use crate::web;
 
 /// What the page keeps a token in. Never looked at where agents ask: a page of another site could
@@ -66,6 +67,8 @@ pub(super) enum Denied {
     Actor(String),
     /// The store cannot be reached; the same request may succeed later.
     Away(String),
+    /// The database is damaged; no repetition mends it.
+    Damaged(String),
     Broken(String),
 }
 
@@ -177,9 +180,11 @@ impl From<EngineError> for Denied {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Unavailable(words) => Self::Away(words),
-            EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Canceled => {
-                Self::Broken(error.to_string())
-            }
+            EngineError::Damaged(words) => Self::Damaged(words),
+            EngineError::Refused(_)
+            | EngineError::Git(_)
+            | EngineError::Internal(_)
+            | EngineError::Canceled => Self::Broken(error.to_string()),
         }
     }
 }
@@ -208,6 +213,9 @@ impl Denied {
             ),
             Denied::Actor(words) => (StatusCode::BAD_REQUEST, "INVALID_INPUT", words.clone()),
             Denied::Away(words) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", words.clone()),
+            Denied::Damaged(words) => {
+                (StatusCode::SERVICE_UNAVAILABLE, STORE_DAMAGED, words.clone())
+            }
             Denied::Broken(words) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", words.clone())
             }
@@ -224,6 +232,7 @@ impl Denied {
             | Denied::TooMany { .. }
             | Denied::Actor(_)
             | Denied::Away(_)
+            | Denied::Damaged(_)
             | Denied::Broken(_) => None,
         }
     }
@@ -238,6 +247,7 @@ impl Denied {
             | Denied::Token(TokenFault::Unknown)
             | Denied::Actor(_)
             | Denied::Away(_)
+            | Denied::Damaged(_)
             | Denied::Broken(_) => String::new(),
         };
         tracing::warn!(status = status.as_u16(), token, path, reason = message, "turned away");

@@ -56,6 +56,7 @@ pub(super) fn failure(error: EngineError) -> ErrorData {
         EngineError::Refused(_) => ErrorData::invalid_params(message, Some(body)),
         EngineError::Unavailable(_)
         | EngineError::Git(_)
+        | EngineError::Damaged(_)
         | EngineError::Internal(_)
         | EngineError::Canceled => ErrorData::internal_error(message, Some(body)),
     }

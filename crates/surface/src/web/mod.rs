@@ -242,6 +242,10 @@ fn said(error: &EngineError) -> (StatusCode, String) {
         EngineError::Unavailable(words) => (StatusCode::SERVICE_UNAVAILABLE, words.clone()),
         EngineError::Git(words) => (StatusCode::INTERNAL_SERVER_ERROR, words.clone()),
         EngineError::Canceled => (StatusCode::SERVICE_UNAVAILABLE, "canceled".into()),
+        EngineError::Damaged(words) => {
+            tracing::error!(error = words, "the database is damaged");
+            (StatusCode::INTERNAL_SERVER_ERROR, words.clone())
+        }
         EngineError::Internal(words) => {
             tracing::error!(error = words, "a page failed");
             (StatusCode::INTERNAL_SERVER_ERROR, "something broke; it was logged".into())

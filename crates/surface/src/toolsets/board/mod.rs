@@ -21,7 +21,7 @@ use callboard_domain::audit::REVIEW_ACTIONS;
 use callboard_domain::rights::Profile;
 
 use crate::args::schema_of;
-use crate::error::Voice;
+use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 use envelope::answered;
@@ -35,6 +35,7 @@ pub static TOOLSET: Toolset = Toolset {
         say: words::say,
         unavailable: "DISCONNECTED",
         unavailable_hint: Some("start or restart the core, then retry"),
+        damaged: STORE_DAMAGED,
         canceled: "CANCELED",
         internal: "INTERNAL_ERROR",
     },
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn a_store_that_is_away_is_a_core_that_is_not_there() {
         let speaker = Speaker { voice: &TOOLSET.voice, tool: "tasks_list" };
-        let body = render(&EngineError::Unavailable("the database is locked".into()), speaker);
+        let body = render(&EngineError::Unavailable("the disk is full".into()), speaker);
         assert_eq!(body["code"], "DISCONNECTED");
         assert_eq!(body["hint"], "start or restart the core, then retry");
         assert_eq!(body["retryable"], true);

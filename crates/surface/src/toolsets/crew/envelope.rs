@@ -6,6 +6,7 @@ use callboard_engine::EngineError;
 use serde_json::{Value, json};
 
 use super::words;
+use crate::error::STORE_DAMAGED;
 use crate::time::rfc3339_ms;
 
 pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
@@ -43,6 +44,18 @@ impl Said {
     }
 }
 
+/// The code of an error that is not transient.
+pub fn broken_code(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::Damaged(_) => STORE_DAMAGED,
+        EngineError::Refused(_)
+        | EngineError::Unavailable(_)
+        | EngineError::Git(_)
+        | EngineError::Internal(_)
+        | EngineError::Canceled => INTERNAL_ERROR,
+    }
+}
+
 impl Fault {
     pub fn said(code: &'static str, message: impl Into<String>) -> Self {
         Self::Said(Said::new(code, message))
@@ -69,6 +82,7 @@ impl From<EngineError> for Fault {
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::Unavailable(_)
             | EngineError::Git(_)
+            | EngineError::Damaged(_)
             | EngineError::Internal(_)
             | EngineError::Canceled => Self::Broken(error),
         }

@@ -20,7 +20,7 @@ use callboard_engine::context::OpContext;
 use serde_json::Value;
 
 use crate::args::schema_of;
-use crate::error::Voice;
+use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset};
 use envelope::Said;
@@ -36,6 +36,7 @@ pub static TOOLSET: Toolset = Toolset {
         say: words::say,
         unavailable: envelope::TRANSIENT_ERROR,
         unavailable_hint: None,
+        damaged: STORE_DAMAGED,
         canceled: envelope::INTERNAL_ERROR,
         internal: envelope::INTERNAL_ERROR,
     },

@@ -88,19 +88,12 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     match retry::once(engine, op, tool, work).await {
         Ok(answer) => answer,
         Err(EngineError::Refused(refusal)) => super::refused(engine, &refusal),
-        Err(error) => {
-            envelope::no(&broke_before(engine, op, &error, &tries).await, engine.now())
-        }
+        Err(error) => envelope::no(&broke_before(engine, op, &error, &tries).await, engine.now()),
     }
 }
 
 /// The tool itself, with its lines in the log. A repeated call does not get here.
-async fn carried_out(
-    call: Call<'_>,
-    agent: &Agent,
-    tries: &mut Tries<'_>,
-    work: Work,
-) -> Value {
+async fn carried_out(call: Call<'_>, agent: &Agent, tries: &mut Tries<'_>, work: Work) -> Value {
     let Call { engine, op, tool, schema, arguments, .. } = call;
     let input = if arguments.is_null() { json!({}) } else { arguments };
     let invoked = line(format!("Invoked tool: {}", tool.name), "invocation", &input);
@@ -257,7 +250,7 @@ fn broken(error: &EngineError, attempts: u32) -> Failure {
     let said = match is_transient(error) {
         true => envelope::transient(error.to_string(), attempts),
         false => Said {
-            code: envelope::INTERNAL_ERROR,
+            code: envelope::broken_code(error),
             message: error.to_string(),
             details: json!({"attempts": attempts}),
         },
@@ -276,7 +269,10 @@ fn is_transient(error: &EngineError) -> bool {
             let words = words.to_lowercase();
             ["timeout", "connection", "network"].iter().any(|sign| words.contains(sign))
         }
-        EngineError::Refused(_) | EngineError::Internal(_) | EngineError::Canceled => false,
+        EngineError::Refused(_)
+        | EngineError::Damaged(_)
+        | EngineError::Internal(_)
+        | EngineError::Canceled => false,
     }
 }
 

@@ -25,6 +25,7 @@ pub static TOOLSET: Toolset = Toolset {
         say: words::say,
         unavailable: "system.unavailable",
         unavailable_hint: None,
+        damaged: "system.store_damaged",
         canceled: "system.unavailable",
         internal: "system.internal",
     },

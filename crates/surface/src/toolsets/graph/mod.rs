@@ -6,7 +6,7 @@ pub mod view;
 mod words;
 
 use crate::args::schema_of;
-use crate::error::Voice;
+use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 
@@ -22,6 +22,7 @@ pub static TOOLSET: Toolset = Toolset {
         say: words::say,
         unavailable: "UNAVAILABLE",
         unavailable_hint: None,
+        damaged: STORE_DAMAGED,
         canceled: "CANCELED",
         internal: "INTERNAL_ERROR",
     },

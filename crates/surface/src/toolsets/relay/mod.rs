@@ -13,7 +13,7 @@ use callboard_domain::rights::Profile;
 use callboard_engine::context::Principal;
 
 use crate::args::schema_of;
-use crate::error::Voice;
+use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
 use crate::tool::{Tool, Toolset, handler};
 
@@ -27,6 +27,7 @@ pub static TOOLSET: Toolset = Toolset {
         say: words::say,
         unavailable: "INTERNAL_ERROR",
         unavailable_hint: None,
+        damaged: STORE_DAMAGED,
         canceled: "INTERNAL_ERROR",
         internal: "INTERNAL_ERROR",
     },
