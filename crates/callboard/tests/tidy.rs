@@ -182,6 +182,20 @@ fn documents_name_files_that_exist() {
     }
 }
 
+#[test]
+fn numbers_of_notes_and_decisions_are_given_once() {
+    for folder in ["docs/decisions", "changes/unreleased"] {
+        let mut taken = std::collections::BTreeMap::new();
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let Some((number, _)) = name.split_once('-') else { continue };
+            if let Some(other) = taken.insert(number.to_owned(), name.clone()) {
+                panic!("{folder}: {other} and {name} share a number; give one the next free one");
+            }
+        }
+    }
+}
+
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -17,6 +17,18 @@ fn can_mount() -> bool {
     can
 }
 
+/// A board on a disk of so many megabytes, and a command there. The mount lives and dies with the
+/// process.
+fn on_small_disk(folder: &Path, megabytes: u32, arguments: &str) -> Command {
+    let mut small_disk = Command::new("unshare");
+    clean(&mut small_disk, folder);
+    small_disk.args(["-rm", "sh", "-c"]).arg(format!(
+        "mount -t tmpfs -o size={megabytes}m tmpfs . && cd \"$PWD\" && \
+         '{CALLBOARD}' init --prefix P >&2 && exec '{CALLBOARD}' {arguments}"
+    ));
+    small_disk
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_is_said() {
     if !can_mount() {
@@ -45,14 +57,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     }
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path();
-    let mut small_disk = Command::new("unshare");
-    clean(&mut small_disk, folder);
-    // The mount lives and dies with the process.
-    small_disk.args(["-rm", "sh", "-c"]).arg(format!(
-        "mount -t tmpfs -o size=2m tmpfs . && cd \"$PWD\" && '{CALLBOARD}' init --prefix P >&2 && \
-         exec '{CALLBOARD}' mcp --actor agent:x"
-    ));
-    let mut peer = Peer::over(small_disk);
+    let mut peer = Peer::over(on_small_disk(folder, 2, "mcp --actor agent:x"));
     peer.hello();
     let inside = format!("/proc/{}/root{}", peer.child.id(), folder.display());
     let task = peer.create(json!({"title": "small"}));
@@ -97,13 +102,7 @@ fn a_server_on_a_full_disk_is_not_ready() {
     }
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path();
-    let mut small_disk = Command::new("unshare");
-    clean(&mut small_disk, folder);
-    small_disk.args(["-rm", "sh", "-c"]).arg(format!(
-        "mount -t tmpfs -o size=4m tmpfs . && cd \"$PWD\" && '{CALLBOARD}' init --prefix P >&2 && \
-         exec '{CALLBOARD}' serve --listen 127.0.0.1:0"
-    ));
-    let server = Server::over(small_disk);
+    let server = Server::over(on_small_disk(folder, 4, "serve --listen 127.0.0.1:0"));
     let ready = || {
         let mut answer = agent().get(format!("{}/readyz", server.url)).call().unwrap();
         (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())

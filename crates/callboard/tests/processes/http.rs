@@ -62,7 +62,7 @@ pub fn call(
     call_at(agent, &format!("{url}/mcp?actor={actor}"), tool, arguments, retry_key)
 }
 
-/// The same at an address that names more than the server.
+/// A call at an address that names more than the server. An empty retry key is not sent.
 pub fn call_at(
     agent: &ureq::Agent,
     url: &str,
@@ -70,12 +70,14 @@ pub fn call_at(
     arguments: &Value,
     retry_key: &str,
 ) -> Option<Result<Value, Value>> {
-    let meta = json!({
+    let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "callboard/idempotencyKey": retry_key,
     });
+    if !retry_key.is_empty() {
+        meta["callboard/idempotencyKey"] = retry_key.into();
+    }
     let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let mut response =

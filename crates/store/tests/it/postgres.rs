@@ -179,9 +179,12 @@ async fn times_of_events_rise_with_their_numbers() {
     let task = f.create("a", &[]).await;
     // The same retry key, not committed yet: the batch waits here after it decided.
     let beside = schema(&f).connect().await;
-    let in_the_way = "BEGIN; INSERT INTO retries (org, actor, tool, key, at, kind, id) \
-         SELECT id, 'agent:w1', 'test', 'k', 0, 'task', gen_random_uuid() FROM orgs";
-    beside.batch_execute(in_the_way).await.unwrap();
+    let step = Command::TaskNote { task, text: String::new() }.name();
+    let in_the_way = format!(
+        "BEGIN; INSERT INTO retries (org, actor, tool, key, at, step) \
+         SELECT id, 'agent:w1', 'test', 'k', 0, '{step}' FROM orgs"
+    );
+    beside.batch_execute(&in_the_way).await.unwrap();
     let early = tokio::spawn({
         let f = f.clone();
         async move {
