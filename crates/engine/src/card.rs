@@ -4,6 +4,7 @@ use callboard_domain::card::Card;
 use callboard_domain::command::{CardUpdate, Checked, Command, ReviewDecide, ReviewVerdict};
 use callboard_domain::decide::{label_of, same_column};
 use callboard_domain::ids::TaskId;
+use callboard_domain::job::JobId;
 use callboard_domain::limits::SCRATCHPAD_CHARS_MAX;
 use callboard_domain::policy::Phase;
 use callboard_domain::task::TaskRecord;
@@ -19,6 +20,14 @@ use crate::{At, Engine, EngineError};
 pub struct CardSeen {
     pub record: TaskRecord,
     pub card: Card,
+}
+
+/// A task whose review was asked for.
+#[derive(Clone, Debug)]
+pub struct ReviewAsked {
+    pub task: At<TaskRecord>,
+    /// The job of the reviewer agent that `general.auto_review` started.
+    pub reviewer: Option<JobId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -158,10 +167,10 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
         summary: String,
-    ) -> Result<At<TaskRecord>, EngineError> {
+    ) -> Result<ReviewAsked, EngineError> {
         let requested = self.act_on_task(op, Command::ReviewRequest { task, summary }).await?;
-        self.review_queue(op, task).await?;
-        Ok(requested)
+        let reviewer = self.review_queue(op, task).await?;
+        Ok(ReviewAsked { task: requested, reviewer })
     }
 
     pub async fn review_approve(

@@ -74,7 +74,7 @@ use callboard_store::{Home, Store};
 pub use attempt::AttemptDraft;
 pub use audit::{AuditFilter, AuditPage};
 pub use callboard_store as store;
-pub use card::{CardFilter, CardSeen};
+pub use card::{CardFilter, CardSeen, ReviewAsked};
 pub use card_wait::{CardWait, CardWaited, WaitEnd};
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;

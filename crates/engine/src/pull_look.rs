@@ -10,7 +10,7 @@ use callboard_store::PullQuery;
 use crate::context::{OpContext, Scope};
 use crate::ports::{MergeOutlook, WorktreeDiff};
 use crate::pull::kind_of;
-use crate::{Engine, EngineError, PullEnd};
+use crate::{Engine, EngineError, Merged, PullEnd};
 
 /// What git here knows of one.
 #[derive(Clone, Debug)]
@@ -104,15 +104,22 @@ impl Engine {
         Ok(repos.into_iter().map(|repo| repo.path).collect())
     }
 
-    /// Merges one that nothing but this word waits for.
-    pub async fn pull_accept(&self, op: &OpContext, pull: &Pull) -> Result<PullEnd, EngineError> {
+    /// Merges one that nothing but this word waits for. `push` pushes a base that was merged here, as
+    /// `board.push_after_merge` does.
+    pub async fn pull_accept(
+        &self,
+        op: &OpContext,
+        pull: &Pull,
+        push: bool,
+    ) -> Result<(PullEnd, Merged), EngineError> {
         if let Some(task) = pull.task {
             let seen = self.parts.store.task(&op.principal.org, task).await?;
             if pull.waits_for_review(seen.map(|seen| seen.task.phase)) {
                 let why = format!("{task} is not closed: its review merges it");
-                return Ok(PullEnd::Refused { why });
+                return Ok((PullEnd::Refused { why }, Merged::default()));
             }
         }
-        self.pull_merge(op, pull, None).await
+        let push = push || self.parts.board.push_after_merge;
+        self.pull_merge_with(op, pull, None, push).await
     }
 }

@@ -12,7 +12,7 @@ use crate::context::{OpContext, Scope};
 use crate::ports::{ForgeMerge, MergeFault, MergeFrom, MergeOrder, MergePlan};
 use crate::pull::{kind_of, settle};
 use crate::pull_open::lasting;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Merged};
 
 /// A base that moves while its merge is made is looked at again so often.
 const TRIES_MAX: u32 = 3;
@@ -49,22 +49,37 @@ impl Engine {
         pull: &Pull,
         head: Option<&str>,
     ) -> Result<PullEnd, EngineError> {
+        Ok(self.pull_merge_with(op, pull, head, false).await?.0)
+    }
+
+    /// Merges a pull request, and pushes its base to `origin` if that is wanted and it was merged
+    /// here. What was pushed stands beside what came of the merge.
+    pub(crate) async fn pull_merge_with(
+        &self,
+        op: &OpContext,
+        pull: &Pull,
+        head: Option<&str>,
+        push: bool,
+    ) -> Result<(PullEnd, Merged), EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let pull = self.pull_again(op, pull).await?;
+        let mut merged = Merged::default();
         match pull.status.as_str() {
-            MERGED => return Ok(PullEnd::Merged { commit: pull.merge_commit }),
-            CLOSED => return Ok(PullEnd::Refused { why: "closed without a merge".into() }),
+            MERGED => return Ok((PullEnd::Merged { commit: pull.merge_commit }, merged)),
+            CLOSED => {
+                return Ok((PullEnd::Refused { why: "closed without a merge".into() }, merged));
+            }
             _ => {}
         }
         let end = match kind_of(&pull.forge) {
             Some(kind) => self.merge_at(op, kind, &pull, head).await?,
-            None => self.merge_here(&pull, head).await?,
+            None => self.merge_here(&pull, head, push, &mut merged).await?,
         };
         let step = match &end {
             PullEnd::Merged { commit } => PullStep::Merged { commit: commit.clone(), asked: true },
             PullEnd::Nothing => PullStep::Closed,
             PullEnd::Waiting => PullStep::Awaited,
-            PullEnd::Conflicts { .. } | PullEnd::Refused { .. } => return Ok(end),
+            PullEnd::Conflicts { .. } | PullEnd::Refused { .. } => return Ok((end, merged)),
         };
         if let PullEnd::Merged { .. } = end {
             self.base_follow(&op.principal.org, &pull).await;
@@ -75,7 +90,7 @@ impl Engine {
                 None => drop(self.act(&op.unkeyed(), command).await?),
             }
         }
-        Ok(end)
+        Ok((end, merged))
     }
 
     /// What was merged at a forge is on the base here too, if the base is a branch of ours: others
@@ -110,7 +125,13 @@ impl Engine {
     }
 
     /// With plain git, in the repository itself.
-    async fn merge_here(&self, pull: &Pull, head: Option<&str>) -> Result<PullEnd, EngineError> {
+    async fn merge_here(
+        &self,
+        pull: &Pull,
+        head: Option<&str>,
+        push: bool,
+        merged: &mut Merged,
+    ) -> Result<PullEnd, EngineError> {
         let refused = |why: String| Ok(PullEnd::Refused { why });
         if pull.machine.as_ref().is_some_and(|machine| *machine != self.parts.machine) {
             return refused("its repository is on another machine".into());
@@ -137,10 +158,10 @@ impl Engine {
                 shop.merges.merge_abandon(prepared).await;
                 return Ok(PullEnd::Nothing);
             }
-            match shop.merges.merge_publish(prepared, false).await {
+            match shop.merges.merge_publish(prepared, push).await {
                 Ok(parts) => {
-                    let commit = parts.into_iter().find_map(|part| part.commit);
-                    return Ok(PullEnd::Merged { commit });
+                    *merged = Merged::of(&parts);
+                    return Ok(PullEnd::Merged { commit: merged.commit.clone() });
                 }
                 Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
                 Err(fault) => return Ok(faulty(fault)),

@@ -45,16 +45,30 @@ pub struct Merged {
     pub commit: Option<String>,
     /// `None` when nobody wanted it or there is no `origin`; else git's words if it failed.
     pub pushed: Option<Result<(), String>>,
+    /// The branches that were pushed, like `origin/main`; after the repository's name where there are
+    /// several.
+    pub pushed_to: Vec<String>,
 }
 
 impl Engine {
-    /// Brings a task's work into its target as one commit per repository, if its checks pass on what
-    /// that would be.
+    /// Merges a task and pushes only if `board.push_after_merge` says so.
     pub async fn review_merge(
         &self,
         op: &OpContext,
         task: TaskId,
     ) -> Result<Reviewed, EngineError> {
+        self.review_merge_with(op, task, false).await
+    }
+
+    /// Brings a task's work into its target as one commit per repository, if its checks pass on what
+    /// that would be. `push` pushes the targets too, whatever the settings say.
+    pub async fn review_merge_with(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        push: bool,
+    ) -> Result<Reviewed, EngineError> {
+        let push = push || self.parts.board.push_after_merge;
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
@@ -64,7 +78,8 @@ impl Engine {
         match self.gate_of(org, &seen, needs_approval).await? {
             MergeGate::Open | MergeGate::Occupied(_) => {}
             MergeGate::Merged(commit) => {
-                let end = ReviewEnd::Merged(Merged { commit: Some(commit), pushed: None });
+                let merged = Merged { commit: Some(commit), ..Merged::default() };
+                let end = ReviewEnd::Merged(merged);
                 return Ok(Reviewed { record: seen.record, end });
             }
         }
@@ -101,7 +116,7 @@ impl Engine {
         let mut tries = 0;
         let merged = loop {
             tries += 1;
-            match self.merge_once(op, shop, task, orders.clone(), needs_approval).await? {
+            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, push)).await? {
                 Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
                 merged => break merged,
             }
@@ -152,7 +167,7 @@ impl Engine {
         shop: &Workshop,
         task: TaskId,
         orders: Vec<MergeOrder>,
-        needs_approval: bool,
+        (needs_approval, push): (bool, bool),
     ) -> Result<Result<Vec<MergedPart>, MergeFault>, EngineError> {
         let prepared = match shop.merges.merge_prepare(orders).await {
             Ok(prepared) => prepared,
@@ -167,9 +182,7 @@ impl Engine {
             Err(error) => Err(error),
         };
         match cleared {
-            Ok(Ok(())) => {
-                Ok(shop.merges.merge_publish(prepared, self.parts.board.push_after_merge).await)
-            }
+            Ok(Ok(())) => Ok(shop.merges.merge_publish(prepared, push).await),
             Ok(Err(fault)) => {
                 shop.merges.merge_abandon(prepared).await;
                 Ok(Err(fault))
@@ -326,15 +339,23 @@ impl Engine {
 }
 
 impl Merged {
-    fn of(parts: &[MergedPart]) -> Self {
+    pub(crate) fn of(parts: &[MergedPart]) -> Self {
         let commit = parts.iter().find_map(|part| part.commit.clone());
         let pushed: Vec<_> = parts.iter().filter_map(|part| part.pushed.clone()).collect();
         let pushed = match pushed.iter().find(|pushed| pushed.is_err()) {
             Some(failed) => Some(failed.clone()),
             None => pushed.first().cloned(),
         };
-        Self { commit, pushed }
+        let done = parts.iter().filter(|part| part.pushed == Some(Ok(())));
+        let pushed_to = done.map(|part| pushed_to(part, parts.len() > 1)).collect();
+        Self { commit, pushed, pushed_to }
     }
+}
+
+fn pushed_to(part: &MergedPart, several: bool) -> String {
+    let name = part.repo.file_name().filter(|_| several);
+    let name = name.map(|name| format!("{}: ", name.to_string_lossy())).unwrap_or_default();
+    format!("{name}origin/{}", part.target)
 }
 
 fn branch(part: MergedPart) -> MergedBranch {

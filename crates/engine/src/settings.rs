@@ -52,7 +52,7 @@ impl Default for BoardRule {
             agents: agents.map(str::to_owned).to_vec(),
             worktree_dir: ".callboard/worktrees".into(),
             repo_roots: Vec::new(),
-            push_after_merge: true,
+            push_after_merge: false,
             run_ttl: Duration::from_secs(14_400),
             attempts_max: 3,
             lease_s: 60,

@@ -114,39 +114,41 @@ impl Engine {
         u32::try_from(self.parts.board.run_ttl.as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// Lets an agent look at what was done on an AUTO task, if the settings want that. Where one still
-    /// works, the end of its work does the same.
+    /// Lets an agent look at what was done on an AUTO task, if the settings want that, and says which
+    /// job does. Where one still works, the end of its work does the same.
     pub(crate) async fn review_queue(
         &self,
         op: &OpContext,
         task: TaskId,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<JobId>, EngineError> {
         let org = &op.principal.org;
         let has_workers = self.parts.workshop.as_ref().is_some_and(|shop| shop.workers.is_some());
         if !has_workers || !self.board_settings(org).await?.auto_review {
-            return Ok(());
+            return Ok(None);
         }
         let seen = self.card_get(op, task).await?.it;
         let is_auto = seen.card.mode == Mode::Auto;
         if !is_auto || self.work_open(org, task).await?.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         match self.workspace_find(org, &seen.record.task, &seen.card).await? {
-            Ok(work) if work.is_empty() => return Ok(()),
+            Ok(work) if work.is_empty() => return Ok(None),
             Ok(_) => {}
             Err(fault) => {
                 // The review is asked for; only the advice of an agent is missing.
                 tracing::warn!(%fault, %task, "no agent reviews this work");
-                return Ok(());
+                return Ok(None);
             }
         }
         let asked_by = op.principal.actor.clone();
         let (instructions, model) = (None, None);
         let order = WorkOrder { role: Role::Reviewer, asked_by, instructions, model };
         let submit = self.work_wanted(org, task, order).await?;
-        self.act(&op.unkeyed(), Command::WorkSubmit(submit)).await?;
+        let applied = self.act(&op.unkeyed(), Command::WorkSubmit(submit)).await?;
         self.runs_nudge();
-        Ok(())
+        let job = run_of(applied.outcome)?.job.id;
+        tracing::info!(%task, %job, "general.auto_review starts a reviewer agent");
+        Ok(Some(job))
     }
 
     /// Asks for the end of the agent that works on a task.

@@ -398,6 +398,12 @@ impl Engine {
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
             Err(error) => return Err(error),
         }
+        if let Some(job) = reviewer
+            && self.parts.store.job(org, job).await?.is_some()
+        {
+            let task = ground.record.task.id;
+            tracing::info!(%task, %job, "general.auto_review starts a reviewer agent");
+        }
         if ground.order.role == Role::Crew {
             self.crew_sweep().await?;
         }

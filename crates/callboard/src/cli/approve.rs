@@ -22,6 +22,9 @@ pub struct ApproveArgs {
     /// Merge its work too, as one commit; exit code 5 says that it could not be
     #[arg(long)]
     merge: bool,
+    /// Push the branch it is merged into to origin as well [default: board.push_after_merge]
+    #[arg(long, requires = "merge")]
+    push: bool,
     /// What to say about it
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     message: String,
@@ -38,8 +41,10 @@ pub async fn cmd_approve(context: &Context, args: ApproveArgs) -> Result<(), Fai
     let waits = approved.it.task.phase == Phase::Review;
     if waits && args.merge {
         let At { now, .. } = approved;
-        return match open.engine().review_merge(&op, id).await {
-            Ok(Reviewed { record, end }) => open.print_merged(At { it: record, now }, end),
+        return match open.engine().review_merge_with(&op, id, args.push).await {
+            Ok(Reviewed { record, end }) => {
+                open.print_merged(At { it: record, now }, end, args.push)
+            }
             Err(error) => open.print_moved(id, Err(error)),
         };
     }
@@ -54,9 +59,10 @@ impl Open {
         &self,
         seen: At<callboard_domain::task::TaskRecord>,
         end: ReviewEnd,
+        push: bool,
     ) -> Result<(), Failure> {
         let id = seen.it.task.id;
-        let Merged { commit, pushed } = match end {
+        let merged = match end {
             ReviewEnd::Merged(merged) => merged,
             ReviewEnd::MergeFailed { words, files } => return Err(not_merged(id, &words, files)),
             // Only a merge was asked for.
@@ -64,20 +70,37 @@ impl Open {
             | ReviewEnd::RebaseConflict { .. }
             | ReviewEnd::RebaseFailed { .. } => return self.print_changed(&seen),
         };
-        if let Some(Err(words)) = &pushed {
-            self.out.warning(&format!("merged, but not pushed: {words}"));
-        }
         if self.out.json {
+            self.warn_of_push(&merged);
             let mut document = view::task(&seen.it, self.policy(), seen.now);
-            document["merge_commit"] = commit.into();
-            document["pushed"] = json!(pushed.map(|pushed| pushed.is_ok()));
+            document["merge_commit"] = merged.commit.into();
+            document["pushed"] = json!(merged.pushed.map(|pushed| pushed.is_ok()));
+            document["pushed_to"] = json!(merged.pushed_to);
             return self.out.document(&document);
         }
-        match commit {
+        match &merged.commit {
             Some(commit) => self.out.note(&format!("merged as {commit}")),
             None => self.out.note("there was nothing to merge"),
         }
+        self.say_pushed(&merged, push);
         self.print_changed(&seen)
+    }
+
+    /// What a merge pushed where, and what it did not although it was asked to.
+    pub fn say_pushed(&self, merged: &Merged, wanted: bool) {
+        for branch in &merged.pushed_to {
+            self.out.note(&format!("pushed to {branch}"));
+        }
+        if wanted && merged.commit.is_some() && merged.pushed.is_none() {
+            self.out.note("nothing was pushed: the repository has no origin");
+        }
+        self.warn_of_push(merged);
+    }
+
+    pub fn warn_of_push(&self, merged: &Merged) {
+        if let Some(Err(words)) = &merged.pushed {
+            self.out.warning(&format!("merged, but not pushed: {words}"));
+        }
     }
 }
 

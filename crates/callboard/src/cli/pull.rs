@@ -1,6 +1,6 @@
 //! `callboard pull …`: pull requests, wherever they are, and a person's word that merges one.
 
-use callboard_domain::pull::{Pull, local_url};
+use callboard_domain::pull::{LOCAL, Pull, local_url};
 use callboard_engine::ports::MergeOutlook;
 use callboard_engine::{PullEnd, PullLook, PullNamed};
 use callboard_surface::time::rfc3339_ms;
@@ -37,6 +37,7 @@ pub struct ListArgs {
     /// Also those that are merged or closed
     #[arg(long)]
     all: bool,
+    /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: usize,
 }
@@ -63,6 +64,9 @@ pub struct ShowArgs {
 pub struct MergeArgs {
     /// Its number in Callboard, its address, or the epic it is of
     pull: String,
+    /// Push the base to origin as well; a forge merges its own pull requests there already
+    #[arg(long)]
+    push: bool,
 }
 
 async fn cmd_pull_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
@@ -138,16 +142,22 @@ async fn cmd_pull_show(context: &Context, args: ShowArgs) -> Result<(), Failure>
 async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let pull = open.pull(&args.pull).await?;
-    let end = open.engine().pull_accept(&open.op_long("pull_merge")?, &pull).await?;
+    let op = open.op_long("pull_merge")?;
+    let (end, merged) = open.engine().pull_accept(&op, &pull, args.push).await?;
     let failed = |words: String| {
         Failure::new(Exit::Conflict, "MERGE_FAILED", format!("{} is not merged: {words}", pull.url))
     };
     match end {
         PullEnd::Merged { commit } if context.out.json => {
-            let merged = json!({"url": pull.url, "merged": true, "commit": commit});
-            context.out.document(&merged)
+            open.warn_of_push(&merged);
+            let pushed = merged.pushed.map(|pushed| pushed.is_ok());
+            context.out.document(&json!({
+                "url": pull.url, "merged": true, "commit": commit,
+                "pushed": pushed, "pushed_to": merged.pushed_to,
+            }))
         }
         PullEnd::Merged { commit: Some(commit) } => {
+            open.say_pushed(&merged, args.push && pull.forge == LOCAL);
             context.out.line(&format!("{} is merged as {commit}", pull.url))
         }
         PullEnd::Merged { commit: None } => context.out.line(&format!("{} is merged", pull.url)),

@@ -22,8 +22,11 @@ pub(super) struct Request {
 
 pub(super) async fn request_review(call: &Call<'_>, args: Request) -> Reply {
     let task = task_id(&args.task_id)?;
-    call.engine.review_request(call.op, task, args.summary).await?;
-    let done = Envelope::yes("Ready for merge").code("REVIEW_REQUESTED");
+    let asked = call.engine.review_request(call.op, task, args.summary).await?;
+    let mut done = Envelope::yes("Ready for merge").code("REVIEW_REQUESTED");
+    if let Some(job) = asked.reviewer {
+        done = done.hint(format!("general.auto_review starts a reviewer agent: {job}"));
+    }
     Ok(done.answer(call, json!({"status": Status::Review.word()})))
 }
 
@@ -127,7 +130,10 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
             let message = match (&merged.commit, &merged.pushed) {
                 (None, _) => "Nothing to merge".to_owned(),
                 (Some(_), Some(Err(words))) => format!("Merged, but not pushed: {words}"),
-                (Some(_), Some(Ok(())) | None) => "Merged".to_owned(),
+                (Some(_), Some(Ok(()))) => {
+                    format!("Merged, pushed to {}", merged.pushed_to.join(", "))
+                }
+                (Some(_), None) => "Merged".to_owned(),
             };
             fields["merge_commit"] = merged.commit.into();
             fields["pushed"] = json!(merged.pushed.map(|pushed| pushed.is_ok()));
