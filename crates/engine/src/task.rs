@@ -3,14 +3,19 @@
 use callboard_domain::card::Card;
 use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
 use callboard_domain::contract::VerificationContract;
+use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
+use callboard_store::EventQuery;
 
 use crate::context::{OpContext, Scope};
 use crate::quota::Metric;
 use crate::{At, Engine, EngineError};
+
+/// More than the events that removing one task appends.
+const REMOVAL_EVENTS_MAX: usize = 1000;
 
 /// A task somebody wants; the engine adds id and project.
 #[derive(Clone, Debug, Default)]
@@ -121,8 +126,26 @@ impl Engine {
         self.act_on_task(op, Command::TaskEdit(edit)).await
     }
 
-    pub async fn task_remove(&self, op: &OpContext, task: TaskId) -> Result<(), EngineError> {
-        self.act(op, Command::TaskRemove { task }).await.map(|_| ())
+    /// Removes a task and names the tasks that waited for nothing but it.
+    pub async fn task_remove(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Vec<TaskId>, EngineError> {
+        let applied = self.act(op, Command::TaskRemove { task }).await?;
+        let Some(last) = applied.last_seq else { return Ok(Vec::new()) };
+        let query = EventQuery {
+            org: Some(op.principal.org.clone()),
+            after: last.saturating_sub(REMOVAL_EVENTS_MAX as u64),
+            task: None,
+            limit: REMOVAL_EVENTS_MAX,
+        };
+        let is_freed = |event: &LoggedEvent| {
+            event.name == EventName::TaskReady
+                && event.data["unblocked_by"].as_str() == Some(&task.to_string())
+        };
+        let events = self.parts.store.events(query).await?;
+        Ok(events.iter().filter(|event| is_freed(event)).filter_map(LoggedEvent::task).collect())
     }
 
     pub async fn task_claim(

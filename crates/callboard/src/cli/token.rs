@@ -94,6 +94,12 @@ async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
         rights: rights(&open, &args).await?,
         lives: args.expires_in,
     };
+    if !context.out.json && !open.engine().store().has_tokens().await? {
+        context.out.note(
+            "this is the first token: from now on every HTTP request needs one, the web page too; \
+             callboard mcp needs none",
+        );
+    }
     let (token, text) = open.engine().token_add(&giver()?, wish).await?;
     if context.out.json {
         let mut document = document(&token, "live");

@@ -9,6 +9,7 @@ mod goldens;
 mod killed_merge;
 mod knowledge;
 mod migrate;
+mod notices;
 mod places;
 mod plan;
 mod pulls;

@@ -1,13 +1,16 @@
 //! `callboard task rm`.
 
+use callboard_domain::ids::TaskId;
 use serde_json::json;
 
-use crate::cli::context::Context;
+use crate::cli::context::{Context, Open};
+use crate::cli::view::plain;
 use crate::output::Failure;
 
 /// Remove a task
 ///
-/// Nobody finds it any more, and what waited for it waits no longer. Its history stays.
+/// Nobody finds it any more, and what waited for it waits no longer; the tasks that can start
+/// because of that are named. Its history stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard task rm SHOP-01j8x2k7")]
 pub struct RmArgs {
@@ -18,9 +21,19 @@ pub struct RmArgs {
 pub async fn cmd_task_rm(context: &Context, args: RmArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let id = open.task_id(&args.id).await?;
-    open.engine().task_remove(&open.op("rm"), id).await?;
+    let freed = open.engine().task_remove(&open.op("rm"), id).await?;
     if context.out.json {
-        return context.out.document(&json!({"id": id, "removed": true}));
+        return context.out.document(&json!({"id": id, "removed": true, "freed": freed}));
     }
-    context.out.line(&format!("{id} removed"))
+    context.out.line(&format!("{id} removed"))?;
+    for task in freed {
+        say_free(&open, task).await?;
+    }
+    Ok(())
+}
+
+async fn say_free(open: &Open, task: TaskId) -> Result<(), Failure> {
+    let title = open.engine().task_get(&open.op("get"), task).await?.it.task.title;
+    open.out.note(&format!("{task} waits for nothing more: {}", plain(&title)));
+    Ok(())
 }
