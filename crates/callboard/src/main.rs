@@ -14,6 +14,7 @@ mod limits;
 mod logging;
 mod output;
 mod place;
+mod served;
 
 fn main() -> std::process::ExitCode {
     cli::run()

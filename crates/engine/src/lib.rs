@@ -31,6 +31,7 @@ pub mod ids;
 mod job;
 mod knowledge;
 mod lease;
+mod overview;
 mod plan;
 pub mod ports;
 mod project;

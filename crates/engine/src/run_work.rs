@@ -2,6 +2,7 @@
 //! store what came of it, say how it went. What time does to jobs is written down here too.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +37,8 @@ pub enum Alert {
 #[derive(Default)]
 pub(crate) struct RunQueue {
     nudge: Notify,
+    /// Agents and stops in the hands of this process.
+    at_work: AtomicUsize,
 }
 
 /// A run in the hands of this process.
@@ -91,6 +94,7 @@ impl Engine {
             if let Err(error) = self.works_start(&mut running, &give_up).await {
                 tracing::warn!(%error, "cannot start agents");
             }
+            self.runs.at_work.store(running.len(), Ordering::Relaxed);
         }
         let all = async { while running.join_next().await.is_some() {} };
         tokio::pin!(all);
@@ -98,6 +102,11 @@ impl Engine {
             give_up.cancel();
             all.await;
         }
+    }
+
+    /// How many agents this process runs, and how long it waits for them when it is asked to end.
+    pub fn agents_at_work(&self) -> (usize, Duration) {
+        (self.runs.at_work.load(Ordering::Relaxed), self.parts.runs.drain)
     }
 
     /// Runs what is due now, one after the other, and writes down what time did. Returns how many

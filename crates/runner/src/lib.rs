@@ -7,6 +7,7 @@
 //! Must never live here: SQL, axum, rmcp. The engine knows this crate only through its ports.
 
 mod agent;
+mod browser;
 mod budget;
 mod check_log;
 mod checks;
@@ -32,6 +33,7 @@ mod worktree;
 mod worktree_file;
 
 pub use agent::{AgentSettings, LocalAgents, LocalRoots};
+pub use browser::open_in_browser;
 pub use checks::LocalChecks;
 pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, PromptBy, RawExecutor};
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};

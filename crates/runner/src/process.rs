@@ -226,6 +226,24 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
     Ok(Running { group, streams: Streams { stdin, stdout, stderr }, grace })
 }
 
+/// Starts a program for the desktop, in a session of its own and without a terminal, and leaves it
+/// alone: it outlives this process, and Ctrl-C does not reach it.
+pub(crate) fn launch(name: &str, args: &[OsString], env: &Variables) -> io::Result<()> {
+    let mut command = Command::new(name);
+    command
+        .args(args)
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    lead_a_session(&mut command);
+    let mut child = command.spawn()?;
+    // Reaped if it ends before we do.
+    tokio::spawn(async move { child.wait().await });
+    Ok(())
+}
+
 /// Leads a group too, and has no terminal that it could ask a person on.
 #[allow(unsafe_code, reason = "no safe way leads to a session before exec")]
 fn lead_a_session(command: &mut Command) {

@@ -46,6 +46,7 @@ mod trust;
 mod up;
 mod view;
 mod wait;
+mod waiting;
 mod webhook;
 mod worker;
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use callboard_engine::Alert;
+use callboard_engine::context::OpContext;
+use callboard_engine::{Alert, Engine};
 use callboard_surface::events::{self, EventsOptions};
 use callboard_surface::front::Front;
 use callboard_surface::http::{
@@ -17,11 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::signal;
 use super::trust::TrustArgs;
+use super::up::say_waiting;
 use crate::compose::{self, App};
 use crate::config::{FlagValue, Settings};
 use crate::limits;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Out};
 use crate::place::Place;
+use crate::served::Served;
 
 /// Serve agents over HTTP and the page for people
 ///
@@ -97,6 +100,7 @@ impl Server {
             context.out.note(words);
         }
         let local = connection.principal(context.actor()?);
+        let looks = local.clone();
         let address =
             self.listener.local_addr().map_err(|error| Failure::io("no address", &error))?;
         if !address.ip().is_loopback() && !app.engine.store().has_tokens().await? {
@@ -134,15 +138,38 @@ impl Server {
             doors,
             pages,
         );
-        announce(&format!("http://{address}"))?;
+        let served = Served::new(address, &self.settings, context.org());
+        let _post = self.place.as_ref().and_then(|place| served.post(place));
+        announce(&served.url())?;
+        if let Err(failure) = say_waiting(context, &engine, &OpContext::new(looks, "status")).await
+        {
+            tracing::info!(%failure, "cannot say what waits for a person");
+        }
+        let goodbye = tokio::spawn(say_stopping(context.out, engine.clone(), stop.clone()));
         let served = serve_http(self.listener, routes, stop.clone()).await;
         stop.cancel();
+        // It only prints.
+        let _ = goodbye.await;
         engine.handles_stop().await;
         if let Some(working) = working {
             working.ended().await;
         }
         served.map_err(|error| Failure::io("the server stopped", &error))
     }
+}
+
+/// What the end waits for, so that nobody wonders after Ctrl-C.
+async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
+    stop.cancelled().await;
+    let (agents, drain) = engine.agents_at_work();
+    let waits = match agents {
+        0 => "calls in flight".to_owned(),
+        count => {
+            let agents = if count == 1 { "1 agent".into() } else { format!("{count} agents") };
+            format!("{agents} at work, at most {} s, and for calls in flight", drain.as_secs())
+        }
+    };
+    out.note(&format!("stopping: waiting for {waits}; Ctrl-C once more ends it at once"));
 }
 
 fn tokens_needed(address: SocketAddr) -> Failure {

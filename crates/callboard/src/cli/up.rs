@@ -1,17 +1,34 @@
 //! `callboard up`: from nothing to a running server in one command.
 
+use std::net::SocketAddr;
+
+use callboard_engine::Engine;
+use callboard_engine::context::OpContext;
+use callboard_runner::open_in_browser;
+use tokio::net::TcpListener;
+
 use super::context::Context;
 use super::init;
 use super::serve::{Server, bind};
-use crate::output::Failure;
+use super::waiting::Waiting;
+use crate::config::{FlagValue, Settings};
+use crate::output::{Exit, Failure};
 use crate::place::Place;
+use crate::served::Served;
 
 /// Make this folder a project if it is none, and serve it
 ///
-/// Takes another port when the usual one is taken.
+/// Names the server that serves this project already, if one does. Else it takes the port of the
+/// last time, and another one when that is taken. On a terminal it opens the page in a browser.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard up")]
 pub struct UpArgs {
+    /// Address and port [default: those of the last time, else http.listen]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Open no browser
+    #[arg(long)]
+    no_open: bool,
     /// Do no background work in this process
     #[arg(long)]
     no_runner: bool,
@@ -26,15 +43,16 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
             made.place
         }
     };
-    let settings = context.settings(Some(&place), None)?;
-    let listener = match bind(settings.listen).await {
-        Err(taken) if settings.listen.ip().is_loopback() && settings.listen.port() != 0 => {
-            let mut free = settings.listen;
-            free.set_port(0);
-            // When even that fails, the first reason is the better one.
-            bind(free).await.map_err(|_| taken)?
-        }
-        bound => bound?,
+    let is_fixed = args.listen.is_some();
+    let listen = args.listen.map(|value| FlagValue { flag: "--listen", key: "http.listen", value });
+    let settings = context.settings(Some(&place), listen)?;
+    let opens = !args.no_open && context.out.terminal && !is_ci();
+    if let Some(served) = Served::running(&place, &settings, context.org()) {
+        return found(context, &settings, &served, is_fixed, opens).await;
+    }
+    let listener = match is_fixed {
+        true => bind(settings.listen).await?,
+        false => listener(&place, &settings).await?,
     };
     let server = Server {
         settings,
@@ -51,7 +69,75 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
             "agents connect to {url}/mcp?actor=agent:NAME, or start `callboard mcp`"
         ));
         context.out.note("next, in another terminal: callboard task add \"My first task\"");
+        show(context, url, opens);
         Ok(())
     };
     server.run(context, announce).await
+}
+
+/// The port of the last time, else the one in the settings, else any.
+async fn listener(place: &Place, settings: &Settings) -> Result<TcpListener, Failure> {
+    if let Some(last) = Served::last_address(place, settings)
+        && let Ok(listener) = bind(last).await
+    {
+        return Ok(listener);
+    }
+    match bind(settings.listen).await {
+        Err(taken) if settings.listen.ip().is_loopback() && settings.listen.port() != 0 => {
+            let mut free = settings.listen;
+            free.set_port(0);
+            // When even that fails, the first reason is the better one.
+            bind(free).await.map_err(|_| taken)
+        }
+        bound => bound,
+    }
+}
+
+/// A second server would only be a second address of one board.
+async fn found(
+    context: &Context,
+    settings: &Settings,
+    served: &Served,
+    is_fixed: bool,
+    opens: bool,
+) -> Result<(), Failure> {
+    let url = served.url();
+    if is_fixed && !fits(settings.listen, served.address) {
+        let words = format!("this project is served on {url} already, not on {}", settings.listen);
+        let failure = Failure::new(Exit::Conflict, "ALREADY_SERVED", words);
+        return Err(failure.hint("end that server first, or callboard serve --listen ADDRESS"));
+    }
+    context.out.line(&format!("callboard listens on {url}"))?;
+    context.out.note("that server runs already; this command starts no second one");
+    let open = context.open().await?;
+    say_waiting(context, open.engine(), &open.op("status")).await?;
+    show(context, &url, opens);
+    Ok(())
+}
+
+fn fits(wanted: SocketAddr, found: SocketAddr) -> bool {
+    wanted.ip() == found.ip() && (wanted.port() == 0 || wanted.port() == found.port())
+}
+
+/// What somebody who comes back should look at.
+pub(super) async fn say_waiting(
+    context: &Context,
+    engine: &Engine,
+    op: &OpContext,
+) -> Result<(), Failure> {
+    if let Some(words) = Waiting::look(engine, op).await?.words() {
+        context.out.note(&format!("waiting for you: {words}; callboard status shows them"));
+    }
+    Ok(())
+}
+
+fn show(context: &Context, url: &str, opens: bool) {
+    if opens && open_in_browser(url) {
+        context.out.note("opened it in your browser; --no-open leaves that out");
+    }
+}
+
+/// Nobody looks at a browser there.
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }

@@ -19,5 +19,7 @@ mod review_work;
 #[allow(dead_code, reason = "the store's own tests ask more of it")]
 mod schema;
 mod servers;
+mod serving;
 mod stores;
+mod terminal;
 mod time;

@@ -1,0 +1,114 @@
+//! Which server serves a project, and the port that it had last.
+//!
+//! A server holds a lock on one file of the project for as long as it runs, so that a killed one
+//! leaves nothing that looks alive. The file says where the server listens, and keeps saying it
+//! afterwards: the next `up` takes the same port.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::config::{Settings, StoreUrl, without_password};
+use crate::place::Place;
+
+/// Named so that the `.gitignore` of every project covers it.
+const FILE: &str = "callboard.db-server";
+/// A reader holds the lock for a moment only.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub address: SocketAddr,
+    /// The address in the settings; another one there is a new wish.
+    wanted: String,
+    store: String,
+    org: String,
+}
+
+/// The lock of a server that runs.
+pub struct Post {
+    _file: File,
+}
+
+impl Served {
+    pub fn new(address: SocketAddr, settings: &Settings, org: &str) -> Self {
+        let store = match &settings.store {
+            StoreUrl::Default => String::new(),
+            StoreUrl::File(path) => path.display().to_string(),
+            StoreUrl::Postgres(url) => without_password(url.reveal()).into_owned(),
+        };
+        let wanted = settings.listen.to_string();
+        Self { address, wanted, store, org: org.to_owned() }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Says that a server is there until the answer is dropped. `None` when another one says so
+    /// already, or the folder cannot be written: a server runs without it too.
+    pub fn post(&self, place: &Place) -> Option<Post> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(path(place)).ok()?;
+        let mut tries = 0;
+        while file.try_lock().is_err() {
+            tries += 1;
+            if tries == LOCK_TRIES {
+                return None;
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        file.set_len(0).ok()?;
+        file.seek(SeekFrom::Start(0)).ok()?;
+        writeln!(file, "{}", self.to_json()).ok()?;
+        Some(Post { _file: file })
+    }
+
+    /// The server that serves this project and store now.
+    pub fn running(place: &Place, settings: &Settings, org: &str) -> Option<Self> {
+        let (served, is_held) = Self::read(place)?;
+        let wish = Self::new(served.address, settings, org);
+        let is_same = (&served.store, &served.org) == (&wish.store, &wish.org);
+        // One that is about to end holds the lock and takes no connections any more.
+        let answers = || TcpStream::connect_timeout(&served.address, ANSWERS_WITHIN).is_ok();
+        (is_held && is_same && answers()).then_some(served)
+    }
+
+    /// Where the last server listened, unless the settings wish for another address since.
+    pub fn last_address(place: &Place, settings: &Settings) -> Option<SocketAddr> {
+        let (served, _) = Self::read(place)?;
+        (served.wanted == settings.listen.to_string()).then_some(served.address)
+    }
+
+    /// What the file says, and whether the server that wrote it still runs.
+    fn read(place: &Place) -> Option<(Self, bool)> {
+        let mut file = File::open(path(place)).ok()?;
+        let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        Some((Self::from_json(&serde_json::from_str(&text).ok()?)?, is_held))
+    }
+
+    fn to_json(&self) -> Value {
+        let Self { address, wanted, store, org } = self;
+        json!({"address": address.to_string(), "wanted": wanted, "store": store, "org": org})
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        let address = text("address")?.parse().ok()?;
+        Some(Self { address, wanted: text("wanted")?, store: text("store")?, org: text("org")? })
+    }
+}
+
+fn path(place: &Place) -> PathBuf {
+    place.folder().join(FILE)
+}
