@@ -51,6 +51,10 @@ pub enum Command {
     TaskRelease {
         task: TaskId,
     },
+    /// A person takes a task from its holder.
+    TaskTakeBack {
+        task: TaskId,
+    },
     TaskTransition {
         task: TaskId,
         to: String,

@@ -157,7 +157,9 @@ impl Command {
             | Command::JobEnd { job, .. }
             | Command::DeliveryTry { job, .. }
             | Command::StopCancel { job } => Needs { job: Some(*job), ..Needs::default() },
-            Command::TaskRemove { task } | Command::TaskTransition { task, .. } => {
+            Command::TaskRemove { task }
+            | Command::TaskTakeBack { task }
+            | Command::TaskTransition { task, .. } => {
                 Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
             Command::DependencyAdd { task, dep } => {

@@ -164,6 +164,17 @@ impl Engine {
         self.act_on_task(op, Command::TaskRelease { task }).await
     }
 
+    /// The same whoever holds it, if a person asks.
+    pub async fn task_take_back(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let released = self.act_on_task(op, Command::TaskTakeBack { task }).await?;
+        self.runs_nudge();
+        Ok(released)
+    }
+
     pub async fn task_note(
         &self,
         op: &OpContext,

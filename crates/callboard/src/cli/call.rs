@@ -11,10 +11,12 @@ use crate::output::{Exit, Failure, exit_of};
 
 /// Call a tool the way an agent does
 ///
-/// Prints the structured result as JSON.
+/// Prints the structured result as JSON. A result that says no by itself (its success or ok is false)
+/// is printed too, and the exit code is that of a refusal.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard call list '{\"ready\": true}'")]
 pub struct CallArgs {
+    /// The tool's name, as callboard mcp offers it to agents
     tool: String,
     /// Its arguments; - reads them from standard input
     #[arg(default_value = "{}", hide_default_value = true, value_name = "JSON")]
@@ -42,9 +44,29 @@ pub async fn cmd_call(context: &Context, args: CallArgs) -> Result<(), Failure> 
         }
     };
     match answer {
-        Ok(value) => context.out.document(&value),
+        Ok(value) => {
+            context.out.document(&value)?;
+            match refused(&value) {
+                Some(exit) => Err(Failure::Silent(exit as u8)),
+                None => Ok(()),
+            }
+        }
         Err(error) => Err(Failure::rendered(exit_of(&error), &error::render(&error, speaker))),
     }
+}
+
+/// How a result ends the command that says no inside: board and crew say `success`, relay says `ok`.
+fn refused(answer: &Value) -> Option<Exit> {
+    let says_no = ["success", "ok"].iter().any(|key| answer[*key] == Value::Bool(false));
+    let code = [&answer["code"], &answer["error"]["code"], &answer["data"]["code"]];
+    let code = code.into_iter().find_map(Value::as_str).unwrap_or_default();
+    says_no.then(|| match code {
+        code if code.ends_with("NOT_FOUND") => Exit::NotFound,
+        code if code.contains("DENIED") || code.contains("NOT_ALLOWED") => Exit::Auth,
+        "DEPS_NOT_CLOSED" | "CHECKS_NOT_PASSED" => Exit::Gate,
+        "MERGE_FAILED" | "ALREADY_TERMINAL" | "AGENT_AT_WORK" | "ALREADY_CLAIMED" => Exit::Conflict,
+        _ => Exit::Failure,
+    })
 }
 
 fn read_arguments(text: &str) -> Result<Value, Failure> {

@@ -31,6 +31,7 @@ mod note;
 mod patch;
 mod plan;
 mod pull;
+mod rebase;
 mod reject;
 mod release;
 mod restore;
@@ -122,6 +123,7 @@ enum Command {
     Review(review::ReviewArgs),
     Approve(approve::ApproveArgs),
     Reject(reject::RejectArgs),
+    Rebase(rebase::RebaseArgs),
     #[command(subcommand)]
     Pull(pull::PullCommand),
     #[command(subcommand)]
@@ -242,6 +244,7 @@ impl Command {
             Command::Review(args) => review::cmd_review(context, args).await,
             Command::Approve(args) => approve::cmd_approve(context, args).await,
             Command::Reject(args) => reject::cmd_reject(context, args).await,
+            Command::Rebase(args) => rebase::cmd_rebase(context, args).await,
             Command::Pull(command) => command.run(context).await,
             Command::Plan(command) => command.run(context).await,
             Command::Run(args) => run::cmd_run(context, args).await,

@@ -72,6 +72,17 @@ impl Failure {
         self
     }
 
+    /// A second way out, after the one that is there.
+    pub fn or_hint(mut self, hint: impl AsRef<str>) -> Self {
+        if let Self::Said(complaint) = &mut self {
+            let hint = hint.as_ref();
+            let hint =
+                complaint.hint.take().map_or(hint.to_owned(), |one| format!("{one}; {hint}"));
+            complaint.hint = Some(hint);
+        }
+        self
+    }
+
     /// Puts the task at hand where a hint says ID.
     pub fn about(mut self, task: TaskId) -> Self {
         if let Self::Said(complaint) = &mut self {

@@ -10,6 +10,7 @@ impl Command {
         match self {
             Self::TaskClaim { .. }
             | Self::TaskRelease { .. }
+            | Self::TaskTakeBack { .. }
             | Self::CheckAttest { .. }
             | Self::AttemptBegin(_)
             | Self::AttemptHeartbeat { .. }

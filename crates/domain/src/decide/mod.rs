@@ -57,6 +57,7 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskRemove { task } => task::task_remove(world, *task, now),
         Command::TaskClaim { task } => task::task_claim(world, *task, now),
         Command::TaskRelease { task } => task::task_release(world, *task, now),
+        Command::TaskTakeBack { task } => task::task_take_back(world, *task, now),
         Command::TaskTransition { task, to, checked, work } => {
             task::task_transition(world, *task, to, checked.as_ref(), work.as_deref(), now)
         }

@@ -220,6 +220,28 @@ pub(super) fn task_release(
     Ok(draft.done())
 }
 
+/// A person takes a task from its holder, whatever that one does: its attempt is over, its agent is
+/// stopped, and the task is offered again. Everybody else may only give back what they hold.
+pub(super) fn task_take_back(
+    world: &World<'_>,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if !world.actor.is_human() {
+        return task_release(world, id, now);
+    }
+    let mut draft = Draft::of_task(world, id, now)?;
+    let Some(holder) = draft.holder().cloned() else {
+        return Ok(draft.unchanged(Reply::Task(id)));
+    };
+    draft.end_live(AttemptEnd::Canceled { reason: format!("released by {}", world.actor) });
+    draft.unassign();
+    draft.back_to_start();
+    run_stop::cancel(&mut draft);
+    draft.entry("released", Some(format!("taken from {holder}")));
+    Ok(draft.done())
+}
+
 pub(super) fn session_active(draft: &Draft<'_>) -> Refusal {
     let live = draft.live.as_ref().expect("only asked while an attempt is live");
     active(live, draft.world.policy, draft.now)

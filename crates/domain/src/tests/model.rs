@@ -404,6 +404,7 @@ impl Model {
             "unpair" => Command::SessionEnd { task },
             "claim" => Command::TaskClaim { task },
             "release" => Command::TaskRelease { task },
+            "takeback" => Command::TaskTakeBack { task },
             "note" => Command::TaskNote { task, text: option("text").unwrap_or_default() },
             "move" => {
                 let to = rest.first().copied().unwrap_or("").to_owned();

@@ -94,6 +94,27 @@ fn creating_judges_everything_before_anything() {
 }
 
 #[test]
+fn a_person_takes_a_task_from_its_holder_and_nobody_else_does() {
+    table(
+        Policy::default(),
+        "
+        ana create A
+        w1  begin A               =>
+        w2  takeback A            => ALREADY_CLAIMED
+        w1  takeback A            => SESSION_ACTIVE
+        ana takeback A            =>
+        ana takeback A            => same
+        w2  begin A               =>
+        ana create B
+        w1  claim B               =>
+        ana takeback B            =>
+        entries B                 => created claimed released
+        w2  claim B               =>
+        ",
+    );
+}
+
+#[test]
 fn a_claim_has_one_winner() {
     table(
         Policy::default(),
