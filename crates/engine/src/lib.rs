@@ -90,6 +90,7 @@ pub use event_follow::{EventFollow, EventsWanted};
 pub use handle::{LongCall, Words};
 pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
 pub use lease::{Completion, FreeFilter, Learning, Leased};
+pub use overview::Holder;
 pub use project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use pull_look::{PullLook, PullNamed};
 pub use pull_merge::PullEnd;

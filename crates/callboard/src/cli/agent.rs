@@ -2,13 +2,15 @@
 
 use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::{Agent, AgentId};
+use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
-use callboard_engine::AgentStanding;
+use callboard_engine::{AgentStanding, Holder};
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::trust;
+use super::view::short_id;
 use crate::output::{Exit, Failure, Style, Table};
 
 /// Add agents to the crew, look at them, remove them
@@ -35,6 +37,7 @@ impl AgentCommand {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent add worker-123 --type WORKER")]
 pub struct AddArgs {
+    /// What it is called: letters, digits, '.', '_' or '-'
     id: String,
     /// SUPERVISOR, ORCHESTRATOR or WORKER
     #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
@@ -47,12 +50,14 @@ pub struct AddArgs {
     task: Option<String>,
 }
 
-/// List agents, the oldest first
+/// List the crew's agents, the oldest first, and everybody else who holds a task
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent list --type WORKER")]
 pub struct ListArgs {
+    /// Only agents of this type
     #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
     kind: Option<AgentType>,
+    /// At most this many
     #[arg(long, default_value_t = 100)]
     limit: usize,
 }
@@ -61,6 +66,7 @@ pub struct ListArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent show worker-123")]
 pub struct ShowArgs {
+    /// The agent's id, as agent list shows it
     id: String,
 }
 
@@ -68,6 +74,7 @@ pub struct ShowArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard agent rm worker-123")]
 pub struct RmArgs {
+    /// The agent's id, as agent list shows it
     id: String,
 }
 
@@ -106,15 +113,27 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
     for agent in &agents {
         seen.push((agent, engine.agent_standing(&op, agent).await?));
     }
+    let holders = match args.kind {
+        None => engine.holders(&op).await?.it,
+        // Only the crew has types.
+        Some(_) => Vec::new(),
+    };
+    let is_crew = |holder: &Holder| {
+        agents
+            .iter()
+            .any(|agent| agent.id == AgentId::of(&holder.actor) && !holder.actor.is_human())
+    };
+    let others: Vec<&Holder> = holders.iter().filter(|holder| !is_crew(holder)).collect();
     if context.out.json {
-        let items: Vec<Value> = seen.iter().map(|(agent, at)| document(agent, at)).collect();
+        let crew = seen.iter().map(|(agent, at)| document(agent, at));
+        let items: Vec<Value> = crew.chain(others.iter().map(|one| held(one))).collect();
         return context.out.document(&json!({ "items": items }));
     }
-    let mut table = Table::new(&["AGENT", "TYPE", "STATE", "EPIC", "TASK"]);
+    let mut table = Table::new(&["AGENT", "TYPE", "STATE", "EPIC", "TASK", "TITLE"])
+        .shorten(3, short_id)
+        .shorten(4, short_id);
     for (agent, at) in &seen {
-        let text = |id: Option<callboard_domain::ids::TaskId>| {
-            id.map_or_else(|| "-".to_owned(), |id| id.to_string())
-        };
+        let text = |id: Option<TaskId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
         let state = match at.silent_since {
             Some(_) => format!("{}, silent", at.state.as_str()),
             None => at.state.as_str().to_owned(),
@@ -125,6 +144,17 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
             (state, Style::Plain),
             (text(at.epic), Style::Plain),
             (text(at.task), Style::Plain),
+            (title(&holders, at.task), Style::Plain),
+        ]);
+    }
+    for Holder { actor, row } in others {
+        table.row([
+            (actor.to_string(), Style::Plain),
+            ("-".into(), Style::Dim),
+            (row.task.label.clone(), Style::Plain),
+            (row.task.parent.map_or("-".to_owned(), |id| id.to_string()), Style::Plain),
+            (row.task.id.to_string(), Style::Plain),
+            (row.task.title.clone(), Style::Plain),
         ]);
     }
     if table.is_empty() {
@@ -166,6 +196,24 @@ pub(super) fn agent_id(text: &str) -> Result<AgentId, Failure> {
     AgentId::parse(text.trim()).ok_or_else(|| {
         let words = format!("Agent with ID '{text}' not found");
         Failure::new(Exit::NotFound, "AGENT_NOT_FOUND", words).hint("callboard agent list")
+    })
+}
+
+fn title(holders: &[Holder], task: Option<TaskId>) -> String {
+    let held = holders.iter().find(|holder| Some(holder.row.task.id) == task);
+    held.map(|holder| holder.row.task.title.clone()).unwrap_or_default()
+}
+
+/// Somebody who holds a task and is no member of the crew.
+fn held(holder: &Holder) -> Value {
+    let task = &holder.row.task;
+    json!({
+        "id": holder.actor,
+        "type": null,
+        "state": task.label,
+        "currentEpicId": task.parent,
+        "currentTaskId": task.id,
+        "updatedAt": rfc3339_ms(task.updated_at),
     })
 }
 

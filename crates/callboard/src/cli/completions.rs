@@ -13,6 +13,7 @@ use crate::output::Failure;
     after_help = "Example:\n  callboard completions bash > ~/.local/share/bash-completion/completions/callboard"
 )]
 pub struct CompletionsArgs {
+    /// The shell that the script is for
     shell: Shell,
 }
 

@@ -24,6 +24,7 @@ enum ConfigCommand {
     /// Print one setting
     #[command(after_help = "Example:\n  callboard config get graph.prefix")]
     Get {
+        /// Its name, as callboard config shows it
         key: String,
         /// Also print where the value comes from
         #[arg(long)]

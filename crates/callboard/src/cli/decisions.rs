@@ -15,6 +15,7 @@ pub struct DecisionsArgs {
     /// Of this agent alone
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
+    /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: usize,
     /// Only what is older than this row

@@ -31,6 +31,7 @@ impl EpicCommand {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard epic add \"User management\"")]
 pub struct AddArgs {
+    /// What it is called
     title: String,
     /// What is wanted, as Markdown; - reads standard input
     #[arg(long, default_value = "", hide_default_value = true)]
@@ -41,6 +42,7 @@ pub struct AddArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard epic list")]
 pub struct ListArgs {
+    /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: usize,
 }

@@ -56,6 +56,7 @@ pub struct ListArgs {
     /// Only those that are queued, running, succeeded, failed, canceled, expired or stale
     #[arg(long)]
     state: Option<String>,
+    /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: u32,
 }
@@ -64,6 +65,7 @@ pub struct ListArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job show job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct ShowArgs {
+    /// The job's id, as job list shows it
     job: String,
 }
 
@@ -71,6 +73,7 @@ pub struct ShowArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job cancel job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct CancelArgs {
+    /// The job's id, as job list shows it
     job: String,
 }
 
@@ -78,6 +81,7 @@ pub struct CancelArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job answer job_01k0v3e8xq7rjw2m5c9n4d6t0z yes")]
 pub struct AnswerArgs {
+    /// The job's id, as job list shows it
     job: String,
     /// yes or no
     answer: YesNo,
@@ -255,6 +259,7 @@ pub fn job_id(text: &str) -> Result<JobId, Failure> {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard logs job_01k0v3e8xq7rjw2m5c9n4d6t0z -f")]
 pub struct LogsArgs {
+    /// The job's id, as job list shows it
     job: String,
     /// Wait until the job is over
     #[arg(short, long)]

@@ -1,13 +1,17 @@
 //! `callboard log`: what happened, and what happens now.
 
-use callboard_domain::event::LoggedEvent;
+use std::collections::HashMap;
+
+use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
+use callboard_domain::time::Timestamp;
+use callboard_engine::EngineError;
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use super::view::plain;
-use crate::output::{Exit, Failure, Style, Table};
+use super::log_words::sentence;
+use crate::output::{Exit, Failure, Style};
 
 /// Show who did what, when
 #[derive(clap::Args, Debug)]
@@ -21,6 +25,9 @@ pub struct LogArgs {
     /// The newest N events only
     #[arg(long, value_name = "N", default_value_t = 50)]
     tail: usize,
+    /// Also heartbeats and renewals of leases
+    #[arg(long)]
+    all: bool,
 }
 
 const PAGE: usize = 1000;
@@ -31,71 +38,126 @@ pub async fn cmd_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
         Some(typed) => Some(open.task_id(typed).await?),
         None => None,
     };
+    let mut log = Log { open: &open, task, all: args.all, titles: HashMap::new() };
     if args.follow {
-        return follow(&open, task, args.tail).await;
+        return log.follow(args.tail).await;
     }
-    let events = newest(&open, task, args.tail).await?;
+    let events = log.newest(args.tail).await?;
     if context.out.json {
         let events: Vec<Value> = events.iter().map(to_json).collect();
         return context.out.document(&json!({"events": events}));
     }
-    let mut table = Table::new(&["AT", "WHO", "EVENT", "TASK", "WHAT"]).whole();
-    events.iter().for_each(|event| table.row(cells(event)));
-    context.out.raw(&table.render(&context.out))
+    let now = open.engine().store().now();
+    for event in &events {
+        log.print(event, now).await?;
+    }
+    Ok(())
 }
 
-async fn follow(open: &Open, task: Option<TaskId>, tail: usize) -> Result<(), Failure> {
-    let op = open.op_long("log")?;
-    // Watching starts before reading, so nothing falls between the two.
-    let watch = match task {
-        Some(task) => open.engine().task_watch(task).await?,
-        None => open.engine().event_watch().await?,
-    };
-    let mut fresh = newest(open, task, tail).await?;
-    let mut seen = open.engine().last_seq().await?.min(fresh.last().map_or(u64::MAX, |e| e.seq));
-    loop {
-        for event in &fresh {
-            seen = seen.max(event.seq);
-            print_line(open, event)?;
-        }
-        if fresh.len() < PAGE {
+/// The log of a project or of one task.
+struct Log<'o> {
+    open: &'o Open,
+    task: Option<TaskId>,
+    all: bool,
+    /// Titles that were looked up; `None` for tasks that are gone.
+    titles: HashMap<TaskId, Option<String>>,
+}
+
+impl Log<'_> {
+    async fn follow(&mut self, tail: usize) -> Result<(), Failure> {
+        let (open, task) = (self.open, self.task);
+        let op = open.op_long("log")?;
+        // Watching starts before reading, so nothing falls between the two.
+        let watch = match task {
+            Some(task) => open.engine().task_watch(task).await?,
+            None => open.engine().event_watch().await?,
+        };
+        // Read before the events, so that a repeated one can be told from a new one.
+        let mut seen = open.engine().last_seq().await?;
+        let mut fresh = self.newest(tail).await?;
+        seen = seen.max(fresh.last().map_or(0, |event| event.seq));
+        loop {
+            for event in &fresh {
+                self.print(event, open.engine().store().now()).await?;
+            }
             tokio::select! {
                 () = watch.changed() => {}
                 () = op.cancel.cancelled() => return Err(Failure::Silent(Exit::Interrupted as u8)),
             }
-        }
-        fresh = open.engine().event_list(&op, seen, task, PAGE).await?;
-    }
-}
-
-/// The last `tail` events. The log is read from its end where that is known.
-async fn newest(
-    open: &Open,
-    task: Option<TaskId>,
-    tail: usize,
-) -> Result<Vec<LoggedEvent>, Failure> {
-    let op = open.op("log");
-    let last = open.engine().last_seq().await?;
-    let mut after = if task.is_some() { 0 } else { last.saturating_sub(tail as u64) };
-    let mut events: Vec<LoggedEvent> = Vec::new();
-    loop {
-        let page = open.engine().event_list(&op, after, task, PAGE).await?;
-        let is_last = page.len() < PAGE;
-        after = page.last().map_or(after, |event| event.seq);
-        events.extend(page);
-        events.drain(..events.len().saturating_sub(tail));
-        if is_last {
-            return Ok(events);
+            fresh.clear();
+            loop {
+                let page = open.engine().event_list(&op, seen, task, PAGE).await?;
+                seen = page.last().map_or(seen, |event| event.seq);
+                let is_last = page.len() < PAGE;
+                fresh.extend(page.into_iter().filter(|event| self.shows(event)));
+                if is_last {
+                    break;
+                }
+            }
         }
     }
-}
 
-fn print_line(open: &Open, event: &LoggedEvent) -> Result<(), Failure> {
-    if open.out.json {
-        return open.out.line(&to_json(event).to_string());
+    /// The last `tail` events that are shown. The log is read from its end, further back as long as
+    /// there are too few.
+    async fn newest(&self, tail: usize) -> Result<Vec<LoggedEvent>, Failure> {
+        let last = self.open.engine().last_seq().await?;
+        let mut span = tail as u64;
+        loop {
+            let after = if self.task.is_some() { 0 } else { last.saturating_sub(span) };
+            let mut events = self.since(after, tail).await?;
+            if after == 0 || events.len() >= tail {
+                events.drain(..events.len().saturating_sub(tail));
+                return Ok(events);
+            }
+            span = span.saturating_mul(4);
+        }
     }
-    let cells = cells(event).map(|(text, style)| open.out.styled(style, &text));
-    open.out.line(cells.join("  ").trim_end())
+
+    async fn since(&self, mut after: u64, tail: usize) -> Result<Vec<LoggedEvent>, Failure> {
+        let op = self.open.op("log");
+        let mut events: Vec<LoggedEvent> = Vec::new();
+        loop {
+            let page = self.open.engine().event_list(&op, after, self.task, PAGE).await?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map_or(after, |event| event.seq);
+            events.extend(page.into_iter().filter(|event| self.shows(event)));
+            events.drain(..events.len().saturating_sub(tail));
+            if is_last {
+                return Ok(events);
+            }
+        }
+    }
+
+    fn shows(&self, event: &LoggedEvent) -> bool {
+        self.all || !matches!(event.name, EventName::AttemptHeartbeat | EventName::JobKept)
+    }
+
+    async fn print(&mut self, event: &LoggedEvent, now: Timestamp) -> Result<(), Failure> {
+        let out = self.open.out;
+        if out.json {
+            return out.line(&to_json(event).to_string());
+        }
+        let title = match event.task() {
+            Some(task) => self.title(task).await?,
+            None => None,
+        };
+        let at = out.when(event.at, now);
+        let at = if out.terminal { format!("{at:>10}") } else { at };
+        out.line(&format!("{}  {}", out.styled(Style::Dim, &at), sentence(event, title.as_deref())))
+    }
+
+    async fn title(&mut self, task: TaskId) -> Result<Option<String>, Failure> {
+        if let Some(known) = self.titles.get(&task) {
+            return Ok(known.clone());
+        }
+        let found = match self.open.engine().task_get(&self.open.op("log"), task).await {
+            Ok(seen) => Some(seen.it.task.title),
+            Err(EngineError::Refused(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        self.titles.insert(task, found.clone());
+        Ok(found)
+    }
 }
 
 fn to_json(event: &LoggedEvent) -> Value {
@@ -108,28 +170,4 @@ fn to_json(event: &LoggedEvent) -> Value {
         "attempt": event.about.and_then(|about| about.attempt),
         "data": event.data,
     })
-}
-
-fn cells(event: &LoggedEvent) -> [(String, Style); 5] {
-    [
-        (rfc3339_ms(event.at), Style::Dim),
-        (event.actor.to_string(), Style::Plain),
-        (event.name.as_str().to_owned(), Style::Bold),
-        (event.task().map(|task| task.to_string()).unwrap_or_default(), Style::Plain),
-        (summary(&event.data), Style::Plain),
-    ]
-}
-
-/// `from in_review, to done`: the values of an event in its order, but for hashes.
-fn summary(data: &Value) -> String {
-    let shown = |(name, value): (&String, &Value)| match value {
-        _ if name == "tree" => None,
-        Value::Null => None,
-        Value::String(text) => Some(format!("{name} {}", plain(text))),
-        Value::Bool(_) | Value::Number(_) => Some(format!("{name} {value}")),
-        Value::Array(items) if items.is_empty() => None,
-        Value::Array(_) | Value::Object(_) => Some(format!("{name} {value}")),
-    };
-    let fields: Vec<String> = data.as_object().into_iter().flatten().filter_map(shown).collect();
-    fields.join(", ")
 }

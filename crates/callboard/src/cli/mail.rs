@@ -41,6 +41,7 @@ struct ListArgs {
     /// What is for people, whoever asks
     #[arg(long)]
     human: bool,
+    /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: usize,
     /// Only what is older than this mail
@@ -55,6 +56,7 @@ struct ListArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard mail read mail-01k0v3e8xq7rjw2m5c9n4d6t0z")]
 struct ReadArgs {
+    /// The mail's id, as mail list shows it
     mail: String,
 }
 
@@ -66,6 +68,7 @@ struct ReadArgs {
 struct SendArgs {
     /// The agent, or human
     to: String,
+    /// What it is about, in a line
     subject: String,
     /// The text; - reads standard input
     body: String,
@@ -77,6 +80,7 @@ struct SendArgs {
     after_help = "Example:\n  callboard mail reply mail-01k0v3e8xq7rjw2m5c9n4d6t0z \"Go on.\""
 )]
 struct ReplyArgs {
+    /// The mail's id, as mail list shows it
     mail: String,
     /// The text; - reads standard input
     body: String,

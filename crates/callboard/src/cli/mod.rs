@@ -18,10 +18,12 @@ mod doctor;
 mod done;
 mod duration;
 mod epic;
+mod groups;
 mod init;
 mod job;
 mod learn;
 mod log;
+mod log_words;
 mod mail;
 mod mcp;
 mod migrate;
@@ -40,6 +42,7 @@ mod run;
 mod search;
 mod serve;
 mod signal;
+mod status;
 mod task;
 mod task_ref;
 mod token;
@@ -55,7 +58,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::without_password;
@@ -109,6 +112,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
     Doctor(doctor::DoctorArgs),
+    Status(status::StatusArgs),
     #[command(subcommand)]
     Task(task::TaskCommand),
     Next(next::NextArgs),
@@ -165,13 +169,14 @@ enum Command {
 const RUNTIME_END: Duration = Duration::from_millis(300);
 
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let asked = groups::command().try_get_matches();
+    let cli = match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
     };
     let out = Out::new(cli.global.json, cli.global.color);
     let Some(command) = cli.command else {
-        let help = Cli::command().render_help().to_string();
+        let help = groups::command().render_help().to_string();
         return finish(&out, out.raw(&help));
     };
     logging::start(command.log_level());
@@ -232,6 +237,7 @@ impl Command {
             Command::Serve(args) => serve::cmd_serve(context, args).await,
             Command::Mcp(args) => mcp::cmd_mcp(context, args).await,
             Command::Doctor(args) => doctor::cmd_doctor(context, args).await,
+            Command::Status(args) => status::cmd_status(context, args).await,
             Command::Task(command) => command.run(context).await,
             Command::Next(args) => next::cmd_next(context, args).await,
             Command::Claim(args) => claim::cmd_claim(context, args).await,

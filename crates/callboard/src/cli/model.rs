@@ -30,6 +30,7 @@ impl ModelCommand {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard model install --from ~/all-MiniLM-L6-v2")]
 pub struct InstallArgs {
+    /// The folder with the model's files
     #[arg(long, value_name = "FOLDER")]
     from: PathBuf,
 }

@@ -11,6 +11,7 @@ use crate::output::Failure;
 pub struct NoteArgs {
     /// The task, or the beginning of its id
     id: String,
+    /// What to write
     text: String,
 }
 

@@ -31,6 +31,7 @@ impl PlanCommand {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard plan list")]
 pub struct ListArgs {
+    /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: usize,
 }
@@ -39,6 +40,7 @@ pub struct ListArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard plan show plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct ShowArgs {
+    /// The plan's id, as plan list shows it
     plan: String,
 }
 
@@ -46,6 +48,7 @@ pub struct ShowArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard plan approve plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct ApproveArgs {
+    /// The plan's id, as plan list shows it
     plan: String,
 }
 
@@ -53,6 +56,7 @@ pub struct ApproveArgs {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard plan reject plan_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct RejectArgs {
+    /// The plan's id, as plan list shows it
     plan: String,
 }
 

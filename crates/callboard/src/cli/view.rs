@@ -15,7 +15,9 @@ use super::context::Open;
 use crate::output::{Failure, Out, Style, Table};
 
 const LOG_LINES_SHOWN: usize = 10;
-const COLUMNS: [&str; 6] = ["ID", "STATUS", "READY", "CHECKS", "ASSIGNEE", "TITLE"];
+const COLUMNS: [&str; 7] = ["ID", "PRIO", "STATUS", "READY", "CHECKS", "ASSIGNEE", "TITLE"];
+/// So many characters of a task's id are as good as the whole id.
+const ID_END_CHARS: usize = 8;
 
 impl Open {
     /// The answer of a command that changed one task: its line, or the whole task as JSON.
@@ -23,7 +25,7 @@ impl Open {
         if self.out.json {
             return self.print_json(seen);
         }
-        let mut table = Table::new(&COLUMNS).without_heads();
+        let mut table = task_table().without_heads();
         table.row(cells(&seen.it.task, &self.out));
         self.out.raw(&table.render(&self.out))
     }
@@ -81,7 +83,7 @@ impl Open {
             let tasks: Vec<_> = rows.it.iter().map(row).collect();
             return self.out.document(&json!({"tasks": tasks, "next": next}));
         }
-        let mut table = Table::new(&COLUMNS);
+        let mut table = task_table();
         rows.it.iter().for_each(|row| table.row(cells(&row.task, &self.out)));
         if !table.is_empty() {
             self.out.raw(&table.render(&self.out))?;
@@ -91,58 +93,10 @@ impl Open {
         }
         Ok(())
     }
-
-    /// Everything about one task; `comments` are the newest first.
-    pub fn print_task(&self, seen: &At<TaskRecord>, comments: &[Comment]) -> Result<(), Failure> {
-        if self.out.json {
-            let mut document = view::task(&seen.it, self.policy(), seen.now);
-            document["verification"] = verification_json(&seen.it.task, self.policy());
-            document["comments"] = comments.iter().rev().map(comment_json).collect();
-            return self.out.document(&document);
-        }
-        let out = &self.out;
-        let TaskRecord { task, body, deps, entries, newest, .. } = &seen.it;
-        let (status, style) = status(task, out);
-        let mut text = format!("{}  {}\n", task.id, out.styled(style, &status));
-        text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
-        let mut fact = |name: &str, value: &str| text += &format!("{name:<10}{value}\n");
-        fact("assignee", task.assignee.as_ref().map_or("nobody", |who| who.as_str()));
-        fact("priority", &task.priority.to_string());
-        fact("changed", &rfc3339_ms(task.updated_at));
-        let state = newest
-            .as_ref()
-            .and_then(|attempt| attempt.execution_state(task.phase, self.policy(), seen.now));
-        let lease = newest.as_ref().filter(|attempt| attempt.is_live(seen.now));
-        if let Some((attempt, lease)) = lease.and_then(|attempt| Some((attempt, attempt.lease()?)))
-        {
-            fact("lease", &format!("{} until {}", attempt.actor, rfc3339_ms(lease.expires_at)));
-        } else if let (Some(attempt), Some(state)) = (newest, state) {
-            let words = format!("ses_{} ({}, {})", attempt.id.0, attempt.actor, state.as_str());
-            fact("session", &words);
-        }
-        fact("verify", &verification_words(task, self.policy()));
-        for dep in deps.iter().filter(|dep| !dep.removed) {
-            fact("needs", &format!("{} ({})", dep.id, dep.label));
-        }
-        text += &check_lines(task, out);
-        for comment in comments.iter().rev() {
-            text += &comment_line(comment);
-        }
-        if !body.is_empty() {
-            text += &format!("\n{}\n", plain_lines(body.trim_end()));
-        }
-        text.push('\n');
-        for entry in entries {
-            let at = out.styled(Style::Dim, &rfc3339_ms(entry.at));
-            let words = entry.text.as_deref().map(|words| format!(": {}", plain(words)));
-            text += &format!("{at}  {} {}{}\n", entry.who, entry.did, words.unwrap_or_default());
-        }
-        out.raw(&text)
-    }
 }
 
 /// What a task is held to, and how far that has come.
-fn verification_words(task: &Task, policy: &Policy) -> String {
+pub fn verification_words(task: &Task, policy: &Policy) -> String {
     let contract = verification::contract(task, policy);
     let known = task.verification.as_ref();
     let named = known.and_then(|known| known.external_ref.as_ref());
@@ -156,7 +110,7 @@ fn verification_words(task: &Task, policy: &Policy) -> String {
     words
 }
 
-fn verification_json(task: &Task, policy: &Policy) -> Value {
+pub fn verification_json(task: &Task, policy: &Policy) -> Value {
     let known = task.verification.as_ref();
     json!({
         "contract": verification::contract(task, policy),
@@ -167,14 +121,14 @@ fn verification_json(task: &Task, policy: &Policy) -> Value {
     })
 }
 
-fn comment_line(comment: &Comment) -> String {
+pub fn comment_line(comment: &Comment) -> String {
     let name = if comment.blocks() { "blocker" } else { "comment" };
     let open = if comment.is_open() { "open" } else { "resolved" };
     let Comment { id, kind, author, body, .. } = comment;
     format!("{name:<10}{id} ({}, {open}) {author}: {}\n", kind.as_str(), plain(body))
 }
 
-fn comment_json(comment: &Comment) -> Value {
+pub fn comment_json(comment: &Comment) -> Value {
     let resolved = comment.resolved.as_ref();
     json!({
         "id": comment.id.to_string(),
@@ -190,7 +144,28 @@ fn comment_json(comment: &Comment) -> Value {
     })
 }
 
-fn cells(task: &Task, out: &Out) -> [(String, Style); 6] {
+fn task_table() -> Table {
+    Table::new(&COLUMNS).shorten(0, short_id).shorten(4, short_checks).shorten(5, short_actor)
+}
+
+/// The end of an id, which every command takes in its place.
+pub fn short_id(id: &str) -> String {
+    let count = id.chars().count();
+    id.chars().skip(count.saturating_sub(ID_END_CHARS)).collect()
+}
+
+/// `claude-1` for `agent:claude-1`.
+pub fn short_actor(actor: &str) -> String {
+    actor.split_once(':').map_or(actor, |(_, name)| name).to_owned()
+}
+
+/// `1/2 ✗` for `1/2 fail`.
+fn short_checks(checks: &str) -> String {
+    let glyphs = [(" pass", " ✓"), (" fail", " ✗"), (" pending", " ·")];
+    glyphs.iter().fold(checks.to_owned(), |text, (word, glyph)| text.replace(word, glyph))
+}
+
+fn cells(task: &Task, out: &Out) -> [(String, Style); 7] {
     let ready = match (task.phase.is_closed(), task.is_ready()) {
         (true, _) => ("-", Style::Dim),
         (false, true) => ("ready", Style::Green),
@@ -199,6 +174,7 @@ fn cells(task: &Task, out: &Out) -> [(String, Style); 6] {
     let assignee = task.assignee.as_ref().map_or("-".into(), ToString::to_string);
     [
         (task.id.to_string(), Style::Plain),
+        (task.priority.to_string(), Style::Dim),
         status(task, out),
         (ready.0.to_owned(), ready.1),
         checks(&task.checks),

@@ -19,6 +19,7 @@ pub enum WebhookCommand {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard webhook list --limit 5")]
 pub struct ListArgs {
+    /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: usize,
 }

@@ -4,6 +4,7 @@
 
 mod failure;
 mod table;
+mod when;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -11,7 +12,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 pub use failure::{Exit, Failure, exit_of};
-pub use table::Table;
+pub use table::{Table, window_width};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {

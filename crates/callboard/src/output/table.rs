@@ -1,4 +1,7 @@
-//! Columns: aligned, headed and cut to the window on a terminal; whole otherwise.
+//! Columns: aligned, headed and fitted to the window on a terminal; whole otherwise.
+//!
+//! A window that is too narrow shows short forms first, then cuts the widest columns. The last column
+//! is the one that people read, and keeps `LAST_MIN` characters as long as that is possible.
 
 use super::{Out, Style};
 
@@ -7,7 +10,12 @@ pub struct Table {
     headed: bool,
     cut: bool,
     rows: Vec<Vec<Cell>>,
+    /// How a column's cells are shortened where the window is narrow.
+    short: Vec<(usize, Shorten)>,
 }
+
+/// A shorter form that means the same.
+pub type Shorten = fn(&str) -> String;
 
 struct Cell {
     text: String,
@@ -16,10 +24,13 @@ struct Cell {
 
 const GAP: usize = 2;
 const WIDTH_WHEN_UNKNOWN: usize = 120;
+const LAST_MIN: usize = 30;
+/// No column but the last is cut to less.
+const CUT_MIN: usize = 6;
 
 impl Table {
     pub fn new(heads: &[&'static str]) -> Self {
-        Self { heads: heads.to_vec(), headed: true, cut: true, rows: Vec::new() }
+        Self { heads: heads.to_vec(), headed: true, cut: true, rows: Vec::new(), short: Vec::new() }
     }
 
     /// For a single row, which says what it is by itself.
@@ -30,6 +41,12 @@ impl Table {
     /// For texts that must be read to their end, also on a narrow terminal.
     pub fn whole(self) -> Self {
         Self { cut: false, ..self }
+    }
+
+    /// Where the window is too narrow, cells of this column are shown in a short form.
+    pub fn shorten(mut self, column: usize, short: Shorten) -> Self {
+        self.short.push((column, short));
+        self
     }
 
     pub fn row<const N: usize>(&mut self, cells: [(String, Style); N]) {
@@ -44,30 +61,67 @@ impl Table {
     /// The last column takes what the others leave of the window.
     pub fn render(&self, out: &Out) -> String {
         let headed = self.headed && out.terminal;
-        let width = |column: usize| {
-            let head = if headed { self.heads[column].len() } else { 0 };
-            self.widest(column).max(head)
-        };
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
-        let before_last: usize = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
-        let room =
-            (out.terminal && self.cut).then(|| window_width().saturating_sub(before_last).max(10));
+        let window = (out.terminal && self.cut).then(window_width);
+        let mut rows: Vec<Vec<(String, Style)>> = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            rows.push(row.iter().map(|cell| (cell.text.clone(), cell.style)).collect());
+        }
+        let mut widths = self.widths(&rows, headed);
+        if window.is_some_and(|window| needed(&widths) > window) {
+            self.shorten_cells(&mut rows);
+            widths = self.widths(&rows, headed);
+        }
+        if let Some(window) = window {
+            fit(&mut widths, window);
+        }
         let mut text = String::new();
         if headed {
             let heads = self.heads.iter().map(|head| ((*head).to_owned(), Style::Dim));
-            line(&mut text, out, heads, &widths, None);
+            line(&mut text, out, heads, &widths, window.is_some());
         }
-        for row in &self.rows {
-            let cells = row.iter().map(|cell| (cell.text.clone(), cell.style));
-            line(&mut text, out, cells, &widths, room);
+        for row in rows {
+            line(&mut text, out, row.into_iter(), &widths, window.is_some());
         }
         text
     }
 
-    fn widest(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+    fn widths(&self, rows: &[Vec<(String, Style)>], headed: bool) -> Vec<usize> {
+        let widest = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|(text, _)| text.chars().count()).max().unwrap_or(0)
+        };
+        let head = |column: usize| if headed { self.heads[column].len() } else { 0 };
+        (0..self.heads.len()).map(|column| widest(column).max(head(column))).collect()
     }
+
+    fn shorten_cells(&self, rows: &mut [Vec<(String, Style)>]) {
+        for (column, short) in &self.short {
+            for cell in rows.iter_mut().filter_map(|row| row.get_mut(*column)) {
+                cell.0 = short(&cell.0);
+            }
+        }
+    }
+}
+
+/// What all columns take, of the last no more than it must have.
+fn needed(widths: &[usize]) -> usize {
+    let Some((last, before)) = widths.split_last() else { return 0 };
+    before.iter().map(|width| width + GAP).sum::<usize>() + (*last).min(LAST_MIN)
+}
+
+/// Cuts the widest columns until the last one has its room, and gives it the rest of the window.
+fn fit(widths: &mut [usize], window: usize) {
+    while needed(widths) > window {
+        let Some((_, before)) = widths.split_last_mut() else { return };
+        let Some(widest) = before.iter_mut().max_by_key(|width| **width) else { break };
+        if *widest <= CUT_MIN {
+            break;
+        }
+        *widest -= 1;
+    }
+    let Some((last, before)) = widths.split_last_mut() else { return };
+    let taken: usize = before.iter().map(|width| *width + GAP).sum();
+    *last = (*last).min(window.saturating_sub(taken).max(10));
 }
 
 fn line(
@@ -75,14 +129,11 @@ fn line(
     out: &Out,
     cells: impl Iterator<Item = (String, Style)>,
     widths: &[usize],
-    room: Option<usize>,
+    cuts: bool,
 ) {
     for (column, (cell, style)) in cells.enumerate() {
         let is_last = column + 1 == widths.len();
-        let shown = match room {
-            Some(room) if is_last => cut(&cell, room),
-            _ => cell,
-        };
+        let shown = if cuts { cut(&cell, widths[column]) } else { cell };
         let padding = if is_last { 0 } else { widths[column] + GAP - shown.chars().count() };
         if style == Style::Plain {
             text.push_str(&shown);
@@ -108,7 +159,8 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn window_width() -> usize {
+/// How many characters fit into a line of the terminal.
+pub fn window_width() -> usize {
     rustix::termios::tcgetwinsize(std::io::stdout())
         .ok()
         .map(|size| usize::from(size.ws_col))
@@ -131,6 +183,17 @@ mod tests {
     #[test]
     fn without_a_terminal_everything_is_there_and_nothing_else() {
         assert_eq!(rendered(false), format!("T-1   short [2J\nT-10  {}\n", "x".repeat(500)));
+    }
+
+    #[test]
+    fn a_narrow_window_leaves_the_last_column_its_room() {
+        let mut widths = vec![31, 4, 13, 16, 80];
+        fit(&mut widths, 80);
+        assert_eq!(needed(&widths), 80, "{widths:?}");
+        assert_eq!(widths[4], LAST_MIN);
+        let mut wide = vec![8, 4, 50];
+        fit(&mut wide, 200);
+        assert_eq!(wide, [8, 4, 50], "nothing is cut that fits");
     }
 
     #[test]

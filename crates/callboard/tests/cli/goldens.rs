@@ -19,17 +19,28 @@ fn config_schema() {
     compare("config.schema.json", &world.ok(&["config", "schema"]).stdout);
 }
 
+/// What commands are listed under: groups on the first page.
+const HEADINGS: [&str; 9] =
+    ["Start", "Tasks", "Checks", "Jobs", "Review", "People", "Memory", "Operations", "Commands"];
+
 /// Appends the help of a command and of all below it, in the order they are listed.
 fn help_of(world: &World, path: &mut Vec<String>, text: &mut String) {
     let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
     let help = world.ok(&arguments).stdout;
     text.push_str(&format!("$ callboard {}\n\n{help}\n", arguments.join(" ")));
-    let commands = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
-    let names = commands.lines().take_while(|line| !line.is_empty());
-    // A continued description is indented further than a name.
-    let names = names
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next());
+    let mut lists = false;
+    let mut names = Vec::new();
+    for line in help.lines() {
+        match line.strip_suffix(':').filter(|_| !line.starts_with(' ')) {
+            Some(heading) => lists = HEADINGS.contains(&heading),
+            // A continued description is indented further than a name.
+            None if lists && !line.starts_with("   ") => {
+                names.extend(line.split_whitespace().next());
+            }
+            None => {}
+        }
+    }
+    let names = names.into_iter();
     for name in names.filter(|name| *name != "help").map(str::to_owned).collect::<Vec<_>>() {
         path.push(name);
         help_of(world, path, text);

@@ -13,6 +13,7 @@ mod notices;
 mod places;
 mod plan;
 mod pulls;
+mod reading;
 mod review;
 mod review_work;
 #[path = "../../../store/tests/it/schema.rs"]

@@ -48,3 +48,60 @@ impl Terminal {
         reader.join().expect("what was printed")
     }
 }
+
+/// A task with everything that makes its line long.
+fn long_task(world: &World) -> (String, String) {
+    let title = "Rewrite the importer so that it streams instead of reading everything";
+    let id = world.task(&[title, "--check", "true", "--check", "manual: reads well"]);
+    let arguments = format!(
+        r#"{{"id": "{id}", "expected_actor": "agent:claude-code-17", "idempotency_key": "k"}}"#
+    );
+    world.ok(&["call", "begin", &arguments, "--actor", "agent:claude-code-17"]);
+    (id, title.to_owned())
+}
+
+#[test]
+fn a_list_fits_the_window_and_leaves_the_title_its_room() {
+    let world = World::project();
+    let (id, title) = long_task(&world);
+    let narrow = Terminal::run(&world, 80, &["task", "list"]);
+    let lines: Vec<&str> = narrow.lines().collect();
+    assert!(lines[0].starts_with("ID") && lines[0].contains("PRIO"), "{narrow}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{narrow}");
+    let beginning: String = title.chars().take(29).collect();
+    assert!(lines[1].contains(&beginning), "{narrow}");
+    let shown = lines[1].split_whitespace().next().expect("an id");
+    assert_eq!(world.ok(&["task", "show", shown, "--json"]).json()["id"], id, "{shown}");
+    let wide = Terminal::run(&world, 220, &["task", "list"]);
+    assert!(wide.contains(&id) && wide.contains(&title), "{wide}");
+    let piped = world.ok(&["task", "list"]).stdout;
+    assert!(piped.contains(&id) && piped.contains(&title), "{piped}");
+}
+
+#[test]
+fn times_are_relative_for_people_and_exact_for_programs() {
+    let world = World::project();
+    let (id, _) = long_task(&world);
+    for arguments in [&["log"][..], &["task", "show", &id], &["status"]] {
+        let shown = Terminal::run(&world, 200, arguments);
+        let is_relative = shown.contains("just now") || shown.contains(" s ago");
+        assert!(is_relative && !shown.contains("Z  "), "{arguments:?}: {shown}");
+    }
+    let piped = world.ok(&["log"]).stdout;
+    let first = piped.split_whitespace().next().expect("a time");
+    assert!(first.len() == 24 && first.ends_with('Z'), "{first}");
+    let json = world.ok(&["log", "--json"]).stdout;
+    assert!(!json.contains(" ago"), "{json}");
+}
+
+#[test]
+fn status_is_one_screen() {
+    let world = World::project();
+    for number in 0..30 {
+        world.task(&[&format!("task {number}")]);
+    }
+    let shown = Terminal::run(&world, 80, &["status"]);
+    assert!(shown.lines().count() <= 24, "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(shown.contains("and 1 more"), "{shown}");
+}

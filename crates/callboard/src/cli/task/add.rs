@@ -16,6 +16,7 @@ use crate::output::Failure;
                   --check \"manual: reads well\""
 )]
 pub struct AddArgs {
+    /// What is to be done, in a line
     title: String,
     /// What is wanted, as Markdown; - reads standard input
     #[arg(long, default_value = "", hide_default_value = true)]

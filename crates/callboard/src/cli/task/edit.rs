@@ -14,6 +14,7 @@ use crate::output::Failure;
 pub struct EditArgs {
     /// The task, or the beginning of its id
     id: String,
+    /// What is to be done, in a line
     #[arg(long)]
     title: Option<String>,
     /// What is wanted, as Markdown; - reads standard input

@@ -13,7 +13,7 @@ use crate::output::Failure;
 #[command(after_help = "Example:\n  callboard task list --open --json")]
 pub struct ListArgs {
     /// Only tasks with this status
-    #[arg(long)]
+    #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Only tasks held by this actor; "" = by nobody
     #[arg(long, value_name = "ACTOR")]
@@ -24,6 +24,12 @@ pub struct ListArgs {
     /// Only tasks that are not closed
     #[arg(long)]
     open: bool,
+    /// Only tasks whose title has this text in it, in upper or lower case
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only tasks that are part of this epic or task
+    #[arg(long, value_name = "ID")]
+    epic: Option<String>,
     /// Only tasks after this one
     #[arg(long, value_name = "ID")]
     after: Option<String>,
@@ -48,12 +54,22 @@ pub async fn cmd_task_list(context: &Context, args: ListArgs) -> Result<(), Fail
         after,
         ..TaskFilter::default()
     };
+    let epic = match &args.epic {
+        Some(typed) => Some(open.task_id(typed).await?),
+        None => None,
+    };
+    let search = args.search.map(|text| text.to_lowercase());
     let limit = args.limit as usize;
-    let wanted = |row: &TaskRow| !args.open || !row.task.phase.is_closed();
+    let wanted = |row: &TaskRow| {
+        let has = |text: &String| row.task.title.to_lowercase().contains(text);
+        (!args.open || !row.task.phase.is_closed())
+            && (epic.is_none() || row.task.parent == epic)
+            && search.as_ref().is_none_or(has)
+    };
     let (rows, more) = collect(&open, filter, limit, wanted).await?;
     open.print_rows(&rows, more)?;
     if rows.it.is_empty() && !context.out.json {
-        context.out.note("no tasks; callboard task add \"…\" makes one");
+        context.out.note("no such task; callboard task add \"…\" makes one");
     }
     Ok(())
 }

@@ -1,0 +1,172 @@
+//! What people read: the log, a task, who works on what; and the commands that lead on from there.
+
+use serde_json::{Value, json};
+
+use crate::fixture::World;
+
+fn call(world: &World, actor: &str, tool: &str, arguments: Value) -> Value {
+    world.ok(&["call", tool, &arguments.to_string(), "--actor", actor]).json()
+}
+
+/// Lines without their times.
+fn sentences(text: &str) -> Vec<String> {
+    let rest = |line: &str| line.split_once("  ").expect("a time").1.to_owned();
+    text.lines().map(rest).collect()
+}
+
+#[test]
+fn the_log_speaks_in_sentences_and_hides_heartbeats() {
+    let world = World::project();
+    let id = world.task(&["Add flag"]);
+    world.ok(&["claim", &id, "--actor", "agent:w1"]);
+    let begun = json!({"id": id, "expected_actor": "agent:w1", "idempotency_key": "k"});
+    let session = call(&world, "agent:w1", "begin", begun)["id"].clone();
+    call(&world, "agent:w1", "heartbeat", json!({"session": session, "progress": "half"}));
+    let said = sentences(&world.ok(&["log"]).stdout);
+    assert!(said.contains(&format!("agent:w1 claimed {id} Add flag")), "{said:#?}");
+    assert!(said.iter().any(|line| line.starts_with(&format!("human:ana added {id} Add flag"))));
+    assert!(said.iter().any(|line| line.contains("began to work on")), "{said:#?}");
+    assert!(!said.iter().any(|line| line.contains("still at work")), "{said:#?}");
+    let all = sentences(&world.ok(&["log", &id, "--all"]).stdout);
+    assert!(all.iter().any(|line| line.contains("is still at work on")), "{all:#?}");
+    let newest = sentences(&world.ok(&["log", "--tail", "1"]).stdout);
+    assert_eq!(newest.len(), 1, "a hidden event is not counted: {newest:#?}");
+    let other = world.task(&["Goes away"]);
+    world.ok(&["task", "rm", &other]);
+    let said = sentences(&world.ok(&["log"]).stdout);
+    assert_eq!(said.last(), Some(&format!("human:ana removed {other} Goes away")));
+}
+
+#[test]
+fn a_task_is_shown_with_everything_around_it() {
+    let world = World::project();
+    let epic = world.ok(&["epic", "add", "Importer"]).stdout.trim().to_owned();
+    let dep = world.task(&["First things first"]);
+    let id = world.task(&["Add flag", "--dep", &dep, "--parent", &epic]);
+    let board = |tool: &str, arguments: Value| {
+        world.ok(&["call", tool, &arguments.to_string(), "--toolsets", "board"]);
+    };
+    board("update_scratchpad", json!({"task_id": id, "content": "mind the tests"}));
+    world.ok(&["done", &dep]);
+    let begun = json!({
+        "id": id, "expected_actor": "agent:w1", "branch": "feature/flag", "idempotency_key": "k",
+    });
+    let session = call(&world, "agent:w1", "begin", begun)["id"].clone();
+    call(&world, "agent:w1", "finish", json!({"session": session, "summary": "wrote it"}));
+    let shown = world.ok(&["task", "show", &id]).stdout;
+    let lines = [
+        format!("needs     {dep} (done) First things first"),
+        format!("part of   {epic} ("),
+        "attempt   agent:w1 began ".into(),
+        "finished: wrote it".into(),
+        "branch    ".into(),
+        "mind the tests".into(),
+        "priority  500".into(),
+    ];
+    for line in lines {
+        assert!(shown.contains(&line), "{line}\n{shown}");
+    }
+    let parent = world.ok(&["task", "show", &epic]).stdout;
+    assert!(parent.contains(&format!("child     {id} (")), "{parent}");
+    let document = world.ok(&["task", "show", &id, "--json"]).json();
+    assert_eq!(
+        document["waitsFor"],
+        json!([{"id": dep, "title": "First things first", "status": "done"}])
+    );
+    assert_eq!((&document["partOf"]["id"], &document["priority"]), (&json!(epic), &json!(500)));
+    assert_eq!(document["attempts"][0]["summary"], "wrote it");
+    let mine = world.ok(&["task", "list", "--epic", &epic]).stdout;
+    assert!(mine.lines().count() == 1 && mine.starts_with(&id), "{mine}");
+    let found = world.ok(&["task", "list", "--search", "ADD fl"]).stdout;
+    assert!(found.contains(&id) && !found.contains(&dep), "{found}");
+}
+
+#[test]
+fn agents_and_status_show_who_holds_what() {
+    let world = World::project();
+    let (held, free) = (world.task(&["Held"]), world.task(&["Free"]));
+    world.ok(&["agent", "add", "w9", "--type", "WORKER"]);
+    world.ok(&["claim", &held, "--actor", "agent:outsider"]);
+    let list = world.ok(&["agent", "list"]).stdout;
+    assert!(list.contains("w9") && list.contains("agent:outsider"), "{list}");
+    assert!(list.lines().any(|line| line.contains(&held) && line.ends_with("Held")), "{list}");
+    let items = world.ok(&["agent", "list", "--json"]).json();
+    let holder = &items["items"][1];
+    assert_eq!((&holder["id"], &holder["currentTaskId"]), (&json!("agent:outsider"), &json!(held)));
+    let status = world.ok(&["status"]).stdout;
+    let wanted = format!(
+        "needs you\n  nothing waits for you\nat work\n  agent:outsider  {held}  Held (backlog)\n\
+         next\n  {free}  Free\n"
+    );
+    assert_eq!(status, wanted);
+    let document = world.ok(&["status", "--json"]).json();
+    assert_eq!(document["working"][0]["actor"], "agent:outsider", "{document}");
+}
+
+#[test]
+fn a_person_takes_a_task_back_and_an_agent_does_not() {
+    let world = World::project();
+    let id = world.task(&["Held"]);
+    let begun = json!({"id": id, "expected_actor": "agent:w1", "idempotency_key": "k"});
+    call(&world, "agent:w1", "begin", begun);
+    let refused = world.run(&["release", &id]);
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("callboard release {id} --force")));
+    let agent = world.run(&["release", &id, "--force", "--actor", "agent:w2", "--json"]);
+    assert_eq!((agent.code, agent.error_code()), (2, "INVALID_INPUT".into()));
+    let released = world.ok(&["release", &id, "--force", "--json"]).json();
+    assert_eq!((&released["assignee"], &released["status"]), (&json!(null), &json!("backlog")));
+    world.ok(&["claim", &id, "--actor", "agent:w2"]);
+}
+
+#[test]
+fn a_call_that_is_refused_inside_its_answer_fails() {
+    let world = World::project();
+    let gone = "SHOP-01j9x2k7m3n4p5q6r7s8t9v0wx";
+    let board = world.run(&[
+        "call",
+        "review",
+        &json!({"task_id": gone, "action": "approve"}).to_string(),
+        "--toolsets",
+        "board",
+    ]);
+    assert_eq!((board.code, &board.json()["success"]), (3, &json!(false)), "{}", board.stdout);
+    world.ok(&["agent", "add", "boss", "--type", "SUPERVISOR"]);
+    let crew = ["call", "mcp__epic__approve_pr", &json!({"taskId": gone}).to_string()];
+    let crew = world.run(&[&crew[..], &["--toolsets", "crew", "--actor", "agent:boss"]].concat());
+    assert_ne!(crew.code, 0, "{}", crew.stdout);
+    assert_eq!(crew.json()["success"], json!(false), "{}", crew.stdout);
+    world.write(&world.root().join("a"), "one\n");
+    world.run_git(&world.root(), &["add", "a"]);
+    world.run_git(&world.root(), &["commit", "-q", "-m", "first"]);
+    let head =
+        std::fs::read_to_string(world.root().join(".git/refs/heads/main")).expect("a commit");
+    let spec = json!({
+        "repo": {
+            "type": "local",
+            "path": world.root(),
+            "baseBranch": "main",
+            "baselineCommit": head.trim(),
+        },
+        "task": {"title": "t", "description": "d", "acceptance": []},
+        "scope": {"readPaths": [], "disallowReformatting": false},
+        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
+        "execution": {
+            "preferredModel": "fake/model",
+            "sandbox": "read-only",
+            "askPolicy": "untrusted",
+            "priority": "P1",
+            "ttlS": 600,
+        },
+        "idempotencyKey": "once",
+    });
+    let relay = |tool: &str, arguments: Value| {
+        world.run(&["call", tool, &arguments.to_string(), "--toolsets", "relay"])
+    };
+    let job = relay("jobs_submit", json!({"spec": spec})).json()["jobId"].clone();
+    assert_eq!(relay("jobs_cancel", json!({"jobId": job})).code, 0);
+    let over = relay("jobs_cancel", json!({"jobId": job}));
+    assert_eq!((over.code, &over.json()["ok"]), (5, &json!(false)), "{}", over.stdout);
+    let fine = world.run(&["call", "tasks_list", "{}", "--toolsets", "board"]);
+    assert_eq!(fine.code, 0, "{}{}", fine.stdout, fine.stderr);
+}
