@@ -108,7 +108,7 @@ fn a_person_takes_a_task_from_its_holder_and_nobody_else_does() {
         ana create B
         w1  claim B               =>
         ana takeback B            =>
-        entries B                 => created claimed released
+        entries B                 => created claimed released(taken from agent:w1)
         w2  claim B               =>
         ",
     );
