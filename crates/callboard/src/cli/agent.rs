@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Open};
 use super::trust;
 use super::view::short_id;
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Object, Style, Table};
 
 /// Add agents to the crew, look at them, remove them
 #[derive(clap::Subcommand, Debug)]
@@ -127,7 +127,7 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
     if context.out.json {
         let crew = seen.iter().map(|(agent, at)| document(agent, at));
         let items: Vec<Value> = crew.chain(others.iter().map(|one| held(one))).collect();
-        return context.out.document(&json!({ "items": items }));
+        return context.out.list(List::Agents, items, Value::Null);
     }
     let mut table = Table::new(&["AGENT", "TYPE", "STATE", "EPIC", "TASK", "TITLE"])
         .shorten(3, short_id)
@@ -174,7 +174,7 @@ async fn cmd_agent_rm(context: &Context, args: RmArgs) -> Result<(), Failure> {
     let id = agent_id(&args.id)?;
     open.engine().agent_remove(&open.op("agent_remove"), &id).await?;
     if context.out.json {
-        return context.out.document(&json!({ "removed": id }));
+        return context.out.object(Object::AgentRemoved, json!({ "removed": id }));
     }
     context.out.line(&format!("{id} is removed"))
 }
@@ -183,7 +183,7 @@ async fn show(context: &Context, open: &Open, agent: &Agent) -> Result<(), Failu
     let at = open.engine().agent_standing(&open.op("agent_get"), agent).await?;
     let document = document(agent, &at);
     if context.out.json {
-        return context.out.document(&document);
+        return context.out.object(Object::Agent, document);
     }
     let words = document.as_object().into_iter().flatten();
     words.filter(|(_, value)| !value.is_null()).try_for_each(|(key, value)| {

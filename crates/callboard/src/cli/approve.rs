@@ -7,7 +7,7 @@ use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 
 /// Approve a task that waits for review
 ///
@@ -76,7 +76,7 @@ impl Open {
             document["merge_commit"] = merged.commit.into();
             document["pushed"] = json!(merged.pushed.map(|pushed| pushed.is_ok()));
             document["pushed_to"] = json!(merged.pushed_to);
-            return self.out.document(&document);
+            return self.out.object(Object::Task, document);
         }
         match &merged.commit {
             Some(commit) => self.out.note(&format!("merged as {commit}")),

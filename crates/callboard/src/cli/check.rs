@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::context::Context;
 use super::view::plain_lines;
-use crate::output::Failure;
+use crate::output::{Failure, Object};
 
 /// Run or attest a task's checks, or read their logs
 #[derive(clap::Subcommand, Debug)]
@@ -128,7 +128,7 @@ async fn cmd_check_log(context: &Context, args: LogArgs) -> Result<(), Failure> 
             "id": id, "index": args.index, "log": log.name,
             "size": size, "start": start, "text": log.text(),
         });
-        return open.out.document(&document);
+        return open.out.object(Object::CheckLog, document);
     }
     if !log.is_whole() {
         open.out

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use crate::compose::settings_kept;
 use crate::config::{KEYS, Key, Kind, Resolved, Settings, Value as SettingValue, schema, unknown};
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Object, Style, Table};
 use crate::place::Place;
 
 /// Show settings and where they come from
@@ -59,7 +59,7 @@ fn get(context: &Context, values: &Resolved, name: &str, origin: bool) -> Result
         Failure::new(Exit::NotFound, "UNKNOWN_KEY", unknown(name)).hint("callboard config")
     })?;
     if context.out.json {
-        return context.out.document(&entry(key, values));
+        return context.out.object(Object::Setting, entry(key, values));
     }
     let value = shown(key, values);
     match origin {
@@ -71,7 +71,7 @@ fn get(context: &Context, values: &Resolved, name: &str, origin: bool) -> Result
 fn list(context: &Context, values: &Resolved) -> Result<(), Failure> {
     if context.out.json {
         let settings: Vec<Value> = KEYS.iter().map(|key| entry(key, values)).collect();
-        return context.out.document(&json!({"settings": settings}));
+        return context.out.list(List::Settings, settings, Value::Null);
     }
     let mut table = Table::new(&["KEY", "FROM", "VALUE"]).whole();
     for key in KEYS {

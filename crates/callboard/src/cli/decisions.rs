@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::agent::agent_id;
 use super::context::Context;
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Style, Table};
 
 /// List the decision log, the newest first
 #[derive(clap::Args, Debug)]
@@ -32,12 +32,13 @@ pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(),
     let next = page.rows.last().map(|row| row.id).filter(|_| page.more);
     if context.out.json {
         let items: Vec<Value> = page.rows.iter().map(document).collect();
-        return context.out.document(&json!({ "items": items, "nextBefore": next }));
+        return context.out.list(List::Decisions, items, json!(next));
     }
+    let now = open.engine().store().now();
     let mut table = Table::new(&["AT", "AGENT", "DECISION", "REASONING"]);
     for row in &page.rows {
         table.row([
-            (rfc3339_ms(row.at), Style::Plain),
+            (context.out.when(row.at, now), Style::Plain),
             (row.agent.to_string(), Style::Plain),
             (row.decision.clone(), Style::Plain),
             (row.reasoning.clone(), Style::Dim),

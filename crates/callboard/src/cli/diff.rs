@@ -10,7 +10,7 @@ use super::context::{Context, Open};
 use super::job::{artifact, job_id};
 use super::patch;
 use super::view::plain;
-use crate::output::{Exit, Failure, Out, Style, Table};
+use crate::output::{Exit, Failure, Object, Out, Style, Table};
 
 /// Print what a task's work changes, or the patch that a job made
 ///
@@ -42,7 +42,7 @@ async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure>
     if open.out.json {
         let files: Vec<Value> = files.iter().map(file_json).collect();
         let patch = (!stat).then_some(patch);
-        return open.out.document(&json!({"job": job, "files": files, "patch": patch}));
+        return open.out.object(Object::Diff, json!({"job": job, "files": files, "patch": patch}));
     }
     match stat {
         true => open.out.raw(&changes(&files, &open.out)),
@@ -67,7 +67,7 @@ async fn diff_of_task(open: &Open, typed: &str, stat: bool) -> Result<(), Failur
     }
     if open.out.json {
         let repos: Vec<Value> = diffs.iter().map(diff_json).collect();
-        return open.out.document(&json!({"task": id, "repos": repos}));
+        return open.out.object(Object::Diff, json!({"task": id, "repos": repos}));
     }
     if diffs.iter().all(|one| one.diff.files.is_empty()) {
         let merged = card.card.review.and_then(|review| review.merge_commit);

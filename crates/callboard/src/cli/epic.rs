@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::task::text_or_stdin;
-use crate::output::{Failure, Style, Table};
+use super::view::short_id;
+use crate::output::{Failure, List, Object, Style, Table};
 
 /// Add epics for a crew, list them
 #[derive(clap::Subcommand, Debug)]
@@ -55,7 +56,7 @@ async fn cmd_epic_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
     let added = open.engine().task_create(&op, draft).await?.it.task.id;
     if context.out.json {
         let seen = open.engine().card_get(&op, added).await?.it;
-        return context.out.document(&document(&seen));
+        return context.out.object(Object::Epic, document(&seen));
     }
     context.out.line(&added.to_string())
 }
@@ -65,9 +66,9 @@ async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure>
     let epics = open.engine().epic_list(&open.op("epic_list"), args.limit).await?;
     if context.out.json {
         let items: Vec<Value> = epics.iter().map(document).collect();
-        return context.out.document(&json!({ "items": items }));
+        return context.out.list(List::Epics, items, Value::Null);
     }
-    let mut table = Table::new(&["EPIC", "STATE", "TITLE"]);
+    let mut table = Table::new(&["EPIC", "STATE", "TITLE"]).shorten(0, short_id);
     for CardSeen { record, card } in &epics {
         table.row([
             (record.task.id.to_string(), Style::Plain),

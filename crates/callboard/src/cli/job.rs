@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::view::plain;
-use crate::output::{Exit, Failure, Style, Table, exit_of};
+use crate::output::{Exit, Failure, List, Style, Table, exit_of};
 
 /// Submit jobs for agents, look at them, end them
 #[derive(clap::Subcommand, Debug)]
@@ -126,8 +126,11 @@ async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> 
     let wanted = args.state.as_deref().map(fold);
     works.retain(|work| wanted.as_ref().is_none_or(|state| state == work.job.state.as_str()));
     if context.out.json {
-        page["works"] = works.iter().map(work_json).collect();
-        return context.out.document(&page);
+        let works: Vec<Value> = works.iter().map(work_json).collect();
+        let items = page["items"].as_array().cloned().unwrap_or_default();
+        let (total, has_more) = (page["total"].take(), page["hasMore"].take());
+        let more = json!({"total": total, "hasMore": has_more, "works": works});
+        return context.out.list_with(List::Jobs, items, Value::Null, more);
     }
     let mut table = Table::new(&["JOB", "STATE", "ATTEMPT", "SUMMARY"]);
     for item in page["items"].as_array().into_iter().flatten() {

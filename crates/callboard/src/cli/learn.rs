@@ -4,7 +4,7 @@ use callboard_engine::KnowledgeDraft;
 
 use super::context::Context;
 use super::search::entry_json;
-use crate::output::Failure;
+use crate::output::{Failure, Object};
 
 /// Write down something worth knowing for whoever works next
 ///
@@ -49,7 +49,7 @@ pub async fn cmd_learn(context: &Context, args: LearnArgs) -> Result<(), Failure
     };
     let stored = open.engine().knowledge_store(&open.op("store_knowledge"), draft).await?;
     if context.out.json {
-        return context.out.document(&entry_json(&stored.entry));
+        return context.out.object(Object::Knowledge, entry_json(&stored.entry));
     }
     context.out.line(&stored.entry.id.to_string())
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::log_words::sentence;
-use crate::output::{Exit, Failure, Style};
+use crate::output::{Exit, Failure, List, Style};
 
 /// Show who did what, when
 #[derive(clap::Args, Debug)]
@@ -45,7 +45,7 @@ pub async fn cmd_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
     let events = log.newest(args.tail).await?;
     if context.out.json {
         let events: Vec<Value> = events.iter().map(to_json).collect();
-        return context.out.document(&json!({"events": events}));
+        return context.out.list(List::Events, events, Value::Null);
     }
     let now = open.engine().store().now();
     for event in &events {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::agent::agent_id;
 use super::context::{Context, Open};
 use super::task::text_or_stdin;
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Object, Style, Table};
 
 /// Read mail that agents sent to people, answer it, write to agents
 #[derive(clap::Args, Debug)]
@@ -115,15 +115,16 @@ async fn cmd_mail_list(context: &Context, args: ListArgs) -> Result<(), Failure>
         }
     };
     if context.out.json {
-        return context.out.document(&listed(&page));
+        return listed(context, &page);
     }
+    let now = open.engine().store().now();
     let mut table = Table::new(&["MAIL", "FROM", "AT", "SUBJECT"]);
     for MailSeen { mail, .. } in &page.mails {
         let style = if mail.read_at.is_none() { Style::Bold } else { Style::Plain };
         table.row([
             (mail.id.to_string(), Style::Plain),
             (mail.from.as_ref().map_or_else(|| "-".into(), AgentId::to_string), Style::Plain),
-            (rfc3339_ms(mail.created_at), Style::Plain),
+            (context.out.when(mail.created_at, now), Style::Plain),
             (mail.subject.clone(), style),
         ]);
     }
@@ -142,7 +143,7 @@ async fn cmd_mail_read(context: &Context, args: ReadArgs) -> Result<(), Failure>
     let (op, by) = (open.op("mail_read"), me(&open));
     let seen = open.engine().mail_read(&op, mail_id(&args.mail)?, by).await?;
     if context.out.json {
-        return context.out.document(&document(&seen));
+        return context.out.object(Object::Mail, document(&seen));
     }
     let MailSeen { mail, from_type, .. } = &seen;
     let from = match (&mail.from, from_type) {
@@ -150,8 +151,8 @@ async fn cmd_mail_read(context: &Context, args: ReadArgs) -> Result<(), Failure>
         (Some(from), None) => from.to_string(),
         (None, _) => "-".into(),
     };
-    let head =
-        format!("From: {from}\nAt: {}\nSubject: {}", rfc3339_ms(mail.created_at), mail.subject);
+    let at = context.out.when(mail.created_at, open.engine().store().now());
+    let head = format!("From: {from}\nAt: {at}\nSubject: {}", mail.subject);
     context.out.line(&format!("{head}\n\n{}", mail.body))
 }
 
@@ -179,7 +180,7 @@ async fn cmd_mail_reply(context: &Context, args: ReplyArgs) -> Result<(), Failur
 
 fn said(context: &Context, mail: MailId) -> Result<(), Failure> {
     match context.out.json {
-        true => context.out.document(&json!({ "mailId": mail })),
+        true => context.out.object(Object::MailSent, json!({ "mailId": mail })),
         false => context.out.line(&mail.to_string()),
     }
 }
@@ -197,10 +198,11 @@ fn mail_id(text: &str) -> Result<MailId, Failure> {
     })
 }
 
-fn listed(page: &MailPage) -> Value {
+fn listed(context: &Context, page: &MailPage) -> Result<(), Failure> {
     let mails: Vec<Value> = page.mails.iter().map(document).collect();
     let next = page.mails.last().filter(|_| page.more).map(|seen| seen.mail.id);
-    json!({"items": mails, "unreadCount": page.unread, "nextCursor": next})
+    let more = json!({"unreadCount": page.unread});
+    context.out.list_with(List::Mails, mails, json!(next), more)
 }
 
 fn document(seen: &MailSeen) -> Value {

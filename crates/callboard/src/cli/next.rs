@@ -1,12 +1,12 @@
 //! `callboard next`.
 
 use callboard_engine::{Digest, DigestTask};
-use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::search::hit_json;
-use crate::output::{Failure, Style, Table};
+use super::view::{short_id, task_row_json};
+use crate::output::{Failure, List, Style, Table};
 
 /// For how many tasks it is looked up what is known.
 const DIGESTS_MAX: usize = 20;
@@ -32,12 +32,12 @@ pub async fn cmd_next(context: &Context, args: NextArgs) -> Result<(), Failure> 
     if context.out.json {
         let known = |place: usize| digests.get(place).map(digest_json).unwrap_or_default();
         let row = |(place, row)| {
-            let mut document = view::task_row(row, open.engine().policy(), rows.now);
+            let mut document = task_row_json(row, open.engine().policy(), rows.now);
             document["knowledge"] = known(place);
             document
         };
         let shown: Vec<Value> = rows.it.iter().enumerate().map(row).collect();
-        return context.out.document(&json!({"tasks": shown, "next": null}));
+        return context.out.list(List::Next, shown, Value::Null);
     }
     open.print_rows(&rows, false)?;
     if rows.it.is_empty() {
@@ -54,7 +54,7 @@ fn digest_json(digest: &Digest) -> Value {
 }
 
 fn print_known(context: &Context, tasks: &[DigestTask], digests: &[Digest]) -> Result<(), Failure> {
-    let mut table = Table::new(&["FOR", "SCORE", "WORTH KNOWING", "SNIPPET"]);
+    let mut table = Table::new(&["FOR", "SCORE", "WORTH KNOWING", "SNIPPET"]).shorten(0, short_id);
     for (task, digest) in tasks.iter().zip(digests) {
         for hit in &digest.references {
             table.row([

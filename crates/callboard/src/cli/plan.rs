@@ -5,7 +5,7 @@ use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Object, Style, Table};
 
 /// Look at plans that agents propose, and make their tasks or not
 #[derive(clap::Subcommand, Debug)]
@@ -65,7 +65,7 @@ async fn cmd_plan_list(context: &Context, args: ListArgs) -> Result<(), Failure>
     let plans = open.engine().plan_list(&open.op("plan_list"), args.limit).await?;
     if context.out.json {
         let items: Vec<Value> = plans.iter().map(document).collect();
-        return context.out.document(&json!({ "items": items }));
+        return context.out.list(List::Plans, items, Value::Null);
     }
     let mut table = Table::new(&["PLAN", "STATE", "TASKS", "BY", "FIRST TASK"]);
     for plan in &plans {
@@ -88,11 +88,12 @@ async fn cmd_plan_show(context: &Context, args: ShowArgs) -> Result<(), Failure>
     let open = context.open().await?;
     let plan = open.engine().plan_get(&open.op("plan_get"), plan_id(&args.plan)?).await?;
     if context.out.json {
-        return context.out.document(&document(&plan));
+        return context.out.object(Object::Plan, document(&plan));
     }
     let Plan { id, by, at, state, .. } = &plan;
     let out = &context.out;
-    out.line(&format!("{id}  {}  by {by}, {}", state.as_str(), rfc3339_ms(*at)))?;
+    let at = out.when(*at, open.engine().store().now());
+    out.line(&format!("{id}  {}  by {by}, {at}", state.as_str()))?;
     for (place, task) in document(&plan)["tasks"].as_array().into_iter().flatten().enumerate() {
         let text = |key: &str| task[key].as_str().unwrap_or_default();
         let (mode, priority, title) = (text("type"), text("priority"), text("title"));
@@ -111,7 +112,7 @@ async fn cmd_plan_approve(context: &Context, args: ApproveArgs) -> Result<(), Fa
     let open = context.open().await?;
     let plan = open.engine().plan_approve(&open.op("plan_approve"), plan_id(&args.plan)?).await?;
     if context.out.json {
-        return context.out.document(&document(&plan));
+        return context.out.object(Object::Plan, document(&plan));
     }
     made(&plan).iter().try_for_each(|task| context.out.line(task))
 }
@@ -120,7 +121,7 @@ async fn cmd_plan_reject(context: &Context, args: RejectArgs) -> Result<(), Fail
     let open = context.open().await?;
     let plan = open.engine().plan_reject(&open.op("plan_reject"), plan_id(&args.plan)?).await?;
     if context.out.json {
-        return context.out.document(&document(&plan));
+        return context.out.object(Object::Plan, document(&plan));
     }
     context.out.line(&format!("{} is rejected", plan.id))
 }
@@ -147,6 +148,7 @@ fn document(plan: &Plan) -> Value {
         }
     };
     json!({
+        "id": plan.id,
         "plan_id": plan.id,
         "state": plan.state.as_str(),
         "by": plan.by,

@@ -10,7 +10,7 @@ use super::context::{Context, Open};
 use super::diff::{changes, file_json, print_patch};
 use super::review::outlook_words;
 use super::view::plain;
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Object, Style, Table};
 
 /// Look at pull requests, merge one
 #[derive(clap::Subcommand, Debug)]
@@ -74,7 +74,7 @@ async fn cmd_pull_list(context: &Context, args: ListArgs) -> Result<(), Failure>
     let found = open.engine().pull_list(&open.op("pull_list"), !args.all, args.limit).await?;
     if context.out.json {
         let items: Vec<Value> = found.iter().map(document).collect();
-        return context.out.document(&json!({ "items": items }));
+        return context.out.list(List::Pulls, items, Value::Null);
     }
     let mut table = Table::new(&["PULL", "STATUS", "FROM", "INTO", "TITLE"]);
     for pull in &found {
@@ -110,7 +110,7 @@ async fn cmd_pull_show(context: &Context, args: ShowArgs) -> Result<(), Failure>
             }
             Err(why) => document["error"] = json!(why),
         }
-        return context.out.document(&document);
+        return context.out.object(Object::Pull, document);
     }
     if let Ok(PullLook { diff, .. }) = &looked
         && let Some(patch) = &diff.patch
@@ -151,26 +151,29 @@ async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failur
         PullEnd::Merged { commit } if context.out.json => {
             open.warn_of_push(&merged);
             let pushed = merged.pushed.map(|pushed| pushed.is_ok());
-            context.out.document(&json!({
-                "url": pull.url, "merged": true, "commit": commit,
-                "pushed": pushed, "pushed_to": merged.pushed_to,
-            }))
+            context.out.object(
+                Object::PullMerged,
+                json!({
+                    "url": pull.url, "merged": true, "commit": commit,
+                    "pushed": pushed, "pushed_to": merged.pushed_to,
+                }),
+            )
         }
         PullEnd::Merged { commit: Some(commit) } => {
             open.say_pushed(&merged, args.push && pull.forge == LOCAL);
             context.out.line(&format!("{} is merged as {commit}", pull.url))
         }
         PullEnd::Merged { commit: None } => context.out.line(&format!("{} is merged", pull.url)),
-        PullEnd::Nothing if context.out.json => {
-            context.out.document(&json!({"url": pull.url, "merged": false, "commit": null}))
-        }
+        PullEnd::Nothing if context.out.json => context
+            .out
+            .object(Object::PullMerged, json!({"url": pull.url, "merged": false, "commit": null})),
         PullEnd::Nothing => {
             let words = format!("{} is closed: {} has all of it already", pull.url, pull.base);
             context.out.line(&words)
         }
-        PullEnd::Waiting if context.out.json => {
-            context.out.document(&json!({"url": pull.url, "merged": false, "commit": null}))
-        }
+        PullEnd::Waiting if context.out.json => context
+            .out
+            .object(Object::PullMerged, json!({"url": pull.url, "merged": false, "commit": null})),
         PullEnd::Waiting => {
             context.out.line(&format!("{} is merged by its forge once it may be", pull.url))
         }

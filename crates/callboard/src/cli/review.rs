@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::context::{Context, Open};
 use super::diff::{changes, file_json};
 use super::job::question_json;
-use super::view::{check_lines, checks, plain, plain_lines, status};
-use crate::output::{Failure, Style, Table};
+use super::view::{check_lines, checks, plain, plain_lines, short_actor, short_id, status};
+use crate::output::{Failure, List, Object, Style, Table};
 
 /// Show what waits for a person, or what there is to review of one task
 ///
@@ -66,10 +66,12 @@ impl Open {
             };
             let items: Vec<Value> = rows.into_iter().map(item).collect();
             let questions: Vec<Value> = asked.iter().map(question_json).collect();
-            let document = json!({"items": items, "more": more, "questions": questions});
-            return self.out.document(&document);
+            let extra = json!({"more": more, "questions": questions});
+            return self.out.list_with(List::Reviews, items, Value::Null, extra);
         }
-        let mut table = Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"]);
+        let mut table = Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"])
+            .shorten(0, short_id)
+            .shorten(3, short_actor);
         for CardRow { task, card, .. } in &rows {
             let review = card.review.as_ref();
             let by = review.map(|review| &review.by).or(task.assignee.as_ref());
@@ -92,7 +94,7 @@ impl Open {
     }
 
     fn print_questions(&self, asked: &[RunRecord]) -> Result<(), Failure> {
-        let mut table = Table::new(&["JOB", "WAITS FOR", "TASK", "ASKS"]);
+        let mut table = Table::new(&["JOB", "WAITS FOR", "TASK", "ASKS"]).shorten(2, short_id);
         for record in asked {
             let text = record.asks().map_or_else(String::new, |asked| asked.text.clone());
             table.row([
@@ -123,14 +125,14 @@ impl Open {
             document["review"] = review_json(review);
             document["work"] = work.iter().map(work_json).collect();
             document["question"] = asked.map_or(Value::Null, question_json);
-            return self.out.document(&document);
+            return self.out.object(Object::Review, document);
         }
         let (task, out) = (&record.task, &self.out);
         let (status, style) = status(task, out);
         let mut text = format!("{}  {}\n", task.id, out.styled(style, &status));
         text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
         if let Some(review) = review {
-            let at = rfc3339_ms(review.decided_at.unwrap_or(review.requested_at));
+            let at = out.when(review.decided_at.unwrap_or(review.requested_at), *now);
             let advice = if review.is_advice { " as advice" } else { "" };
             let said = format!("{}{advice} by {}, {at}", review.state.as_str(), review.by);
             text += &fact("review", &said);

@@ -7,7 +7,7 @@ use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::output::{Failure, Style, Table};
+use crate::output::{Failure, List, Style, Table};
 
 /// Find what was learned, best first
 ///
@@ -46,7 +46,12 @@ pub async fn cmd_search(context: &Context, args: SearchArgs) -> Result<(), Failu
     let found = open.engine().knowledge_search(&open.op("search_knowledge"), ask).await?;
     if context.out.json {
         let results: Vec<Value> = found.hits.iter().map(hit_json).collect();
-        return context.out.document(&json!({"results": results, "degraded": found.degraded}));
+        return context.out.list_with(
+            List::Knowledge,
+            results,
+            Value::Null,
+            json!({"degraded": found.degraded}),
+        );
     }
     if found.degraded {
         context.out.note("vectors cannot be used, so words alone decide; see callboard doctor");

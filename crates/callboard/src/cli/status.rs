@@ -10,7 +10,7 @@ use super::context::{Context, Open};
 use super::job::question_json;
 use super::view::{plain, short_id};
 use super::waiting::Waiting;
-use crate::output::{Failure, Style, window_width};
+use crate::output::{Failure, Object, Style, window_width};
 
 /// Show what needs you, who works on what, and what is next
 ///
@@ -31,7 +31,7 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     let holders = open.engine().holders(&op).await?;
     let next = open.engine().task_next(&op, limit + 1).await?.it;
     if context.out.json {
-        return context.out.document(&document(&waiting, &holders, &next));
+        return context.out.object(Object::Status, document(&waiting, &holders, &next));
     }
     let mut needs: Vec<String> = waiting.reviews.iter().map(|row| review(&open, row)).collect();
     needs.extend(waiting.questions.iter().map(|record| asked(&open, record)));

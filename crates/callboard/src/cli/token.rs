@@ -15,7 +15,7 @@ use super::context::{Context, Open};
 use super::duration::duration;
 use super::trust;
 use crate::identity;
-use crate::output::{Exit, Failure, Style, Table};
+use crate::output::{Exit, Failure, List, Object, Style, Table};
 
 /// Tokens are everybody's: `--org` says whom one is for, not where the command stands.
 const HOME: &str = "default";
@@ -104,7 +104,7 @@ async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
     if context.out.json {
         let mut document = document(&token, "live");
         document["token"] = text.reveal().into();
-        return context.out.document(&document);
+        return context.out.object(Object::Token, document);
     }
     if let Some(words) = trust::capped(&token.rights) {
         context.out.note(&words);
@@ -122,11 +122,11 @@ async fn cmd_token_list(context: &Context) -> Result<(), Failure> {
     if context.out.json {
         let items: Vec<Value> =
             tokens.iter().map(|token| document(token, token.state(now).as_str())).collect();
-        return context.out.document(&json!({ "items": items }));
+        return context.out.list(List::Tokens, items, Value::Null);
     }
     let mut table = Table::new(&["ID", "STATE", "ORG", "ACTOR", "EXPIRES", "MAY"]);
     for token in &tokens {
-        let expires = token.expires_at.map_or("never".into(), rfc3339_ms);
+        let expires = token.expires_at.map_or("never".into(), |at| context.out.when(at, now));
         table.row([
             (token.id.to_string(), Style::Plain),
             (token.state(now).as_str().into(), Style::Plain),
@@ -151,7 +151,7 @@ async fn cmd_token_revoke(context: &Context, args: RevokeArgs) -> Result<(), Fai
     let open = context.open_in(HOME).await?;
     let token = open.engine().token_revoke(&giver()?, id).await?.ok_or_else(unknown)?;
     if context.out.json {
-        return context.out.document(&document(&token, "revoked"));
+        return context.out.object(Object::Token, document(&token, "revoked"));
     }
     context.out.line(&format!("{} of {} is revoked", token.id, token.actor))
 }

@@ -6,13 +6,14 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::{Refusal, UnmetCheck};
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
+use callboard_domain::time::Timestamp;
 use callboard_engine::{At, EngineError};
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 
 use super::context::Open;
-use crate::output::{Failure, Out, Style, Table};
+use crate::output::{Failure, List, Object, Out, Style, Table};
 
 const LOG_LINES_SHOWN: usize = 10;
 const COLUMNS: [&str; 7] = ["ID", "PRIO", "STATUS", "READY", "CHECKS", "ASSIGNEE", "TITLE"];
@@ -72,16 +73,16 @@ impl Open {
     }
 
     pub fn print_json(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
-        self.out.document(&view::task(&seen.it, self.policy(), seen.now))
+        self.out.object(Object::Task, view::task(&seen.it, self.policy(), seen.now))
     }
 
     /// A page of tasks; `more` says that others follow the last one.
     pub fn print_rows(&self, rows: &At<Vec<TaskRow>>, more: bool) -> Result<(), Failure> {
         let next = rows.it.last().filter(|_| more).map(|row| row.task.id);
         if self.out.json {
-            let row = |row| view::task_row(row, self.policy(), rows.now);
+            let row = |row| task_row_json(row, self.policy(), rows.now);
             let tasks: Vec<_> = rows.it.iter().map(row).collect();
-            return self.out.document(&json!({"tasks": tasks, "next": next}));
+            return self.out.list(List::Tasks, tasks, json!(next));
         }
         let mut table = task_table();
         rows.it.iter().for_each(|row| table.row(cells(&row.task, &self.out)));
@@ -142,6 +143,13 @@ pub fn comment_json(comment: &Comment) -> Value {
         "resolved_by": resolved.map(|resolved| &resolved.by),
         "resolution": resolved.and_then(|resolved| resolved.words.as_ref()),
     })
+}
+
+/// An item of lists of tasks.
+pub fn task_row_json(row: &TaskRow, policy: &Policy, now: Timestamp) -> Value {
+    let mut document = view::task_row(row, policy, now);
+    document["priority"] = row.task.priority.into();
+    document
 }
 
 fn task_table() -> Table {

@@ -6,7 +6,7 @@ use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::output::{Failure, Style, Table};
+use crate::output::{Failure, List, Style, Table};
 
 /// See who was told of the end of jobs, of mail and of new tasks
 #[derive(clap::Subcommand, Debug)]
@@ -45,7 +45,7 @@ async fn cmd_webhook_list(context: &Context, args: ListArgs) -> Result<(), Failu
     let sent = open.engine().delivery_list(&open.op("webhook_list"), args.limit).await?;
     if context.out.json {
         let items: Vec<Value> = sent.iter().map(|(job, letter)| document(job, letter)).collect();
-        return context.out.document(&json!({ "items": items }));
+        return context.out.list(List::Webhooks, items, Value::Null);
     }
     let mut table = Table::new(&["ABOUT", "TYPE", "TO", "STATE", "TRIES", "LAST"]);
     for (job, letter) in &sent {

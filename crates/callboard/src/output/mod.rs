@@ -2,7 +2,9 @@
 //!
 //! One document with `--json`, a table on a terminal, the same columns plain without one.
 
+mod document;
 mod failure;
+mod schema;
 mod table;
 mod when;
 
@@ -12,6 +14,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 pub use failure::{Exit, Failure, exit_of};
+pub use schema::{List, Object};
 pub use table::{Table, window_width};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -62,7 +65,8 @@ impl Out {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(from_io)
     }
 
-    /// The one document of a command, readable when a person looks at it.
+    /// The one document of a command as it is, readable when a person looks at it. The CLI's own JSON
+    /// goes through `list` and `object`.
     pub fn document(&self, value: &Value) -> Result<(), Failure> {
         let text = if self.terminal { format!("{value:#}") } else { value.to_string() };
         self.line(&text)

@@ -1,7 +1,8 @@
 //! Columns: aligned, headed and fitted to the window on a terminal; whole otherwise.
 //!
-//! A window that is too narrow shows short forms first, then cuts the widest columns. The last column
-//! is the one that people read, and keeps `LAST_MIN` characters as long as that is possible.
+//! A window that is too narrow shows short forms first, then cuts the widest columns. The first column
+//! names the row and is never cut: people type it. The last column is the one that people read, and keeps
+//! `LAST_MIN` characters as long as that is possible.
 
 use super::{Out, Style};
 
@@ -113,7 +114,7 @@ fn needed(widths: &[usize]) -> usize {
 fn fit(widths: &mut [usize], window: usize) {
     while needed(widths) > window {
         let Some((_, before)) = widths.split_last_mut() else { return };
-        let Some(widest) = before.iter_mut().max_by_key(|width| **width) else { break };
+        let Some(widest) = before.iter_mut().skip(1).max_by_key(|width| **width) else { break };
         if *widest <= CUT_MIN {
             break;
         }
@@ -187,10 +188,10 @@ mod tests {
 
     #[test]
     fn a_narrow_window_leaves_the_last_column_its_room() {
-        let mut widths = vec![31, 4, 13, 16, 80];
+        let mut widths = vec![8, 4, 13, 36, 80];
         fit(&mut widths, 80);
         assert_eq!(needed(&widths), 80, "{widths:?}");
-        assert_eq!(widths[4], LAST_MIN);
+        assert_eq!((widths[0], widths[4]), (8, LAST_MIN), "the first column is whole");
         let mut wide = vec![8, 4, 50];
         fit(&mut wide, 200);
         assert_eq!(wide, [8, 4, 50], "nothing is cut that fits");

@@ -41,7 +41,7 @@ fn a_task_from_words_to_done() {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     let log = world.ok(&["log", &id, "--json"]).json();
-    let last = log["events"].as_array().and_then(|events| events.last()).expect("events").clone();
+    let last = log["items"].as_array().and_then(|events| events.last()).expect("events").clone();
     assert_eq!(last["event"], "task.status_changed");
     assert_eq!(last["actor"], "human:ana");
     world.ok(&["task", "move", &id, "In Progress"]);
@@ -50,18 +50,18 @@ fn a_task_from_words_to_done() {
 #[test]
 fn lists_have_one_shape() {
     let world = World::project();
-    let empty = json!({"tasks": [], "next": null});
-    assert_eq!(world.ok(&["task", "list", "--json"]).json(), empty);
-    assert_eq!(world.ok(&["next", "--json"]).json(), empty);
+    let empty = |schema: &str| json!({"schema": schema, "items": [], "next": null});
+    assert_eq!(world.ok(&["task", "list", "--json"]).json(), empty("callboard.task.list/1"));
+    assert_eq!(world.ok(&["next", "--json"]).json(), empty("callboard.next/1"));
     let first = world.task(&["first"]);
     let second = world.task(&["second", "--dep", &first, "--priority", "1"]);
     let page = world.ok(&["task", "list", "--limit", "1", "--json"]).json();
     assert_eq!(page["next"], first);
     let rest = world.ok(&["task", "list", "--after", &first, "--json"]).json();
-    assert_eq!(rest["tasks"][0]["id"], second);
+    assert_eq!(rest["items"][0]["id"], second);
     assert_eq!(rest["next"], json!(null));
     let next = world.ok(&["next", "--json"]).json();
-    assert_eq!(next["tasks"][0]["id"], first);
+    assert_eq!(next["items"][0]["id"], first);
     world.ok(&["task", "move", &first, "canceled"]);
     let open = world.ok(&["task", "list", "--open"]).stdout;
     assert_eq!(open, format!("{second}  1  backlog  ready  -  -  second\n"));

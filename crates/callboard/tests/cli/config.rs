@@ -113,7 +113,7 @@ fn statuses_are_an_array_or_one_string() {
 fn every_setting_is_shown() {
     let world = World::project();
     let all = world.ok(&["config", "--json"]).json();
-    let settings = all["settings"].as_array().expect("settings");
+    let settings = all["items"].as_array().expect("settings");
     let prefix = settings.iter().find(|s| s["key"] == "graph.prefix").expect("the prefix");
     assert_eq!(prefix["value"], "SHOP");
     assert!(settings.iter().all(|s| s["help"].as_str().is_some_and(|help| help.ends_with('.'))));

@@ -117,11 +117,11 @@ fn the_log_says_what_was_called_and_why() {
     let page = world.ok(&["decisions", "--json", "--limit", "1000"]).json();
     let rows = page["items"].as_array().expect("items");
     assert!(rows.len() < 33 && world.ok(&["decisions", "--json"]).stdout.len() < 1_200_000);
-    assert_eq!(page["nextBefore"], rows[rows.len() - 1]["id"]);
-    let next = page["nextBefore"].as_str().expect("an id");
+    assert_eq!(page["next"], rows[rows.len() - 1]["id"]);
+    let next = page["next"].as_str().expect("an id");
     let rest = world.ok(&["decisions", "--json", "--before", next]).json();
     assert_eq!(rest["items"].as_array().expect("items").len(), 33 - rows.len());
-    assert_eq!(rest["nextBefore"], serde_json::Value::Null);
+    assert_eq!(rest["next"], serde_json::Value::Null);
     let none = world.ok(&["decisions", "--agent", "w2"]).stdout;
     assert_eq!(none, "no decisions\n");
 }

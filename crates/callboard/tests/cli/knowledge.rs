@@ -5,7 +5,7 @@ use crate::fixture::World;
 #[test]
 fn what_is_learned_is_found() {
     let world = World::project();
-    assert_eq!(world.ok(&["search", "webhook", "--json"]).json()["results"], serde_json::json!([]));
+    assert_eq!(world.ok(&["search", "webhook", "--json"]).json()["items"], serde_json::json!([]));
     let body = "The provider retries for 3 days";
     let learned =
         world.ok(&["learn", "Webhook retries", "--body", body, "--tag", "Webhooks", "--json"]);
@@ -14,21 +14,21 @@ fn what_is_learned_is_found() {
     world.ok(&["learn", "Tests need a database"]);
     let found = world.ok(&["search", "how long are webhooks retried", "--json"]).json();
     assert_eq!(found["degraded"], false);
-    assert_eq!(found["results"][0]["id"], learned["id"]);
-    assert_eq!(found["results"][0]["snippet"], body);
-    assert_eq!(found["results"].as_array().map(Vec::len), Some(1));
+    assert_eq!(found["items"][0]["id"], learned["id"]);
+    assert_eq!(found["items"][0]["snippet"], body);
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
     let shown = world.ok(&["search", "database"]).stdout;
     assert!(shown.contains("Tests need a database"), "{shown}");
     let tagged = world.ok(&["search", "webhooks database", "--tag", "webhooks", "--json"]).json();
-    assert_eq!(tagged["results"].as_array().map(Vec::len), Some(1));
+    assert_eq!(tagged["items"].as_array().map(Vec::len), Some(1));
 
     let id = learned["id"].as_str().expect("an id");
     world.ok(&["learn", "Webhook retries end after 5 days", "--supersedes", id]);
     let now = world.ok(&["search", "webhook retries", "--json"]).json();
-    assert_eq!(now["results"][0]["title"], "Webhook retries end after 5 days");
-    assert_eq!(now["results"].as_array().map(Vec::len), Some(1));
+    assert_eq!(now["items"][0]["title"], "Webhook retries end after 5 days");
+    assert_eq!(now["items"].as_array().map(Vec::len), Some(1));
     let all = world.ok(&["search", "webhook retries", "--all", "--json"]).json();
-    assert_eq!(all["results"].as_array().map(Vec::len), Some(2));
+    assert_eq!(all["items"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn an_endpoint_that_is_away_stops_nothing() {
     world.ok(&["learn", "Webhook retries", "--body", "The provider retries for 3 days"]);
     let found = world.ok(&["search", "webhook retries", "--json"]).json();
     assert_eq!(found["degraded"], true, "{found}");
-    assert_eq!(found["results"][0]["title"], "Webhook retries", "{found}");
+    assert_eq!(found["items"][0]["title"], "Webhook retries", "{found}");
     world.ok(&["task", "add", "Handle webhook retries"]);
     let next = world.ok(&["next", "--json"]).json();
-    let knowledge = &next["tasks"][0]["knowledge"];
+    let knowledge = &next["items"][0]["knowledge"];
     assert_eq!(knowledge["degraded"], true, "{next}");
     assert_eq!(knowledge["references"][0]["title"], "Webhook retries", "{next}");
 }
@@ -122,5 +122,5 @@ fn only_a_model_that_is_known_is_installed() {
     world.ok(&["learn", "Webhook retries", "--body", "The provider retries for 3 days"]);
     // Whether its vector comes in time or not, the answer is there.
     let found = world.ok(&["search", "webhook retries", "--json"]).json();
-    assert_eq!(found["results"][0]["title"], "Webhook retries", "{found}");
+    assert_eq!(found["items"][0]["title"], "Webhook retries", "{found}");
 }

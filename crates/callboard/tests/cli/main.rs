@@ -3,6 +3,7 @@
 mod commands;
 mod config;
 mod crew;
+mod envelopes;
 mod exit_codes;
 mod fixture;
 mod goldens;

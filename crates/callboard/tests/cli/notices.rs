@@ -47,7 +47,7 @@ fn a_merge_pushes_only_when_it_is_told_to() {
     let before = main_of(&world, "../shop.git");
     let quiet = in_review(&world, "quiet");
     let merged = world.ok(&["approve", &quiet, "--merge", "--json"]).json();
-    assert_eq!((&merged["pushed"], &merged["pushed_to"]), (&json!(null), &json!([])));
+    assert_eq!((&merged["pushed"], &merged["pushedTo"]), (&json!(null), &json!([])));
     assert_eq!(main_of(&world, "../shop.git"), before, "nothing was pushed");
 
     let loud = in_review(&world, "loud");
@@ -62,7 +62,7 @@ fn a_merge_pushes_only_when_it_is_told_to() {
     let always = in_review(&world, "always");
     let merged = world.ok(&["approve", &always, "--merge", "--json"]).json();
     let wanted = (&json!(true), &json!(["origin/main"]));
-    assert_eq!((&merged["pushed"], &merged["pushed_to"]), wanted);
+    assert_eq!((&merged["pushed"], &merged["pushedTo"]), wanted);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_plan_is_shown_and_approved_once() {
     let plan = propose(&world, tasks);
     let listed = world.ok(&["plan", "list", "--json"]).json();
     assert_eq!(
-        (&listed["items"][0]["plan_id"], &listed["items"][0]["state"]),
+        (&listed["items"][0]["id"], &listed["items"][0]["state"]),
         (&plan.clone().into(), &"draft".into())
     );
     let table = world.ok(&["plan", "list"]).stdout;
@@ -27,7 +27,7 @@ fn a_plan_is_shown_and_approved_once() {
     let wanted = "1. Add login  [AUTO, medium]\n   first\n   second\n   - tests pass\n2. Add logout  [PAIR, low]\n";
     assert!(shown.ends_with(wanted), "{shown}");
     assert_eq!(
-        world.ok(&["task", "list", "--json"]).json()["tasks"].as_array().map(Vec::len),
+        world.ok(&["task", "list", "--json"]).json()["items"].as_array().map(Vec::len),
         Some(0)
     );
 

@@ -57,7 +57,13 @@ fn a_person_looks_at_an_epics_pull_request_and_merges_it() {
     let refused = world.run(&["pull", "merge", "2"]);
     assert_eq!(refused.code, 5, "{}", refused.stderr);
     std::fs::remove_file(world.root().join("b")).expect("removes");
-    let merged = world.ok(&["pull", "merge", "2"]).stdout;
+    world.run_git(&world.root(), &["clone", "-q", "--bare", ".", "../shop.git"]);
+    world.run_git(&world.root(), &["remote", "add", "origin", "../shop.git"]);
+    let merged = world.ok(&["pull", "merge", "2", "--push"]);
+    assert!(merged.stderr.contains("pushed to origin/main\n"), "{}", merged.stderr);
+    let at = |git: &str| std::fs::read_to_string(world.root().join(git).join("refs/heads/main"));
+    assert_eq!(at("../shop.git").expect("a branch"), at(".git").expect("a branch"));
+    let merged = merged.stdout;
     assert!(merged.starts_with("callboard://pr/2 is merged as "), "{merged}");
     let read = std::fs::read_to_string(world.root().join("b")).expect("a file");
     assert_eq!(read, "two\n");

@@ -54,7 +54,7 @@ fn a_task_is_sent_back() {
     assert_eq!((&back["status"], &back["assignee"]), (&json!("backlog"), &json!(null)));
     assert_eq!(world.run(&["task", "reopen", &id]).code, 5);
     let next = world.ok(&["next", "--json"]).json();
-    assert_eq!(next["tasks"][0]["id"], id);
+    assert_eq!(next["items"][0]["id"], id);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_verification_is_asked_for_again() {
     world.ok(&["task", "verify", &id]);
     let log = world.ok(&["log", &id, "--json"]).json();
     let queued = |event: &&serde_json::Value| event["event"] == "verification.queued";
-    assert_eq!(log["events"].as_array().expect("events").iter().filter(queued).count(), 2);
+    assert_eq!(log["items"].as_array().expect("events").iter().filter(queued).count(), 2);
     let fresh = world.task(&["nothing to verify"]);
     let refused = world.run(&["task", "verify", &fresh]);
     assert_eq!(refused.code, 2);

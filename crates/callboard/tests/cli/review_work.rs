@@ -49,7 +49,10 @@ fn what_waits_is_shown_approved_and_merged() {
     assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");
     assert_eq!(
         world.ok(&["review", "--json"]).json(),
-        json!({"items": [], "more": false, "questions": []})
+        json!({
+            "schema": "callboard.review.list/1",
+            "items": [], "next": null, "more": false, "questions": []
+        })
     );
     let (id, _) = in_review(&world, "Add b");
     let queue = world.ok(&["review"]).stdout;
@@ -73,7 +76,7 @@ fn what_waits_is_shown_approved_and_merged() {
     assert!(world.ok(&["review"]).stdout.contains("  merge  "));
     let merged = world.ok(&["task", "approve", &id, "--merge", "--json"]).json();
     assert_eq!((&merged["status"], &merged["pushed"]), (&json!("done"), &json!(null)));
-    let commit = merged["merge_commit"].as_str().expect("a commit");
+    let commit = merged["mergeCommit"].as_str().expect("a commit");
     let read = |name: &str| std::fs::read_to_string(world.root().join(name)).expect("a file");
     assert_eq!((read("a").as_str(), read("b").as_str()), ("one\nmore\n", "two\n"));
     assert_eq!(world.ok(&["review"]).stdout, "nothing waits for a review\n");

@@ -15,7 +15,7 @@ fn call(world: &World, actor: &str, tool: &str, arguments: &Value) -> Value {
 }
 
 fn titles(list: &Value) -> Vec<&str> {
-    let tasks = list["tasks"].as_array().expect("a list");
+    let tasks = list["items"].as_array().expect("a list");
     tasks.iter().filter_map(|task| task["title"].as_str()).collect()
 }
 

@@ -87,7 +87,7 @@ fn waits_block_nothing_else_on_their_connection() {
 pub fn refused_calls(folder: &Path, store: &[&str]) -> Vec<String> {
     let log = command(folder).args(store).args(["log", "--json"]).output().unwrap();
     let log: Value = serde_json::from_slice(&log.stdout).unwrap();
-    let events = log["events"].as_array().unwrap().iter();
+    let events = log["items"].as_array().unwrap().iter();
     let refused = events.filter(|event| event["event"] == "call.refused");
     refused.map(|event| event["data"]["code"].as_str().unwrap().to_owned()).collect()
 }

@@ -38,7 +38,7 @@ fn words(ran: &Output) -> String {
 fn titles(folder: &Path) -> Vec<String> {
     let list: Value = serde_json::from_str(&ok(folder, &["task", "list", "--json"])).unwrap();
     let title = |task: &Value| task["title"].as_str().unwrap().to_owned();
-    list["tasks"].as_array().unwrap().iter().map(title).collect()
+    list["items"].as_array().unwrap().iter().map(title).collect()
 }
 
 fn create(server: &Server, title: &str) -> Result<Value, Value> {
@@ -210,7 +210,7 @@ fn a_killed_backup_leaves_nothing_under_its_name() {
             let store = copy.to_str().unwrap();
             let list = ok(board.path(), &["task", "list", "--store", store, "--json"]);
             let list: Value = serde_json::from_str(&list).unwrap();
-            assert_eq!(list["tasks"].as_array().map(Vec::len), Some(20), "copy {n} is not whole");
+            assert_eq!(list["items"].as_array().map(Vec::len), Some(20), "copy {n} is not whole");
         }
     }
 }

@@ -167,7 +167,7 @@ pub fn events(folder: &Path, job: &str) -> Vec<String> {
         .into_iter::<Value>()
         .flat_map(|value| match value.unwrap() {
             Value::Array(items) => items,
-            Value::Object(map) => match map.get("events") {
+            Value::Object(map) => match map.get("items") {
                 Some(Value::Array(items)) => items.clone(),
                 _ => vec![Value::Object(map)],
             },

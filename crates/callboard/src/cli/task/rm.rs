@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::context::{Context, Open};
 use crate::cli::view::plain;
-use crate::output::Failure;
+use crate::output::{Failure, Object};
 
 /// Remove a task
 ///
@@ -23,7 +23,9 @@ pub async fn cmd_task_rm(context: &Context, args: RmArgs) -> Result<(), Failure>
     let id = open.task_id(&args.id).await?;
     let freed = open.engine().task_remove(&open.op("rm"), id).await?;
     if context.out.json {
-        return context.out.document(&json!({"id": id, "removed": true, "freed": freed}));
+        return context
+            .out
+            .object(Object::TaskRemoved, json!({"id": id, "removed": true, "freed": freed}));
     }
     context.out.line(&format!("{id} removed"))?;
     for task in freed {

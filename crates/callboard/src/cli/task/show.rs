@@ -15,7 +15,7 @@ use crate::cli::view::{
     check_lines, comment_json, comment_line, plain, plain_lines, status, verification_json,
     verification_words,
 };
-use crate::output::{Failure, Style};
+use crate::output::{Failure, Object, Style};
 
 /// Show one task: what it is part of and waits for, its checks, attempts, notes and history
 #[derive(clap::Args, Debug)]
@@ -48,7 +48,7 @@ pub async fn cmd_task_show(context: &Context, args: ShowArgs) -> Result<(), Fail
     let id = open.task_id(&args.id).await?;
     let seen = look(&open, id).await?;
     match context.out.json {
-        true => context.out.document(&document(&open, &seen)),
+        true => context.out.object(Object::Task, document(&open, &seen)),
         false => context.out.raw(&text(&open, &seen)),
     }
 }

@@ -1,0 +1,97 @@
+//! The JSON of the CLI itself: one envelope for every list, a `schema` in every object, keys in
+//! camelCase. What tools answer (`callboard call`) has the tools' own words.
+
+use serde_json::{Map, Value, json};
+
+use super::schema::{List, Object};
+use super::{Failure, Out};
+
+/// Values of these keys are somebody else's words and stay as they are.
+const FOREIGN: [&str; 4] = ["data", "details", "context", "value"];
+
+impl Out {
+    /// A list: `{"schema": "callboard.task.list/1", "items": [...], "next": ...}`. `next` is what the
+    /// option for the following page takes; null when this page is the last.
+    pub fn list(&self, list: List, items: Vec<Value>, next: Value) -> Result<(), Failure> {
+        self.list_with(list, items, next, json!({}))
+    }
+
+    /// A list that says more than its items.
+    pub fn list_with(
+        &self,
+        list: List,
+        items: Vec<Value>,
+        next: Value,
+        more: Value,
+    ) -> Result<(), Failure> {
+        let items: Vec<Value> = items.into_iter().map(camel).collect();
+        debug_assert_eq!(list.missing(&items), None, "docs/cli.schema.json promises it");
+        let mut document = Map::new();
+        document.insert("schema".into(), list.schema().into());
+        document.insert("items".into(), items.into());
+        document.insert("next".into(), next);
+        if let Value::Object(more) = camel(more) {
+            document.extend(more);
+        }
+        self.document(&document.into())
+    }
+
+    /// One object, with the name of its form before everything else.
+    pub fn object(&self, object: Object, value: Value) -> Result<(), Failure> {
+        let mut document = Map::new();
+        document.insert("schema".into(), object.schema().into());
+        if let Value::Object(fields) = camel(value) {
+            document.extend(fields);
+        }
+        self.document(&document.into())
+    }
+}
+
+/// The same value with every key in camelCase.
+fn camel(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let field = |(key, value): (String, Value)| {
+                let value = if FOREIGN.contains(&key.as_str()) { value } else { camel(value) };
+                (camel_key(&key), value)
+            };
+            Value::Object(fields.into_iter().map(field).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(camel).collect()),
+        other => other,
+    }
+}
+
+fn camel_key(key: &str) -> String {
+    let is_plain = key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if !is_plain {
+        return key.to_owned();
+    }
+    let mut text = String::with_capacity(key.len());
+    for (place, part) in key.split('_').enumerate() {
+        let mut letters = part.chars();
+        match letters.next() {
+            Some(first) if place > 0 => text.push(first.to_ascii_uppercase()),
+            Some(first) => text.push(first),
+            None => {}
+        }
+        text.push_str(letters.as_str());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_camel_case_and_foreign_words_stay() {
+        let given = json!({
+            "merge_commit": null, "a": [{"b_c": 1}], "data": {"b_c": 1}, "graph.check_shell": 2,
+        });
+        let wanted = json!({
+            "mergeCommit": null, "a": [{"bC": 1}], "data": {"b_c": 1}, "graph.check_shell": 2,
+        });
+        assert_eq!(camel(given), wanted);
+    }
+}
