@@ -90,6 +90,11 @@ impl App {
         alert: Alert,
     ) -> Result<Working, Failure> {
         self.engine.watch_leases().await?;
+        if alert == Alert::Everybody {
+            // Before anybody is told that the server is up. One that serves a single agent says so a
+            // moment later, which costs that agent no time.
+            self.engine.runner_say().await?;
+        }
         Ok(self.engine.clone().work_until(stop, alert))
     }
 

@@ -48,6 +48,10 @@ pub enum Command {
     TaskClaim {
         task: TaskId,
     },
+    /// Takes a task that work can start on; refused of one that is closed or waits for others.
+    TaskClaimStartable {
+        task: TaskId,
+    },
     TaskRelease {
         task: TaskId,
     },
@@ -149,6 +153,10 @@ pub enum Command {
         job: JobId,
         tries: u32,
         end: JobEnd,
+    },
+    /// Nobody wants this job of the server's own any more.
+    JobCancel {
+        job: JobId,
     },
     /// Writes down that a lease is over; nothing when it is not.
     AttemptExpire {
@@ -365,6 +373,30 @@ pub struct WorkSubmit {
     /// There is no place for it yet.
     pub waits: bool,
     pub ttl_s: u32,
+    pub start: Start,
+}
+
+/// Under which terms the start of a worker is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// As the board's tools do: the task is one for an agent alone already, and a closed one opens.
+    #[default]
+    Board,
+    /// As a person does at a terminal.
+    Terminal(TerminalStart),
+}
+
+/// What a person at a terminal allows a start to do to the task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TerminalStart {
+    /// The agent that works on the task from now on; `None`: the one it has.
+    pub agent: Option<String>,
+    /// The task is taken from the actor that holds it.
+    pub take: bool,
+    /// A closed task is opened.
+    pub reopen: bool,
+    /// The caller's own process runs it; others wait for this long.
+    pub held_s: u32,
 }
 
 /// Where an agent works.
@@ -387,6 +419,8 @@ pub struct RunLease {
     /// How many runs there may be on it.
     pub running_max: u32,
     pub lease_s: u32,
+    /// By the process that the run is held for, before others may have it.
+    pub early: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Which rows each command has to be shown.
 
 use crate::actor::Actor;
-use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle};
+use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start};
 use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
@@ -122,6 +122,7 @@ impl Command {
             },
             Command::TaskEdit(c) => subject(&c.task),
             Command::TaskClaim { task }
+            | Command::TaskClaimStartable { task }
             | Command::TaskRelease { task }
             | Command::TaskNote { task, .. }
             | Command::CheckRun { task, .. } => subject(task),
@@ -156,6 +157,7 @@ impl Command {
             | Command::JobKeep { job, .. }
             | Command::JobEnd { job, .. }
             | Command::DeliveryTry { job, .. }
+            | Command::JobCancel { job }
             | Command::StopCancel { job } => Needs { job: Some(*job), ..Needs::default() },
             Command::TaskRemove { task }
             | Command::TaskTakeBack { task }
@@ -182,7 +184,13 @@ impl Command {
             Command::StopQueue { task, .. } => {
                 Needs { card: true, job_key: Some(stop_key(*task)), ..subject(task) }
             }
-            Command::WorkSubmit(c) => Needs { run_of_task: true, card: true, ..subject(&c.task) },
+            Command::WorkSubmit(c) => Needs {
+                run_of_task: true,
+                card: true,
+                // Others wait for a task that is opened again.
+                dependents: c.start != Start::Board,
+                ..subject(&c.task)
+            },
             Command::RunLease(c) => Needs {
                 job: Some(c.job),
                 dependents: true,

@@ -10,7 +10,7 @@ use crate::attempt::{Attempt, AttemptKind, Health};
 use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
-use crate::job::JobId;
+use crate::job::{JobId, JobKind};
 use crate::plan::PlanId;
 use crate::relay::Problem;
 use crate::rights::Profile;
@@ -119,6 +119,11 @@ pub enum Refusal {
     NoPlace {
         limit: u32,
     },
+    /// Nobody but the server ends such a job.
+    NotCancelable {
+        job: JobId,
+        kind: JobKind,
+    },
     /// Nobody waits for this answer.
     NoQuestion {
         job: JobId,
@@ -126,6 +131,17 @@ pub enum Refusal {
     TaskClosed {
         task: TaskId,
         label: String,
+    },
+    /// No work starts on a closed task unless somebody says so.
+    Closed {
+        task: TaskId,
+        label: String,
+    },
+    /// The program that plays this agent is not on the machine that would start it.
+    ExecutorMissing {
+        executor: String,
+        /// Those whose program is there.
+        found: Vec<String>,
     },
     SessionActive {
         attempt: AttemptId,
@@ -405,7 +421,9 @@ impl Refusal {
             Self::InvalidSpec { .. } => "INVALID_SPEC",
             Self::TooManyJobs { .. } | Self::NoPlace { .. } => "RATE_LIMIT",
             Self::NoQuestion { .. } => "NO_QUESTION",
-            Self::TaskClosed { .. } => "TASK_CLOSED",
+            Self::NotCancelable { .. } => "NOT_CANCELABLE",
+            Self::TaskClosed { .. } | Self::Closed { .. } => "TASK_CLOSED",
+            Self::ExecutorMissing { .. } => "EXECUTOR_NOT_FOUND",
             Self::SessionActive { .. } => "SESSION_ACTIVE",
             Self::ActorMismatch { .. } => "ACTOR_MISMATCH",
             Self::ClientMismatch { .. } => "CLIENT_MISMATCH",
@@ -446,6 +464,8 @@ impl Refusal {
             | Self::DependencyCycle { .. }
             | Self::ChecksNotPassed { .. }
             | Self::TaskClosed { .. }
+            | Self::Closed { .. }
+            | Self::ExecutorMissing { .. }
             | Self::ActorMismatch { .. }
             | Self::ClientMismatch { .. }
             | Self::NotSessionOwner { .. }
@@ -465,6 +485,7 @@ impl Refusal {
             | Self::JobNotFound { .. }
             | Self::InvalidSpec { .. }
             | Self::NoQuestion { .. }
+            | Self::NotCancelable { .. }
             | Self::ProfileDenied { .. }
             | Self::SharedActor { .. }
             | Self::OutsideTask { .. }

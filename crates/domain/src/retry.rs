@@ -163,6 +163,7 @@ impl Held {
         let says_so = matches!(
             command,
             Command::TaskClaim { .. }
+                | Command::TaskClaimStartable { .. }
                 | Command::AttemptBegin(_)
                 | Command::AttemptHeartbeat { .. }
                 | Command::LeaseTake { .. }
@@ -172,12 +173,12 @@ impl Held {
             return None;
         }
         let live = newest.filter(|newest| newest.is_live(now) && newest.actor == *actor);
+        let is_claim =
+            matches!(command, Command::TaskClaim { .. } | Command::TaskClaimStartable { .. });
         match (live, task) {
             // A claim makes an assignee, whatever attempt there is.
             (Some(live), None) => Some(Self::by(live)),
-            (Some(live), Some(_)) if !matches!(command, Command::TaskClaim { .. }) => {
-                Some(Self::by(live))
-            }
+            (Some(live), Some(_)) if !is_claim => Some(Self::by(live)),
             (_, Some(task)) if task.assignee.as_ref() == Some(actor) => {
                 Some(Self { task: task.id, attempt: None, fence: task.fence })
             }

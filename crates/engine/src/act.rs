@@ -50,7 +50,12 @@ impl Engine {
         if op.principal.rights.task.is_some() {
             context::judge_task(&op.principal, command.needs(&op.principal.actor).task)?;
         }
-        let claims = matches!(command, Command::TaskClaim { .. } | Command::AttemptBegin(_));
+        let claims = matches!(
+            command,
+            Command::TaskClaim { .. }
+                | Command::TaskClaimStartable { .. }
+                | Command::AttemptBegin(_)
+        );
         let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await;
         let applied = applied.inspect_err(|error| {
             if claims {

@@ -1,7 +1,7 @@
 //! Workers that are run here. Who has to be started, woken, stopped or given up is read from the store
 //! like who gets what (`crew_assign.rs`); how a run goes is `work_run.rs`.
 
-use callboard_domain::command::{Command, CrewGiveUp, CrewLoss, MailSend, WorkSubmit};
+use callboard_domain::command::{Command, CrewGiveUp, CrewLoss, MailSend, Start, WorkSubmit};
 use callboard_domain::crew::letters;
 use callboard_domain::crew::shift::{Next, Shift, is_silent};
 use callboard_domain::crew::state::worker_of;
@@ -131,6 +131,7 @@ impl Engine {
             bound_to: Some(machine),
             waits: false,
             ttl_s: self.run_ttl_s(),
+            start: Start::Board,
         }))
     }
 

@@ -200,6 +200,7 @@ impl Engine {
                 machine: machine.clone(),
                 running_max: rule.running_max,
                 lease_s: rule.lease_s,
+                early: false,
             };
             match self.job_act(&due.org, Command::RunLease(lease)).await {
                 Ok(outcome) => {

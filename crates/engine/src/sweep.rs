@@ -27,6 +27,7 @@ const BATCH: usize = 100;
 /// Background work that was told to stop.
 pub struct Working {
     agents: JoinHandle<()>,
+    said: JoinHandle<()>,
 }
 
 impl Working {
@@ -34,6 +35,9 @@ impl Working {
     pub async fn ended(self) {
         if let Err(error) = self.agents.await {
             tracing::error!(%error, "the loop that runs agents broke");
+        }
+        if let Err(error) = self.said.await {
+            tracing::error!(%error, "the loop that says that agents are started broke");
         }
     }
 }
@@ -52,6 +56,8 @@ impl Engine {
     pub fn work_until(self: Arc<Self>, stop: &CancellationToken, alert: Alert) -> Working {
         let agents = tokio::spawn(self.clone().run_agents_until(stop.clone(), alert));
         let (engine, token) = (self.clone(), stop.clone());
+        let said = tokio::spawn(async move { engine.runner_say_until(token).await });
+        let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.sweep_until(token).await });
         let (engine, token) = (self.clone(), stop.clone());
         tokio::spawn(async move { engine.run_jobs_until(token).await });
@@ -59,7 +65,7 @@ impl Engine {
         tokio::spawn(self.clone().pulls_look_until(stop.clone()));
         let token = stop.clone();
         tokio::spawn(async move { self.embed_until(token).await });
-        Working { agents }
+        Working { agents, said }
     }
 
     /// Sweeps until canceled. A failure is logged and tried again at the next tick.

@@ -156,6 +156,15 @@ impl Engine {
         self.act_on_task(op, Command::TaskClaim { task }).await
     }
 
+    /// The same of a task that work can start on: open, with nothing it waits for.
+    pub async fn task_claim_startable(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        self.act_on_task(op, Command::TaskClaimStartable { task }).await
+    }
+
     pub async fn task_release(
         &self,
         op: &OpContext,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use callboard_domain::card::Mode;
-use callboard_domain::command::{Command, WorkSubmit};
+use callboard_domain::command::{Command, Start, TerminalStart, WorkSubmit};
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{Job, JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
@@ -27,6 +27,7 @@ pub struct WorkWish {
     /// For this run alone.
     pub instructions: Option<String>,
     pub model: Option<String>,
+    pub start: Start,
 }
 
 /// What somebody asked of a task's agent.
@@ -84,7 +85,11 @@ impl Engine {
             instructions: wish.instructions,
             model: wish.model,
         };
-        let submit = self.work_wanted(&op.principal.org, task, order).await?;
+        let wanted = self.work_wanted(&op.principal.org, task, order).await?;
+        let submit = WorkSubmit { start: wish.start, ..wanted };
+        if let Start::Terminal(start) = &submit.start {
+            self.executor_judge(&op.principal.org, &submit, start).await?;
+        }
         let applied = self.act(op, Command::WorkSubmit(submit)).await?;
         let record = run_of(applied.outcome)?;
         self.runs_nudge();
@@ -107,7 +112,31 @@ impl Engine {
             bound_to,
             waits,
             ttl_s: self.run_ttl_s(),
+            start: Start::Board,
         })
+    }
+
+    /// Refuses an agent whose program is not on this machine, if it would be started here.
+    async fn executor_judge(
+        &self,
+        org: &str,
+        submit: &WorkSubmit,
+        start: &TerminalStart,
+    ) -> Result<(), EngineError> {
+        let is_here = submit.bound_to.as_ref().is_none_or(|bound| *bound == self.parts.machine);
+        let shop = self.parts.workshop.as_ref().filter(|_| is_here);
+        let workers = shop.and_then(|shop| shop.workers.as_ref());
+        let Some(found) = workers.and_then(|workers| workers.executors()) else { return Ok(()) };
+        let card = self.parts.store.card(org, submit.task).await?.unwrap_or_default();
+        let named = start.agent.clone().map(|name| name.trim().to_owned()).or(card.agent);
+        let executor = match named.filter(|name| !name.is_empty()) {
+            Some(named) => named,
+            None => self.board_settings(org).await?.default_worker_agent,
+        };
+        match found.contains(&executor) {
+            true => Ok(()),
+            false => Err(Refusal::ExecutorMissing { executor, found }.into()),
+        }
     }
 
     pub(crate) fn run_ttl_s(&self) -> u32 {
@@ -263,16 +292,6 @@ impl Engine {
     ) -> Result<Vec<RunEvent>, EngineError> {
         self.work_get(op, task, job).await?;
         self.run_events_of(&op.principal.org, Some(task), job).await
-    }
-
-    /// What works on tasks of the org, or waits to.
-    pub async fn work_list(
-        &self,
-        op: &OpContext,
-        limit: usize,
-    ) -> Result<Vec<RunRecord>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksRead)?;
-        Ok(self.parts.store.works_open(&op.principal.org, limit).await?)
     }
 
     /// What works on a task, or waits to.

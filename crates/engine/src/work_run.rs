@@ -40,7 +40,7 @@ use crate::{CardSeen, Engine, EngineError};
 pub(crate) const BATCH: usize = 32;
 
 /// A run in the hands of this process, and what it is about.
-struct Ground {
+pub(crate) struct Ground {
     taken: Taken,
     run: Run,
     order: WorkOrder,
@@ -60,7 +60,7 @@ enum Told {
 }
 
 /// What came of trying to begin a run.
-enum Leased {
+pub(crate) enum Leased {
     Begun(Box<Ground>),
     /// Somebody else has it, or it came to nothing.
     Not,
@@ -90,7 +90,7 @@ impl Engine {
             if full.contains(&of) {
                 continue;
             }
-            let ground = match self.work_lease(&due).await? {
+            let ground = match self.work_lease(&due, false).await? {
                 Leased::Begun(ground) => ground,
                 Leased::Not => continue,
                 Leased::NoPlace => {
@@ -109,7 +109,11 @@ impl Engine {
         Ok(())
     }
 
-    async fn work_lease(&self, due: &DueJob) -> Result<Leased, EngineError> {
+    pub(crate) async fn work_lease(
+        &self,
+        due: &DueJob,
+        early: bool,
+    ) -> Result<Leased, EngineError> {
         let (store, org, job) = (&self.parts.store, &due.org, due.job.id);
         let Some(task) = due.job.task else { return Ok(Leased::Not) };
         let settings = self.board_settings(org).await?;
@@ -133,6 +137,7 @@ impl Engine {
             machine: self.parts.machine.clone(),
             running_max,
             lease_s: self.parts.board.lease_s,
+            early,
         };
         let record = match self.job_act(org, Command::RunLease(lease)).await {
             Ok(outcome) => run_of(outcome)?,
@@ -152,7 +157,7 @@ impl Engine {
     }
 
     /// From the lease to the end. Whoever does not want it any more is heard all along.
-    async fn work_through(
+    pub(crate) async fn work_through(
         self: &Arc<Self>,
         workers: &dyn Workers,
         ground: &Ground,

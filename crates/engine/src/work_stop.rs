@@ -12,6 +12,7 @@ use callboard_domain::run::RunRecord;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::context::{OpContext, Scope};
 use crate::job::Taken;
 use crate::work_run::BATCH;
 use crate::{Engine, EngineError};
@@ -28,8 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub const NOT_RUNNING: &str = "not_running";
 const NOT_GONE: &str = "not gone in time";
 
+/// What came of stopping agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub enum Stopped {
     Gone,
     /// There was nothing to stop.
     Nothing,
@@ -80,6 +82,45 @@ impl Engine {
         }
     }
 
+    /// Ends whatever works on a task, in the name of whoever asks, and waits until nothing of it is left.
+    /// No server is needed for that. Answers the runs that were ended.
+    pub async fn agent_stop(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<(Stopped, Vec<RunRecord>), EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        self.task_get(op, task).await?;
+        let left = self.works_left(&op.principal.org, task).await?;
+        if left.is_empty() {
+            return Err(Refusal::NotRunning { task }.into());
+        }
+        Ok((self.works_end(op, &left).await?, left))
+    }
+
+    pub(crate) async fn works_end(
+        &self,
+        op: &OpContext,
+        left: &[RunRecord],
+    ) -> Result<Stopped, EngineError> {
+        for open in left.iter().filter(|work| !work.job.is_over()) {
+            self.act(&op.unkeyed(), Command::WorkStop { job: open.job.id }).await?;
+            self.runs_nudge();
+        }
+        let org = &op.principal.org;
+        let stopped = self.works_gone(org, left, GONE_WITHIN).await?;
+        if stopped != Stopped::Lingers {
+            return Ok(stopped);
+        }
+        // Its server may be frozen; this process may be able to end it.
+        for work in left {
+            if !self.work_force(org, work).await? {
+                return Ok(Stopped::Lingers);
+            }
+        }
+        Ok(Stopped::Gone)
+    }
+
     /// Ends whatever works on a task, and what waits to, and waits until nothing of it is left.
     pub(crate) async fn work_stop(
         &self,
@@ -92,9 +133,18 @@ impl Engine {
             self.job_act(org, Command::WorkStop { job: open.job.id }).await?;
             self.runs_nudge();
         }
+        self.works_gone(org, &left, within).await
+    }
+
+    async fn works_gone(
+        &self,
+        org: &Arc<str>,
+        left: &[RunRecord],
+        within: Duration,
+    ) -> Result<Stopped, EngineError> {
         let mut stopped = Stopped::Nothing;
         let until = Instant::now() + within;
-        for work in &left {
+        for work in left {
             let within = until.saturating_duration_since(Instant::now());
             match self.work_gone(org, work, within).await? {
                 Stopped::Lingers => return Ok(Stopped::Lingers),

@@ -1,6 +1,8 @@
-//! How a job's state lies in its columns, in every database.
+//! How a job's state lies in its columns, in every database, and how jobs are listed.
 
-use callboard_domain::job::JobState;
+use callboard_domain::job::{JobKind, JobState};
+
+use crate::JobQuery;
 
 /// `due_at, runner, ended_at, reason`.
 pub(crate) fn columns(state: &JobState) -> (Option<i64>, Option<&str>, Option<i64>, Option<&str>) {
@@ -13,4 +15,19 @@ pub(crate) fn columns(state: &JobState) -> (Option<i64>, Option<&str>, Option<i6
         }
         JobState::Failed { at, reason } => (None, None, Some(at.0), Some(reason)),
     }
+}
+
+/// Behind the columns of jobs: those of an org that a query asks for. The names of kinds and states are
+/// our own, so they stand in the text.
+pub(crate) fn listed(query: &JobQuery, org: &str, limit: &str) -> String {
+    let kinds: Vec<&str> = query.kinds.iter().copied().map(JobKind::as_str).collect();
+    let state = query.state.map(|state| format!(" AND j.state = '{state}'")).unwrap_or_default();
+    let (which, order) = match query.is_over {
+        true => ("j.ended_at IS NOT NULL", "j.ended_at DESC, j.id DESC"),
+        false => ("j.due_at IS NOT NULL", "j.created_at, j.id"),
+    };
+    format!(
+        "WHERE j.org = {org} AND {which} AND j.kind IN ('{}'){state} ORDER BY {order} LIMIT {limit}",
+        kinds.join("', '")
+    )
 }

@@ -69,7 +69,7 @@ pub use org::{BackQuery, OrgStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use queue::{Taken, TasksByState};
 pub use retries::{CallKey, KEPT_BYTES_MAX, KeptAnswer, KeptCall, RETRIES_KEPT_MS, RetryStore};
-pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail};
+pub use runs::{RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen};
 
 #[async_trait]
 pub trait Store:
@@ -100,6 +100,8 @@ pub trait Store:
     async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError>;
     /// A task's verify job that is not over.
     async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError>;
+    /// Jobs of an org: those that are not over, the oldest first, or those that are, the newest end first.
+    async fn jobs(&self, query: JobQuery) -> Result<Vec<Job>, StoreError>;
     /// Jobs of a kind that somebody may take now, longest due first.
     async fn jobs_due(&self, kind: JobKind, limit: usize) -> Result<Vec<DueJob>, StoreError>;
     /// What an org used of something in a month.
@@ -379,6 +381,16 @@ pub struct FreeQuery {
     /// Only what is below this task, at any depth.
     pub below: Option<TaskId>,
     pub priority_max: Option<u16>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobQuery {
+    pub org: Arc<str>,
+    pub is_over: bool,
+    pub kinds: Vec<JobKind>,
+    /// `JobState::as_str`.
+    pub state: Option<&'static str>,
     pub limit: usize,
 }
 

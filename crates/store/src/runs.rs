@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::RunRecord;
@@ -49,6 +50,12 @@ pub trait RunStore {
     async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError>;
     /// The log of this run is kept elsewhere now.
     async fn run_tail_drop(&self, job: JobId, fence: u64) -> Result<(), StoreError>;
+    /// Says that a process starts agents on a machine, now. Forgets those that were silent for a day.
+    async fn runner_seen(&self, runner: &Actor, machine: &str) -> Result<(), StoreError>;
+    /// It does so no more.
+    async fn runner_gone(&self, runner: &Actor) -> Result<(), StoreError>;
+    /// Every process that said so.
+    async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError>;
     /// Forgets some jobs for agents that ended before this. Returns how many; 0 when there are none
     /// left.
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError>;
@@ -63,6 +70,26 @@ pub struct RunSeen {
     /// The number of the event that was its newest step: unique in the store, and it only rises.
     pub version: u64,
 }
+
+/// A process that starts agents, as it last said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunnerSeen {
+    pub runner: Actor,
+    pub machine: String,
+    pub seen_at: Timestamp,
+}
+
+/// A runner that was silent for so long is forgotten.
+pub(crate) const RUNNERS_KEPT_MS: i64 = 86_400_000;
+
+pub(crate) fn runner_put(runner: &str, machine: &str, now: &str) -> String {
+    format!(
+        "INSERT INTO runners (runner, machine, seen_at) VALUES ({runner}, {machine}, {now}) \
+         ON CONFLICT (runner) DO UPDATE SET machine = excluded.machine, seen_at = excluded.seen_at"
+    )
+}
+
+pub(crate) const RUNNERS: &str = "SELECT runner, machine, seen_at FROM runners ORDER BY runner";
 
 /// The end of what a run printed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]

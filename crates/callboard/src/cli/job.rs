@@ -3,14 +3,14 @@
 
 use std::str::FromStr;
 
-use callboard_domain::job::JobId;
+use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::run::{ArtifactName, RunRecord};
 use callboard_domain::work::Role;
 use callboard_engine::context::OpContext;
 use callboard_engine::store::RunSeen;
-use callboard_engine::{ArtifactText, EngineError};
+use callboard_engine::{ArtifactText, EngineError, JobSeen, JobsWanted};
 use callboard_surface::error;
 use callboard_surface::toolsets::relay;
 use serde_json::{Value, json};
@@ -49,13 +49,19 @@ pub struct SubmitArgs {
     spec: String,
 }
 
-/// List jobs in the order of the queue
+/// List jobs: those that are not over, the oldest first, then those that ended, the newest first
+///
+/// Verifications, messages and stops that ended are listed with --all, or with a state that is asked
+/// for: --state failed.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard job list --state running")]
+#[command(after_help = "Examples:\n  callboard job list\n  callboard job list --state failed")]
 pub struct ListArgs {
     /// Only those that are queued, running, succeeded, failed, canceled, expired or stale
     #[arg(long)]
     state: Option<String>,
+    /// Also verifications, messages and stops that ended
+    #[arg(long)]
+    all: bool,
     /// At most this many
     #[arg(long, default_value_t = 20)]
     limit: u32,
@@ -70,6 +76,8 @@ pub struct ShowArgs {
 }
 
 /// End a job that is not over
+///
+/// An agent that is at work is stopped with its processes, and its task is free again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard job cancel job_01k0v3e8xq7rjw2m5c9n4d6t0z")]
 pub struct CancelArgs {
@@ -120,40 +128,29 @@ async fn cmd_job_submit(context: &Context, args: SubmitArgs) -> Result<(), Failu
 
 async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let arguments = json!({ "state": args.state, "limit": args.limit });
-    let mut page = ask(&open, "jobs_list", arguments).await?;
-    let mut works = open.engine().work_list(&open.op("jobs_list"), args.limit as usize).await?;
-    let wanted = args.state.as_deref().map(fold);
-    works.retain(|work| wanted.as_ref().is_none_or(|state| state == work.job.state.as_str()));
+    let state = args.state.as_deref().map(state_named).transpose()?;
+    let wanted = JobsWanted { state, every_kind: args.all, limit: args.limit as usize };
+    let jobs = open.engine().job_list(&open.op("jobs_list"), wanted).await?;
     if context.out.json {
-        let works: Vec<Value> = works.iter().map(work_json).collect();
+        let arguments = json!({ "state": args.state, "limit": args.limit });
+        let mut page = ask(&open, "jobs_list", arguments).await?;
         let items = page["items"].as_array().cloned().unwrap_or_default();
+        let of = |kinds: fn(JobKind) -> bool| jobs.iter().filter(move |seen| kinds(seen.job.kind));
+        let works: Vec<Value> = of(JobKind::is_in_workspace).map(seen_json).collect();
+        let others: Vec<Value> = of(|kind| !kind.is_run()).map(seen_json).collect();
         let (total, has_more) = (page["total"].take(), page["hasMore"].take());
-        let more = json!({"total": total, "hasMore": has_more, "works": works});
+        let more =
+            json!({"total": total, "hasMore": has_more, "works": works, "others": others});
         return context.out.list_with(List::Jobs, items, Value::Null, more);
     }
     let mut table = Table::new(&["JOB", "STATE", "ATTEMPT", "SUMMARY"]);
-    for item in page["items"].as_array().into_iter().flatten() {
-        let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    for seen in &jobs {
+        let attempt = seen.run.as_ref().map_or(seen.job.tries, |run| run.attempt);
         table.row([
-            (text("id"), Style::Plain),
-            (text("state"), Style::Plain),
-            (item["attempt"].to_string(), Style::Plain),
-            (text("summary"), Style::Plain),
-        ]);
-    }
-    for RunRecord { job, run } in &works {
-        let task = job.task.map(|task| task.to_string()).unwrap_or_default();
-        let what = match run.order.work().map(|order| order.role) {
-            Some(Role::Reviewer) => format!("reviews {task}"),
-            Some(Role::Worker | Role::Crew) | None => format!("works on {task}"),
-        };
-        let summary = run.summary.as_ref().map(|words| format!("{what}: {words}"));
-        table.row([
-            (job.id.to_string(), Style::Plain),
-            (job.state.as_str().to_uppercase(), Style::Plain),
-            (run.attempt.to_string(), Style::Plain),
-            (summary.unwrap_or(what), Style::Plain),
+            (seen.job.id.to_string(), Style::Plain),
+            (word(&seen.job.state).to_owned(), Style::Plain),
+            (attempt.to_string(), Style::Plain),
+            (summary(seen), Style::Plain),
         ]);
     }
     if table.is_empty() {
@@ -162,10 +159,63 @@ async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failure> 
     context.out.raw(&table.render(&context.out))
 }
 
+/// A state in the words of the relay toolset, as every list of jobs has them.
+pub fn word(state: &JobState) -> &'static str {
+    match state {
+        JobState::Queued { .. } => "QUEUED",
+        JobState::Running { .. } => "RUNNING",
+        JobState::Stale { .. } => "STALE",
+        JobState::Done { .. } => "SUCCEEDED",
+        JobState::Failed { .. } => "FAILED",
+        JobState::Canceled { .. } => "CANCELED",
+        JobState::Expired { .. } => "EXPIRED",
+    }
+}
+
+fn state_named(given: &str) -> Result<&'static str, Failure> {
+    const KNOWN: [(&str, &str); 7] = [
+        ("queued", "queued"),
+        ("running", "running"),
+        ("succeeded", "done"),
+        ("failed", "failed"),
+        ("canceled", "canceled"),
+        ("expired", "expired"),
+        ("stale", "stale"),
+    ];
+    let found = KNOWN.iter().find(|(name, _)| *name == fold(given)).map(|(_, state)| *state);
+    let words = || {
+        let known = KNOWN.map(|(name, _)| name).join(", ");
+        Failure::usage(format!("'{given}' is no state of a job; states are {known}"))
+    };
+    found.ok_or_else(words)
+}
+
+/// What a job is about, and what it says of itself.
+fn summary(seen: &JobSeen) -> String {
+    let JobSeen { job, run } = seen;
+    let task = job.task.map(|task| task.to_string()).unwrap_or_default();
+    let what = match (job.kind, run.as_ref().and_then(|run| run.order.work())) {
+        (JobKind::Run, _) => String::new(),
+        (_, Some(order)) if order.role == Role::Reviewer => format!("reviews {task}"),
+        (JobKind::Work | JobKind::Crew, _) => format!("works on {task}"),
+        (JobKind::Verify, _) => format!("verifies {task}"),
+        (JobKind::Deliver, _) => "sends a message".into(),
+        (JobKind::Stop, _) => format!("stops the agent of {task}"),
+        (JobKind::Embed, _) => "makes vectors of knowledge".into(),
+    };
+    let reason = match &job.state {
+        JobState::Failed { reason, .. } => Some(reason.clone()),
+        _ => None,
+    };
+    let said = run.as_ref().and_then(|run| run.summary.clone()).or(reason);
+    let parts = [Some(what), said].into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(": ")
+}
+
 async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let job = match open.work(&args.job).await? {
-        Some(work) => work_json(&work),
+    let job = match open.other_than_patch(&args.job).await? {
+        Some(seen) => seen_json(&seen),
         None => ask(&open, "jobs_get", json!({ "jobId": args.job })).await?,
     };
     if context.out.json {
@@ -188,28 +238,36 @@ async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> 
 }
 
 impl Open {
-    /// What an agent does on a task, if the job is that.
-    async fn work(&self, job: &str) -> Result<Option<RunRecord>, Failure> {
+    /// A job of another kind than those that the relay toolset shows.
+    async fn other_than_patch(&self, job: &str) -> Result<Option<JobSeen>, Failure> {
         let Ok(id) = JobId::from_str(job.trim()) else { return Ok(None) };
-        match self.engine().run_find(&self.op("jobs_get"), id).await {
-            Ok(seen) => Ok(Some(seen.record).filter(|record| record.run.order.work().is_some())),
+        match self.engine().job_see(&self.op("jobs_get"), id).await {
+            Ok(seen) => Ok(Some(seen).filter(|seen| seen.job.kind != JobKind::Run)),
             Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-fn work_json(record: &RunRecord) -> Value {
-    let RunRecord { job, run } = record;
+fn seen_json(seen: &JobSeen) -> Value {
+    let JobSeen { job, run } = seen;
+    let run = run.as_ref();
+    let record = run.map(|run| RunRecord { job: job.clone(), run: run.clone() });
+    let reason = match &job.state {
+        JobState::Failed { reason, .. } => Some(reason),
+        _ => None,
+    };
     json!({
         "id": job.id,
+        "kind": job.kind,
         "taskId": job.task,
-        "role": run.order.work().map(|order| order.role.as_str()),
-        "state": job.state.as_str().to_uppercase(),
-        "attempt": run.attempt,
-        "summary": run.summary,
-        "machine": run.runs_on,
-        "question": question_json(record),
+        "role": run.and_then(|run| run.order.work()).map(|order| order.role.as_str()),
+        "state": word(&job.state),
+        "reason": reason,
+        "attempt": run.map_or(job.tries, |run| run.attempt),
+        "summary": run.and_then(|run| run.summary.as_ref()),
+        "machine": run.and_then(|run| run.runs_on.as_ref()),
+        "question": record.as_ref().map_or(Value::Null, question_json),
     })
 }
 
@@ -229,16 +287,30 @@ pub fn question_json(record: &RunRecord) -> Value {
 
 async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let answer = ask(&open, "jobs_cancel", json!({ "jobId": args.job })).await?;
-    if context.out.json {
-        return context.out.document(&answer);
+    let job = job_id(&args.job)?;
+    let ended = open.engine().job_cancel(&open.op_long("jobs_cancel")?, job).await;
+    let ended = ended.map_err(|error| of_job(error, job))?;
+    open.say_canceled(&ended)?;
+    let state = word(&ended.job.state);
+    match context.out.json {
+        true => context.out.document(&json!({ "ok": true, "state": state })),
+        false => context.out.line(state),
     }
-    let state = answer["state"].as_str().unwrap_or_default();
-    if answer["ok"] == true {
-        return context.out.line(state);
+}
+
+/// A failure whose hint speaks of this job.
+fn of_job(error: EngineError, job: JobId) -> Failure {
+    let is_fixed = matches!(&error, EngineError::Refused(Refusal::NotCancelable { .. }));
+    let failure = Failure::from(error);
+    if is_fixed {
+        failure.hint(format!("callboard job show {job} says how far it is"))
+    } else {
+        failure
     }
-    let words = format!("the job is over: {state}");
-    Err(Failure::new(Exit::Conflict, "ALREADY_TERMINAL", words))
+}
+
+pub fn already_over(state: &str) -> Failure {
+    Failure::new(Exit::Conflict, "ALREADY_TERMINAL", format!("the job is over: {state}"))
 }
 
 async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failure> {

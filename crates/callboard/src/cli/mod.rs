@@ -43,6 +43,7 @@ mod search;
 mod serve;
 mod signal;
 mod status;
+mod stop;
 mod task;
 mod task_ref;
 mod token;
@@ -133,6 +134,7 @@ enum Command {
     #[command(subcommand)]
     Plan(plan::PlanCommand),
     Run(run::RunArgs),
+    Stop(stop::StopArgs),
     #[command(subcommand)]
     Epic(epic::EpicCommand),
     #[command(subcommand)]
@@ -254,6 +256,7 @@ impl Command {
             Command::Pull(command) => command.run(context).await,
             Command::Plan(command) => command.run(context).await,
             Command::Run(args) => run::cmd_run(context, args).await,
+            Command::Stop(args) => stop::cmd_stop(context, args).await,
             Command::Epic(command) => command.run(context).await,
             Command::Agent(command) => command.run(context).await,
             Command::Mail(args) => mail::cmd_mail(context, args).await,

@@ -231,6 +231,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::AgentNotFound { .. }
         | Refusal::MailNotFound { .. }
         | Refusal::EpicNotFound { .. }
+        | Refusal::ExecutorMissing { .. }
         | Refusal::CommentNotFound { .. } => Exit::NotFound,
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
@@ -244,6 +245,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NotCommentAuthor { .. } => Exit::Auth,
         Refusal::AlreadyClaimed { .. }
         | Refusal::TaskClosed { .. }
+        | Refusal::Closed { .. }
         | Refusal::SessionActive { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::DependencyCycle { .. }
@@ -258,6 +260,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::NotCancelable { .. }
         | Refusal::HasDependents { .. }
         | Refusal::ReviewNotReady { .. }
         | Refusal::NotApproved { .. }
@@ -290,7 +293,17 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         }
         Refusal::ChecksNotPassed { checks, .. } => return Some(hint_for_checks(checks)),
         Refusal::AlreadyClaimed { .. } => "callboard next",
-        Refusal::TaskClosed { .. } => "reopen it first: callboard task move ID STATUS",
+        Refusal::TaskClosed { .. } | Refusal::Closed { .. } => {
+            "reopen it first: callboard task move ID STATUS"
+        }
+        Refusal::ExecutorMissing { found, .. } => {
+            return Some(match found.first() {
+                Some(first) => format!("callboard run ID --agent {first}"),
+                None => "install one, or name a program as [executors.NAME] in \
+                         .callboard/config.toml; callboard config shows the keys"
+                    .into(),
+            });
+        }
         Refusal::SessionActive { health: Health::Stalled, .. } => {
             "the session is stalled: callboard call begin with \"takeover\": true replaces it"
         }
@@ -303,6 +316,8 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         Refusal::NotApproved { .. } => "callboard approve ID --merge",
         Refusal::JobNotFound { .. } => "callboard job list",
         Refusal::NoQuestion { .. } => "callboard job show JOB",
+        Refusal::NotCancelable { .. } => "callboard job show JOB says how far it is",
+        Refusal::NotRunning { .. } => "callboard job list shows what runs",
         Refusal::PlanNotFound { .. } => "callboard plan list",
         Refusal::PlanDecided { .. } => "callboard plan show PLAN",
         Refusal::AgentNotFound { .. } => "callboard agent list",
@@ -344,7 +359,6 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::HasDependents { .. }
         | Refusal::NotAuto { .. }
         | Refusal::NotPair { .. }
-        | Refusal::NotRunning { .. }
         | Refusal::OutsideTask { .. }
         | Refusal::MixedArguments { .. }
         | Refusal::InvalidRepoPath { .. }

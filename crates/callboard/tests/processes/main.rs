@@ -36,6 +36,7 @@ mod schema;
 mod sessions;
 mod stdin;
 mod story;
+mod terminal;
 mod tokens;
 mod versions;
 mod wait_handles;

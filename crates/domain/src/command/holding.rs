@@ -9,6 +9,7 @@ impl Command {
     pub fn needs_one_client(&self) -> bool {
         match self {
             Self::TaskClaim { .. }
+            | Self::TaskClaimStartable { .. }
             | Self::TaskRelease { .. }
             | Self::TaskTakeBack { .. }
             | Self::CheckAttest { .. }
@@ -38,6 +39,7 @@ impl Command {
             | Self::DependencyAdd { .. }
             | Self::DependencyRemove { .. }
             | Self::CheckRun { .. }
+            | Self::JobCancel { .. }
             | Self::TaskReopen { .. }
             | Self::CommentAdd(_)
             | Self::CommentResolve { .. }

@@ -122,6 +122,26 @@ fn turn(draft: &mut Draft<'_>, card: &mut Card, mode: Mode) -> bool {
     }
 }
 
+/// The task becomes one for an agent alone, and for this one if it is named.
+pub(super) fn for_agent(draft: &mut Draft<'_>, agent: Option<&String>) -> Result<(), Refusal> {
+    let mut card = draft.subject.card.clone();
+    let mut changed = Vec::new();
+    if let Some(agent) = named("agent", agent)?.filter(|agent| *agent != card.agent) {
+        card.agent = agent;
+        changed.push("agent");
+    }
+    if card.mode != Mode::Auto {
+        turn(draft, &mut card, Mode::Auto);
+        changed.push("mode");
+    }
+    if !changed.is_empty() {
+        draft.write(Write::CardPut { task: draft.task.id, card });
+        draft.event(EventName::TaskUpdated, json!({"fields": changed}));
+        draft.entry("edited", Some(changed.join(", ")));
+    }
+    Ok(())
+}
+
 /// What somebody wrote into the fields, judged.
 struct Fields {
     title: Option<String>,

@@ -102,6 +102,11 @@ impl<'w> Draft<'w> {
         Standing::of(&self.subject.task, self.subject.newest.as_ref(), self.now)
     }
 
+    pub fn open_gate(&self) -> Result<(), Refusal> {
+        let (task, label) = (self.task.id, self.task.label.clone());
+        if self.task.phase.is_closed() { Err(Refusal::Closed { task, label }) } else { Ok(()) }
+    }
+
     pub fn deps_gate(&self) -> Result<(), Refusal> {
         super::task::deps_gate(self.task.id, &self.subject.deps)
     }

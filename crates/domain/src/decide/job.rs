@@ -90,6 +90,25 @@ pub(super) fn job_end(
     Ok(changed(world, EventName::JobEnded, Job { state, ..job.clone() }))
 }
 
+/// A message is not sent any more, and a verification leaves its task as it is: whoever runs it hears
+/// that it is lost. Vectors are made for every search, so their job is nobody's to end.
+pub(super) fn job_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
+    let job = world.job.as_ref().filter(|job| job.id == id);
+    let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    match job.kind {
+        JobKind::Verify | JobKind::Deliver => {}
+        JobKind::Embed | JobKind::Run | JobKind::Work | JobKind::Crew | JobKind::Stop => {
+            return Err(Refusal::NotCancelable { job: id, kind: job.kind });
+        }
+    }
+    if job.is_over() {
+        let (writes, events) = Default::default();
+        return Ok(Change { writes, events, reply: Reply::Job(id), but: None });
+    }
+    let job = Job { state: JobState::Canceled { at: now }, ..job.clone() };
+    Ok(changed(world, EventName::JobCanceled, job))
+}
+
 /// There is nothing left to do for it.
 pub(super) fn over(world: &World<'_>, job: &Job, now: Timestamp) -> Change {
     let job = Job { state: JobState::Done { at: now }, ..job.clone() };

@@ -30,6 +30,7 @@ mod stop;
 mod task;
 pub mod verification;
 mod work;
+mod work_start;
 
 pub use attempt::judge_session_key;
 pub use card::{label_of, same_column};
@@ -55,7 +56,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskCreate(c) => task::task_create(world, c, now),
         Command::TaskEdit(c) => task::task_edit(world, c, now),
         Command::TaskRemove { task } => task::task_remove(world, *task, now),
-        Command::TaskClaim { task } => task::task_claim(world, *task, now),
+        Command::TaskClaim { task } => task::task_claim(world, *task, false, now),
+        Command::TaskClaimStartable { task } => task::task_claim(world, *task, true, now),
         Command::TaskRelease { task } => task::task_release(world, *task, now),
         Command::TaskTakeBack { task } => task::task_take_back(world, *task, now),
         Command::TaskTransition { task, to, checked, work } => {
@@ -102,6 +104,7 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::JobKeep { job, tries, lease_s } => {
             job::job_keep(world, *job, *tries, *lease_s, now)
         }
+        Command::JobCancel { job } => job::job_cancel(world, *job, now),
         Command::JobEnd { job, tries, end } => job::job_end(world, *job, *tries, end, now),
         Command::AttemptExpire { attempt } => attempt::attempt_expire(world, *attempt, now),
         Command::RunSubmit(c) => run::run_submit(world, c, now),

@@ -343,7 +343,7 @@ pub(super) fn run_lease(
     let mut step = Step::of(world, lease.job, now)?;
     let elsewhere = step.run.bound_to.as_ref().is_some_and(|bound| *bound != lease.machine);
     let queued = match step.job.state {
-        JobState::Queued { due_at } => now >= due_at,
+        JobState::Queued { due_at } => now >= due_at || lease.early,
         _ => false,
     };
     if elsewhere || !queued || step.is_too_late() {

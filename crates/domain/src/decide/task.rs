@@ -180,13 +180,23 @@ pub(super) fn removed(mut draft: Draft<'_>) -> Change {
     draft.done()
 }
 
-pub(super) fn task_claim(world: &World<'_>, id: TaskId, now: Timestamp) -> Result<Change, Refusal> {
+/// With `startable`, only a task that work can start on.
+pub(super) fn task_claim(
+    world: &World<'_>,
+    id: TaskId,
+    startable: bool,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
     if let Some(refusal) = draft.held_by_another() {
         return Err(refusal);
     }
     if draft.task.assignee.is_some() {
         return Ok(draft.unchanged(Reply::Task(id)));
+    }
+    if startable {
+        draft.open_gate()?;
+        draft.deps_gate()?;
     }
     draft.assign();
     draft.entry("claimed", None);

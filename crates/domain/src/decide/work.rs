@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::run::{Step, attempt_of, begin_attempt, end_run};
-use super::{card, crew_run, review};
+use super::{card, crew_run, review, work_start};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd};
 use crate::card::{Mode, Review, ReviewState};
-use crate::command::{RunLease, WorkPlace, WorkSubmit};
+use crate::command::{RunLease, Start, TerminalStart, WorkPlace, WorkSubmit};
 use crate::event::{About, Event, EventName};
 use crate::job::{Job, JobId, JobState};
 use crate::policy::Phase;
@@ -40,13 +40,17 @@ pub(super) fn work_submit(
         }
         (Some(open), Role::Worker) if role(&open.run) == Some(Role::Worker) => {
             let waits = matches!(open.job.state, JobState::Queued { .. });
-            if waits && open.run.up_at.is_none() {
+            // At a terminal the answer is the run that is under way, so that it can be followed.
+            if waits && open.run.up_at.is_none() || new.start != Start::Board {
                 return Ok(draft.unchanged(Reply::Run(open.job.id)));
             }
             // What was asked for is the case; the question and its answer stay on record.
             return Ok(queued(&mut draft, new, JobState::Done { at: now }, Some(now)));
         }
         (Some(_), Role::Worker) | (None, _) => {}
+    }
+    if let (Role::Worker, Start::Terminal(wish)) = (new.order.role, &new.start) {
+        return terminal(draft, new, wish, open);
     }
     if new.order.role == Role::Worker {
         if draft.subject.card.mode != Mode::Auto {
@@ -56,14 +60,43 @@ pub(super) fn work_submit(
         if let Some(refusal) = draft.held_by_another() {
             return Err(refusal);
         }
-        if let Some(RunRecord { job, run }) = open {
-            let step = Step { world, job, run, now };
-            let change = cancel(step, "An agent works on the task again");
-            change.writes.into_iter().for_each(|write| draft.write(write));
-            change.events.into_iter().for_each(|event| draft.event(event.name, event.data));
+        if let Some(open) = open {
+            make_room(&mut draft, open);
         }
     }
     Ok(queued(&mut draft, new, JobState::Queued { due_at: now }, None))
+}
+
+/// A review that is under way ends when its task is worked on again.
+fn make_room(draft: &mut Draft<'_>, RunRecord { job, run }: RunRecord) {
+    let step = Step { world: draft.world, job, run, now: draft.now };
+    let change = cancel(step, "An agent works on the task again");
+    change.writes.into_iter().for_each(|write| draft.write(write));
+    change.events.into_iter().for_each(|event| draft.event(event.name, event.data));
+}
+
+fn terminal(
+    mut draft: Draft<'_>,
+    new: &WorkSubmit,
+    wish: &TerminalStart,
+    open: Option<RunRecord>,
+) -> Result<Change, Refusal> {
+    let (world, now) = (draft.world, draft.now);
+    let is_canceled = work_start::prepare(&mut draft, wish)?;
+    if let Some(open) = open.filter(|_| !is_canceled) {
+        make_room(&mut draft, open);
+    }
+    let before = draft.has_changes().then(|| draft.done());
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    // What time did to the task stands in the change before.
+    drop(draft.taken());
+    let due_at = now.plus_s(wish.held_s);
+    let mut change = queued(&mut draft, new, JobState::Queued { due_at }, None);
+    if let Some(before) = before {
+        change.writes = before.writes.into_iter().chain(change.writes).collect();
+        change.events = before.events.into_iter().chain(change.events).collect();
+    }
+    Ok(change)
 }
 
 pub(super) fn role(run: &Run) -> Option<Role> {
@@ -307,7 +340,8 @@ fn worked(
             model: None,
         };
         let (waits, ttl_s) = (false, REVIEW_TTL_S);
-        let new = WorkSubmit { job: reviewer, task, order, bound_to, waits, ttl_s };
+        let start = Start::Board;
+        let new = WorkSubmit { job: reviewer, task, order, bound_to, waits, ttl_s, start };
         let asked = queued(&mut draft, &new, JobState::Queued { due_at: now }, None);
         change.writes.extend(asked.writes);
         change.events.extend(asked.events);

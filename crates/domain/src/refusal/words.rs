@@ -126,10 +126,21 @@ impl Refusal {
                 open.queued, open.running
             ),
             Self::NoPlace { limit } => format!("{limit} jobs run on this machine already"),
+            Self::NotCancelable { job, kind } => {
+                format!("{job} is a job of the kind {}, which ends by itself", kind.as_str())
+            }
             Self::NoQuestion { job } => format!("{job} waits for no such answer"),
             Self::TaskClosed { task, label } => {
                 format!("cannot begin a session on a closed task: {task} is {label}")
             }
+            Self::Closed { task, label } => format!("{task} is closed: it is {label}"),
+            Self::ExecutorMissing { executor, found } if found.is_empty() => format!(
+                "agent '{executor}' is not installed on this machine, and no other agent is either"
+            ),
+            Self::ExecutorMissing { executor, found } => format!(
+                "agent '{executor}' is not installed on this machine; found: {}",
+                found.join(", ")
+            ),
             Self::SessionActive { attempt, actor, health } => format!(
                 "task already has a live session: ses_{} ({actor}, {})",
                 attempt.0,
@@ -241,11 +252,16 @@ impl Refusal {
             Self::InvalidSpec { .. } => "correct every field named, then submit again",
             Self::TooManyJobs { .. } => "wait until some are over, or raise relay.max_concurrency",
             Self::NoPlace { .. } => "wait until one is over",
+            Self::NotCancelable { .. } => "leave it; it takes nobody's place",
             Self::NoQuestion { .. } => "look at the job; it was answered, or is over",
             Self::AlreadyClaimed { .. } => {
                 "list {\"ready\": true, \"assignee\": \"\"} for free work"
             }
-            Self::TaskClosed { .. } => "reopen it with transition first",
+            Self::TaskClosed { .. } | Self::Closed { .. } => "reopen it with transition first",
+            Self::ExecutorMissing { .. } => {
+                "name an agent that was found, or install the program; callboard config shows the \
+                 executors"
+            }
             Self::SessionActive { health: Health::Stalled, .. } => {
                 "begin with takeover: true replaces a stalled session"
             }
@@ -304,11 +320,13 @@ impl Refusal {
             }
             Self::DependencyCycle { path } => Some(json!({"cycle": path})),
             Self::UnknownState { known, .. } => Some(json!({"states": known})),
+            Self::ExecutorMissing { found, .. } => Some(json!({"found": found})),
             Self::InvalidInput { .. }
             | Self::TaskNotFound { .. }
             | Self::SessionNotFound { .. }
             | Self::DanglingDependency { .. }
             | Self::TaskClosed { .. }
+            | Self::Closed { .. }
             | Self::SessionActive { .. }
             | Self::ActorMismatch { .. }
             | Self::ClientMismatch { .. }
@@ -328,6 +346,7 @@ impl Refusal {
             | Self::JobNotFound { .. }
             | Self::NoPlace { .. }
             | Self::NoQuestion { .. }
+            | Self::NotCancelable { .. }
             | Self::ProfileDenied { .. }
             | Self::SharedActor { .. }
             | Self::OutsideTask { .. }

@@ -33,7 +33,15 @@ impl Crew {
     fn submit(&mut self, worker: &str) -> Result<JobId, Refusal> {
         let job = JobId(self.id());
         let (task, order, bound_to) = (task_named("A"), order(worker), None);
-        let submit = WorkSubmit { job, task, order, bound_to, waits: false, ttl_s: 14_400 };
+        let submit = WorkSubmit {
+            job,
+            task,
+            order,
+            bound_to,
+            waits: false,
+            ttl_s: 14_400,
+            start: Default::default(),
+        };
         self.model.act("crew", &Command::WorkSubmit(submit))?;
         Ok(self.newest())
     }
@@ -52,6 +60,7 @@ impl Crew {
             machine: "m1".into(),
             running_max: 1,
             lease_s: 60,
+            early: false,
         };
         self.model.act("r1", &Command::RunLease(lease))
     }

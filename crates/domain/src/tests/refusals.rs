@@ -8,7 +8,7 @@ use crate::attempt::Health;
 use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, Id};
-use crate::job::JobId;
+use crate::job::{JobId, JobKind};
 use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::{Hold, Quota, Refusal, ReviewAction, Unactionable, UnmetCheck};
@@ -87,6 +87,12 @@ fn examples() -> Vec<Refusal> {
             attempt: AttemptId(Id(7)),
             actor: actor("bob"),
             health: Health::Stalled,
+        },
+        Refusal::NotCancelable { job: JobId(Id(7)), kind: JobKind::Embed },
+        Refusal::Closed { task: a, label: text("done") },
+        Refusal::ExecutorMissing {
+            executor: text("codex"),
+            found: vec![text("claude"), text("gemini")],
         },
         Refusal::ActorMismatch { expected: text("agent:a"), bound: actor("b") },
         Refusal::ClientMismatch { given: text("x"), bound: text("y") },

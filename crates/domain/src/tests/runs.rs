@@ -71,6 +71,7 @@ impl Jobs {
                     machine: option("on").unwrap_or_else(|| "m1".into()),
                     running_max: count("max", 3),
                     lease_s: 60,
+                    early: false,
                 })
             }
             "keep" => Command::RunKeep { job: job(name), fence, lease_s: 60 },

@@ -4,7 +4,9 @@
 
 use super::model::{Model, task_named};
 use crate::card::{Mode, Review};
-use crate::command::{CardUpdate, Command, RunLease, RunSettle, WorkPlace, WorkSubmit};
+use crate::command::{
+    CardUpdate, Command, RunLease, RunSettle, Start, TerminalStart, WorkPlace, WorkSubmit,
+};
 use crate::ids::{AttemptId, Id};
 use crate::job::{JobId, JobKind};
 use crate::policy::{Phase, Policy};
@@ -42,7 +44,7 @@ impl Works {
                 to: Phase::parse(rest),
                 ..CardUpdate::of(task)
             })),
-            "submit" | "look" => {
+            "submit" | "look" | "run" => {
                 let role = if verb == "look" { Role::Reviewer } else { Role::Worker };
                 let order = WorkOrder {
                     role,
@@ -53,9 +55,20 @@ impl Works {
                 let job = JobId(self.number());
                 let ttl_s = rest.strip_prefix("ttl=").map_or(14_400, |s| s.parse().expect("s"));
                 let (bound_to, waits) = (None, false);
-                Command::WorkSubmit(WorkSubmit { job, task, order, bound_to, waits, ttl_s })
+                let start = match verb {
+                    "run" => Start::Terminal(TerminalStart {
+                        agent: rest.strip_prefix("agent=").map(str::to_owned),
+                        take: rest == "take",
+                        reopen: rest == "reopen",
+                        held_s: if rest == "here" { 60 } else { 0 },
+                    }),
+                    _ => Start::Board,
+                };
+                Command::WorkSubmit(WorkSubmit { job, task, order, bound_to, waits, ttl_s, start })
             }
-            "lease" => Command::RunLease(RunLease {
+            "take" => Command::TaskClaim { task },
+            "claim" => Command::TaskClaimStartable { task },
+            "lease" | "early" => Command::RunLease(RunLease {
                 job,
                 kind: JobKind::Work,
                 agent: Some(super::model::actor("bot")),
@@ -63,6 +76,7 @@ impl Works {
                 machine: "m1".into(),
                 running_max: 1,
                 lease_s: 60,
+                early: verb == "early",
             }),
             "up" => Command::WorkUp { job, fence, place: WorkPlace::default() },
             "keep" => Command::RunKeep { job, fence, lease_s: 60 },
@@ -268,6 +282,48 @@ fn a_start_may_be_canceled_while_nobody_is_at_work() {
         ana submit T     => queued a0 down, backlog free
         w1  lease T      => running a1 down, in_progress bot
         ana cancel T     => canceled a1 down, in_progress free
+        ",
+    );
+}
+
+#[test]
+fn a_start_at_a_terminal_says_what_it_may_do_to_the_task() {
+    table(
+        "
+        made T =>
+        w1  take T            => none, backlog w1
+        ana run T             => ALREADY_CLAIMED
+        ana run T take        => queued a0 down, backlog free
+        w1  lease T           => running a1 down, in_progress bot
+        w1  up T              => running a1 up, in_progress bot
+        ana run T             => same
+        w1  says T <complete/>       => done a1 up, in_review free
+        ana graph T done      => done a1 up, done free
+        ana run T             => TASK_CLOSED
+        ana run T reopen      => queued a0 down, backlog free
+        ",
+    );
+    table(
+        "
+        made A =>
+        made B deps=A =>
+        ana run B             => DEPS_NOT_CLOSED
+        ana claim B           => DEPS_NOT_CLOSED
+        ana graph A done      => none, done free
+        ana claim A           => TASK_CLOSED
+        ana claim B           => none, backlog human:ana
+        ana claim B           => same
+        ana run B             => queued a0 down, backlog human:ana
+        ana run A reopen      => queued a0 down, backlog free
+        ",
+    );
+    table(
+        "
+        made T =>
+        ana auto T            => none, backlog free
+        ana run T here        => queued a0 down, backlog free
+        w1  lease T           => JOB_LOST
+        ana early T           => running a1 down, in_progress bot
         ",
     );
 }

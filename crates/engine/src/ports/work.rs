@@ -23,6 +23,11 @@ pub trait Workers: Send + Sync {
         asks: Arc<dyn Asks>,
         stop: CancellationToken,
     ) -> WorkReport;
+
+    /// The names of the executors whose program is on this machine; `None` where nobody can tell.
+    fn executors(&self) -> Option<Vec<String>> {
+        None
+    }
 }
 
 #[derive(Clone, Debug)]

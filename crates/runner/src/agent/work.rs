@@ -51,6 +51,11 @@ impl Workers for LocalAgents {
         });
         WorkReport { end, logs: log.finish(self.settings.artifact_bytes_max) }
     }
+
+    fn executors(&self) -> Option<Vec<String>> {
+        let path = environment::value(&self.settings.environment, "PATH");
+        Some(self.settings.executors.found(path).map(str::to_owned).collect())
+    }
 }
 
 impl LocalAgents {

@@ -41,6 +41,11 @@ impl Executors {
         self.all.iter().map(|executor| executor.name.as_str())
     }
 
+    /// The names of those whose program is there.
+    pub(crate) fn found(&self, path: Option<&OsStr>) -> impl Iterator<Item = &str> {
+        self.names().filter(move |name| self.named(name, path).is_some())
+    }
+
     /// The programs of those that are not built in, by name.
     pub fn programs(&self) -> HashMap<String, String> {
         let builtin = builtin::all();

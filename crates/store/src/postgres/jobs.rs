@@ -9,7 +9,8 @@ use tokio_postgres::Row;
 use super::errors::Trouble;
 use super::read;
 use super::rows::{self, uuid};
-use crate::DueJob;
+use crate::jobs::listed;
+use crate::{DueJob, JobQuery};
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -28,6 +29,12 @@ pub(super) async fn under_way(db: &Db, org: i64, key: &str) -> Result<Option<Job
         "SELECT {JOB} FROM {JOB_FROM} WHERE j.org = $1 AND j.key = $2 AND j.due_at IS NOT NULL"
     );
     read::one(db, &sql, &[&org, &key]).await?.as_ref().map(job).transpose()
+}
+
+pub(super) async fn list(db: &Db, org: i64, query: &JobQuery) -> Result<Vec<Job>> {
+    let sql = format!("SELECT {JOB} FROM {JOB_FROM} {}", listed(query, "$1", "$2"));
+    let found = read::all(db, &sql, &[&org, &(query.limit as i64)]).await?;
+    found.iter().map(job).collect()
 }
 
 pub(super) async fn due(

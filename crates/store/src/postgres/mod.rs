@@ -74,8 +74,8 @@ use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion,
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
-    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, OwnedRepo, Place, Project,
-    Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
+    FileSpan, Finding, FreeQuery, Home, JobQuery, KeptToken, NewFile, Op, Overdue, OwnedRepo,
+    Place, Project, Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use connections::{ANSWER, Connections, SNAPSHOT, STATEMENTS, TRANSACTION, TRIAL, within};
 use db::Db;
@@ -215,6 +215,16 @@ impl Store for PostgresStore {
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
                 jobs::under_way(&db, org, &verify_key(task)).await
+            })
+            .await
+    }
+
+    async fn jobs(&self, query: JobQuery) -> Result<Vec<Job>, StoreError> {
+        let query = &query;
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, &query.org).await?;
+                jobs::list(&db, org, query).await
             })
             .await
     }

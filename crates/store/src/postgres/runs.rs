@@ -1,6 +1,7 @@
 //! Jobs for agents: read.
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::{Run, RunRecord};
@@ -13,8 +14,13 @@ use super::errors::Trouble;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::rows::{self, uuid};
 use super::{PostgresStore, load, read};
-use crate::runs::{FORGOTTEN_MAX, POSITION, RUN, overdue, tail, tail_drop, tail_put};
-use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, StoreError};
+use crate::runs::{
+    FORGOTTEN_MAX, POSITION, RUN, RUNNERS, RUNNERS_KEPT_MS, overdue, runner_put, tail, tail_drop,
+    tail_put,
+};
+use crate::{
+    DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
+};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
@@ -291,6 +297,42 @@ impl RunStore for PostgresStore {
             .read(|db| async move {
                 let sql = tail_drop("$1", "$2");
                 read::one(&db, &sql, &[&id, &fence]).await.map(|_| ())
+            })
+            .await
+    }
+
+    async fn runner_seen(&self, runner: &Actor, machine: &str) -> Result<(), StoreError> {
+        let (clock, runner) = (&self.shared.clock, runner.as_str());
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, clock).await?;
+                let put = runner_put("$1", "$2", "$3");
+                read::one(&db, &put, &[&runner, &machine, &now.0]).await?;
+                let before = now.plus_ms(-RUNNERS_KEPT_MS).0;
+                let forget = "DELETE FROM runners WHERE seen_at < $1";
+                read::one(&db, forget, &[&before]).await.map(|_| ())
+            })
+            .await
+    }
+
+    async fn runner_gone(&self, runner: &Actor) -> Result<(), StoreError> {
+        let runner = runner.as_str();
+        self.shared
+            .read(|db| async move {
+                let forget = "DELETE FROM runners WHERE runner = $1";
+                read::one(&db, forget, &[&runner]).await.map(|_| ())
+            })
+            .await
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError> {
+        let seen = |row: &Row| {
+            let (runner, machine) = (rows::actor(row, 0)?, row.try_get(1)?);
+            Ok(RunnerSeen { runner, machine, seen_at: rows::time(row, 2)? })
+        };
+        self.shared
+            .read(|db| async move {
+                read::all(&db, RUNNERS, &[]).await?.iter().map(seen).collect::<Result<_>>()
             })
             .await
     }

@@ -6,8 +6,8 @@ use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::rows;
-use crate::DueJob;
-use crate::jobs::columns;
+use crate::jobs::{columns, listed};
+use crate::{DueJob, JobQuery};
 
 pub(super) const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.tries, j.created_at, j.state, j.due_at, \
      j.runner, j.ended_at, j.reason, j.priority";
@@ -24,6 +24,11 @@ pub(super) fn under_way(db: &Connection, org: i64, key: &str) -> Result<Option<J
         "SELECT {JOB} FROM {JOB_FROM} WHERE j.org = ?1 AND j.key = ?2 AND j.due_at IS NOT NULL"
     );
     db.prepare_cached(&sql)?.query_row(params![org, key], job).optional()
+}
+
+pub(super) fn list(db: &Connection, org: i64, query: &JobQuery) -> Result<Vec<Job>> {
+    let sql = format!("SELECT {JOB} FROM {JOB_FROM} {}", listed(query, "?1", "?2"));
+    db.prepare_cached(&sql)?.query_map(params![org, query.limit as i64], job)?.collect()
 }
 
 pub(super) fn due(

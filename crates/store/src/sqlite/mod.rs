@@ -64,8 +64,8 @@ use crate::knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion,
 use crate::watch::Watch;
 use crate::{
     Applied, ApplyError, AttemptQuery, Caps, DueJob, EventQuery, EventSink, FileError, FilePart,
-    FileSpan, Finding, FreeQuery, Home, KeptToken, NewFile, Op, Overdue, OwnedRepo, Place, Project,
-    Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
+    FileSpan, Finding, FreeQuery, Home, JobQuery, KeptToken, NewFile, Op, Overdue, OwnedRepo,
+    Place, Project, Repo, Store, StoreError, TaskQuery, TasksByState, TokenGrant,
 };
 use errors::from_sqlite;
 pub use restore::{RestoreError, Restored};
@@ -142,6 +142,13 @@ impl Store for SqliteStore {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
             jobs::under_way(db, org, &verify_key(task)).map_err(from_sqlite)
+        })
+    }
+
+    async fn jobs(&self, query: JobQuery) -> Result<Vec<Job>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, &query.org)?;
+            jobs::list(db, org, &query).map_err(from_sqlite)
         })
     }
 

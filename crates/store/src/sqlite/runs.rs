@@ -1,6 +1,7 @@
 //! Jobs for agents: read and written.
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::run::{OpenRuns, Run, RunRecord};
@@ -12,10 +13,12 @@ use super::errors::from_sqlite;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::{SqliteStore, read, rows};
 use crate::runs::{
-    FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, UNNUMBERED, json, overdue, tail, tail_drop,
-    tail_put,
+    FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, RUNNERS, RUNNERS_KEPT_MS, UNNUMBERED, json,
+    overdue, runner_put, tail, tail_drop, tail_put,
 };
-use crate::{DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, StoreError};
+use crate::{
+    DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
+};
 
 const RUN_COLUMNS: usize = 16;
 
@@ -286,6 +289,22 @@ pub(super) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Re
     Ok(ids.len())
 }
 
+fn runner_put_in(
+    db: &mut Connection,
+    runner: &str,
+    machine: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut put = || -> Result<()> {
+        let tx = db.transaction()?;
+        tx.execute(&runner_put("?1", "?2", "?3"), params![runner, machine, now.0])?;
+        let before = now.plus_ms(-RUNNERS_KEPT_MS).0;
+        tx.execute("DELETE FROM runners WHERE seen_at < ?1", [before])?;
+        tx.commit()
+    };
+    put().map_err(from_sqlite)
+}
+
 #[async_trait]
 impl RunStore for SqliteStore {
     async fn run(&self, org: &str, id: JobId) -> Result<Option<RunSeen>, StoreError> {
@@ -374,6 +393,32 @@ impl RunStore for SqliteStore {
             db.execute(&tail_drop("?1", "?2"), values).map(|_| ()).map_err(from_sqlite)
         })
         .await
+    }
+
+    async fn runner_seen(&self, runner: &Actor, machine: &str) -> Result<(), StoreError> {
+        let (runner, machine) = (runner.to_string(), machine.to_owned());
+        let shared = self.shared.clone();
+        self.on_writer(move |db| runner_put_in(db, &runner, &machine, shared.now())).await
+    }
+
+    async fn runner_gone(&self, runner: &Actor) -> Result<(), StoreError> {
+        let runner = runner.to_string();
+        self.on_writer(move |db| {
+            let gone = db.execute("DELETE FROM runners WHERE runner = ?1", [runner]);
+            gone.map(|_| ()).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError> {
+        self.shared.read(|db, _| {
+            let seen = |row: &Row<'_>| {
+                let (runner, machine) = (rows::actor(row, 0)?, row.get(1)?);
+                Ok(RunnerSeen { runner, machine, seen_at: rows::time(row, 2)? })
+            };
+            let mut found = db.prepare_cached(RUNNERS).map_err(from_sqlite)?;
+            found.query_map([], seen).and_then(Iterator::collect).map_err(from_sqlite)
+        })
     }
 
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError> {

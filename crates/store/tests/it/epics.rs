@@ -256,7 +256,15 @@ async fn a_worker_at_its_post_is_known_with_its_run_and_its_mail(f: Fixture) {
         model: None,
     };
     let job = JobId(next_id());
-    let submit = WorkSubmit { job, task: a, order, bound_to: None, waits: false, ttl_s: 600 };
+    let submit = WorkSubmit {
+        job,
+        task: a,
+        order,
+        bound_to: None,
+        waits: false,
+        ttl_s: 600,
+        start: Default::default(),
+    };
     f.done("system:crew", Command::WorkSubmit(submit)).await;
     assert!(post().await.is_run);
     assert!(f.store.runs_due(JobKind::Work, "m1", 9).await.unwrap().is_empty(), "not the board's");
@@ -270,6 +278,7 @@ async fn a_worker_at_its_post_is_known_with_its_run_and_its_mail(f: Fixture) {
         machine: "m1".into(),
         running_max: 1,
         lease_s: 60,
+        early: false,
     };
     f.done("runner:r1", Command::RunLease(lease)).await;
     let here = f.store.runs_on("m1").await.unwrap();

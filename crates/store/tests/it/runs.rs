@@ -12,7 +12,7 @@ use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName, RunRecord};
 use callboard_domain::work::{Role, WorkOrder};
 use callboard_store::{
-    Applied, EventQuery, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail,
+    Applied, EventQuery, JobQuery, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail,
 };
 use serde_json::json;
 
@@ -32,6 +32,8 @@ conformance! {
     of_a_tasks_work_the_open_one_comes_first,
     a_stop_is_one_job_until_it_is_over,
     what_a_run_printed_so_far_is_its_own,
+    jobs_are_listed_open_ones_and_ended_ones,
+    whoever_starts_agents_says_so,
 }
 
 pub const ODD: &str = "\u{1f980} 'patch' \\ \"é\"\n";
@@ -89,6 +91,7 @@ pub fn lease(job: JobId, machine: &str, running_max: u32) -> Command {
         machine: machine.into(),
         running_max,
         lease_s: 60,
+        early: false,
     })
 }
 
@@ -378,7 +381,15 @@ async fn work(f: &Fixture, task: TaskId) -> JobId {
         model: None,
     };
     let (job, bound_to) = (JobId(next_id()), Some("m1".to_owned()));
-    let submit = WorkSubmit { job, task, order, bound_to, waits: false, ttl_s: 600 };
+    let submit = WorkSubmit {
+        job,
+        task,
+        order,
+        bound_to,
+        waits: false,
+        ttl_s: 600,
+        start: Default::default(),
+    };
     seen(f.done("human:ana", Command::WorkSubmit(submit)).await).job.id
 }
 
@@ -469,4 +480,55 @@ async fn what_a_run_printed_so_far_is_its_own(f: Fixture) {
     put(fence, "too late").await;
     assert_eq!(tail().await, None);
     f.assert_sound().await;
+}
+
+async fn jobs_are_listed_open_ones_and_ended_ones(f: Fixture) {
+    let store = f.neighbour().await.store;
+    let patch = submitted(&f, "k", Priority::P1).await.job.id;
+    let [first, second] = [work(&f, auto(&f).await).await, work(&f, auto(&f).await).await];
+    let listed = async |is_over, kinds: &[JobKind], state, limit| {
+        let (org, kinds) = ("default".into(), kinds.to_vec());
+        let jobs = store.jobs(JobQuery { org, is_over, kinds, state, limit }).await.unwrap();
+        jobs.iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    let all = JobKind::ALL;
+    assert_eq!(listed(false, &all, None, 9).await, [patch, first, second]);
+    assert_eq!(listed(false, &[JobKind::Work], None, 1).await, [first]);
+    assert!(listed(true, &all, None, 9).await.is_empty());
+    for job in [second, patch] {
+        f.done("human:ana", Command::RunCancel { job }).await;
+        f.clock.advance_ms(1000);
+    }
+    assert_eq!(listed(false, &all, None, 9).await, [first]);
+    assert_eq!(listed(true, &all, None, 9).await, [patch, second], "the newest end first");
+    assert_eq!(listed(true, &[JobKind::Work], Some("canceled"), 9).await, [second]);
+    assert!(listed(true, &all, Some("failed"), 9).await.is_empty());
+}
+
+async fn whoever_starts_agents_says_so(f: Fixture) {
+    let store = f.neighbour().await.store;
+    let [one, two] = ["runner:one-1-a", "runner:two-2-b"].map(|name| name.parse().unwrap());
+    let seen = async || -> Vec<(String, String, i64)> {
+        let seen = store.runners().await.unwrap();
+        let each = |seen: callboard_store::RunnerSeen| {
+            (seen.runner.to_string(), seen.machine, seen.seen_at.0)
+        };
+        seen.into_iter().map(each).collect()
+    };
+    f.store.runner_seen(&one, "m1").await.unwrap();
+    f.store.runner_seen(&two, ODD).await.unwrap();
+    let first = seen().await;
+    assert_eq!(first.len(), 2);
+    assert_eq!((first[0].0.as_str(), first[0].1.as_str()), ("runner:one-1-a", "m1"));
+    assert_eq!(first[1].1, ODD);
+    f.clock.advance_ms(30_000);
+    f.store.runner_seen(&one, "m1").await.unwrap();
+    let later = seen().await;
+    assert!(later[0].2 > first[0].2 && later[1] == first[1], "{later:?}");
+    f.store.runner_gone(&two).await.unwrap();
+    assert_eq!(seen().await.len(), 1);
+    f.clock.advance_ms(2 * 86_400_000);
+    f.store.runner_seen(&two, "m2").await.unwrap();
+    let left = seen().await;
+    assert_eq!((left.len(), left[0].1.as_str()), (1, "m2"), "one was silent for a day");
 }

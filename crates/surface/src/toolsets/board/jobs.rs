@@ -92,7 +92,8 @@ fn wish(task: &str, given: StartArguments) -> Result<WorkWish, Refusal> {
             "arguments.instructions must have at most {INSTRUCTIONS_MAX} characters, got {chars}"
         )));
     }
-    Ok(WorkWish { instructions, model: said(given.model).map(|model| model.trim().to_owned()) })
+    let model = said(given.model).map(|model| model.trim().to_owned());
+    Ok(WorkWish { instructions, model, ..WorkWish::default() })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -308,7 +308,10 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::NotCancelable { .. }
         | Refusal::TaskClosed { .. }
+        | Refusal::Closed { .. }
+        | Refusal::ExecutorMissing { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::Conflict { .. }
         | Refusal::CheckInfrastructure { .. }

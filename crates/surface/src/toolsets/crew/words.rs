@@ -113,7 +113,10 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::NotCancelable { .. }
         | Refusal::TaskClosed { .. }
+        | Refusal::Closed { .. }
+        | Refusal::ExecutorMissing { .. }
         | Refusal::SessionActive { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::Conflict { .. }

@@ -192,6 +192,8 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::NotPair { .. }
         | Refusal::NotRunning { .. }
         | Refusal::TaskClosed { .. }
+        | Refusal::Closed { .. }
+        | Refusal::ExecutorMissing { .. }
         | Refusal::SessionTerminal { .. }
         | Refusal::SessionNotFound { .. }
         | Refusal::Conflict { .. }
@@ -202,6 +204,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
         | Refusal::NoQuestion { .. }
+        | Refusal::NotCancelable { .. }
         | Refusal::PlanDecided { .. }
         | Refusal::BlockersMax { .. } => {
             Said { code: "task.invariant_violated", retryable: false, ..plain }

@@ -1,0 +1,263 @@
+//! Agents as a person at a terminal starts, watches and stops them: what `run`, `stop`, `job` and `logs`
+//! say is what is the case.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::agents::{FREE, Shop};
+use crate::peer::{command, is_running};
+use crate::schema::Schema;
+
+const HANDS_OVER: &str = "cat > /dev/null\necho hello > hello.txt\necho '<complete/>'\n";
+
+fn typed(shop: &Shop, arguments: &[&str]) -> Output {
+    cli(shop, arguments).output().unwrap()
+}
+
+fn cli(shop: &Shop, arguments: &[&str]) -> std::process::Command {
+    let mut cli = command(shop.board.path());
+    // The agents of these tests write outside of their worktree.
+    cli.env("USER", "ana").env(FREE.0, FREE.1);
+    if let Some(schema) = &shop.schema {
+        cli.args(["--store", schema.url()]);
+    }
+    cli.args(arguments);
+    cli
+}
+
+fn ok(shop: &Shop, arguments: &[&str]) -> String {
+    let ran = typed(shop, arguments);
+    assert!(ran.status.success(), "{arguments:?}: {}", words(&ran));
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
+fn json(shop: &Shop, arguments: &[&str]) -> Value {
+    let with = [arguments, &["--json"]].concat();
+    serde_json::from_str(&ok(shop, &with)).unwrap()
+}
+
+fn words(ran: &Output) -> String {
+    String::from_utf8_lossy(&ran.stderr).into_owned()
+}
+
+/// Refused with this exit code; what was said.
+fn refused(shop: &Shop, code: i32, arguments: &[&str]) -> String {
+    let ran = typed(shop, arguments);
+    assert_eq!(ran.status.code(), Some(code), "{arguments:?}: {}", words(&ran));
+    words(&ran)
+}
+
+fn task(shop: &Shop, title: &str) -> String {
+    ok(shop, &["task", "add", title])
+}
+
+fn label(shop: &Shop, task: &str) -> String {
+    json(shop, &["task", "show", task])["status"].as_str().unwrap().to_owned()
+}
+
+/// A server without a listener, up.
+struct Worker(Child);
+
+impl Worker {
+    fn start(shop: &Shop) -> Self {
+        let mut child = cli(shop, &["worker"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let up = lines.find(|line| line.as_ref().unwrap().contains("working"));
+        assert!(up.is_some(), "the worker says that it works");
+        std::thread::spawn(move || lines.count());
+        Self(child)
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        let pid = Pid::from_raw(self.0.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.0.try_wait().unwrap().is_none() {
+            self.signal(Signal::TERM);
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_is_not_installed_is_refused_at_once() {
+    let shop = Shop::open(None, HANDS_OVER);
+    let task = task(&shop, "Say hello");
+    let said = refused(&shop, 3, &["run", &task, "--agent", "no-such-agent"]);
+    assert!(said.contains("'no-such-agent' is not installed on this machine"), "{said}");
+    assert!(said.contains("mine") && said.contains(&format!("callboard run {task} --agent ")));
+    assert_eq!(ok(&shop, &["job", "list"]), "no jobs");
+    let log = ok(&shop, &["log", &task]);
+    assert!(!log.contains("task.updated"), "the task is as it was: {log}");
+}
+
+fn a_run_says_whether_something_starts_it(schema: Option<Schema>) {
+    let shop = Shop::open(schema, HANDS_OVER);
+    let [first, second, third] = ["1", "2", "3"].map(|title| task(&shop, title));
+    let ran = typed(&shop, &["run", &first]);
+    assert!(ran.status.success());
+    let said = words(&ran);
+    let nothing = "nothing on this machine starts it until callboard up, callboard serve";
+    assert!(said.contains(nothing) && said.contains("--here"), "{said}");
+    let mut worker = Worker::start(&shop);
+    assert_eq!(json(&shop, &["run", &second])["runner"], true);
+    ok(&shop, &["run", &first, "--wait"]);
+    ok(&shop, &["run", &second, "--wait"]);
+    worker.signal(Signal::KILL);
+    assert_eq!(json(&shop, &["run", &third])["runner"], false, "it was killed");
+    let mut worker = Worker::start(&shop);
+    ok(&shop, &["run", &third, "--wait"]);
+    worker.signal(Signal::TERM);
+    let ran = typed(&shop, &["run", &third, "--json"]);
+    let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(said["runner"], false, "it ended");
+}
+
+#[test]
+fn a_run_says_whether_a_server_starts_it() {
+    a_run_says_whether_something_starts_it(None);
+}
+
+#[test]
+fn a_run_says_whether_a_server_starts_it_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        a_run_says_whether_something_starts_it(Some(schema));
+    }
+}
+
+#[test]
+fn an_agent_runs_in_the_process_that_asked() {
+    let shop = Shop::open(None, HANDS_OVER);
+    let task = task(&shop, "Say hello");
+    let ran = typed(&shop, &["run", &task, "--here"]);
+    let said = words(&ran);
+    assert!(ran.status.success(), "{said}");
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("in_review"), "{ran:?}");
+    assert!(said.contains("the agent works\n") && said.ends_with("the agent is done\n"), "{said}");
+    let jobs = ok(&shop, &["job", "list"]);
+    assert!(jobs.contains("SUCCEEDED") && jobs.contains(&format!("works on {task}")), "{jobs}");
+}
+
+#[test]
+fn an_agent_in_this_process_ends_with_it() {
+    let shop = Shop::open(None, "");
+    let script = format!("cat > /dev/null\nsleep 1000 &\necho $! > {:?}\nwait\n", shop.at("begun"));
+    fs::write(shop.at("agent.sh"), script).unwrap();
+    let task = task(&shop, "Say hello");
+    let mut run = cli(&shop, &["run", &task, "--here"]).stderr(Stdio::piped()).spawn().unwrap();
+    let child = shop.begun()[0].clone();
+    assert!(is_running(&child));
+    kill_process(Pid::from_raw(run.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(!is_running(&child), "its processes ended with it");
+    assert_eq!(label(&shop, &task), "backlog");
+}
+
+#[test]
+fn a_start_that_fails_says_why() {
+    let shop = Shop::open(None, HANDS_OVER);
+    let program = shop.at("broken");
+    fs::write(&program, "#!/no/such/interpreter\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, mode).unwrap();
+    let settings = fs::read_to_string(shop.at(".callboard/config.local.toml")).unwrap();
+    let settings = format!("{settings}\n[executors.broken]\ncommand = [{program:?}]\n");
+    fs::write(shop.at(".callboard/config.local.toml"), settings).unwrap();
+    let task = task(&shop, "Say hello");
+    let _worker = Worker::start(&shop);
+    let said = refused(&shop, 1, &["run", &task, "--agent", "broken", "--wait"]);
+    let reason = said.lines().find(|line| line.contains("NOT_HANDED_OVER"));
+    let reason = reason.unwrap_or_else(|| panic!("{said}"));
+    assert!(reason.contains("broken"), "{said}");
+    let jobs = ok(&shop, &["job", "list"]);
+    assert!(jobs.contains("FAILED") && jobs.contains("broken"), "{jobs}");
+}
+
+#[test]
+fn a_task_that_is_held_or_closed_needs_a_flag() {
+    let shop = Shop::open(None, HANDS_OVER);
+    let [held, after] = ["held", "after"].map(|title| task(&shop, title));
+    ok(&shop, &["task", "dep", "add", &after, &held]);
+    ok(&shop, &["claim", &held, "--actor", "agent:w1"]);
+    let said = refused(&shop, 5, &["run", &held]);
+    assert!(said.contains("agent:w1") && said.contains(&format!("callboard run {held} --take")));
+    let said = refused(&shop, 6, &["claim", &after]);
+    assert!(said.contains(&format!("callboard claim {after} --anyway")), "{said}");
+    ok(&shop, &["run", &held, "--take", "--here"]);
+    ok(&shop, &["done", &held]);
+    let said = refused(&shop, 5, &["run", &held]);
+    assert!(said.contains("TASK_CLOSED"), "{said}");
+    assert!(said.contains(&format!("callboard run {held} --reopen")), "{said}");
+    let said = refused(&shop, 5, &["claim", &held]);
+    assert!(said.contains(&format!("callboard claim {held} --anyway")), "{said}");
+    ok(&shop, &["claim", &held, "--anyway"]);
+    ok(&shop, &["claim", &after]);
+    ok(&shop, &["run", &held, "--reopen", "--here"]);
+    assert_eq!(label(&shop, &held), "in_review");
+}
+
+/// Has a child, and says which.
+fn busy(shop: &Shop) {
+    let script = format!("cat > /dev/null\nsleep 1000 &\necho $! > {:?}\nwait\n", shop.at("begun"));
+    fs::write(shop.at("agent.sh"), script).unwrap();
+}
+
+fn an_agent_is_stopped(schema: Option<Schema>) {
+    let shop = Shop::open(schema, "");
+    busy(&shop);
+    let task = task(&shop, "Say hello");
+    let said = refused(&shop, 5, &["stop", &task]);
+    assert!(said.contains("NOT_RUNNING"), "{said}");
+    let queued = ok(&shop, &["run", &task]);
+    assert_eq!(ok(&shop, &["stop", &queued]), "stopped", "no server is needed");
+    let _worker = Worker::start(&shop);
+    for verb in [&["stop"][..], &["job", "cancel"]] {
+        let job = ok(&shop, &["run", &task]);
+        let child = shop.begun()[0].clone();
+        let whom = if verb.len() == 1 { &task } else { &job };
+        ok(&shop, &[verb, &[whom]].concat());
+        assert!(!is_running(&child), "{verb:?} ends the agent's children too");
+        assert_eq!(label(&shop, &task), "backlog");
+        let jobs = ok(&shop, &["job", "list", "--state", "canceled"]);
+        assert!(jobs.contains(&job), "{jobs}");
+        let said = refused(&shop, 5, &["job", "cancel", &job]);
+        assert!(said.contains("CANCELED"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_is_stopped_with_its_processes() {
+    an_agent_is_stopped(None);
+}
+
+#[test]
+fn an_agent_is_stopped_with_its_processes_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        an_agent_is_stopped(Some(schema));
+    }
+}
+
+#[test]
+fn a_verification_is_canceled_and_its_task_stays() {
+    let shop = Shop::open(None, HANDS_OVER);
+    let task = ok(&shop, &["task", "add", "Say hello", "--check", "true"]);
+    ok(&shop, &["task", "move", &task, "in_review"]);
+    ok(&shop, &["task", "verify", &task]);
+    let jobs = json(&shop, &["job", "list"]);
+    let job = jobs["others"][0]["id"].as_str().unwrap_or_else(|| panic!("{jobs}")).to_owned();
+    assert!(ok(&shop, &["job", "list"]).contains(&format!("verifies {task}")));
+    let said = refused(&shop, 5, &["stop", &job]);
+    assert!(said.contains(&format!("callboard job cancel {job}")), "{said}");
+    assert_eq!(ok(&shop, &["job", "cancel", &job]), "CANCELED");
+    assert_eq!(label(&shop, &task), "in_review");
+    assert_eq!(ok(&shop, &["job", "list"]), "no jobs");
+    assert!(ok(&shop, &["job", "list", "--all"]).contains("CANCELED"));
+}

@@ -1,0 +1,52 @@
+//! The start of an agent that a person asks for at a terminal. A task that is closed, or that another
+//! actor holds, is refused unless the person said what to do about it; the task then becomes one for an
+//! agent alone, in the change that queues the run.
+
+use super::draft::Draft;
+use super::{card, run_stop};
+use crate::attempt::AttemptEnd;
+use crate::command::TerminalStart;
+use crate::policy::{Label, Phase};
+use crate::refusal::Refusal;
+
+/// What the task goes through before the run is queued. Answers whether the run that was open on it is
+/// canceled with that.
+pub(super) fn prepare(draft: &mut Draft<'_>, wish: &TerminalStart) -> Result<bool, Refusal> {
+    let is_closed = draft.task.phase.is_closed();
+    if !wish.reopen {
+        draft.open_gate()?;
+    }
+    draft.deps_gate()?;
+    let held = draft.held_by_another();
+    let is_held = held.is_some();
+    if let Some(refusal) = held.filter(|_| !wish.take) {
+        return Err(refusal);
+    }
+    let initial = draft.world.policy.initial().clone();
+    if is_closed {
+        draft.move_to(&initial);
+        draft.entry("reopened", Some("for an agent".into()));
+    }
+    if is_held {
+        let from = draft.holder().map(ToString::to_string);
+        back_to_start(draft, &initial);
+        draft.entry("taken for an agent", from.map(|from| format!("from {from}")));
+    } else {
+        // The caller's own session: an agent does the work from now on.
+        draft.end_live(AttemptEnd::Canceled { reason: "an agent works on the task".into() });
+    }
+    card::for_agent(draft, wish.agent.as_ref())?;
+    Ok(is_held)
+}
+
+/// Nobody holds it any more, and what ran on it ends.
+fn back_to_start(draft: &mut Draft<'_>, initial: &Label) {
+    if draft.task.phase != Phase::Initial {
+        return card::go(draft, initial);
+    }
+    draft.end_live(AttemptEnd::Canceled { reason: "taken for an agent".into() });
+    run_stop::cancel(draft);
+    if draft.task.assignee.is_some() {
+        draft.unassign();
+    }
+}

@@ -1,0 +1,62 @@
+//! Who starts agents: each process that does says so in the store while it goes on, so that a command can
+//! tell whether what it queues will be started.
+
+use std::time::Duration;
+
+use callboard_domain::time::Timestamp;
+use callboard_store::RunnerSeen;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Engine, EngineError};
+
+/// How often a process says that it starts agents: one small write each time.
+const SAY_EVERY: Duration = Duration::from_secs(30);
+/// A process that was silent for so long has ended or hangs. Twice it may be late.
+const SILENT_MS: i64 = 90_000;
+
+impl Engine {
+    /// Says so until canceled, and then that it is over.
+    pub(crate) async fn runner_say_until(&self, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(SAY_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = tick.tick() => {}
+            }
+            if let Err(error) = self.runner_say().await {
+                tracing::warn!(%error, "cannot say that this process starts agents");
+            }
+        }
+        if let Err(error) = self.parts.store.runner_gone(&self.parts.runner).await {
+            tracing::info!(%error, "cannot say that this process starts no agents any more");
+        }
+    }
+
+    /// Says that this process starts agents on this machine.
+    pub async fn runner_say(&self) -> Result<(), EngineError> {
+        if self.parts.agents.is_none() {
+            return Ok(());
+        }
+        Ok(self.parts.store.runner_seen(&self.parts.runner, &self.parts.machine).await?)
+    }
+
+    /// Whether a process starts agents on a machine; `None`: on any.
+    pub async fn runner_is_there(&self, machine: Option<&str>) -> Result<bool, EngineError> {
+        let runners = self.parts.store.runners().await?;
+        let now = self.parts.store.now();
+        let at = |seen: &&RunnerSeen| machine.is_none_or(|machine| seen.machine == machine);
+        Ok(runners.iter().filter(at).any(|seen| self.is_alive(seen, now)))
+    }
+
+    /// One of this machine that was killed is known at once by its process.
+    fn is_alive(&self, seen: &RunnerSeen, now: Timestamp) -> bool {
+        now.ms_since(seen.seen_at) < SILENT_MS && !(self.parts.is_gone)(&seen.runner)
+    }
+
+    /// The name of this machine in the store.
+    pub fn machine(&self) -> &str {
+        &self.parts.machine
+    }
+}

@@ -1,0 +1,9 @@
+-- Processes that start agents, and when each last said so.
+CREATE TABLE runners (
+    runner  TEXT PRIMARY KEY,
+    machine TEXT NOT NULL,
+    seen_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Jobs that are over, the newest first.
+CREATE INDEX jobs_by_end ON jobs (org, ended_at) WHERE ended_at IS NOT NULL;
