@@ -25,6 +25,8 @@ use crate::budget::Budget;
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
 use crate::executor::{Chosen, ExecutorKind, ExecutorSettings, Ran, Said, acp, command};
+use crate::live::Live;
+use crate::printed::Printed;
 use crate::process::Leash;
 use crate::run_log::RunLog;
 use crate::sandbox::{Confinement, SandboxMode};
@@ -183,10 +185,12 @@ impl LocalAgents {
         let variables = environment::for_agent(&self.settings.environment, &chosen.executor.env);
         log.secrets.add_variables(&variables.named);
         let scratch = workspace.folder().scratch();
-        let leash = match self.leash(chosen.executor, workspace.folder(), Vec::new(), log) {
+        let mut leash = match self.leash(chosen.executor, workspace.folder(), Vec::new(), log) {
             Ok(leash) => leash,
             Err(summary) => return Outcome::failed(FailReason::ExecutorError, summary),
         };
+        let lines = Arc::new(Printed::new());
+        leash.printed = Some(lines.clone());
         let call = Call {
             executor: chosen.executor,
             command: &chosen.executor.command,
@@ -204,7 +208,12 @@ impl LocalAgents {
             leash,
             output_bytes_max: self.settings.artifact_bytes_max.saturating_mul(4),
         };
-        let (ran, timed_out) = self.executed(call, order.timeout, asks, &[], stop).await;
+        let mut live = Live::create(workspace.folder().path());
+        let (ran, timed_out) = tokio::select! {
+            ran = self.executed(call, order.timeout, asks, &[], stop) => ran,
+            never = work::told(&lines, log, &mut live, None) => match never {},
+        };
+        live.finish(lines.fresh(), &log.secrets);
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         let strays = workspace.strays().await;

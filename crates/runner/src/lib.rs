@@ -16,6 +16,7 @@ mod environment;
 mod executor;
 mod forge;
 mod git;
+mod live;
 mod merge;
 mod pair;
 mod printed;

@@ -47,7 +47,7 @@ impl Secrets {
     }
 
     /// Without what may be the beginning of one at its end.
-    fn without_half<'t>(&self, text: &'t str) -> &'t str {
+    pub(crate) fn without_half<'t>(&self, text: &'t str) -> &'t str {
         let half = |value: &String| {
             let halves = (1..value.len()).rev().filter(|at| value.is_char_boundary(*at));
             halves.map(|at| &value[..at]).find(|half| text.ends_with(half)).map_or(0, str::len)

@@ -330,34 +330,6 @@ pub fn job_id(text: &str) -> Result<JobId, Failure> {
     JobId::from_str(text.trim()).map_err(|_| Failure::usage(words()))
 }
 
-/// Print what a job's agent printed, so far if it is at work on a task
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard logs job_01k0v3e8xq7rjw2m5c9n4d6t0z -f")]
-pub struct LogsArgs {
-    /// The job's id, as job list shows it
-    job: String,
-    /// Wait until the job is over
-    #[arg(short, long)]
-    follow: bool,
-}
-
-pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> {
-    let open = context.open().await?;
-    let (op, job) = (open.op_long("logs")?, job_id(&args.job)?);
-    if args.follow {
-        let mut feed = open.engine().run_feed(Some(job)).await?;
-        while !open.engine().run_find(&op, job).await?.record.job.is_over() {
-            tokio::select! {
-                _ = feed.next() => {}
-                () = op.cancel.cancelled() => return Ok(()),
-            }
-        }
-    }
-    let (seen, text) = open.engine().run_log(&op, job).await?;
-    let text = text.ok_or_else(|| missing(&seen, ArtifactName::Logs))?;
-    open.out.raw(&text)
-}
-
 pub async fn artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<String, Failure> {
     match open.engine().run_artifact(&open.op("resources"), job, name).await? {
         ArtifactText::Text(text) => Ok(text),
@@ -365,7 +337,7 @@ pub async fn artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<Str
     }
 }
 
-fn missing(seen: &RunSeen, name: ArtifactName) -> Failure {
+pub fn missing(seen: &RunSeen, name: ArtifactName) -> Failure {
     let job = &seen.record.job;
     let words = format!("{} is {} and has no {}", job.id, job.state.as_str(), name.as_str());
     Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words)

@@ -24,6 +24,7 @@ mod job;
 mod learn;
 mod log;
 mod log_words;
+mod logs;
 mod mail;
 mod mcp;
 mod migrate;
@@ -143,7 +144,7 @@ enum Command {
     Decisions(decisions::DecisionsArgs),
     #[command(subcommand)]
     Job(job::JobCommand),
-    Logs(job::LogsArgs),
+    Logs(logs::LogsArgs),
     Diff(diff::DiffArgs),
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
@@ -262,7 +263,7 @@ impl Command {
             Command::Mail(args) => mail::cmd_mail(context, args).await,
             Command::Decisions(args) => decisions::cmd_decisions(context, args).await,
             Command::Job(command) => command.run(context).await,
-            Command::Logs(args) => job::cmd_logs(context, args).await,
+            Command::Logs(args) => logs::cmd_logs(context, args).await,
             Command::Diff(args) => diff::cmd_diff(context, args).await,
             Command::Webhook(command) => command.run(context).await,
             Command::Worker(args) => worker::cmd_worker(context, args).await,

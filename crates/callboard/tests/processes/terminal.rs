@@ -245,6 +245,72 @@ fn an_agent_is_stopped_with_its_processes_on_postgres() {
     }
 }
 
+/// Reads what `logs -f` prints, line by line.
+struct Following(Child, std::io::Lines<BufReader<std::process::ChildStdout>>);
+
+impl Following {
+    fn start(shop: &Shop, arguments: &[&str]) -> Self {
+        let mut child = cli(shop, arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self(child, lines)
+    }
+
+    fn until(&mut self, wanted: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        for line in self.1.by_ref() {
+            seen.push(line.unwrap());
+            if seen.last().is_some_and(|line| line == wanted) {
+                return seen;
+            }
+        }
+        panic!("{wanted} never came: {seen:?}");
+    }
+}
+
+fn output_is_followed(schema: Option<Schema>) {
+    let shop = Shop::open(schema, "");
+    let (begun, go) = (shop.at("begun"), shop.at("go"));
+    assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
+    let script = format!(
+        "cat > /dev/null\necho one; echo two\necho on > {begun:?}\nread -r word < {go:?}\n\
+         echo three; echo on > {begun:?}\necho '<complete/>'\n"
+    );
+    fs::write(shop.at("agent.sh"), script).unwrap();
+    let task = task(&shop, "Say hello");
+    let said = refused(&shop, 3, &["logs", &task]);
+    assert!(said.contains(&format!("callboard run {task}")), "{said}");
+    let _worker = Worker::start(&shop);
+    let job = ok(&shop, &["run", &task]);
+    shop.begun();
+    let mut by_task = Following::start(&shop, &["logs", &task, "-f"]);
+    let mut by_job = Following::start(&shop, &["logs", &job, "-f", "--tail", "1"]);
+    assert_eq!(by_task.until("two"), ["one", "two"]);
+    assert_eq!(by_job.until("two"), ["two"]);
+    fs::write(&go, "on\n").unwrap();
+    shop.begun();
+    let printed = std::time::Instant::now();
+    by_task.until("three");
+    by_job.until("three");
+    assert!(printed.elapsed().as_millis() < 1000, "{:?} late", printed.elapsed());
+    by_task.until("<complete/>");
+    assert!(by_task.1.next().is_none() && by_task.0.wait().unwrap().success());
+    assert!(by_job.0.wait().unwrap().success());
+    let last = ok(&shop, &["logs", &task, "--tail", "1"]);
+    assert_eq!(last, "<complete/>");
+}
+
+#[test]
+fn output_is_followed_within_a_second() {
+    output_is_followed(None);
+}
+
+#[test]
+fn output_is_followed_within_a_second_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        output_is_followed(Some(schema));
+    }
+}
+
 #[test]
 fn a_verification_is_canceled_and_its_task_stays() {
     let shop = Shop::open(None, HANDS_OVER);

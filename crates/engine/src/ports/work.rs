@@ -24,6 +24,12 @@ pub trait Workers: Send + Sync {
         stop: CancellationToken,
     ) -> WorkReport;
 
+    /// What a run of this machine prints, while it goes on; `None` where nothing of it is to be read. A
+    /// job's id and its attempt name it.
+    fn printout(&self, _job: &str, _attempt: u32) -> Option<Box<dyn Printout>> {
+        None
+    }
+
     /// The names of the executors whose program is on this machine; `None` where nobody can tell.
     fn executors(&self) -> Option<Vec<String>> {
         None
@@ -81,4 +87,13 @@ pub enum Worked {
     /// Its last message.
     Replied(String),
     Stopped,
+}
+
+/// What a run prints, for a reader that looks again and again.
+pub trait Printout: Send {
+    /// What is new since the last time, with secrets replaced.
+    fn read(&mut self) -> std::io::Result<String>;
+
+    /// The run is over; what was not read yet still can be.
+    fn is_over(&self) -> bool;
 }

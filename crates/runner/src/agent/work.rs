@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_engine::ports::{Asks, McpServer, WorkCall, WorkReport, Worked, Workers};
+use callboard_engine::ports::{Asks, McpServer, Printout, WorkCall, WorkReport, Worked, Workers};
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{LocalAgents, own_variables};
@@ -16,10 +17,12 @@ use crate::environment::{self, Variables};
 use crate::executor::Said;
 use crate::executor::command::Call;
 use crate::git::{Git, GitFault};
+use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
 
-/// Those who look want to see that it goes on, not each line of it.
+/// Those who look from elsewhere want to see that it goes on, not each line of it: each time it is said
+/// is one write to the store. Readers on this machine have the run's file.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
 #[async_trait]
@@ -55,6 +58,11 @@ impl Workers for LocalAgents {
     fn executors(&self) -> Option<Vec<String>> {
         let path = environment::value(&self.settings.environment, "PATH");
         Some(self.settings.executors.found(path).map(str::to_owned).collect())
+    }
+
+    fn printout(&self, job: &str, attempt: u32) -> Option<Box<dyn Printout>> {
+        let run = self.jobs().join(job).join(attempt.to_string());
+        LiveReader::open(&run).map(|reader| Box::new(reader) as Box<dyn Printout>)
     }
 }
 
@@ -104,10 +112,12 @@ impl LocalAgents {
             output_bytes_max: self.settings.artifact_bytes_max,
         };
         let places = &call.worktrees;
+        let mut live = Live::create(folder.path());
         let (ran, timed_out) = tokio::select! {
             ran = self.executed(call_of, call.timeout, asks, places, stop) => ran,
-            never = told(&lines, log, &printed) => match never {},
+            never = told(&lines, log, &mut live, Some(&printed)) => match never {},
         };
+        live.finish(lines.fresh(), &log.secrets);
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         folder.close().await;
@@ -122,13 +132,36 @@ impl LocalAgents {
     }
 }
 
-/// Says what was printed so far, a first line at once and then every so often.
-async fn told(lines: &Printed, log: &RunLog, to: &watch::Sender<String>) -> Infallible {
+/// Says what was printed so far: in the run's file within a moment, and to the store a first line at once
+/// and then every so often.
+pub(super) async fn told(
+    lines: &Printed,
+    log: &RunLog,
+    live: &mut Live,
+    to: Option<&watch::Sender<String>>,
+) -> Infallible {
+    let mut told_at: Option<Instant> = None;
+    let mut is_owed = false;
     loop {
-        lines.grown().await;
+        let due = told_at.map_or_else(Instant::now, |at| at + TELL_EVERY);
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(due), if is_owed => {}
+            () = lines.grown() => {
+                live.write(lines.fresh(), &log.secrets);
+                if to.is_some() && !is_owed {
+                    is_owed = true;
+                    continue;
+                }
+                tokio::time::sleep(live::WRITE_EVERY).await;
+                continue;
+            }
+        }
         let (text, is_cut) = lines.end();
-        to.send_replace(log.so_far(&text, is_cut));
-        tokio::time::sleep(TELL_EVERY).await;
+        if let Some(to) = to {
+            to.send_replace(log.so_far(&text, is_cut));
+        }
+        (told_at, is_owed) = (Some(Instant::now()), false);
     }
 }
 

@@ -1,0 +1,151 @@
+//! What an agent prints, as it prints it. On the machine of the run it is read from the run's file; from
+//! elsewhere it is what the store has, which is renewed every other second.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::JobId;
+use callboard_domain::run::RunRecord;
+use tokio::time::Instant;
+
+use crate::context::{OpContext, Scope};
+use crate::ports::Printout;
+use crate::{Engine, EngineError};
+
+/// How often a file is looked at: with the writer's own pause well below a second.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the store is asked how far the job is.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// So much of what was shown is looked for in a text whose beginning was cut.
+const OVERLAP_BYTES: usize = 256;
+
+/// A reader of one job's output.
+pub struct RunFollow {
+    engine: Arc<Engine>,
+    org: Arc<str>,
+    job: JobId,
+    live: Option<Box<dyn Printout>>,
+    /// The newest attempt whose file was read to its end.
+    read: u32,
+    /// What the store had when it was last asked, if that is where the text comes from.
+    kept: Option<String>,
+    asked_at: Option<Instant>,
+}
+
+impl Engine {
+    pub async fn run_follow(
+        self: &Arc<Self>,
+        op: &OpContext,
+        job: JobId,
+    ) -> Result<RunFollow, EngineError> {
+        self.run_find(op, job).await?;
+        Ok(RunFollow {
+            engine: self.clone(),
+            org: op.principal.org.clone(),
+            job,
+            live: None,
+            read: 0,
+            kept: None,
+            asked_at: None,
+        })
+    }
+
+    /// The run on a task that is not over, else the newest one.
+    pub async fn work_newest(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Option<RunRecord>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        Ok(self.parts.store.works(&op.principal.org, &[task], 1).await?.pop())
+    }
+}
+
+impl RunFollow {
+    /// What was printed since the last time; waits until there is something. `None` when the job is over
+    /// and all of it was told.
+    pub async fn next(&mut self) -> Result<Option<String>, EngineError> {
+        loop {
+            if let Some(text) = self.read_live() {
+                return Ok(Some(text));
+            }
+            let is_time = self.asked_at.is_none_or(|at| at.elapsed() >= ASK_EVERY);
+            if self.live.is_none() && is_time {
+                self.asked_at = Some(Instant::now());
+                let seen = self.engine.parts.store.run(&self.org, self.job).await?;
+                let Some(record) = seen.map(|seen| seen.record) else { return Ok(None) };
+                let text = self.read_kept(&record).await?;
+                if text.is_some() || (record.job.is_over() && self.live.is_none()) {
+                    return Ok(text);
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn read_live(&mut self) -> Option<String> {
+        let live = self.live.as_mut()?;
+        // Asked first: what comes between the two is read.
+        let is_over = live.is_over();
+        let text = live.read().unwrap_or_default();
+        if text.is_empty() && is_over {
+            self.live = None;
+        }
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// Opens the file of an attempt that was not read yet. Where there is none, what the store has.
+    async fn read_kept(&mut self, record: &RunRecord) -> Result<Option<String>, EngineError> {
+        let attempt = record.run.attempt;
+        if !record.job.is_over() && attempt > self.read && self.kept.is_none() {
+            let shop = self.engine.parts.workshop.as_ref();
+            let workers = shop.and_then(|shop| shop.workers.as_ref());
+            self.live =
+                workers.and_then(|workers| workers.printout(&self.job.to_string(), attempt));
+            if self.live.is_some() {
+                self.read = attempt;
+                return Ok(None);
+            }
+        }
+        // What was read from a file is not told again.
+        let is_told = self.read > 0;
+        let is_begun = record.run.up_at.is_some() || record.job.is_over();
+        if is_told || !is_begun {
+            return Ok(None);
+        }
+        let Some(text) = self.engine.log_so_far(&self.org, record).await? else { return Ok(None) };
+        let fresh = fresh(self.kept.as_deref().unwrap_or_default(), &text).to_owned();
+        self.kept = Some(text);
+        Ok(Some(fresh).filter(|fresh| !fresh.is_empty()))
+    }
+}
+
+/// What of a text was not in the one before. Its beginning may have been cut since, and the log that is
+/// kept at the end is put together anew.
+fn fresh<'t>(before: &str, now: &'t str) -> &'t str {
+    if let Some(rest) = now.strip_prefix(before) {
+        return rest;
+    }
+    let last = &before[before.ceil_char_boundary(before.len().saturating_sub(OVERLAP_BYTES))..];
+    match now.rfind(last) {
+        Some(at) => &now[at + last.len()..],
+        None => now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_is_told() {
+        assert_eq!(fresh("", "one\n"), "one\n");
+        assert_eq!(fresh("one\n", "one\ntwo\n"), "two\n");
+        assert_eq!(fresh("one\n", "one\n"), "");
+        let long = "x".repeat(OVERLAP_BYTES) + "one\n";
+        let cut = format!("[cut]{}two\n", &long[4..]);
+        assert_eq!(fresh(&long, &cut), "two\n");
+        assert_eq!(fresh("one\n", "another"), "another");
+    }
+}
