@@ -136,6 +136,8 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
         EventName::TaskStatusChanged => (Tasks, "move"),
         EventName::TaskReady => (Tasks, "ready"),
         EventName::TaskNoted => (Tasks, "note"),
+        EventName::TaskTold => (Tasks, "tell"),
+        EventName::TaskHeard => (Tasks, "hear"),
         EventName::TaskScratchpad => (Tasks, "update_scratchpad"),
         EventName::ReviewRequested => (Review, "request"),
         EventName::ReviewApproved => (Review, "approve"),

@@ -29,6 +29,17 @@ pub struct Card {
     pub branch: Option<String>,
     /// Why somebody gave it up.
     pub failed: Option<Failed>,
+    /// What somebody told its agent and no agent has heard yet, the oldest first.
+    pub told: Vec<Told>,
+}
+
+/// A message for the agent of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    pub by: Actor,
+    /// Later than that of the message before.
+    pub at: Timestamp,
+    pub text: String,
 }
 
 /// How a task is worked on.

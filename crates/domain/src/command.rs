@@ -6,6 +6,7 @@ mod crew;
 mod epic;
 mod holding;
 mod pull;
+mod work;
 
 use crate::actor::Actor;
 use crate::attempt::AttemptKind;
@@ -24,7 +25,7 @@ use crate::relay::{JobSpec, RunVerdict};
 use crate::run::Artifact;
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
-use crate::work::{WorkEnd, WorkOrder};
+use crate::work::WorkEnd;
 
 pub use board::{
     CardUpdate, MergedBranch, NewRepo, PlanApprove, PlanPropose, ProjectCreate, ReviewDecide,
@@ -37,6 +38,7 @@ pub use epic::{
 };
 
 pub use pull::{PullOpen, PullSettle, PullStep};
+pub use work::{Start, TerminalStart, WorkPlace, WorkSubmit};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -69,6 +71,17 @@ pub enum Command {
     TaskNote {
         task: TaskId,
         text: String,
+    },
+    /// A message for the agent of a task: the one at work, else the next one.
+    TaskTell {
+        task: TaskId,
+        text: String,
+    },
+    /// The agent of a run has the messages up to this time.
+    TaskHear {
+        task: TaskId,
+        job: JobId,
+        upto: Timestamp,
     },
     DependencyAdd {
         task: TaskId,
@@ -361,50 +374,6 @@ pub struct RunSubmit {
     pub window_s: u32,
     /// How many jobs of an org may be open.
     pub open_max: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkSubmit {
-    pub job: JobId,
-    pub task: TaskId,
-    pub order: WorkOrder,
-    /// The only machine that can run it.
-    pub bound_to: Option<String>,
-    /// There is no place for it yet.
-    pub waits: bool,
-    pub ttl_s: u32,
-    pub start: Start,
-}
-
-/// Under which terms the start of a worker is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Start {
-    /// As the board's tools do: the task is one for an agent alone already, and a closed one opens.
-    #[default]
-    Board,
-    /// As a person does at a terminal.
-    Terminal(TerminalStart),
-}
-
-/// What a person at a terminal allows a start to do to the task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TerminalStart {
-    /// The agent that works on the task from now on; `None`: the one it has.
-    pub agent: Option<String>,
-    /// The task is taken from the actor that holds it.
-    pub take: bool,
-    /// A closed task is opened.
-    pub reopen: bool,
-    /// The caller's own process runs it; others wait for this long.
-    pub held_s: u32,
-}
-
-/// Where an agent works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WorkPlace {
-    pub worktree: Option<String>,
-    pub branch: Option<String>,
-    pub head: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

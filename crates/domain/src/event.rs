@@ -38,6 +38,8 @@ event_names! {
     TaskStatusChanged => "task.status_changed",
     TaskReady => "task.ready",
     TaskNoted => "task.noted",
+    TaskTold => "task.told",
+    TaskHeard => "task.heard",
     TaskScratchpad => "task.scratchpad",
     TaskDependencyAdded => "task.dependency_added",
     TaskDependencyRemoved => "task.dependency_removed",

@@ -9,6 +9,8 @@ pub const CHECK_CMD_CHARS_MAX: usize = 8000;
 pub const CHECK_CWD_CHARS_MAX: usize = 1000;
 pub const CHECK_TIMEOUT_S_MAX: u32 = 3600;
 pub const NOTE_CHARS_MAX: usize = 8000;
+/// Messages that wait for one task's agent.
+pub const TOLD_MAX: usize = 50;
 pub const PROGRESS_CHARS_MAX: usize = 2000;
 pub const SUMMARY_CHARS_MAX: usize = 20_000;
 pub const REASON_CHARS_MAX: usize = 4000;

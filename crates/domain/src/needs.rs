@@ -126,6 +126,9 @@ impl Command {
             | Command::TaskRelease { task }
             | Command::TaskNote { task, .. }
             | Command::CheckRun { task, .. } => subject(task),
+            Command::TaskTell { task, .. } | Command::TaskHear { task, .. } => {
+                Needs { card: true, ..subject(task) }
+            }
             Command::TaskReopen { task } => Needs { run_of_task: true, ..subject(task) },
             Command::CheckAttest { task, .. } | Command::VerificationQueue { task, .. } => {
                 Needs { verify_job: true, ..subject(task) }

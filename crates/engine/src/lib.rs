@@ -57,6 +57,7 @@ mod session_sweep;
 mod settings;
 mod sweep;
 mod task;
+mod tell;
 mod token;
 mod verify;
 mod wait;

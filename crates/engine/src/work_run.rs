@@ -20,11 +20,12 @@ use callboard_domain::rights::Profile;
 use callboard_domain::run::{ArtifactName, Run};
 use callboard_domain::settings::BoardSettings;
 use callboard_domain::task::TaskRecord;
+use callboard_domain::time::Timestamp;
 use callboard_domain::work::ending::{Ending, ending};
 use callboard_domain::work::prompt::{Brief, Post, prompt};
 use callboard_domain::work::{Role, WorkEnd, WorkOrder};
 use callboard_store::DueJob;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ use crate::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
 use crate::review::leftovers;
 use crate::run::run_of;
 use crate::run_work::{AsksFor, Taken};
+use crate::tell;
 use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
 use crate::{CardSeen, Engine, EngineError};
 
@@ -49,6 +51,14 @@ pub(crate) struct Ground {
     settings: BoardSettings,
     executor: String,
     agent: Actor,
+}
+
+impl Ground {
+    /// Up to when its prompt has what somebody told the task's agent.
+    fn told_upto(&self) -> Timestamp {
+        let told = Some(&self.card.told).filter(|_| self.order.role != Role::Reviewer);
+        told.and_then(|told| told.last()).map_or(Timestamp(0), |told| told.at)
+    }
 }
 
 /// What came of saying that an agent is at work.
@@ -246,22 +256,38 @@ impl Engine {
         let (printed, heard) = watch::channel(String::new());
         let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
         let stop = CancellationToken::new();
-        let work = workers.work(call, up, printed, asks, stop.clone());
+        let (says, hears) = mpsc::channel(1);
+        let work = workers.work(call, up, printed, asks, hears, stop.clone());
         let kept = self.work_tail_keep(taken, heard);
+        let (task, upto) = (ground.record.task.id, ground.told_upto());
+        // A reviewer hears nothing: messages are for whoever works.
+        let says = Some(says).filter(|_| ground.order.role != Role::Reviewer);
+        let spoken = async {
+            match says {
+                Some(says) => self.work_tell(taken, task, upto, says).await,
+                None => std::future::pending().await,
+            }
+        };
         let told = async {
             match timeout_at(start_by, is_up).await {
-                Ok(Ok(())) if self.work_up(taken, parts).await => Told::Up,
+                Ok(Ok(())) if self.work_up(taken, parts).await => {
+                    if upto > Timestamp(0) {
+                        self.task_hear(taken, task, upto).await;
+                    }
+                    Told::Up
+                }
                 Ok(Ok(())) => Told::Unwanted,
                 // It ended before it was up, and says why.
                 Ok(Err(_)) => Told::Up,
                 Err(_) => Told::Late,
             }
         };
-        tokio::pin!(work, told, kept);
+        tokio::pin!(work, told, kept, spoken);
         let mut is_told = false;
         loop {
             tokio::select! {
                 never = &mut kept => match never {},
+                never = &mut spoken, if is_told => match never {},
                 told = &mut told, if !is_told => {
                     is_told = true;
                     match told {
@@ -483,6 +509,10 @@ impl Engine {
             summary: review.map(|review| review.summary.clone()),
             base_branch: parts.first().map(|part| part.target.clone()),
             instructions: order.instructions.clone(),
+            told: match order.role {
+                Role::Worker | Role::Crew => tell::in_prompt(card),
+                Role::Reviewer => Vec::new(),
+            },
             post,
         })
     }

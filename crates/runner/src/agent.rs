@@ -17,8 +17,9 @@ use callboard_domain::relay::prompt::{Snippet, prompt};
 use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{FailReason, JobSpec, Problem, RunVerdict};
 use callboard_engine::ports::{
-    AgentRunner, Asks, Branch, BranchState, EarlierRuns, PatchOrder, RunOrder, RunReport,
+    AgentRunner, Asks, Branch, BranchState, EarlierRuns, PatchOrder, RunOrder, RunReport, Saying,
 };
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::Budget;
@@ -210,7 +211,7 @@ impl LocalAgents {
         };
         let mut live = Live::create(workspace.folder().path());
         let (ran, timed_out) = tokio::select! {
-            ran = self.executed(call, order.timeout, asks, &[], stop) => ran,
+            ran = self.executed(call, order.timeout, (asks, None), &[], stop) => ran,
             never = work::told(&lines, log, &mut live, None) => match never {},
         };
         live.finish(lines.fresh(), &log.secrets);
@@ -242,7 +243,7 @@ impl LocalAgents {
         &self,
         call: Call<'_>,
         limit: Duration,
-        asks: &dyn Asks,
+        (asks, says): (&dyn Asks, Option<mpsc::Receiver<Saying>>),
         places: &[PathBuf],
         stop: &CancellationToken,
     ) -> (Ran, bool) {
@@ -254,12 +255,16 @@ impl LocalAgents {
         };
         let running = async {
             match call.executor.kind {
-                ExecutorKind::Command => command::run(call, &end).await,
+                ExecutorKind::Command => {
+                    // Nobody can speak to a command once it runs.
+                    drop(says);
+                    command::run(call, &end).await
+                }
                 ExecutorKind::Acp => {
                     let trusted = &self.settings.trusted_commands;
                     let budget = &budget;
                     let company = acp::Company { asks, budget, trusted, leeway, places };
-                    acp::run(call, company, &end).await
+                    acp::run(call, company, says, &end).await
                 }
             }
         };

@@ -85,8 +85,8 @@ impl CardPage {
 /// The columns of a card `c`, in the order that both databases read them.
 pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_branch, \
      c.created_by, c.blocked_reason, c.blocked_at, c.review, c.workspace, c.branch, \
-     c.failed_reason, c.failed_at";
-pub(crate) const CARD_COLUMNS: usize = 13;
+     c.failed_reason, c.failed_at, c.told";
+pub(crate) const CARD_COLUMNS: usize = 14;
 
 /// The order of the board's columns.
 pub(crate) const COLUMN: &str = "CASE t.phase WHEN 'initial' THEN 0 WHEN 'working' THEN 1 \
@@ -94,6 +94,12 @@ pub(crate) const COLUMN: &str = "CASE t.phase WHEN 'initial' THEN 0 WHEN 'workin
 
 pub(crate) fn criteria_json(card: &Card) -> String {
     serde_json::to_string(&card.criteria).expect("texts are plain data")
+}
+
+/// Nothing where nobody told anything.
+pub(crate) fn told_json(card: &Card) -> Option<String> {
+    let told = Some(&card.told).filter(|told| !told.is_empty());
+    told.map(|told| serde_json::to_string(told).expect("messages are plain data"))
 }
 
 pub(crate) fn review_json(card: &Card) -> Option<String> {

@@ -45,6 +45,8 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::TaskStatusChanged
             | EventName::TaskReady
             | EventName::TaskNoted
+            | EventName::TaskTold
+            | EventName::TaskHeard
             | EventName::TaskDependencyAdded
             | EventName::TaskDependencyRemoved
             | EventName::AttemptStarted

@@ -5,7 +5,8 @@ use callboard_domain::run::ArtifactName;
 use callboard_engine::context::OpContext;
 
 use super::context::{Context, Open};
-use super::job::{missing, word};
+use super::job::missing;
+use super::job_list::word;
 use crate::output::{Exit, Failure};
 
 /// Print what the agent of a task or a job printed, so far if it is at work

@@ -21,6 +21,7 @@ mod epic;
 mod groups;
 mod init;
 mod job;
+mod job_list;
 mod learn;
 mod log;
 mod log_words;
@@ -47,6 +48,7 @@ mod status;
 mod stop;
 mod task;
 mod task_ref;
+mod tell;
 mod token;
 mod trust;
 mod up;
@@ -136,6 +138,7 @@ enum Command {
     Plan(plan::PlanCommand),
     Run(run::RunArgs),
     Stop(stop::StopArgs),
+    Tell(tell::TellArgs),
     #[command(subcommand)]
     Epic(epic::EpicCommand),
     #[command(subcommand)]
@@ -258,6 +261,7 @@ impl Command {
             Command::Plan(command) => command.run(context).await,
             Command::Run(args) => run::cmd_run(context, args).await,
             Command::Stop(args) => stop::cmd_stop(context, args).await,
+            Command::Tell(args) => tell::cmd_tell(context, args).await,
             Command::Epic(command) => command.run(context).await,
             Command::Agent(command) => command.run(context).await,
             Command::Mail(args) => mail::cmd_mail(context, args).await,

@@ -1,13 +1,14 @@
 //! `callboard stop`: the end of an agent, with its processes.
 
-use callboard_domain::job::{JobId, JobState};
+use callboard_domain::job::JobId;
 use callboard_domain::run::Run;
 use callboard_engine::context::OpContext;
 use callboard_engine::{JobCanceled, Stopped, crew_worker};
 use serde_json::json;
 
 use super::context::{Context, Open};
-use super::job::{already_over, word};
+use super::job::already_over;
+use super::job_list::word;
 use crate::output::{Exit, Failure};
 
 /// Stop the agent of a task or of a job, with its processes
@@ -62,7 +63,6 @@ impl Open {
         if !ended.is_new {
             return Err(already_over(word(&ended.job.state)));
         }
-        debug_assert!(matches!(ended.job.state, JobState::Canceled { .. }));
         self.say_stopped(ended.agent, ended.run.iter())
     }
 

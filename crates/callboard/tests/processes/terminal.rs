@@ -327,3 +327,75 @@ fn a_verification_is_canceled_and_its_task_stays() {
     assert_eq!(ok(&shop, &["job", "list"]), "no jobs");
     assert!(ok(&shop, &["job", "list", "--all"]).contains("CANCELED"));
 }
+
+/// Speaks ACP, waits until its turn is interrupted, and says what the next turn began with.
+const IS_SPOKEN_TO: &str = r#"
+read -r hello; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
+read -r new; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}'
+read -r prompt
+echo on > BEGUN
+read -r cancel
+case "$cancel" in *session/cancel*) ;; *) exit 4 ;; esac
+echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}'
+read -r message
+case "$message" in *'from human:ana'*'Leave the tests alone'*) word=heard ;; *) word=missed ;; esac
+printf '%s\n' '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I '$word' it\n<complete/>"}}}}'
+echo '{"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}'
+read -r nothing
+"#;
+
+#[test]
+fn an_acp_agent_is_told_at_once() {
+    let shop = Shop::open(None, "");
+    let script = IS_SPOKEN_TO.replace("BEGUN", &format!("{:?}", shop.at("begun")));
+    fs::write(shop.at("agent.sh"), script).unwrap();
+    let settings = fs::read_to_string(shop.at(".callboard/config.local.toml")).unwrap();
+    fs::write(shop.at(".callboard/config.local.toml"), settings + "kind = \"acp\"\n").unwrap();
+    let task = task(&shop, "Say hello");
+    let _worker = Worker::start(&shop);
+    let job = ok(&shop, &["run", &task]);
+    shop.begun();
+    assert_eq!(ok(&shop, &["tell", &task, "Leave the tests alone"]), "the agent has it");
+    let printed = ok(&shop, &["logs", &job, "-f"]);
+    assert!(printed.contains("I heard it"), "{printed}");
+    assert!(printed.contains("[told] A message from human:ana"), "{printed}");
+    assert_eq!(label(&shop, &task), "in_review");
+    let log = ok(&shop, &["log", &task]);
+    assert!(log.contains("task.told") && log.contains("task.heard"), "{log}");
+}
+
+fn the_next_agent_is_told(schema: Option<Schema>) {
+    let shop = Shop::open(schema, "");
+    busy(&shop);
+    let task = task(&shop, "Say hello");
+    let worker = Worker::start(&shop);
+    ok(&shop, &["run", &task]);
+    shop.begun();
+    let later = "the next agent that starts on the task gets it";
+    assert_eq!(ok(&shop, &["tell", &task, "Leave the tests alone"]), later);
+    ok(&shop, &["stop", &task]);
+    drop(worker);
+    let shown = ok(&shop, &["task", "show", &task]);
+    assert!(shown.contains("human:ana told its agent: Leave the tests alone"), "{shown}");
+    let script = "case \"$(cat)\" in\n\
+        *'From human:ana: Leave the tests alone'*) echo '<complete/>' ;;\n\
+        *) exit 3 ;;\nesac\n";
+    fs::write(shop.at("agent.sh"), script).unwrap();
+    ok(&shop, &["run", &task, "--here"]);
+    refused(&shop, 1, &["run", &task, "--here"]);
+    ok(&shop, &["task", "move", &task, "done"]);
+    let said = refused(&shop, 5, &["tell", &task, "Too late"]);
+    assert!(said.contains("TASK_CLOSED"), "{said}");
+}
+
+#[test]
+fn the_next_agent_gets_what_none_could_hear() {
+    the_next_agent_is_told(None);
+}
+
+#[test]
+fn the_next_agent_gets_what_none_could_hear_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        the_next_agent_is_told(Some(schema));
+    }
+}

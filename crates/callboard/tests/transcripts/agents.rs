@@ -13,11 +13,11 @@ use callboard_domain::relay::{FailReason, Problem, RunVerdict};
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::{
     AgentRunner, Answer, Asks, Branch, BranchState, EarlierRuns, PatchOrder, Question, RunOrder,
-    RunReport, WorkCall, WorkReport, Worked, Workers,
+    RunReport, Saying, WorkCall, WorkReport, Worked, Workers,
 };
 use callboard_engine::{CrewSaid, Engine};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::git_identity;
@@ -220,6 +220,7 @@ impl Workers for ScriptedAgent {
         up: oneshot::Sender<()>,
         _printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
+        _says: mpsc::Receiver<Saying>,
         stop: CancellationToken,
     ) -> WorkReport {
         let line = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();

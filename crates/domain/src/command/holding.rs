@@ -36,6 +36,8 @@ impl Command {
             | Self::TaskRemove { .. }
             | Self::TaskTransition { .. }
             | Self::TaskNote { .. }
+            | Self::TaskTell { .. }
+            | Self::TaskHear { .. }
             | Self::DependencyAdd { .. }
             | Self::DependencyRemove { .. }
             | Self::CheckRun { .. }

@@ -28,6 +28,7 @@ mod session;
 mod settings;
 mod stop;
 mod task;
+mod tell;
 pub mod verification;
 mod work;
 mod work_start;
@@ -63,6 +64,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskTransition { task, to, checked, work } => {
             task::task_transition(world, *task, to, checked.as_ref(), work.as_deref(), now)
         }
+        Command::TaskTell { task, text } => tell::task_tell(world, *task, text, now),
+        Command::TaskHear { task, job, upto } => tell::task_hear(world, *task, *job, *upto, now),
         Command::TaskNote { task, text } => task::task_note(world, *task, text, now),
         Command::DependencyAdd { task, dep } => dependency::dependency_add(world, *task, *dep, now),
         Command::DependencyRemove { task, dep } => {

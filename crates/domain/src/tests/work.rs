@@ -66,6 +66,8 @@ impl Works {
                 };
                 Command::WorkSubmit(WorkSubmit { job, task, order, bound_to, waits, ttl_s, start })
             }
+            "tell" => Command::TaskTell { task, text: rest.into() },
+            "hear" => Command::TaskHear { task, job, upto: self.model.now },
             "take" => Command::TaskClaim { task },
             "claim" => Command::TaskClaimStartable { task },
             "lease" | "early" => Command::RunLease(RunLease {
@@ -180,6 +182,12 @@ fn table(text: &str) {
             "held" => {
                 let newest = works.newest.and_then(|id| works.record(id));
                 newest.as_ref().and_then(RunRecord::held).unwrap_or("no").to_owned()
+            }
+            "told" => {
+                let card = works.model.cards.get(&task_named(rest));
+                let told = card.map(|card| card.told.as_slice()).unwrap_or_default();
+                let said: Vec<_> = told.iter().map(|told| told.text.as_str()).collect();
+                said.join(", ")
             }
             "notes" => works.model.scratchpads.get(&task_named(rest)).cloned().unwrap_or_default(),
             "record" => {
@@ -324,6 +332,27 @@ fn a_start_at_a_terminal_says_what_it_may_do_to_the_task() {
         ana run T here        => queued a0 down, backlog free
         w1  lease T           => JOB_LOST
         ana early T           => running a1 down, in_progress bot
+        ",
+    );
+}
+
+#[test]
+fn messages_wait_until_an_agent_has_them() {
+    table(
+        "
+        made T =>
+        ana tell T one        => none, backlog free
+        ana tell T two        => none, backlog free
+        told T                => one, two
+        w1  hear T            => none, backlog free
+        told T                => two
+        clock +1s             =>
+        w1  hear T            => none, backlog free
+        told T                =>
+        w1  hear T            => same
+        ana tell T            => INVALID_INPUT
+        ana graph T done      => none, done free
+        ana tell T three      => TASK_CLOSED
         ",
     );
 }

@@ -18,6 +18,8 @@ pub struct Brief {
     pub summary: Option<String>,
     pub base_branch: Option<String>,
     pub instructions: Option<String>,
+    /// What somebody told the task's agent while none could hear it, with who said it.
+    pub told: Vec<String>,
     /// For one of a crew.
     pub post: Post,
 }
@@ -139,6 +141,15 @@ fn about(text: &mut String, brief: &Brief) {
     let files: Vec<String> = brief.conflict_files.iter().map(|file| format!("- {file}")).collect();
     section(text, "Files in conflict with the branch it goes to", &files.join("\n"));
     section(text, "Instructions for this run", brief.instructions.as_deref().unwrap_or_default());
+    section(text, "Messages for you", &brief.told.join("\n\n"));
+}
+
+/// What an agent hears that is told something while it works.
+pub fn interruption(by: &str, text: &str) -> String {
+    format!(
+        "A message from {by} about your task:\n\n{text}\n\nTake it into account, go on with the task \
+         and finish as you were told.\n"
+    )
 }
 
 fn section(text: &mut String, title: &str, words: &str) {

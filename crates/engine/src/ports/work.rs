@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Asks;
@@ -14,13 +14,15 @@ use super::Asks;
 pub trait Workers: Send + Sync {
     /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work, `printed`
     /// what it printed so far: the end of it, with secrets replaced, and not at every line.
-    /// Nothing of it is left running when this returns or is dropped.
+    /// What comes by `says` is told to it at once; whoever cannot be told anything closes that. Nothing of
+    /// it is left running when this returns or is dropped.
     async fn work(
         &self,
         call: WorkCall,
         up: oneshot::Sender<()>,
         printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
+        says: mpsc::Receiver<Saying>,
         stop: CancellationToken,
     ) -> WorkReport;
 
@@ -34,6 +36,15 @@ pub trait Workers: Send + Sync {
     fn executors(&self) -> Option<Vec<String>> {
         None
     }
+}
+
+/// Something that an agent is told while it works.
+#[derive(Debug)]
+pub struct Saying {
+    /// In the words that it hears.
+    pub text: String,
+    /// Hears when the agent has it.
+    pub heard: oneshot::Sender<()>,
 }
 
 #[derive(Clone, Debug)]

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use callboard_engine::ports::{Asks, McpServer, Printout, WorkCall, WorkReport, Worked, Workers};
-use tokio::sync::{oneshot, watch};
+use callboard_engine::ports::{
+    Asks, McpServer, Printout, Saying, WorkCall, WorkReport, Worked, Workers,
+};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,11 +35,12 @@ impl Workers for LocalAgents {
         up: oneshot::Sender<()>,
         printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
+        says: mpsc::Receiver<Saying>,
         stop: CancellationToken,
     ) -> WorkReport {
         let mut log = RunLog::default();
         log.note(format!("{}, attempt {}, executor {}", call.job, call.attempt, call.executor));
-        let end = match self.worked(&call, (up, printed), &*asks, &stop, &mut log).await {
+        let end = match self.worked(&call, (up, printed, says), &*asks, &stop, &mut log).await {
             Ok(end) => end,
             Err(words) => Worked::NotStarted(words),
         };
@@ -66,12 +69,15 @@ impl Workers for LocalAgents {
     }
 }
 
+/// Where its start and its output go, and where words for it come from.
+type Ends = (oneshot::Sender<()>, watch::Sender<String>, mpsc::Receiver<Saying>);
+
 impl LocalAgents {
     /// The error is why it did not start.
     async fn worked(
         &self,
         call: &WorkCall,
-        (up, printed): (oneshot::Sender<()>, watch::Sender<String>),
+        (up, printed, says): Ends,
         asks: &dyn Asks,
         stop: &CancellationToken,
         log: &mut RunLog,
@@ -114,7 +120,7 @@ impl LocalAgents {
         let places = &call.worktrees;
         let mut live = Live::create(folder.path());
         let (ran, timed_out) = tokio::select! {
-            ran = self.executed(call_of, call.timeout, asks, places, stop) => ran,
+            ran = self.executed(call_of, call.timeout, (asks, Some(says)), places, stop) => ran,
             never = told(&lines, log, &mut live, Some(&printed)) => match never {},
         };
         live.finish(lines.fresh(), &log.secrets);
@@ -204,4 +210,41 @@ async fn what_a_commit_writes(worktree: &Path) -> Result<Vec<PathBuf>, String> {
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
     Ok([own, common.join("objects")].into_iter().chain(folders).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often the store is written for an agent that prints all the time: `to` is written down each
+    /// time it changes.
+    #[tokio::test(start_paused = true)]
+    async fn a_chatty_agent_is_written_down_once_in_two_seconds() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let folder = tempfile::tempdir().expect("a folder");
+        let (lines, log, mut live) =
+            (Printed::new(), RunLog::default(), Live::create(folder.path()));
+        let (to, mut heard) = watch::channel(String::new());
+        let writes = tokio::spawn(async move {
+            let mut writes = 0;
+            while heard.changed().await.is_ok() {
+                writes += 1;
+            }
+            writes
+        });
+        let prints = async {
+            let start = Instant::now();
+            while start.elapsed() < MINUTE {
+                lines.push(b"one more line\n");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            () = prints => {}
+            never = told(&lines, &log, &mut live, Some(&to)) => match never {},
+        }
+        drop(to);
+        let writes = writes.await.expect("counted");
+        assert!((29..=31).contains(&writes), "{writes} writes in a minute");
+    }
 }

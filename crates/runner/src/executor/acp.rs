@@ -6,8 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use callboard_domain::relay::ask::{AskVerdict, Leeway, Wish, judge};
-use callboard_engine::ports::{Answer, Asks, Question};
+use callboard_engine::ports::{Answer, Asks, Question, Saying};
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::command::{Call, failed, not_started};
@@ -29,7 +30,12 @@ pub(crate) struct Company<'a> {
     pub(crate) places: &'a [PathBuf],
 }
 
-pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &CancellationToken) -> Ran {
+pub(crate) async fn run(
+    call: Call<'_>,
+    company: Company<'_>,
+    mut says: Option<mpsc::Receiver<Saying>>,
+    stop: &CancellationToken,
+) -> Ran {
     let executor = call.executor;
     let (prompt, workdir) = (call.prompt.clone(), call.workdir.display().to_string());
     let told = call.command.iter().any(|arg| arg.contains("{model}"));
@@ -39,7 +45,9 @@ pub(crate) async fn run(call: Call<'_>, company: Company<'_>, stop: &Cancellatio
     let mut heard = Heard { printed: call.leash.printed.clone(), ..Heard::default() };
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
-        let session = Session { wire, heard: &mut heard, company: &company, stop };
+        let (said, ack) = Default::default();
+        let says = says.take();
+        let session = Session { wire, heard: &mut heard, company: &company, says, said, ack, stop };
         session.prompt(&prompt, &model, json!({"cwd": workdir, "mcpServers": servers})).await
     };
     let (turn, ended) = match converse(call.program(), stop, talk).await {
@@ -95,6 +103,12 @@ struct Session<'a, 'c> {
     wire: Wire,
     heard: &'a mut Heard,
     company: &'a Company<'c>,
+    /// What somebody tells it while it works; `None` once nobody can.
+    says: Option<mpsc::Receiver<Saying>>,
+    /// What its turn was ended for; the next turn begins with it.
+    said: Option<Saying>,
+    /// Hears when the next request is sent.
+    ack: Option<oneshot::Sender<()>>,
     stop: &'a CancellationToken,
 }
 
@@ -116,9 +130,30 @@ impl Session<'_, '_> {
         if !model.is_empty() {
             self.choose(&id, model, &session["configOptions"]).await?;
         }
-        let wish = json!({"sessionId": id, "prompt": [{"type": "text", "text": prompt}]});
-        let turn = self.request("session/prompt", wish, Some(&id)).await?;
-        Ok(turn["stopReason"].as_str().unwrap_or("end_turn").to_owned())
+        let mut text = prompt.to_owned();
+        loop {
+            let wish = json!({"sessionId": id, "prompt": [{"type": "text", "text": text}]});
+            let turn = self.request("session/prompt", wish, Some(&id)).await;
+            let said = self.said.take().filter(|_| !self.stop.is_cancelled());
+            match (turn, said) {
+                // Some answer an interrupted turn with an error.
+                (Ok(_) | Err(Broken::Error(_)), Some(saying)) => text = self.speak(saying),
+                (turn, _) => {
+                    return Ok(turn?["stopReason"].as_str().unwrap_or("end_turn").to_owned());
+                }
+            }
+        }
+    }
+
+    /// The next prompt, noted where readers of the log see it.
+    fn speak(&mut self, Saying { text, heard }: Saying) -> String {
+        end_line(&mut self.heard.text);
+        end_line(&mut self.heard.transcript);
+        let line = one_line(&Value::from(text.as_str()));
+        self.heard.transcript.push_str(&format!("[told] {line}\n"));
+        self.heard.tell();
+        self.ack = Some(heard);
+        text
     }
 
     async fn choose(&mut self, id: &str, model: &str, options: &Value) -> Result<(), Broken> {
@@ -146,6 +181,9 @@ impl Session<'_, '_> {
         session: Option<&str>,
     ) -> Result<Value, Broken> {
         let id = self.wire.request(method, params).await.ok_or(Broken::Gone)?;
+        if let Some(ack) = self.ack.take() {
+            let _ = ack.send(());
+        }
         let mut told = false;
         loop {
             let message = tokio::select! {
@@ -155,6 +193,13 @@ impl Session<'_, '_> {
                     told = true;
                     let farewell = json!({"sessionId": session});
                     self.wire.notify("session/cancel", farewell).await.ok_or(Broken::Gone)?;
+                    continue;
+                }
+                saying = next_of(&mut self.says), if session.is_some() && self.said.is_none() => {
+                    // Its turn ends, and the next one begins with the message.
+                    self.said = Some(saying);
+                    let pause = json!({"sessionId": session});
+                    self.wire.notify("session/cancel", pause).await.ok_or(Broken::Gone)?;
                     continue;
                 }
                 message = self.wire.next() => message.ok_or(Broken::Gone)?,
@@ -254,6 +299,17 @@ impl Session<'_, '_> {
             answer = self.company.asks.ask(Question { text, command }) => answer,
         }
     }
+}
+
+/// What somebody says next; never, once nobody can.
+async fn next_of(says: &mut Option<mpsc::Receiver<Saying>>) -> Saying {
+    if let Some(hears) = says
+        && let Some(saying) = hears.recv().await
+    {
+        return saying;
+    }
+    *says = None;
+    std::future::pending().await
 }
 
 fn note_tool(transcript: &mut String, title: &Value) {

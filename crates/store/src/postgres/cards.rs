@@ -22,7 +22,7 @@ use super::rows::{self, uuid};
 use crate::StoreError;
 use crate::cards::{
     CARD, CARD_COLUMNS, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json,
-    review_json,
+    review_json, told_json,
 };
 use crate::filter::Filter;
 
@@ -80,6 +80,7 @@ fn card(row: &Row) -> Result<Card> {
             None => None,
             Some(at) => Some(Failed { reason: row.try_get(11)?, at: Timestamp(at) }),
         },
+        told: rows::json(row, 13, "told")?.unwrap_or_default(),
     })
 }
 
@@ -100,6 +101,7 @@ pub(super) fn card_row(task: Id, card: &Card) -> Value {
         "branch": card.branch,
         "failed_reason": failed.map(|failed| &failed.reason),
         "failed_at": failed.map(|failed| failed.at),
+        "told": told_json(card),
     })
 }
 

@@ -63,7 +63,7 @@ const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktre
      head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
      outcome, words, head_finished";
 const CARD: &str = "task, mode, criteria, terminal, agent, base_branch, created_by, \
-     blocked_reason, blocked_at, review, workspace, branch, failed_reason, failed_at";
+     blocked_reason, blocked_at, review, workspace, branch, failed_reason, failed_at, told";
 const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
      resolved_by, resolution";
 const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \

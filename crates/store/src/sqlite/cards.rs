@@ -11,7 +11,7 @@ use super::errors::from_sqlite;
 use super::{SqliteStore, load, read, rows};
 use crate::StoreError;
 use crate::cards::{
-    CARD, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json,
+    CARD, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json, told_json,
 };
 use crate::filter::{Filter, Value};
 
@@ -76,6 +76,7 @@ fn card(row: &Row<'_>, first: usize) -> Result<Card> {
             None => None,
             Some(at_us) => Some(Failed { reason: row.get(at(11))?, at: Timestamp(at_us) }),
         },
+        told: rows::json(row, at(13), "told")?.unwrap_or_default(),
     })
 }
 
@@ -84,8 +85,8 @@ pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
     db.prepare_cached(
         "INSERT OR REPLACE INTO cards (task, mode, criteria, terminal, agent, base_branch, \
              created_by, blocked_reason, blocked_at, review, workspace, branch, failed_reason, \
-             failed_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             failed_at, told) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?
     .execute(params![
         task.id.to_bytes(),
@@ -102,6 +103,7 @@ pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
         card.branch,
         failed.map(|failed| &failed.reason),
         failed.map(|failed| failed.at.0),
+        told_json(card),
     ])?;
     Ok(())
 }

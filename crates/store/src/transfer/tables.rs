@@ -29,7 +29,7 @@ pub static TABLES: &[Table] = &[
         entries, created_at, updated_at, removed_at, phase_at"),
     table("bodies", "task", "body, execution_contract"),
     table("cards", "task", "mode, criteria, terminal, agent, base_branch, created_by, blocked_reason, \
-        blocked_at, review, workspace, branch, failed_reason, failed_at"),
+        blocked_at, review, workspace, branch, failed_reason, failed_at, told"),
     table("scratchpads", "task", "text"),
     table("deps", "task, position", "dep"),
     table("attempts", "id", "task, kind, fence, actor, key, client, model, worktree, branch, \

@@ -90,6 +90,8 @@ const TASK_EVENTS: &[EventName] = &[
     EventName::TaskStatusChanged,
     EventName::TaskReady,
     EventName::TaskNoted,
+    EventName::TaskTold,
+    EventName::TaskHeard,
     EventName::CheckRan,
     EventName::CheckAttested,
     EventName::AttemptStarted,

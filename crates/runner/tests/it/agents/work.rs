@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_engine::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
 use callboard_runner::{AgentSettings, ExecutorSettings, LocalAgents, SandboxMode};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::bed::{Bed, Nobody};
@@ -41,7 +41,8 @@ async fn work(settings: AgentSettings, call: WorkCall) -> (bool, WorkReport) {
     let agents = LocalAgents::new(settings);
     let (printed, _) = watch::channel(String::new());
     let stop = CancellationToken::new();
-    let report = agents.work(call, up, printed, Arc::new(Nobody), stop).await;
+    let (_says, hears) = mpsc::channel(1);
+    let report = agents.work(call, up, printed, Arc::new(Nobody), hears, stop).await;
     (seen.await.is_ok(), report)
 }
 

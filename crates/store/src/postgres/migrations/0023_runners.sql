@@ -7,3 +7,6 @@ CREATE TABLE runners (
 
 -- Jobs that are over, the newest first.
 CREATE INDEX jobs_by_end ON jobs (org, ended_at) WHERE ended_at IS NOT NULL;
+
+-- What somebody told the agent of a task, as JSON, until an agent has it.
+ALTER TABLE cards ADD COLUMN told text;

@@ -1,0 +1,60 @@
+//! `callboard tell`: words for the agent of a task.
+
+use std::time::Duration;
+
+use callboard_domain::ids::TaskId;
+use callboard_engine::context::OpContext;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::context::{Context, Open};
+use crate::output::Failure;
+
+/// Tell the agent of a task something
+///
+/// An agent that speaks the Agent Client Protocol gets it at once: its turn is interrupted, and the
+/// next one begins with the message. Otherwise the next agent that starts on the task gets it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  callboard tell SHOP-01j8x2k7 \"Leave the tests alone\"")]
+pub struct TellArgs {
+    /// The task, or the beginning of its id
+    id: String,
+    /// What to tell it
+    text: String,
+}
+
+/// How long an agent at work may take to be told before the message counts as one for the next.
+const HEARD_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub async fn cmd_tell(context: &Context, args: TellArgs) -> Result<(), Failure> {
+    let open = context.open().await?;
+    let id = open.task_id(&args.id).await?;
+    let op = open.op("tell");
+    let told = open.engine().task_tell(&op, id, args.text).await;
+    told.map_err(|error| Failure::from(error).about(id))?;
+    let is_heard = open.is_heard(&op, id).await?;
+    if context.out.json {
+        return context.out.document(&json!({"task": id, "heard": is_heard}));
+    }
+    context.out.line(match is_heard {
+        true => "the agent has it",
+        false => "the next agent that starts on the task gets it",
+    })
+}
+
+impl Open {
+    /// Whether an agent at work took every message.
+    async fn is_heard(&self, op: &OpContext, id: TaskId) -> Result<bool, Failure> {
+        let until = Instant::now() + HEARD_WITHIN;
+        let works = |record: callboard_domain::run::RunRecord| !record.job.is_over();
+        while self.engine().work_newest(op, id).await?.is_some_and(works) && Instant::now() < until
+        {
+            if self.engine().card_get(op, id).await?.it.card.told.is_empty() {
+                return Ok(true);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(self.engine().card_get(op, id).await?.it.card.told.is_empty())
+    }
+}
