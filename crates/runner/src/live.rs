@@ -54,7 +54,7 @@ impl Live {
         };
         let text = String::from_utf8_lossy(&self.held[..whole]).into_owned();
         let shown = secrets.without_half(&text);
-        let rest = text[shown.len()..].as_bytes().to_vec();
+        let rest = text.as_bytes()[shown.len()..].to_vec();
         let rest = [rest, self.held[whole..].to_vec()].concat();
         let text = secrets.hidden(shown);
         self.held = rest;
