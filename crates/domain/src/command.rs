@@ -555,6 +555,11 @@ pub enum JobEnd {
     Failed {
         reason: String,
     },
+    /// The checks of a task ran, as they were asked for at `asked_at`.
+    Checked {
+        asked_at: Timestamp,
+        passed: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -30,10 +30,12 @@ pub enum JobKind {
     Deliver,
     /// Ends the work of an agent on a task.
     Stop,
+    /// Runs the command checks of a task that came into review.
+    Check,
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 7] = [
+    pub const ALL: [JobKind; 8] = [
         JobKind::Verify,
         JobKind::Embed,
         JobKind::Run,
@@ -41,6 +43,7 @@ impl JobKind {
         JobKind::Crew,
         JobKind::Deliver,
         JobKind::Stop,
+        JobKind::Check,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -52,6 +55,7 @@ impl JobKind {
             JobKind::Crew => "crew",
             JobKind::Deliver => "deliver",
             JobKind::Stop => "stop",
+            JobKind::Check => "check",
         }
     }
 
@@ -70,7 +74,11 @@ impl JobKind {
     pub fn is_run(self) -> bool {
         match self {
             JobKind::Run | JobKind::Work | JobKind::Crew => true,
-            JobKind::Verify | JobKind::Embed | JobKind::Deliver | JobKind::Stop => false,
+            JobKind::Verify
+            | JobKind::Embed
+            | JobKind::Deliver
+            | JobKind::Stop
+            | JobKind::Check => false,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::actor::Actor;
 use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start};
 use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
-use crate::ids::{AttemptId, TaskId};
+use crate::ids::{AttemptId, Id, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::KnowledgeId;
 use crate::plan::PlanId;
@@ -331,6 +331,20 @@ impl Command {
         }
     }
 }
+
+/// The key of the one job that runs the checks of a task in review.
+pub fn check_key(task: TaskId) -> String {
+    format!("check-{task}")
+}
+
+/// That job. A task has one, which is queued again whenever its checks are to run: its id is made
+/// from the task's.
+pub fn check_job(task: TaskId) -> JobId {
+    JobId(Id(task.id.0 ^ CHECK_MARK))
+}
+
+/// Any constant will do, as long as it never changes.
+const CHECK_MARK: u128 = 0x6368_6563_6b5f_6a6f_625f;
 
 /// The key of the one verify job a task may have under way.
 pub fn verify_key(task: TaskId) -> String {

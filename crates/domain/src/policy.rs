@@ -63,6 +63,27 @@ pub enum AttestBy {
     Human,
 }
 
+/// When a task's command checks run by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksOnReview {
+    /// When the work of a run or a request for review brings the task into review.
+    Runs,
+    /// Whatever brings it there.
+    Always,
+    Never,
+}
+
+impl ChecksOnReview {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "runs" => Some(Self::Runs),
+            "always" => Some(Self::Always),
+            "never" => Some(Self::Never),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     labels: Vec<Label>,
@@ -73,6 +94,8 @@ pub struct Policy {
     pub stale_after_s: u32,
     pub finish_requires_checks: bool,
     pub gate_canceled: bool,
+    /// Which ways into review let the command checks run.
+    pub checks_on_review: ChecksOnReview,
     pub attest_by: AttestBy,
     /// For tasks with neither contract nor checks.
     pub default_verification: VerificationKind,
@@ -120,6 +143,7 @@ impl Policy {
             stale_after_s: 180,
             finish_requires_checks: false,
             gate_canceled: false,
+            checks_on_review: ChecksOnReview::Runs,
             attest_by: AttestBy::Any,
             default_verification: VerificationKind::None,
             verify_pendings_max: 10,

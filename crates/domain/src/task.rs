@@ -52,6 +52,24 @@ impl Task {
         self.open_deps == 0
     }
 
+    /// Whether the files decide which of its passes count. A closed task keeps the results that it
+    /// was closed with: later work on the files is not its own.
+    pub fn passes_depend_on_files(&self) -> bool {
+        !self.phase.is_closed() && self.checks.iter().any(Check::is_pass)
+    }
+
+    /// Marks the passes that were given for other files than `tree` (of commands) and `work` (of
+    /// attestations). Where the files are not known, a result stays as it was recorded.
+    pub fn judge_passes(&mut self, tree: Option<&str>, work: Option<&str>) {
+        if self.phase.is_closed() {
+            return;
+        }
+        for check in &mut self.checks {
+            let known = if check.is_command() { tree } else { work };
+            check.is_stale = known.is_some() && check.is_pass() && !check.passes_for(tree, work);
+        }
+    }
+
     /// Whether an approval still speaks of the task: the files are those it was given for. Where
     /// nobody can see files, it counts until the task moves.
     pub fn is_as_approved(&self, at: Timestamp, tree: Option<&str>, work: Option<&str>) -> bool {
@@ -69,6 +87,9 @@ pub struct Check {
     /// `None` while pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// Set by readers that looked at the files: the pass was given for other files. Never written.
+    #[serde(skip)]
+    pub is_stale: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,8 +132,23 @@ impl Check {
     pub fn result(&self) -> &'static str {
         match &self.verdict {
             None => "pending",
+            Some(verdict) if verdict.pass && self.is_stale => "stale",
             Some(verdict) if verdict.pass => "pass",
             Some(_) => "fail",
+        }
+    }
+
+    pub fn is_pass(&self) -> bool {
+        self.verdict.as_ref().is_some_and(|verdict| verdict.pass)
+    }
+
+    /// Whether its result speaks of these files, so that another run would find nothing new. Outside
+    /// git only a pass is trusted.
+    pub fn is_known_for(&self, tree: Option<&str>) -> bool {
+        match (&self.verdict, tree) {
+            (None, _) => false,
+            (Some(verdict), None) => verdict.pass,
+            (Some(verdict), tree) => verdict.tree.as_deref() == tree,
         }
     }
 

@@ -223,6 +223,11 @@ pub enum Write {
     JobUpdate {
         job: Job,
     },
+    /// The one job with this id is asked for again: made, or queued as it is here. One that runs goes
+    /// on; its `created_at` tells its end that it was asked for again.
+    JobPut {
+        job: Job,
+    },
     /// Behind its job.
     RunInsert {
         run: Run,

@@ -88,7 +88,8 @@ impl Engine {
         command: Command,
     ) -> Result<At<TaskRecord>, EngineError> {
         let applied = self.act(op, command).await?;
-        self.task_of(op, applied)
+        let seen = self.task_of(op, applied)?;
+        self.as_files_are(op, seen).await
     }
 
     /// The task a change answered with.

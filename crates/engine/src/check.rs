@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use callboard_domain::attempt::Attempt;
 use callboard_domain::command::{Basis, Checked, Command};
-use callboard_domain::decide::{TransitionGate, checks_to_run, judge_run_request, transition_gate};
+use callboard_domain::decide::{
+    TransitionGate, checks_to_run, checks_unknown, judge_run_request, transition_gate,
+};
 use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::task::{CheckKind, TaskRecord, Verdict, VerdictSource};
+use callboard_domain::task::{CheckKind, Task, TaskRecord, Verdict, VerdictSource};
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState, Turn};
@@ -107,6 +111,25 @@ impl Engine {
         let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
         let wanted = checks_to_run(&record.task, files.tree.as_deref());
         Ok((self.run(op, &site, &record, files, &wanted).await?, turn))
+    }
+
+    /// Runs the command checks that have no result for the files as they are.
+    pub(crate) async fn checks_for_review(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Option<(Checked, Turn)>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        if record.task.phase != Phase::Review {
+            return Ok(None);
+        }
+        let site = self.site(&op.principal.org, &record).await?;
+        let turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
+        // Another run may have ended while this one waited for its turn.
+        let record = self.task_get(op, task).await?.it;
+        let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
+        let wanted = checks_unknown(&record.task, files.tree.as_deref());
+        Ok(Some((self.run(op, &site, &record, files, &wanted).await?, turn)))
     }
 
     /// Whether this process can run a task's command checks.
@@ -208,9 +231,16 @@ impl Engine {
 
     /// Where the current session of a task works, also while its result waits for review.
     fn worktree<'r>(&self, record: &'r TaskRecord) -> Option<&'r str> {
-        let (policy, now) = (&self.parts.policy, self.parts.store.now());
-        let attempt = record.newest.as_ref()?;
-        attempt.execution_state(record.task.phase, policy, now)?;
+        self.worktree_of(&record.task, record.newest.as_ref())
+    }
+
+    pub(crate) fn worktree_of<'r>(
+        &self,
+        task: &Task,
+        newest: Option<&'r Attempt>,
+    ) -> Option<&'r str> {
+        let attempt = newest?;
+        attempt.execution_state(task.phase, &self.parts.policy, self.parts.store.now())?;
         attempt.worktree.as_deref()
     }
 

@@ -46,12 +46,16 @@ impl Engine {
     /// Runs what is due now, one after the other. Returns how many were run.
     pub async fn run_jobs(&self) -> Result<usize, EngineError> {
         let mut ran = 0;
-        for due in self.parts.store.jobs_due(JobKind::Verify, AT_ONCE).await? {
-            if !self.may_verify(&due).await? {
-                continue;
-            }
-            if let Some(taken) = self.job_take(due).await? {
-                self.keeping(&taken, self.verify(&taken)).await?;
+        for kind in [JobKind::Verify, JobKind::Check] {
+            for due in self.parts.store.jobs_due(kind, AT_ONCE).await? {
+                if !self.may_verify(&due).await? {
+                    continue;
+                }
+                let Some(taken) = self.job_take(due).await? else { continue };
+                match kind {
+                    JobKind::Check => self.keeping(&taken, self.check_job(&taken)).await?,
+                    _ => self.keeping(&taken, self.verify(&taken)).await?,
+                }
                 ran += 1;
             }
         }

@@ -40,7 +40,7 @@ pub struct JobCanceled {
 }
 
 /// Jobs whose end an agent's user looks for.
-const OF_AGENTS: [JobKind; 3] = [JobKind::Run, JobKind::Work, JobKind::Crew];
+const OF_AGENTS: [JobKind; 4] = [JobKind::Run, JobKind::Work, JobKind::Crew, JobKind::Check];
 
 impl Engine {
     /// What is not over, the oldest first; then what ended, the newest first.
@@ -104,7 +104,7 @@ impl Engine {
             JobKind::Stop => {
                 self.act(op, Command::StopCancel { job: id }).await?;
             }
-            JobKind::Verify | JobKind::Deliver | JobKind::Embed => {
+            JobKind::Verify | JobKind::Check | JobKind::Deliver | JobKind::Embed => {
                 self.act(op, Command::JobCancel { job: id }).await?;
             }
         }

@@ -4,8 +4,10 @@
 use callboard_domain::decide::verification::waits_for_person;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::task::TaskRecord;
 use callboard_store::{CardPage, CardQuery, CardRow};
 
+use crate::check_look::Trees;
 use crate::context::{OpContext, Scope};
 use crate::ports::{FileDiff, MergeOutlook, WorktreeDiff, WorktreeState};
 use crate::workspace::{Workshop, WorkspacePart};
@@ -76,6 +78,10 @@ impl Engine {
         }
         let more = waiting.len() > limit;
         waiting.truncate(limit);
+        let mut trees = Trees::default();
+        for CardRow { task, card, newest, .. } in &mut waiting {
+            self.judge_passes(&query.org, task, newest.as_ref(), card, &mut trees).await?;
+        }
         Ok(At { it: (waiting, more), now: self.parts.store.now() })
     }
 
@@ -85,7 +91,10 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<At<ReviewSeen>, EngineError> {
-        let At { it: card, now } = self.card_get(op, task).await?;
+        let At { it: mut card, now } = self.card_get(op, task).await?;
+        let TaskRecord { task, newest, .. } = &mut card.record;
+        let (org, mut trees) = (&op.principal.org, Trees::default());
+        self.judge_passes(org, task, newest.as_ref(), &card.card, &mut trees).await?;
         let mut work = Vec::new();
         for WorkspaceSeen { part, name, state } in self.workspace_get(op, &card).await? {
             let Some(shop) = &self.parts.workshop else { continue };

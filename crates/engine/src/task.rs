@@ -115,7 +115,8 @@ impl Engine {
         };
         let applied = self.act(op, command).await?;
         let changed = applied.changed;
-        Ok((self.task_of(op, applied)?, changed))
+        let seen = self.task_of(op, applied)?;
+        Ok((self.as_files_are(op, seen).await?, changed))
     }
 
     pub async fn task_edit(

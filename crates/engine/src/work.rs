@@ -210,7 +210,12 @@ impl Engine {
                 self.work_seen(org, record.ok_or_else(not_found)?).await
             }
             Some(
-                JobKind::Verify | JobKind::Embed | JobKind::Run | JobKind::Crew | JobKind::Deliver,
+                JobKind::Verify
+                | JobKind::Embed
+                | JobKind::Run
+                | JobKind::Crew
+                | JobKind::Deliver
+                | JobKind::Check,
             )
             | None => Err(not_found()),
         }

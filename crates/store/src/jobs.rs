@@ -4,6 +4,14 @@ use callboard_domain::job::{JobKind, JobState};
 
 use crate::JobQuery;
 
+/// A job that is asked for again is queued, unless it runs; its end sees that `created_at` moved.
+pub(crate) const JOB_AGAIN: &str = "ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, \
+     state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE excluded.state END, \
+     due_at = CASE WHEN jobs.state = 'running' THEN jobs.due_at ELSE excluded.due_at END, \
+     runner = CASE WHEN jobs.state = 'running' THEN jobs.runner ELSE excluded.runner END, \
+     ended_at = CASE WHEN jobs.state = 'running' THEN jobs.ended_at ELSE excluded.ended_at END, \
+     reason = CASE WHEN jobs.state = 'running' THEN jobs.reason ELSE excluded.reason END";
+
 /// `due_at, runner, ended_at, reason`.
 pub(crate) fn columns(state: &JobState) -> (Option<i64>, Option<&str>, Option<i64>, Option<&str>) {
     match state {

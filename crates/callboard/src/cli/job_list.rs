@@ -101,6 +101,7 @@ fn summary(seen: &JobSeen) -> String {
         (_, Some(order)) if order.role == Role::Reviewer => format!("reviews {task}"),
         (JobKind::Work | JobKind::Crew, _) => format!("works on {task}"),
         (JobKind::Verify, _) => format!("verifies {task}"),
+        (JobKind::Check, _) => format!("runs the checks of {task}"),
         (JobKind::Deliver, _) => "sends a message".into(),
         (JobKind::Stop, _) => format!("stops the agent of {task}"),
         (JobKind::Embed, _) => "makes vectors of knowledge".into(),

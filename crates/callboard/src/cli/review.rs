@@ -1,8 +1,10 @@
 //! `callboard review`: what waits for a person, and one of these from close by.
 
 use callboard_domain::card::Review;
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::Job;
 use callboard_domain::run::RunRecord;
-use callboard_domain::task::TaskRow;
+use callboard_domain::task::{Task, TaskRow};
 use callboard_engine::ports::MergeOutlook;
 use callboard_engine::store::CardRow;
 use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork};
@@ -13,8 +15,14 @@ use serde_json::{Value, json};
 use super::context::{Context, Open};
 use super::diff::{changes, file_json};
 use super::job::question_json;
-use super::view::{check_lines, checks, plain, plain_lines, short_actor, short_id, status};
+use super::view::{
+    check_job_json, check_job_line, check_lines, checks, plain, plain_lines, short_actor, short_id,
+    status,
+};
 use crate::output::{Failure, List, Object, Style, Table};
+
+/// Jobs that run checks and are looked at for the list.
+const CHECK_JOBS_MAX: usize = 1000;
 
 /// Show what waits for a person, or what there is to review of one task
 ///
@@ -36,14 +44,16 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
     match args.id {
         None => {
             let waiting = open.engine().review_list(&op, args.limit as usize).await?;
-            open.print_queue(waiting, &open.engine().questions(&op).await?)
+            let checking = open.engine().check_jobs_open(&op, CHECK_JOBS_MAX).await?;
+            open.print_queue(waiting, &open.engine().questions(&op).await?, &checking)
         }
         Some(typed) => {
             let id = open.task_id(&typed).await?;
             let seen = open.engine().review_get(&op, id).await?;
             let mut asked = open.engine().questions(&op).await?;
             asked.retain(|record| record.job.task == Some(id));
-            open.print_review(&seen, asked.first())
+            let checking = open.engine().check_job_get(&op, id).await?;
+            open.print_review(&seen, asked.first(), checking.as_ref())
         }
     }
 }
@@ -53,15 +63,18 @@ impl Open {
         &self,
         waiting: At<(Vec<CardRow>, bool)>,
         asked: &[RunRecord],
+        checking: &[Job],
     ) -> Result<(), Failure> {
         let At { it: (rows, more), now } = waiting;
+        let job_of = |id: TaskId| checking.iter().find(|job| job.task == Some(id));
         if self.out.json {
             let item = |row: CardRow| {
-                let review = row.card.review;
+                let (review, job) = (row.card.review, job_of(row.task.id));
                 let deps = row.deps.iter().filter(|dep| !dep.removed).map(|dep| dep.id).collect();
                 let task = TaskRow { task: row.task, deps, newest: row.newest };
                 let mut document = view::task_row(&task, self.policy(), now);
                 document["review"] = review_json(review.as_ref());
+                document["check_job"] = job.map_or(Value::Null, check_job_json);
                 document
             };
             let items: Vec<Value> = rows.into_iter().map(item).collect();
@@ -78,7 +91,7 @@ impl Open {
             table.row([
                 (task.id.to_string(), Style::Plain),
                 (waits_for(review).to_owned(), Style::Cyan),
-                checks(&task.checks),
+                checks_cell(task, job_of(task.id)),
                 (by.map_or("-".to_owned(), ToString::to_string), Style::Plain),
                 (task.title.clone(), Style::Plain),
             ]);
@@ -116,6 +129,7 @@ impl Open {
         &self,
         seen: &At<ReviewSeen>,
         asked: Option<&RunRecord>,
+        checking: Option<&Job>,
     ) -> Result<(), Failure> {
         let At { it: ReviewSeen { card, work }, now } = seen;
         let (record, review) = (&card.record, card.card.review.as_ref());
@@ -125,6 +139,7 @@ impl Open {
             document["review"] = review_json(review);
             document["work"] = work.iter().map(work_json).collect();
             document["question"] = asked.map_or(Value::Null, question_json);
+            document["checkJob"] = checking.map_or(Value::Null, check_job_json);
             return self.out.object(Object::Review, document);
         }
         let (task, out) = (&record.task, &self.out);
@@ -146,6 +161,7 @@ impl Open {
         }
         text += &fact("accepted", &plain_lines(&card.card.criteria.join("\n")));
         text += &check_lines(task, out);
+        text += &checking.map(check_job_line).unwrap_or_default();
         for one in work {
             text += &self.work_lines(one, work.len() > 1);
         }
@@ -168,6 +184,18 @@ impl Open {
         text += &fact("merge", &readiness(look, &part.target));
         text += &fact("missing", &uncommitted(&look.state.uncommitted));
         text + &fact("files", changes(&look.files, &self.out).trim_end())
+    }
+}
+
+/// `1/2 running` while a job runs them.
+fn checks_cell(task: &Task, job: Option<&Job>) -> (String, Style) {
+    let (words, style) = checks(&task.checks);
+    match job {
+        None => (words, style),
+        Some(job) => {
+            let count = words.split(' ').next().unwrap_or_default();
+            (format!("{count} {}", job.state.as_str()), Style::Cyan)
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use callboard_domain::comment::Comment;
 use callboard_domain::decide::verification;
 use callboard_domain::ids::TaskId;
+use callboard_domain::job::{Job, JobState};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::{Refusal, UnmetCheck};
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
@@ -94,6 +95,31 @@ impl Open {
         }
         Ok(())
     }
+}
+
+/// How far the job is that runs a task's checks for review.
+pub fn check_job_line(job: &Job) -> String {
+    let why = match &job.state {
+        JobState::Failed { reason, .. } => format!(": {}", plain(reason)),
+        _ => String::new(),
+    };
+    format!("{:<10}{}{why} ({})\n", "checking", job.state.as_str(), job.id)
+}
+
+pub fn check_job_json(job: &Job) -> Value {
+    let reason = match &job.state {
+        JobState::Failed { reason, .. } => Some(reason),
+        _ => None,
+    };
+    json!({
+        "id": job.id,
+        "taskId": job.task,
+        "role": job.kind,
+        "state": job.state.as_str().to_uppercase(),
+        "attempt": job.tries,
+        "reason": reason,
+        "askedAt": rfc3339_ms(job.created_at),
+    })
 }
 
 /// What a task is held to, and how far that has come.
@@ -210,6 +236,7 @@ pub fn checks(checks: &[Check]) -> (String, Style) {
     match (all, failed) {
         (0, _) => ("-".into(), Style::Dim),
         (_, 0) if passed == all => (format!("{passed}/{all} pass"), Style::Green),
+        (_, 0) if count("stale") > 0 => (format!("{passed}/{all} stale"), Style::Yellow),
         (_, 0) => (format!("{passed}/{all} pending"), Style::Plain),
         _ => (format!("{passed}/{all} fail"), Style::Red),
     }
@@ -228,6 +255,7 @@ fn check_result(check: &Check, out: &Out) -> (String, Style) {
     let (glyph, style) = match result {
         "pass" => ("✓", Style::Green),
         "fail" => ("✗", Style::Red),
+        "stale" => ("↻", Style::Yellow),
         _ => ("·", Style::Plain),
     };
     let text = if out.terminal { format!("{glyph} {result}") } else { result.to_owned() };

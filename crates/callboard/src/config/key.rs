@@ -64,6 +64,8 @@ pub static KEYS: &[Key] = &[
         "Whether giving a task up passes the same gates as closing it as done."),
     key("graph.attest_by", Kind::Word(&["any", "not_assignee", "human"]), "any",
         "Who may attest manual checks."),
+    key("checks.on_review", Kind::Word(&["runs", "always", "never"]), "runs",
+        "Which ways into review let a task's command checks run by themselves: work of runs and requests for review (runs), every way (always), none (never)."),
     key("execution.lease_default_sec", SECONDS, "900",
         "Seconds that claim_task leases a task for unless the caller says otherwise."),
     key("execution.lease_min_sec", SECONDS, "60",

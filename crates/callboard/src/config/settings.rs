@@ -8,7 +8,7 @@ use std::time::Duration;
 use callboard_domain::contract::VerificationKind;
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::Prefix;
-use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
 use callboard_domain::relay::{SpecRules, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_engine::{BoardRule, CrewRule, DigestRule, Quotas, RunRule};
@@ -322,6 +322,8 @@ impl Reader<'_> {
         policy.stale_after_s = self.number("graph.session_stale_after");
         policy.finish_requires_checks = self.boolean("graph.finish_requires_checks");
         policy.gate_canceled = self.boolean("graph.gate_canceled");
+        let on_review = ChecksOnReview::parse(self.text("checks.on_review"));
+        policy.checks_on_review = on_review.unwrap_or(ChecksOnReview::Runs);
         policy.attest_by = match self.text("graph.attest_by") {
             "not_assignee" => AttestBy::NotAssignee,
             "human" => AttestBy::Human,

@@ -22,6 +22,7 @@ mod review_work;
 mod schema;
 mod servers;
 mod serving;
+mod stale_checks;
 mod stores;
 mod terminal;
 mod time;

@@ -15,7 +15,7 @@ use callboard_domain::event::EventName;
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::plan::PlanState;
-use callboard_domain::policy::{AttestBy, Policy, parse_labels};
+use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
 use callboard_domain::rights::{self, Profile, Rights};
 use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
@@ -537,6 +537,9 @@ impl World {
                 self.policy = Policy::with_labels(labels).expect("complete labels");
             }
             "graph.finish_requires_checks" => self.policy.finish_requires_checks = value == "true",
+            "checks.on_review" => {
+                self.policy.checks_on_review = ChecksOnReview::parse(value).expect("a word");
+            }
             "relay.webhook_allow_private" => {
                 self.runs.spec.webhook_allow_private = value == "true";
             }

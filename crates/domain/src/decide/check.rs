@@ -18,6 +18,12 @@ pub fn checks_to_run(task: &Task, tree: Option<&str>) -> Vec<usize> {
     (0..task.checks.len()).filter(|index| stale(&task.checks[*index])).collect()
 }
 
+/// Command checks that have no result for this tree.
+pub fn checks_unknown(task: &Task, tree: Option<&str>) -> Vec<usize> {
+    let unknown = |check: &Check| check.is_command() && !check.is_known_for(tree);
+    (0..task.checks.len()).filter(|index| unknown(&task.checks[*index])).collect()
+}
+
 /// The command checks a caller asked to run, `only` empty meaning all. Manual ones are skipped.
 pub fn judge_run_request(task: &Task, only: &[usize]) -> Result<Vec<usize>, Refusal> {
     for index in only {

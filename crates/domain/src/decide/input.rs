@@ -167,7 +167,7 @@ fn check(index: usize, new: &NewCheck) -> Result<Check, Refusal> {
             CheckKind::Command { cmd: cmd.clone(), cwd: cwd.into(), timeout_s: new.timeout_s }
         }
     };
-    Ok(Check { desc: desc.into(), kind, verdict: None })
+    Ok(Check { desc: desc.into(), kind, verdict: None, is_stale: false })
 }
 
 /// Whether a relative path can be joined to a root without leaving it, as far as its text tells.

@@ -10,6 +10,9 @@ use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
+/// Why a job that ran the checks of a task counts as failed.
+const CHECKS_FAILED: &str = "checks_failed";
+
 /// The job a runner speaks of, if it is still the runner's.
 pub(super) fn own<'w>(
     world: &'w World<'_>,
@@ -86,6 +89,14 @@ pub(super) fn job_end(
         JobEnd::Done => JobState::Done { at: now },
         JobEnd::Again { after_s } => JobState::Queued { due_at: now.plus_s(*after_s) },
         JobEnd::Failed { reason } => JobState::Failed { at: now, reason: reason.clone() },
+        // Asked for again while it ran: the files may be others by now.
+        JobEnd::Checked { asked_at, .. } if job.created_at != *asked_at => {
+            JobState::Queued { due_at: now }
+        }
+        JobEnd::Checked { passed: true, .. } => JobState::Done { at: now },
+        JobEnd::Checked { passed: false, .. } => {
+            JobState::Failed { at: now, reason: CHECKS_FAILED.into() }
+        }
     };
     Ok(changed(world, EventName::JobEnded, Job { state, ..job.clone() }))
 }
@@ -96,7 +107,7 @@ pub(super) fn job_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result
     let job = world.job.as_ref().filter(|job| job.id == id);
     let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
     match job.kind {
-        JobKind::Verify | JobKind::Deliver => {}
+        JobKind::Verify | JobKind::Check | JobKind::Deliver => {}
         JobKind::Embed | JobKind::Run | JobKind::Work | JobKind::Crew | JobKind::Stop => {
             return Err(Refusal::NotCancelable { job: id, kind: job.kind });
         }
@@ -124,7 +135,8 @@ fn about(world: &World<'_>, job: &Job) -> Option<About> {
         | JobKind::Run
         | JobKind::Work
         | JobKind::Crew
-        | JobKind::Deliver => return None,
+        | JobKind::Deliver
+        | JobKind::Check => return None,
     };
     Some(About { project: task.project, task: task.id, attempt: None })
 }

@@ -17,6 +17,7 @@ mod input;
 mod job;
 mod knowledge;
 mod lease;
+mod on_review;
 mod plan;
 mod project;
 mod pull;
@@ -35,7 +36,7 @@ mod work_start;
 
 pub use attempt::judge_session_key;
 pub use card::{label_of, same_column};
-pub use check::{checks_to_run, judge_run_request, log_of};
+pub use check::{checks_to_run, checks_unknown, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
 pub use review::{MergeGate, agent_at_work, at_work, merge_gate, rebase_gate};
 pub use session::{SessionGround, session_gate};
@@ -48,6 +49,7 @@ use crate::world::{Change, World};
 
 pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     let mut change = judged(world, command, now)?;
+    on_review::checks_queued(world, command, &mut change, now);
     delivery::told(world, &mut change, now);
     Ok(change)
 }

@@ -10,6 +10,7 @@ use crate::crew::shift::{Next, Shift};
 use crate::crew::state::TaskState;
 use crate::ids::{AttemptId, Id};
 use crate::job::{Job, JobId, JobKind, JobState};
+use crate::needs::check_job;
 use crate::refusal::Refusal;
 use crate::run::{Order, Run, RunRecord};
 use crate::time::Timestamp;
@@ -141,6 +142,33 @@ fn who_hands_over_is_done_however_it_ends() {
         crew.ends(job, end).expect("it is its own");
         assert_eq!((crew.run(job).as_str(), crew.stands("A")), ("done a1", state));
         assert_eq!(crew.holder("A"), Some(id("w1")));
+    }
+}
+
+/// Each way into review of a worker's run asks for the checks; a worker that Callboard did not start asks
+/// for none.
+#[test]
+fn what_a_run_hands_over_is_checked() {
+    let task = task_named("A");
+    let check = NewCheck { desc: "runs".into(), cmd: Some("true".into()), ..NewCheck::default() };
+    let (title, body, priority) = (None, None, None);
+    let edit = TaskEdit { task, title, body, priority, checks: Some(vec![check]) };
+    let state = |crew: &Crew| {
+        let job = crew.model.jobs.get(&check_job(task));
+        job.map(|job| job.state.as_str())
+    };
+    for is_run in [true, false] {
+        let mut crew = Crew::assigned();
+        crew.model.act("ana", &Command::TaskEdit(edit.clone())).expect("it may");
+        let job = is_run.then(|| crew.running());
+        crew.said("w1", TaskState::InProgress).expect("it may");
+        assert_eq!(state(&crew), None);
+        crew.said("w1", TaskState::Review).expect("it may");
+        assert_eq!(state(&crew), is_run.then_some("queued"));
+        let Some(job) = job else { continue };
+        crew.model.jobs.remove(&check_job(task));
+        crew.ends(job, silent()).expect("it is its own");
+        assert_eq!(state(&crew), Some("queued"), "it may have gone on after it handed over");
     }
 }
 

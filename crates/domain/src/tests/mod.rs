@@ -9,6 +9,7 @@ mod forge;
 mod invariants;
 mod knowledge;
 mod model;
+mod on_review;
 mod org;
 mod pulls;
 mod refusals;

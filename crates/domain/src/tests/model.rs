@@ -257,6 +257,17 @@ impl Model {
             Write::JobInsert { job } | Write::JobUpdate { job } => {
                 self.jobs.insert(job.id, job.clone());
             }
+            Write::JobPut { job } => {
+                let known = self.jobs.get(&job.id);
+                let job = match known {
+                    Some(known) if matches!(known.state, JobState::Running { .. }) => {
+                        Job { created_at: job.created_at, ..known.clone() }
+                    }
+                    Some(known) => Job { tries: known.tries, ..job.clone() },
+                    None => job.clone(),
+                };
+                self.jobs.insert(job.id, job);
+            }
             Write::RunInsert { run, .. } | Write::RunUpdate { run } => {
                 self.runs.insert(run.job, run.clone());
             }

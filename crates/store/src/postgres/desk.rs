@@ -112,6 +112,7 @@ pub(super) struct Changes {
     pub comments: BTreeSet<Id>,
     pub jobs_new: BTreeSet<Id>,
     pub jobs: BTreeSet<Id>,
+    pub jobs_put: BTreeSet<Id>,
     pub runs_new: BTreeSet<Id>,
     pub runs: BTreeSet<Id>,
     /// With their org.

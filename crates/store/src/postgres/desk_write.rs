@@ -1,6 +1,7 @@
 //! Carrying out a change on the desk: what is decided next sees it, and what is written is noted.
 
 use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::job::{Job, JobState};
 use callboard_domain::standing::Standing;
 use callboard_domain::task::Task;
 use callboard_domain::world::{Change, OrgWrite, Write};
@@ -99,6 +100,18 @@ impl Desk {
             }
             Write::JobUpdate { job } => {
                 self.changes.jobs.insert(job.id.0);
+                self.jobs.insert(job.id.0, (org, job));
+            }
+            Write::JobPut { job } => {
+                let known = self.jobs.get(&job.id.0).map(|(_, known)| known.clone());
+                let job = match known {
+                    Some(known) if matches!(known.state, JobState::Running { .. }) => {
+                        Job { created_at: job.created_at, ..known }
+                    }
+                    Some(known) => Job { tries: known.tries, ..job },
+                    None => job,
+                };
+                self.changes.jobs_put.insert(job.id.0);
                 self.jobs.insert(job.id.0, (org, job));
             }
             Write::RunInsert { run, task } => {

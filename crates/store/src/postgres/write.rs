@@ -21,6 +21,7 @@ use super::json::{
 };
 use super::{crew, knowledge, org};
 use crate::deliveries::DELIVERY_ALL;
+use crate::jobs::JOB_AGAIN;
 use crate::pulls::{PULL_AGAIN, PULL_ALL};
 use crate::runs::{RUN_ALL, RUN_STEPS};
 
@@ -43,6 +44,7 @@ pub(super) struct Statements {
     comments_update: Statement,
     jobs_update: Statement,
     jobs_insert: Statement,
+    jobs_put: Statement,
     runs_insert: Statement,
     runs_update: Statement,
     deliveries_insert: Statement,
@@ -200,6 +202,7 @@ impl Statements {
             ))
             .await?,
             jobs_insert: prepare(&insert("jobs", JOB, "")).await?,
+            jobs_put: prepare(&insert("jobs", JOB, JOB_AGAIN)).await?,
             runs_insert: prepare(&insert("runs", RUN_ALL, "")).await?,
             runs_update: prepare(&update_by("runs", "job", &RUN_STEPS, &[])).await?,
             deliveries_insert: prepare(&insert("deliveries", DELIVERY_ALL, "")).await?,
@@ -372,6 +375,7 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         run(db, &s.comments_update, comments(said_before)),
         run(db, &s.jobs_update, jobs(queued_before)),
         run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
+        run(db, &s.jobs_put, jobs(&mut changes.jobs_put.iter())),
         run(db, &s.runs_insert, runs(&mut changes.runs_new.iter())),
         run(db, &s.runs_update, runs(run_before)),
         run(db, &s.deliveries_insert, changes.deliveries_new.iter().map(delivery_row).collect()),

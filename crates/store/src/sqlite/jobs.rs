@@ -6,7 +6,7 @@ use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::rows;
-use crate::jobs::{columns, listed};
+use crate::jobs::{JOB_AGAIN, columns, listed};
 use crate::{DueJob, JobQuery};
 
 pub(super) const JOB: &str = "j.id, j.kind, j.key, j.task, t.prefix, j.tries, j.created_at, j.state, j.due_at, \
@@ -79,12 +79,21 @@ pub(super) fn job(row: &Row<'_>) -> Result<Job> {
 }
 
 pub(super) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
+    insert_or(db, org, job, "")
+}
+
+/// A new job, or one that is asked for again.
+pub(super) fn put(db: &Connection, org: i64, job: &Job) -> Result<()> {
+    insert_or(db, org, job, JOB_AGAIN)
+}
+
+fn insert_or(db: &Connection, org: i64, job: &Job, otherwise: &str) -> Result<()> {
     let (due_at, runner, ended_at, reason) = columns(&job.state);
-    db.prepare_cached(
+    db.prepare_cached(&format!(
         "INSERT INTO jobs (id, org, kind, key, task, tries, created_at, state, due_at, runner, \
              ended_at, reason, priority) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) {otherwise}",
+    ))?
     .execute(params![
         job.id.0.to_bytes(),
         org,

@@ -62,6 +62,7 @@ pub(super) fn write(
         Write::CommentUpdate { comment } => comments::update(db, comment),
         Write::JobInsert { job } => jobs::insert(db, org, job),
         Write::JobUpdate { job } => jobs::update(db, job),
+        Write::JobPut { job } => jobs::put(db, org, job),
         Write::RunInsert { run, task } => runs::insert(db, org, run, *task),
         Write::RunUpdate { run } => runs::update(db, run),
         Write::DeliveryInsert { delivery } => deliveries::insert(db, org, delivery),

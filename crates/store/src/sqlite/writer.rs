@@ -357,6 +357,7 @@ fn as_written(
             | Write::CommentUpdate { .. }
             | Write::JobInsert { .. }
             | Write::JobUpdate { .. }
+            | Write::JobPut { .. }
             | Write::RunInsert { .. }
             | Write::RunUpdate { .. }
             | Write::DeliveryInsert { .. }

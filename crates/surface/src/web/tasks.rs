@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::attempt::ExecutionState;
 use callboard_domain::ids::{IdError, TaskId};
+use callboard_domain::job::Job;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow};
@@ -45,16 +46,19 @@ pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
     }
 }
 
-/// What a task is part of, and what is part of it.
+/// What a task is part of, what is part of it and what runs for it.
 struct Family {
     epic: Option<Task>,
     tasks: Vec<EpicTask>,
     more: bool,
+    /// What runs its checks for review.
+    check_job: Option<Job>,
 }
 
 async fn looked_at(page: &Page, id: TaskId) -> Result<(TaskRecord, Family), EngineError> {
     let op = page.op();
-    let record = page.engine.task_get(&op, id).await?.it;
+    let record = page.engine.task_look(&op, id).await?.it;
+    let check_job = page.engine.check_job_get(&op, id).await?;
     let epic = match record.task.parent {
         None => None,
         Some(parent) => match page.engine.task_get(&op, parent).await {
@@ -67,7 +71,7 @@ async fn looked_at(page: &Page, id: TaskId) -> Result<(TaskRecord, Family), Engi
         true => page.engine.epic_task_list(&op, id, None, None, TASKS_SHOWN_MAX).await?,
         false => (Vec::new(), None),
     };
-    Ok((record, Family { epic, tasks, more: next.is_some() }))
+    Ok((record, Family { epic, tasks, more: next.is_some(), check_job }))
 }
 
 fn task_table(engine: &Engine, rows: &At<Vec<TaskRow>>) -> Markup {
@@ -139,6 +143,9 @@ fn task_card(record: &TaskRecord, family: &Family) -> Markup {
         } }
         h2 { "Checks" }
         @if task.checks.is_empty() { p { "None." } }
+        @if let Some(job) = family.check_job.as_ref().filter(|job| !job.is_over()) {
+            p { "They run by themselves: " (job.state.as_str()) " " code { (job.id) } }
+        }
         ol.checks start="0" { @for check in &task.checks { (check_item(check)) } }
         h2 { "History" }
         @if omitted > 0 { p { (omitted) " older entries are not shown." } }
@@ -187,6 +194,7 @@ fn glyph_of(check: &Check) -> &'static str {
     match check.result() {
         "pass" => "✓",
         "fail" => "✗",
+        "stale" => "↻",
         _ => "·",
     }
 }

@@ -3,6 +3,7 @@
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
 use callboard_domain::comment::Comment;
 use callboard_domain::ids::TaskId;
+use callboard_domain::job::Job;
 use callboard_domain::task::{Task, TaskRecord};
 use callboard_engine::context::OpContext;
 use callboard_engine::store::CardRow;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::context::{Context, Open};
 use crate::cli::view::{
-    check_lines, comment_json, comment_line, plain, plain_lines, status, verification_json,
+    check_job_json, check_job_line, check_lines, comment_json, comment_line, plain, plain_lines, status, verification_json,
     verification_words,
 };
 use crate::output::{Failure, Object, Style};
@@ -34,6 +35,8 @@ struct Seen {
     task: At<TaskRecord>,
     /// The newest first.
     comments: Vec<Comment>,
+    /// The job that runs the checks for review.
+    check_job: Option<Job>,
     attempts: Vec<Attempt>,
     /// The branch that the work stands on, as far as anything says.
     branch: Option<String>,
@@ -55,7 +58,7 @@ pub async fn cmd_task_show(context: &Context, args: ShowArgs) -> Result<(), Fail
 
 async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
     let (op, engine) = (open.op("get"), open.engine());
-    let task = engine.task_get(&op, id).await?;
+    let task = engine.task_look(&op, id).await?;
     let filter = AttemptFilter { task: Some(id), limit: ATTEMPTS_MAX, ..AttemptFilter::default() };
     let attempts = engine.attempt_list(&op, filter).await?.it;
     let branch = engine.card_of(&op, id).await?.branch;
@@ -69,6 +72,7 @@ async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
     };
     Ok(Seen {
         comments: engine.comment_list(&op, id).await?,
+        check_job: engine.check_job_get(&op, id).await?,
         branch: branch.or_else(|| attempts.iter().find_map(|one| one.branch.clone())),
         notes: engine.scratchpad_get(&op, id).await?,
         children: engine.task_children(&op, id, CHILDREN_MAX).await?,
@@ -96,6 +100,7 @@ fn document(open: &Open, seen: &Seen) -> Value {
     document["priority"] = record.task.priority.into();
     document["verification"] = verification_json(&record.task, open.policy());
     document["comments"] = seen.comments.iter().rev().map(comment_json).collect();
+    document["checkJob"] = seen.check_job.as_ref().map_or(Value::Null, check_job_json);
     document["branch"] = json!(seen.branch);
     document["notes"] = seen.notes.as_str().into();
     document["attempts"] = seen.attempts.iter().map(session).collect();
@@ -141,6 +146,7 @@ fn text(open: &Open, seen: &Seen) -> String {
         fact("child", &named(&child.task));
     }
     text += &check_lines(task, out);
+    text += &seen.check_job.as_ref().map(check_job_line).unwrap_or_default();
     for attempt in &seen.attempts {
         text += &attempt_line(attempt, seen, open);
     }

@@ -84,7 +84,7 @@ pub(super) struct Get {
 }
 
 pub(super) async fn get(call: &Call<'_>, args: Get) -> Reply {
-    let seen = call.engine.task_get(call.op, task_id(&args.id)?).await?;
+    let seen = call.engine.task_look(call.op, task_id(&args.id)?).await?;
     Ok(full(call, &seen))
 }
 
