@@ -138,6 +138,8 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
         EventName::TaskNoted => (Tasks, "note"),
         EventName::TaskTold => (Tasks, "tell"),
         EventName::TaskHeard => (Tasks, "hear"),
+        EventName::TaskBlocked => (Tasks, "block"),
+        EventName::TaskUnblocked => (Tasks, "unblock"),
         EventName::TaskScratchpad => (Tasks, "update_scratchpad"),
         EventName::ReviewRequested => (Review, "request"),
         EventName::ReviewApproved => (Review, "approve"),

@@ -19,8 +19,6 @@ pub struct Card {
     pub base_branch: Option<String>,
     /// Whom the creator named as such. Never who acted.
     pub created_by: Option<String>,
-    /// Why nobody can go on with it.
-    pub blocked: Option<Blocked>,
     /// The newest one.
     pub review: Option<Review>,
     /// The folder its work stands in; `None`: named by its id.
@@ -92,12 +90,6 @@ impl Terminal {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|terminal| terminal.as_str() == text)
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    pub reason: String,
-    pub at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

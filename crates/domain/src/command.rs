@@ -57,6 +57,13 @@ pub enum Command {
     TaskRelease {
         task: TaskId,
     },
+    TaskBlock {
+        task: TaskId,
+        reason: String,
+    },
+    TaskUnblock {
+        task: TaskId,
+    },
     /// A person takes a task from its holder.
     TaskTakeBack {
         task: TaskId,

@@ -40,6 +40,8 @@ event_names! {
     TaskNoted => "task.noted",
     TaskTold => "task.told",
     TaskHeard => "task.heard",
+    TaskBlocked => "task.blocked",
+    TaskUnblocked => "task.unblocked",
     TaskScratchpad => "task.scratchpad",
     TaskDependencyAdded => "task.dependency_added",
     TaskDependencyRemoved => "task.dependency_removed",

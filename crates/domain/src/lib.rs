@@ -27,6 +27,7 @@
 pub mod actor;
 pub mod attempt;
 pub mod audit;
+pub mod block;
 pub mod card;
 pub mod command;
 pub mod comment;

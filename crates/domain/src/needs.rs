@@ -124,6 +124,8 @@ impl Command {
             Command::TaskClaim { task }
             | Command::TaskClaimStartable { task }
             | Command::TaskRelease { task }
+            | Command::TaskBlock { task, .. }
+            | Command::TaskUnblock { task }
             | Command::TaskNote { task, .. }
             | Command::CheckRun { task, .. } => subject(task),
             Command::TaskTell { task, .. } | Command::TaskHear { task, .. } => {

@@ -64,6 +64,9 @@ impl TaskRow {
 pub struct Standing {
     pub phase: Phase,
     pub deps_open: bool,
+    /// A reason says why it is stuck, and no answer came yet.
+    #[serde(default)]
+    pub blocked: bool,
     /// An assignee or a live attempt.
     pub held: bool,
     /// The last attempt ended without a result, or with one that was sent back, so the work is free
@@ -74,11 +77,11 @@ pub struct Standing {
 impl Standing {
     /// A lease that is over at `now` is as good as written down.
     pub fn of(task: &Task, newest: Option<&Attempt>, now: Timestamp) -> Self {
-        let deps_open = task.open_deps > 0;
+        let (deps_open, blocked) = (task.open_deps > 0, task.blocked.is_some());
         match newest {
             Some(attempt) if attempt.lease_is_over(now) => {
                 let phase = phase_after_lease(task.phase);
-                Self { phase, deps_open, held: false, given_up: true }
+                Self { phase, deps_open, blocked, held: false, given_up: true }
             }
             newest => {
                 let live = newest.is_some_and(|attempt| attempt.is_live(now));
@@ -92,18 +95,19 @@ impl Standing {
                     },
                 });
                 let held = live || task.assignee.is_some();
-                Self { phase: task.phase, deps_open, held, given_up }
+                Self { phase: task.phase, deps_open, blocked, held, given_up }
             }
         }
     }
 
-    /// Whether somebody could start it: nobody holds it and nothing it waits for is open.
+    /// Whether somebody could start it: nobody holds it, nothing it waits for is open and it is not
+    /// blocked.
     pub fn is_free(&self) -> bool {
         let startable = match self.phase {
             Phase::Initial => true,
             Phase::Working => self.given_up,
             Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => false,
         };
-        startable && !self.deps_open && !self.held
+        startable && !self.deps_open && !self.blocked && !self.held
     }
 }

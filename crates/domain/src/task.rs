@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::attempt::Attempt;
+use crate::block::Blocked;
 use crate::contract::{Verification, VerificationContract};
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::Phase;
@@ -34,6 +35,8 @@ pub struct Task {
     pub contract: Option<VerificationContract>,
     /// Since the task was called complete.
     pub verification: Option<Verification>,
+    /// Why it is stuck, until it gets an answer.
+    pub blocked: Option<Blocked>,
     /// Blocker comments that nobody resolved.
     pub open_blockers: u32,
     /// Deps that are not closed; maintained in the transaction that closes or reopens them.
@@ -48,8 +51,9 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether the task can start: every dep is closed and it is not blocked.
     pub fn is_ready(&self) -> bool {
-        self.open_deps == 0
+        self.open_deps == 0 && self.blocked.is_none()
     }
 
     /// Whether the files decide which of its passes count. A closed task keeps the results that it

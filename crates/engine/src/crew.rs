@@ -206,7 +206,7 @@ impl Engine {
             AgentType::Supervisor | AgentType::Orchestrator => self.agent_card(op, epic).await?,
         };
         let at = |seen: &CardSeen| task_state(seen, self.parts.store.now());
-        let epic_at = epic_seen.map(|seen| EpicState::of(&seen.record.task, &seen.card));
+        let epic_at = epic_seen.map(|seen| EpicState::of(&seen.record.task));
         let state = agent.state(task.as_ref().map(at), epic_at);
         let newest = task.as_ref().and_then(|seen| seen.record.newest.as_ref());
         let beat_at = newest.and_then(|newest| newest.heartbeat_at());

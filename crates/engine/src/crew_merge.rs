@@ -278,7 +278,7 @@ impl Engine {
         let seen = self.epic_of(op, by).await?.it;
         let epic = seen.record.task.id;
         let finished = |pull: Pull| EpicFinished { epic, url: pull.url, number: pull.number };
-        let stands = EpicState::of(&seen.record.task, &seen.card);
+        let stands = EpicState::of(&seen.record.task);
         if stands == EpicState::Completed {
             let pull = self.pulls_of_task(op, epic).await?.into_iter().next();
             return pull.map(finished).ok_or_else(|| state("Epic is in state COMPLETED"));

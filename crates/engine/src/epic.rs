@@ -54,8 +54,7 @@ pub enum EpicFileFault {
 
 /// Where a task stands in a crew's words.
 pub fn task_state(seen: &CardSeen, now: Timestamp) -> TaskState {
-    let CardSeen { record, card } = seen;
-    TaskState::at(&record.task, card, record.newest.as_ref(), now)
+    TaskState::at(&seen.record.task, seen.record.newest.as_ref(), now)
 }
 
 impl Engine {
@@ -304,7 +303,7 @@ impl Engine {
     ) -> Result<EpicMoved, EngineError> {
         let seen = self.epic_of(op, by).await?.it;
         let epic = seen.record.task.id;
-        let previous = EpicState::of(&seen.record.task, &seen.card);
+        let previous = EpicState::of(&seen.record.task);
         let command = EpicMove { by: by.id.clone(), epic, to };
         let record = self.act_on_task(op, Command::EpicMove(command)).await?.it;
         let mut skipped = Vec::new();
@@ -374,7 +373,7 @@ fn phase_of(state: TaskState) -> Phase {
 }
 
 pub(crate) fn epic_task(row: CardRow, url: Option<String>, now: Timestamp) -> EpicTask {
-    let state = TaskState::at(&row.task, &row.card, row.newest.as_ref(), now);
+    let state = TaskState::at(&row.task, row.newest.as_ref(), now);
     let worker = worker_of(row.newest.as_ref(), now);
     EpicTask { state, worker, url, row }
 }

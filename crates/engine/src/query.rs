@@ -17,6 +17,8 @@ pub struct TaskFilter {
     /// `Some(None)`: nobody.
     pub assignee: Option<Option<String>>,
     pub ready: Option<bool>,
+    /// Only tasks that wait for an answer.
+    pub blocked: bool,
     pub execution: Option<ExecutionState>,
     pub after: Option<Id>,
     pub newest_first: bool,
@@ -60,6 +62,7 @@ impl Engine {
             label: filter.label,
             assignee: filter.assignee,
             ready: filter.ready,
+            blocked: filter.blocked,
             execution: filter.execution,
             policy,
             after: filter.after,

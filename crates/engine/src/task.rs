@@ -194,6 +194,24 @@ impl Engine {
         self.act_on_task(op, Command::TaskNote { task, text }).await
     }
 
+    /// Says why a task is stuck. It is offered again when it gets an answer.
+    pub async fn task_block(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        reason: String,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        self.act_on_task(op, Command::TaskBlock { task, reason }).await
+    }
+
+    pub async fn task_unblock(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        self.act_on_task(op, Command::TaskUnblock { task }).await
+    }
+
     pub async fn dependency_add(
         &self,
         op: &OpContext,

@@ -84,9 +84,8 @@ impl CardPage {
 
 /// The columns of a card `c`, in the order that both databases read them.
 pub(crate) const CARD: &str = "c.mode, c.criteria, c.terminal, c.agent, c.base_branch, \
-     c.created_by, c.blocked_reason, c.blocked_at, c.review, c.workspace, c.branch, \
-     c.failed_reason, c.failed_at, c.told";
-pub(crate) const CARD_COLUMNS: usize = 14;
+     c.created_by, c.review, c.workspace, c.branch, c.failed_reason, c.failed_at, c.told";
+pub(crate) const CARD_COLUMNS: usize = 12;
 
 /// The order of the board's columns.
 pub(crate) const COLUMN: &str = "CASE t.phase WHEN 'initial' THEN 0 WHEN 'working' THEN 1 \

@@ -110,7 +110,7 @@ const CREW_TASKS: &str = "SELECT o.name, t.id, t.prefix FROM cards c JOIN tasks 
 pub(crate) fn waiting(limit: usize) -> String {
     format!(
         "{CREW_TASKS} AND t.phase = 'initial' AND t.open_deps = 0 AND t.assignee IS NULL \
-         AND NOT t.is_plan AND e.removed_at IS NULL \
+         AND t.blocked IS NULL AND NOT t.is_plan AND e.removed_at IS NULL \
          AND e.phase NOT IN ('closed_done', 'closed_canceled') \
          AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.id = t.newest_attempt \
              AND a.ended_at IS NULL) \

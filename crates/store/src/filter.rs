@@ -74,8 +74,11 @@ impl Filter {
         }
         match query.ready {
             None => {}
-            Some(true) => filter.term("t.open_deps = 0"),
-            Some(false) => filter.term("t.open_deps > 0"),
+            Some(true) => filter.term("t.open_deps = 0 AND t.blocked IS NULL"),
+            Some(false) => filter.term("(t.open_deps > 0 OR t.blocked IS NOT NULL)"),
+        }
+        if query.blocked {
+            filter.term("t.blocked IS NOT NULL");
         }
         if let Some(execution) = query.execution {
             filter.execution(execution, &query.policy, now);

@@ -334,6 +334,8 @@ pub struct TaskQuery {
     /// `Some(None)`: nobody.
     pub assignee: Option<Option<String>>,
     pub ready: Option<bool>,
+    /// Only tasks that wait for an answer.
+    pub blocked: bool,
     pub execution: Option<ExecutionState>,
     pub policy: Arc<Policy>,
     /// The last id of the page before.
@@ -349,6 +351,7 @@ impl TaskQuery {
             label: None,
             assignee: None,
             ready: None,
+            blocked: false,
             execution: None,
             policy,
             after: None,
@@ -357,7 +360,7 @@ impl TaskQuery {
         }
     }
 
-    /// Whether only tasks at the start with every dep closed are asked for.
+    /// Whether only tasks at the start with nothing in the way are asked for.
     pub(crate) fn is_for_startable(&self) -> bool {
         self.label.as_ref() == Some(&self.policy.initial().name) && self.ready == Some(true)
     }

@@ -11,7 +11,7 @@ use callboard_domain::time::Timestamp;
 pub struct TasksByState {
     /// Not begun, nothing in the way.
     pub ready: u64,
-    /// Not begun, with open deps.
+    /// Not begun, with open deps or blocked with a reason.
     pub blocked: u64,
     pub working: u64,
     pub review: u64,
@@ -21,8 +21,8 @@ pub struct TasksByState {
 
 /// The fields of `TasksByState` in their order. One pass over the rows: no index answers this
 /// faster without making every write slower.
-pub(crate) const COUNTS: &str = "count(*) FILTER (WHERE phase = 'initial' AND open_deps = 0), \
-     count(*) FILTER (WHERE phase = 'initial' AND open_deps > 0), \
+pub(crate) const COUNTS: &str = "count(*) FILTER (WHERE phase = 'initial' AND open_deps = 0 AND blocked IS NULL), \
+     count(*) FILTER (WHERE phase = 'initial' AND (open_deps > 0 OR blocked IS NOT NULL)), \
      count(*) FILTER (WHERE phase = 'working'), \
      count(*) FILTER (WHERE phase = 'review'), \
      count(*) FILTER (WHERE phase = 'closed_done'), \
@@ -33,7 +33,8 @@ pub(crate) const COUNTED: &str = "removed_at IS NULL AND NOT is_plan";
 /// ready, and how many blocked.
 pub(crate) fn lapsed_counts(sign: char) -> String {
     format!(
-        "SELECT count(*) FILTER (WHERE t.open_deps = 0), count(*) FILTER (WHERE t.open_deps > 0) \
+        "SELECT count(*) FILTER (WHERE t.open_deps = 0 AND t.blocked IS NULL), \
+             count(*) FILTER (WHERE t.open_deps > 0 OR t.blocked IS NOT NULL) \
          FROM attempts a CROSS JOIN tasks t \
          WHERE a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL \
              AND a.lease_expires_at <= {sign}1 AND t.id = a.task AND t.newest_attempt = a.id \

@@ -47,6 +47,8 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
             | EventName::TaskNoted
             | EventName::TaskTold
             | EventName::TaskHeard
+            | EventName::TaskBlocked
+            | EventName::TaskUnblocked
             | EventName::TaskDependencyAdded
             | EventName::TaskDependencyRemoved
             | EventName::AttemptStarted

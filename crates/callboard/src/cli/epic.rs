@@ -69,10 +69,10 @@ async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure>
         return context.out.list(List::Epics, items, Value::Null);
     }
     let mut table = Table::new(&["EPIC", "STATE", "TITLE"]).shorten(0, short_id);
-    for CardSeen { record, card } in &epics {
+    for CardSeen { record, .. } in &epics {
         table.row([
             (record.task.id.to_string(), Style::Plain),
-            (EpicState::of(&record.task, card).as_str().into(), Style::Plain),
+            (EpicState::of(&record.task).as_str().into(), Style::Plain),
             (record.task.title.clone(), Style::Plain),
         ]);
     }
@@ -83,12 +83,12 @@ async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure>
 }
 
 fn document(seen: &CardSeen) -> Value {
-    let CardSeen { record, card } = seen;
+    let CardSeen { record, .. } = seen;
     json!({
         "id": record.task.id,
         "title": record.task.title,
         "description": record.body,
-        "state": EpicState::of(&record.task, card).as_str(),
+        "state": EpicState::of(&record.task).as_str(),
         "createdAt": rfc3339_ms(record.task.created_at),
         "updatedAt": rfc3339_ms(record.task.updated_at),
     })

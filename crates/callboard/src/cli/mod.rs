@@ -5,6 +5,7 @@ mod agent;
 mod approve;
 mod backup;
 mod bench;
+mod block;
 mod call;
 mod check;
 mod claim;
@@ -123,6 +124,8 @@ enum Command {
     Claim(claim::ClaimArgs),
     Release(release::ReleaseArgs),
     Note(note::NoteArgs),
+    Block(block::BlockArgs),
+    Unblock(block::UnblockArgs),
     Done(done::DoneArgs),
     Wait(wait::WaitArgs),
     #[command(subcommand)]
@@ -249,6 +252,8 @@ impl Command {
             Command::Claim(args) => claim::cmd_claim(context, args).await,
             Command::Release(args) => release::cmd_release(context, args).await,
             Command::Note(args) => note::cmd_note(context, args).await,
+            Command::Block(args) => block::cmd_block(context, args).await,
+            Command::Unblock(args) => block::cmd_unblock(context, args).await,
             Command::Done(args) => done::cmd_done(context, args).await,
             Command::Wait(args) => wait::cmd_wait(context, args).await,
             Command::Check(command) => command.run(context).await,

@@ -7,7 +7,7 @@ use callboard_domain::run::RunRecord;
 use callboard_domain::task::{Task, TaskRow};
 use callboard_engine::ports::MergeOutlook;
 use callboard_engine::store::CardRow;
-use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork};
+use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork, TaskFilter};
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ use super::context::{Context, Open};
 use super::diff::{changes, file_json};
 use super::job::question_json;
 use super::view::{
-    check_job_json, check_job_line, check_lines, checks, plain, plain_lines, short_actor, short_id,
-    status,
+    blocked_words, check_job_json, check_job_line, check_lines, checks, plain, plain_lines,
+    short_actor, short_id, status,
 };
 use crate::output::{Failure, List, Object, Style, Table};
 
@@ -26,8 +26,8 @@ const CHECK_JOBS_MAX: usize = 1000;
 
 /// Show what waits for a person, or what there is to review of one task
 ///
-/// Without a task also what agents ask on their way. Of one task: what was said about it, its checks,
-/// how merging it would go, and the files it changes.
+/// Without a task also what agents ask on their way, and which tasks are blocked. Of one task: what
+/// was said about it, its checks, how merging it would go, and the files it changes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard review\n  callboard review SHOP-01j8x2k7")]
 pub struct ReviewArgs {
@@ -45,7 +45,11 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
         None => {
             let waiting = open.engine().review_list(&op, args.limit as usize).await?;
             let checking = open.engine().check_jobs_open(&op, CHECK_JOBS_MAX).await?;
-            open.print_queue(waiting, &open.engine().questions(&op).await?, &checking)
+            let filter =
+                TaskFilter { blocked: true, limit: args.limit as usize, ..TaskFilter::default() };
+            let blocked = open.engine().task_list(&op, filter).await?.it;
+            let asked = open.engine().questions(&op).await?;
+            open.print_queue(waiting, Asked { questions: asked, blocked }, &checking)
         }
         Some(typed) => {
             let id = open.task_id(&typed).await?;
@@ -58,11 +62,17 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
     }
 }
 
+/// What is asked of a person besides a review.
+struct Asked {
+    questions: Vec<RunRecord>,
+    blocked: Vec<TaskRow>,
+}
+
 impl Open {
     fn print_queue(
         &self,
         waiting: At<(Vec<CardRow>, bool)>,
-        asked: &[RunRecord],
+        Asked { questions: asked, blocked }: Asked,
         checking: &[Job],
     ) -> Result<(), Failure> {
         let At { it: (rows, more), now } = waiting;
@@ -79,7 +89,9 @@ impl Open {
             };
             let items: Vec<Value> = rows.into_iter().map(item).collect();
             let questions: Vec<Value> = asked.iter().map(question_json).collect();
-            let extra = json!({"more": more, "questions": questions});
+            let row = |row| view::task_row(row, self.policy(), now);
+            let blocked: Vec<Value> = blocked.iter().map(row).collect();
+            let extra = json!({"more": more, "questions": questions, "blocked": blocked});
             return self.out.list_with(List::Reviews, items, Value::Null, extra);
         }
         let mut table = Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"])
@@ -96,14 +108,38 @@ impl Open {
                 (task.title.clone(), Style::Plain),
             ]);
         }
-        if table.is_empty() && asked.is_empty() {
+        if table.is_empty() && asked.is_empty() && blocked.is_empty() {
             return self.out.line("nothing waits for a review");
         }
-        self.out.raw(&table.render(&self.out))?;
+        if !table.is_empty() || blocked.is_empty() {
+            self.out.raw(&table.render(&self.out))?;
+        }
         if more {
             self.out.note("more: --limit N");
         }
-        self.print_questions(asked)
+        self.print_questions(&asked)?;
+        self.print_blocked(&blocked)
+    }
+
+    /// Tasks that are blocked until they get an answer.
+    fn print_blocked(&self, rows: &[TaskRow]) -> Result<(), Failure> {
+        let mut table = Table::new(&["ID", "WAITS FOR", "BY", "BLOCKED"]);
+        for (task, blocked) in
+            rows.iter().filter_map(|row| Some((&row.task, row.task.blocked.as_ref()?)))
+        {
+            table.row([
+                (task.id.to_string(), Style::Plain),
+                ("answer".to_owned(), Style::Cyan),
+                (blocked.by.to_string(), Style::Plain),
+                (plain(&blocked.reason), Style::Plain),
+            ]);
+        }
+        if table.is_empty() {
+            return Ok(());
+        }
+        self.out.raw(&table.render(&self.out))?;
+        self.out.note("answer: callboard note ID \"…\", or callboard unblock ID");
+        Ok(())
     }
 
     fn print_questions(&self, asked: &[RunRecord]) -> Result<(), Failure> {
@@ -159,6 +195,8 @@ impl Open {
         {
             text += &fact("asks", &format!("{} ({})", plain(&question.text), record.job.id));
         }
+        let blocked = task.blocked.as_ref().map(blocked_words);
+        text += &fact("blocked", &blocked.unwrap_or_default());
         text += &fact("accepted", &plain_lines(&card.card.criteria.join("\n")));
         text += &check_lines(task, out);
         text += &checking.map(check_job_line).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Tasks as people read them, and as `--json` prints them: the shapes of the graph toolset.
 
+use callboard_domain::block::Blocked;
 use callboard_domain::comment::Comment;
 use callboard_domain::decide::verification;
 use callboard_domain::ids::TaskId;
@@ -179,7 +180,11 @@ pub fn task_row_json(row: &TaskRow, policy: &Policy, now: Timestamp) -> Value {
 }
 
 fn task_table() -> Table {
-    Table::new(&COLUMNS).shorten(0, short_id).shorten(4, short_checks).shorten(5, short_actor)
+    Table::new(&COLUMNS)
+        .shorten(0, short_id)
+        .shorten(3, short_ready)
+        .shorten(4, short_checks)
+        .shorten(5, short_actor)
 }
 
 /// The end of an id, which every command takes in its place.
@@ -193,6 +198,11 @@ pub fn short_actor(actor: &str) -> String {
     actor.split_once(':').map_or(actor, |(_, name)| name).to_owned()
 }
 
+/// `blocked` for `blocked: the door is locked`.
+fn short_ready(ready: &str) -> String {
+    ready.split_once(':').map_or(ready, |(word, _)| word).to_owned()
+}
+
 /// `1/2 ✗` for `1/2 fail`.
 fn short_checks(checks: &str) -> String {
     let glyphs = [(" pass", " ✓"), (" fail", " ✗"), (" pending", " ·")];
@@ -200,21 +210,37 @@ fn short_checks(checks: &str) -> String {
 }
 
 fn cells(task: &Task, out: &Out) -> [(String, Style); 7] {
-    let ready = match (task.phase.is_closed(), task.is_ready()) {
-        (true, _) => ("-", Style::Dim),
-        (false, true) => ("ready", Style::Green),
-        (false, false) => ("blocked", Style::Yellow),
+    let ready = match (task.phase.is_closed(), &task.blocked) {
+        (true, _) => ("-".to_owned(), Style::Dim),
+        (false, Some(blocked)) => (format!("blocked: {}", short(&blocked.reason)), Style::Yellow),
+        (false, None) if task.is_ready() => ("ready".to_owned(), Style::Green),
+        (false, None) => ("blocked".to_owned(), Style::Yellow),
     };
     let assignee = task.assignee.as_ref().map_or("-".into(), ToString::to_string);
     [
         (task.id.to_string(), Style::Plain),
         (task.priority.to_string(), Style::Dim),
         status(task, out),
-        (ready.0.to_owned(), ready.1),
+        ready,
         checks(&task.checks),
         (assignee, Style::Plain),
         (task.title.clone(), Style::Plain),
     ]
+}
+
+/// The beginning of a reason, for a column; `task show` prints all of it.
+pub fn short(reason: &str) -> String {
+    const CHARS_MAX: usize = 40;
+    let line = plain(reason);
+    match line.chars().count() > CHARS_MAX {
+        true => line.chars().take(CHARS_MAX - 1).chain(['…']).collect(),
+        false => line,
+    }
+}
+
+/// `agent:x, 2026-01-01T00:00:00.000Z: why`.
+pub fn blocked_words(blocked: &Blocked) -> String {
+    format!("{}, {}: {}", blocked.by, rfc3339_ms(blocked.at), plain(&blocked.reason))
 }
 
 /// On a terminal the word has a glyph beside it, so that nothing depends on colour.

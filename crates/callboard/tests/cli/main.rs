@@ -1,5 +1,6 @@
 //! The real binary as people and scripts meet it: forms, exit codes, settings, places, goldens.
 
+mod blocks;
 mod commands;
 mod config;
 mod crew;

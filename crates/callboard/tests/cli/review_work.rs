@@ -51,7 +51,7 @@ fn what_waits_is_shown_approved_and_merged() {
         world.ok(&["review", "--json"]).json(),
         json!({
             "schema": "callboard.review.list/1",
-            "items": [], "next": null, "more": false, "questions": []
+            "items": [], "next": null, "more": false, "questions": [], "blocked": []
         })
     );
     let (id, _) = in_review(&world, "Add b");

@@ -39,7 +39,7 @@ fn a_pass_for_other_files_is_shown_as_stale() {
     world.ok(&["check", "run", &id]);
     let shown = world.ok(&["task", "show", &id, "--json"]).json();
     assert_eq!(
-        (&shown["checks"][0]["result"], &shown["check_job"]),
+        (&shown["checks"][0]["result"], &shown["checkJob"]),
         (&json!("pass"), &json!(null))
     );
 }

@@ -38,6 +38,8 @@ impl Command {
             | Self::TaskNote { .. }
             | Self::TaskTell { .. }
             | Self::TaskHear { .. }
+            | Self::TaskBlock { .. }
+            | Self::TaskUnblock { .. }
             | Self::DependencyAdd { .. }
             | Self::DependencyRemove { .. }
             | Self::CheckRun { .. }

@@ -67,17 +67,17 @@ pub fn worker_of(newest: Option<&Attempt>, now: Timestamp) -> Option<AgentId> {
 
 impl TaskState {
     /// As it is seen at a moment, with its newest attempt.
-    pub fn at(task: &Task, card: &Card, newest: Option<&Attempt>, now: Timestamp) -> Self {
+    pub fn at(task: &Task, newest: Option<&Attempt>, now: Timestamp) -> Self {
         let is_live = newest.is_some_and(|newest| newest.is_live(now));
-        Self::of(task, card, task.assignee.is_some() || is_live)
+        Self::of(task, task.assignee.is_some() || is_live)
     }
 
     /// `held`: by an assignee or a live attempt.
-    pub fn of(task: &Task, card: &Card, held: bool) -> Self {
+    pub fn of(task: &Task, held: bool) -> Self {
         match task.phase {
             Phase::Initial if task.open_deps == 0 && held => Self::Assigned,
             Phase::Initial => Self::Pending,
-            Phase::Working if card.blocked.is_some() => Self::Blocked,
+            Phase::Working if task.blocked.is_some() => Self::Blocked,
             Phase::Working => Self::InProgress,
             Phase::Review => Self::Review,
             Phase::ClosedDone => Self::Completed,
@@ -123,10 +123,10 @@ impl TaskState {
 }
 
 impl EpicState {
-    pub fn of(task: &Task, card: &Card) -> Self {
+    pub fn of(task: &Task) -> Self {
         match task.phase {
             Phase::Initial => Self::Planning,
-            Phase::Working | Phase::Review if card.blocked.is_some() => Self::Blocked,
+            Phase::Working | Phase::Review if task.blocked.is_some() => Self::Blocked,
             Phase::Working | Phase::Review => Self::InProgress,
             Phase::ClosedDone => Self::Completed,
             Phase::ClosedCanceled => Self::Cancelled,

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::card::{go, label_of};
 use super::draft::Draft;
-use super::{crew, input, pull, review, run_stop, task, verification};
+use super::{block, crew, input, pull, review, run_stop, task, verification};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::card::{Blocked, Card, Failed, ReviewState};
+use crate::card::{Card, Failed, ReviewState};
 use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::letters::{self, Letter};
 use crate::crew::state::{TaskState, worker_of};
@@ -103,6 +103,9 @@ fn judge_free(draft: &Draft<'_>, new: &CrewAssign, worker: &Actor) -> Result<(),
         Some(holder) if draft.live.is_none() || new.by.is_none() => Err(draft.claimed_by(holder)),
         _ if new.by.is_none() && stands(draft) != TaskState::Pending => {
             Err(Refusal::Conflict { task: new.task, what: "its status" })
+        }
+        _ if new.by.is_none() && draft.task.blocked.is_some() => {
+            Err(Refusal::Conflict { task: new.task, what: "its block" })
         }
         _ if new.by.is_none() => draft.deps_gate(),
         _ => Ok(()),
@@ -207,7 +210,7 @@ pub(super) fn crew_move(
         }
         TaskState::Blocked => {
             let reason = reason(TaskState::Blocked)?;
-            shift(&mut draft, Phase::Working, Some(reason))?;
+            shift(&mut draft, Phase::Working, Some((&actor, reason)))?;
             Some(letters::blocked(&draft.task, who, reason))
         }
         TaskState::Failed => {
@@ -231,22 +234,24 @@ pub(super) fn crew_move(
 }
 
 /// Goes to a phase, blocked or not. Says so also where only that changes.
-fn shift(draft: &mut Draft<'_>, phase: Phase, blocked: Option<&str>) -> Result<(), Refusal> {
+fn shift(
+    draft: &mut Draft<'_>,
+    phase: Phase,
+    blocked: Option<(&Actor, &str)>,
+) -> Result<(), Refusal> {
     let label = label_of(draft.world.policy, phase)?.clone();
-    let at = draft.now;
-    let card = Card {
-        blocked: blocked.map(|reason| Blocked { reason: reason.to_owned(), at }),
-        ..draft.subject.card.clone()
-    };
     if draft.task.phase == phase {
         let label = &draft.task.label;
         let data =
-            json!({"from": label, "to": label, "phase": phase, "blocked": card.blocked.is_some()});
+            json!({"from": label, "to": label, "phase": phase, "blocked": blocked.is_some()});
         draft.event(EventName::TaskStatusChanged, data);
     } else {
         go(draft, &label);
     }
-    put(draft, card);
+    match blocked {
+        Some((by, reason)) => block::block(draft, by, reason),
+        None => block::lift(draft),
+    }
     Ok(())
 }
 
@@ -258,8 +263,9 @@ fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, R
         Err(refusal) => return Ok(Err(refusal)),
     };
     let failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
-    let card = Card { failed, blocked: None, ..draft.subject.card.clone() };
+    let card = Card { failed, ..draft.subject.card.clone() };
     draft.move_to(&label);
+    block::lift(draft);
     pull::revoke(draft);
     run_stop::cancel(draft);
     put(draft, card);
@@ -289,8 +295,9 @@ pub(super) fn crew_return(
     pull::revoke(&mut draft);
     draft.task.verification = None;
     let record = review::decision(&draft, ReviewState::Rejected, &words);
-    let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };
+    let card = Card { review: Some(record), ..draft.subject.card.clone() };
     put(&mut draft, card);
+    block::lift(&mut draft);
     draft.event(EventName::ReviewRejected, json!({}));
     let label = label_of(world.policy, Phase::Working)?.clone();
     go(&mut draft, &label);
@@ -320,8 +327,9 @@ pub(super) fn crew_settle(
     let worker = worker_of(draft.live.as_ref(), now);
     verification::approve(&mut draft, true, None);
     let record = review::merged_record(&draft, new.commit.clone());
-    let card = Card { review: Some(record), blocked: None, ..draft.subject.card.clone() };
+    let card = Card { review: Some(record), ..draft.subject.card.clone() };
     put(&mut draft, card);
+    block::lift(&mut draft);
     match new.is_merged {
         true => draft.event(EventName::ReviewMerged, json!({"commit": new.commit})),
         false => draft.event(EventName::ReviewApproved, json!({"unmerged": false})),
@@ -427,7 +435,7 @@ fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Re
 }
 
 pub(super) fn stands(draft: &Draft<'_>) -> TaskState {
-    TaskState::of(&draft.task, &draft.subject.card, draft.holder().is_some())
+    TaskState::of(&draft.task, draft.holder().is_some())
 }
 
 fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::card::label_of;
 use super::crew_task::{known, mail, no_way, put, state};
 use super::draft::Draft;
-use super::task;
-use crate::card::{Blocked, Card};
+use super::{block, task};
+use crate::card::Card;
 use crate::command::{EpicFinish, EpicMove, EpicTaskAdd, TaskCreate};
 use crate::crew::AgentId;
 use crate::crew::letters;
@@ -29,7 +29,7 @@ pub(super) fn epic_task_add(
     if !is_own && !draft.task.is_plan {
         return Err(Refusal::EpicNotFound { epic: new.epic.to_string() });
     }
-    let stands = EpicState::of(&draft.task, &draft.subject.card);
+    let stands = EpicState::of(&draft.task);
     if !stands.is_open() {
         return Err(state(format!("Epic is in state {stands}")));
     }
@@ -82,7 +82,7 @@ pub(super) fn epic_move(
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
     steered_as_own(world, &new.by, new.epic)?;
-    let stands = EpicState::of(&draft.task, &draft.subject.card);
+    let stands = EpicState::of(&draft.task);
     if stands == new.to {
         return Ok(draft.unchanged(Reply::Task(new.epic)));
     }
@@ -92,7 +92,6 @@ pub(super) fn epic_move(
     if !stands.by_supervisor().contains(&new.to) {
         return Err(no_way(stands.as_str(), new.to.as_str()));
     }
-    let card = draft.subject.card.clone();
     match new.to {
         EpicState::InProgress => {
             if draft.task.phase == Phase::Initial {
@@ -100,11 +99,11 @@ pub(super) fn epic_move(
                 let label = label_of(world.policy, Phase::Working)?.clone();
                 draft.move_to(&label);
             }
-            put(&mut draft, Card { blocked: None, ..card });
+            block::lift(&mut draft);
         }
         EpicState::Blocked => {
             let reason = format!("said {}", new.by);
-            put(&mut draft, Card { blocked: Some(Blocked { reason, at: now }), ..card });
+            block::block(&mut draft, &new.by.actor(), &reason);
         }
         EpicState::Cancelled => {
             let label = label_of(world.policy, Phase::ClosedCanceled)?.name.clone();
@@ -113,7 +112,7 @@ pub(super) fn epic_move(
                 Err(refusal) => return Ok(draft.done_but(refusal)),
             };
             draft.move_to(&label);
-            put(&mut draft, Card { blocked: None, ..card });
+            block::lift(&mut draft);
         }
         EpicState::Planning | EpicState::Completed => {
             return Err(no_way(stands.as_str(), new.to.as_str()));
@@ -131,7 +130,7 @@ pub(super) fn epic_finish(
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
     steered_as_own(world, &new.by, new.epic)?;
-    let stands = EpicState::of(&draft.task, &draft.subject.card);
+    let stands = EpicState::of(&draft.task);
     match stands {
         EpicState::Completed => return Ok(draft.unchanged(Reply::Task(new.epic))),
         EpicState::Cancelled => return Err(state(format!("Epic is in state {stands}"))),
@@ -144,8 +143,7 @@ pub(super) fn epic_finish(
         Err(refusal) => return Ok(draft.done_but(refusal)),
     };
     draft.move_to(&label);
-    let card = Card { blocked: None, ..draft.subject.card.clone() };
-    put(&mut draft, card);
+    block::lift(&mut draft);
     let data = json!({"url": new.url, "completed": new.completed, "failed": new.failed});
     draft.event(EventName::EpicCompleted, data);
     let letter = letters::epic_complete(&draft.task, &new.url, new.completed, new.failed);

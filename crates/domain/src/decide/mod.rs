@@ -2,6 +2,7 @@
 //! knows the time only as an argument. The order of refusals is part of the contract.
 
 mod attempt;
+mod block;
 mod call;
 mod card;
 mod check;
@@ -49,6 +50,7 @@ use crate::world::{Change, World};
 
 pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     let mut change = judged(world, command, now)?;
+    block::answered(world, command, &mut change);
     on_review::checks_queued(world, command, &mut change, now);
     delivery::told(world, &mut change, now);
     Ok(change)
@@ -63,6 +65,8 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskClaimStartable { task } => task::task_claim(world, *task, true, now),
         Command::TaskRelease { task } => task::task_release(world, *task, now),
         Command::TaskTakeBack { task } => task::task_take_back(world, *task, now),
+        Command::TaskBlock { task, reason } => block::task_block(world, *task, reason, now),
+        Command::TaskUnblock { task } => block::task_unblock(world, *task, now),
         Command::TaskTransition { task, to, checked, work } => {
             task::task_transition(world, *task, to, checked.as_ref(), work.as_deref(), now)
         }

@@ -67,6 +67,7 @@ pub(super) fn task_create(
         checks,
         contract,
         verification: None,
+        blocked: None,
         open_blockers: 0,
         open_deps,
         fence: 0,

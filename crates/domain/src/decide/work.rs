@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::run::{Step, attempt_of, begin_attempt, end_run};
-use super::{card, crew_run, review, work_start};
+use super::{block, card, crew_run, review, work_start};
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd};
 use crate::card::{Mode, Review, ReviewState};
@@ -270,9 +270,7 @@ pub(super) fn work_end(
             Ok(crew_run::ended(step, Some(reason)))
         }
         (WorkEnd::Replied { .. }, Role::Crew) => Ok(crew_run::ended(step, None)),
-        (WorkEnd::NotStarted { reason }, _) => {
-            Ok(step.fail(WorkFault::NotStarted.as_str(), reason))
-        }
+        (WorkEnd::NotStarted { reason }, _) => Ok(not_started(step, reason, agent)),
         (WorkEnd::Failed { reason }, _) => Ok(step.fail(WorkFault::Failed.as_str(), reason)),
         (WorkEnd::Stopped, _) => {
             step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
@@ -285,6 +283,25 @@ pub(super) fn work_end(
             Ok(reviewed(step, ending.as_ref(), agent))
         }
     }
+}
+
+/// The next agent would not start either before the cause is removed, so a worker's task is blocked.
+fn not_started(mut step: Step<'_>, reason: &str, agent: &Actor) -> Change {
+    let Some(order) = step.run.order.work().cloned().filter(|it| it.role == Role::Worker) else {
+        return step.fail(WorkFault::NotStarted.as_str(), reason);
+    };
+    let fault = WorkFault::NotStarted.as_str().into();
+    step.job.state = JobState::Failed { at: step.now, reason: fault };
+    step.summary(reason);
+    let mut draft = step.draft();
+    if let Some(draft) = &mut draft {
+        give_back(draft, &order, reason);
+        if !draft.task.phase.is_closed() {
+            block::block(draft, agent, reason);
+        }
+    }
+    let words = step.last_words();
+    step.with(draft, EventName::JobFailed, words)
 }
 
 /// The run of a worker came to an end by itself.
@@ -321,7 +338,10 @@ fn worked(
                     draft.move_to(&review);
                 }
             }
-            Some(Ending::Blocked { .. }) => draft.back_to_start(),
+            Some(Ending::Blocked { reason }) => {
+                draft.back_to_start();
+                block::block(draft, agent, reason);
+            }
             Some(Ending::Continue | Ending::Approve { .. } | Ending::Reject { .. }) | None => {}
         }
         draft.entry("run ended", None);
@@ -370,6 +390,10 @@ fn reviewed(mut step: Step<'_>, ending: Option<&Ending>, agent: &Actor) -> Chang
         };
         draft.event(name, json!({"by": agent, "advice": true}));
         draft.entry("reviewed", Some(words.clone()));
+    }
+    if let (Some(draft), Some(Ending::Blocked { reason })) = (&mut draft, ending) {
+        block::block(draft, agent, reason);
+        draft.entry("blocked", Some(reason.clone()));
     }
     let words = step.last_words();
     step.with(draft, EventName::JobEnded, words)

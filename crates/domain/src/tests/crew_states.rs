@@ -1,9 +1,11 @@
 //! Where tasks and epics stand in a crew's words, and the moves between them, as tables.
 
 use super::model::{Model, task_named};
-use crate::card::{Blocked, Card, Failed};
+use crate::block::Blocked;
+use crate::card::{Card, Failed};
 use crate::crew::state::{EpicState, TaskState, failure_reason};
 use crate::policy::Policy;
+use crate::task::Task;
 use crate::time::Timestamp;
 
 /// Steps that bring `A` somewhere, whether it is blocked there, and the words for that.
@@ -35,15 +37,14 @@ fn played(steps: &[&str]) -> Model {
 fn facts_have_words() {
     for (steps, is_blocked, task_word, epic_word) in SITUATIONS {
         let model = played(steps);
-        let task = &model.tasks[&task_named("A")];
-        let at = Timestamp(1);
-        let blocked = is_blocked.then(|| Blocked { reason: "waits".into(), at });
-        let card = Card { blocked, ..Card::default() };
-        let found = TaskState::of(task, &card, task.assignee.is_some());
+        let (by, at) = (super::model::actor("w1"), Timestamp(1));
+        let blocked = is_blocked.then(|| Blocked { by, at, reason: "waits".into() });
+        let task = &Task { blocked, ..model.tasks[&task_named("A")].clone() };
+        let found = TaskState::of(task, task.assignee.is_some());
         assert_eq!(found.as_str(), *task_word, "{steps:?}");
-        assert_eq!(EpicState::of(task, &card).as_str(), *epic_word, "{steps:?}");
+        assert_eq!(EpicState::of(task).as_str(), *epic_word, "{steps:?}");
         assert_eq!(found.is_open(), !task.phase.is_closed(), "{steps:?}");
-        assert_eq!(EpicState::of(task, &card).is_open(), !task.phase.is_closed(), "{steps:?}");
+        assert_eq!(EpicState::of(task).is_open(), !task.phase.is_closed(), "{steps:?}");
     }
 }
 

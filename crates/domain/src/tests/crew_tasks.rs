@@ -124,14 +124,12 @@ impl Crew {
 
     fn stands_at(&self, task: TaskId) -> TaskState {
         let task = &self.model.tasks[&task];
-        let card = self.model.cards.get(&task.id).cloned().unwrap_or_default();
-        TaskState::of(task, &card, task.assignee.is_some())
+        TaskState::of(task, task.assignee.is_some())
     }
 
     fn epic(&self) -> EpicState {
         let epic = task_named("E");
-        let card = self.model.cards.get(&epic).cloned().unwrap_or_default();
-        EpicState::of(&self.model.tasks[&epic], &card)
+        EpicState::of(&self.model.tasks[&epic])
     }
 
     /// Who got which letters, in the order they were written.

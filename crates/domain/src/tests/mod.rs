@@ -1,5 +1,6 @@
 //! The rules as tables. `model` is a world in memory that carries out changes.
 
+mod blocks;
 mod cards;
 mod crew;
 mod crew_runs;

@@ -416,6 +416,8 @@ impl Model {
             "claim" => Command::TaskClaim { task },
             "release" => Command::TaskRelease { task },
             "takeback" => Command::TaskTakeBack { task },
+            "block" => Command::TaskBlock { task, reason: option("why").unwrap_or_default() },
+            "unblock" => Command::TaskUnblock { task },
             "note" => Command::TaskNote { task, text: option("text").unwrap_or_default() },
             "move" => {
                 let to = rest.first().copied().unwrap_or("").to_owned();

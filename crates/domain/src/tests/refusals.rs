@@ -22,8 +22,13 @@ use crate::time::Timestamp;
 fn examples() -> Vec<Refusal> {
     let (a, b) = (task_named("A"), task_named("B"));
     let text = |text: &str| text.to_owned();
-    let standing =
-        Standing { phase: Phase::Review, deps_open: false, held: false, given_up: false };
+    let standing = Standing {
+        phase: Phase::Review,
+        deps_open: false,
+        blocked: false,
+        held: false,
+        given_up: false,
+    };
     vec![
         Refusal::invalid("title cannot be empty"),
         Refusal::TaskNotFound { task: a.to_string() },

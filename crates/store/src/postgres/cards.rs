@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use callboard_domain::card::{Blocked, Card, Failed, Mode, Terminal};
+use callboard_domain::card::{Card, Failed, Mode, Terminal};
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::policy::Phase;
 use callboard_domain::task::Dep;
@@ -69,23 +69,19 @@ fn card(row: &Row) -> Result<Card> {
         agent: row.try_get(3)?,
         base_branch: row.try_get(4)?,
         created_by: row.try_get(5)?,
-        blocked: match row.try_get::<_, Option<i64>>(7)? {
+        review: rows::json(row, 6, "review")?,
+        workspace: row.try_get(7)?,
+        branch: row.try_get(8)?,
+        failed: match row.try_get::<_, Option<i64>>(10)? {
             None => None,
-            Some(at) => Some(Blocked { reason: row.try_get(6)?, at: Timestamp(at) }),
+            Some(at) => Some(Failed { reason: row.try_get(9)?, at: Timestamp(at) }),
         },
-        review: rows::json(row, 8, "review")?,
-        workspace: row.try_get(9)?,
-        branch: row.try_get(10)?,
-        failed: match row.try_get::<_, Option<i64>>(12)? {
-            None => None,
-            Some(at) => Some(Failed { reason: row.try_get(11)?, at: Timestamp(at) }),
-        },
-        told: rows::json(row, 13, "told")?.unwrap_or_default(),
+        told: rows::json(row, 11, "told")?.unwrap_or_default(),
     })
 }
 
 pub(super) fn card_row(task: Id, card: &Card) -> Value {
-    let (blocked, failed) = (card.blocked.as_ref(), card.failed.as_ref());
+    let failed = card.failed.as_ref();
     json!({
         "task": uuid(task).to_string(),
         "mode": card.mode.as_str(),
@@ -94,8 +90,6 @@ pub(super) fn card_row(task: Id, card: &Card) -> Value {
         "agent": card.agent,
         "base_branch": card.base_branch,
         "created_by": card.created_by,
-        "blocked_reason": blocked.map(|blocked| &blocked.reason),
-        "blocked_at": blocked.map(|blocked| blocked.at),
         "review": review_json(card),
         "workspace": card.workspace,
         "branch": card.branch,

@@ -17,12 +17,12 @@ type Result<T> = std::result::Result<T, Trouble>;
 
 /// Of tasks `t`, each beside its newest attempt `a`.
 const UNTOUCHED: &str = "t.phase = 'initial' AND t.open_deps = 0 AND t.assignee IS NULL \
-     AND NOT t.is_plan AND t.removed_at IS NULL";
+     AND NOT t.is_plan AND t.removed_at IS NULL AND t.blocked IS NULL";
 const LEFT: &str = "t.phase = 'working' AND t.open_deps = 0 AND t.assignee IS NULL \
-     AND NOT t.is_plan AND t.removed_at IS NULL";
+     AND NOT t.is_plan AND t.removed_at IS NULL AND t.blocked IS NULL";
 const GIVEN_UP: &str = "a.outcome IS NOT NULL";
 const LEASED: &str = "t.phase IN ('initial', 'working') AND t.open_deps = 0 AND NOT t.is_plan \
-     AND t.removed_at IS NULL";
+     AND t.removed_at IS NULL AND t.blocked IS NULL";
 const LEASE_OVER: &str =
     "a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= $4";
 const WANTED: &str = "t.open_blockers = 0 AND t.priority <= $3";

@@ -59,6 +59,7 @@ pub(super) fn task_row(sheet: &Sheet) -> Value {
         "updated_at": task.updated_at,
         "removed_at": sheet.removed_at,
         "phase_at": task.phase_at,
+        "blocked": text_of(task.blocked.as_ref()),
     })
 }
 

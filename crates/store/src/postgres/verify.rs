@@ -57,6 +57,13 @@ const RULES: &[(&str, &str)] = &[
              WHERE c.task = t.id AND c.kind = 'blocker' AND c.resolved_at IS NULL)",
     ),
     (
+        "a task's block differs from the event log",
+        "SELECT t.id, t.prefix FROM tasks t WHERE (t.blocked IS NOT NULL) <> (
+             SELECT e.name = 'task.blocked' FROM events e
+             WHERE e.task = t.id AND e.name IN ('task.blocked', 'task.unblocked')
+             ORDER BY e.seq DESC LIMIT 1)",
+    ),
+    (
         "the event log has a gap",
         "SELECT NULL::uuid, (max(seq) - count(*))::text FROM events HAVING max(seq) <> count(*)",
     ),

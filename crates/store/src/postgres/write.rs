@@ -60,12 +60,12 @@ pub(super) struct Statements {
 
 const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
      is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
-     entries, created_at, updated_at, removed_at, phase_at";
+     entries, created_at, updated_at, removed_at, phase_at, blocked";
 const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
      head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
      outcome, words, head_finished";
 const CARD: &str = "task, mode, criteria, terminal, agent, base_branch, created_by, \
-     blocked_reason, blocked_at, review, workspace, branch, failed_reason, failed_at, told";
+     review, workspace, branch, failed_reason, failed_at, told";
 const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_at, resolved_at, \
      resolved_by, resolution";
 const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
@@ -139,6 +139,7 @@ impl Statements {
                     "checks",
                     "contract",
                     "verification",
+                    "blocked",
                     "open_blockers",
                     "open_deps",
                     "fence",

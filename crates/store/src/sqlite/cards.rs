@@ -1,7 +1,7 @@
 //! Cards and scratchpads: read and written.
 
 use async_trait::async_trait;
-use callboard_domain::card::{Blocked, Card, Failed, Mode, Terminal};
+use callboard_domain::card::{Card, Failed, Mode, Terminal};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
@@ -57,7 +57,6 @@ fn card(row: &Row<'_>, first: usize) -> Result<Card> {
         None => None,
         Some(word) => Some(Terminal::parse(word).ok_or_else(|| rows::damaged(at(2), "terminal"))?),
     };
-    let blocked_at: Option<i64> = row.get(at(7))?;
     Ok(Card {
         mode: Mode::parse(mode).ok_or_else(|| rows::damaged(at(0), "mode"))?,
         criteria: rows::json(row, at(1), "criteria")?.unwrap_or_default(),
@@ -65,28 +64,23 @@ fn card(row: &Row<'_>, first: usize) -> Result<Card> {
         agent: row.get(at(3))?,
         base_branch: row.get(at(4))?,
         created_by: row.get(at(5))?,
-        blocked: match blocked_at {
+        review: rows::json(row, at(6), "review")?,
+        workspace: row.get(at(7))?,
+        branch: row.get(at(8))?,
+        failed: match row.get::<_, Option<i64>>(at(10))? {
             None => None,
-            Some(at_us) => Some(Blocked { reason: row.get(at(6))?, at: Timestamp(at_us) }),
+            Some(at_us) => Some(Failed { reason: row.get(at(9))?, at: Timestamp(at_us) }),
         },
-        review: rows::json(row, at(8), "review")?,
-        workspace: row.get(at(9))?,
-        branch: row.get(at(10))?,
-        failed: match row.get::<_, Option<i64>>(at(12))? {
-            None => None,
-            Some(at_us) => Some(Failed { reason: row.get(at(11))?, at: Timestamp(at_us) }),
-        },
-        told: rows::json(row, at(13), "told")?.unwrap_or_default(),
+        told: rows::json(row, at(11), "told")?.unwrap_or_default(),
     })
 }
 
 pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
-    let (blocked, failed) = (card.blocked.as_ref(), card.failed.as_ref());
+    let failed = card.failed.as_ref();
     db.prepare_cached(
         "INSERT OR REPLACE INTO cards (task, mode, criteria, terminal, agent, base_branch, \
-             created_by, blocked_reason, blocked_at, review, workspace, branch, failed_reason, \
-             failed_at, told) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+             created_by, review, workspace, branch, failed_reason, failed_at, told) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?
     .execute(params![
         task.id.to_bytes(),
@@ -96,8 +90,6 @@ pub(super) fn put(db: &Connection, task: TaskId, card: &Card) -> Result<()> {
         card.agent,
         card.base_branch,
         card.created_by,
-        blocked.map(|blocked| &blocked.reason),
-        blocked.map(|blocked| blocked.at.0),
         review_json(card),
         card.workspace,
         card.branch,

@@ -12,12 +12,12 @@ use crate::FreeQuery;
 use crate::filter::Value;
 
 const UNTOUCHED: &str = "t.project = ?1 AND t.phase = 'initial' AND t.open_deps = 0 \
-     AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL";
+     AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL";
 const GIVEN_UP: &str = "t.project = ?1 AND t.phase = 'working' AND t.open_deps = 0 \
-     AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL \
+     AND t.assignee IS NULL AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL \
      AND a.outcome IS NOT NULL";
 const LEASE_OVER: &str = "t.project = ?1 AND t.phase IN ('initial', 'working') \
-     AND t.open_deps = 0 AND t.is_plan = 0 AND t.removed_at IS NULL \
+     AND t.open_deps = 0 AND t.is_plan = 0 AND t.removed_at IS NULL AND t.blocked IS NULL \
      AND a.ended_at IS NULL AND a.lease_expires_at <= ?4";
 /// Tasks in the order of an index, each with its newest attempt.
 const TASKS: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent \

@@ -60,6 +60,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0020_run_versions.sql"),
     },
     Migration { version: 21, name: "retries", sql: include_str!("migrations/0021_retries.sql") },
+    Migration { version: 22, name: "blocks", sql: include_str!("migrations/0022_blocks.sql") },
     Migration { version: 23, name: "runners", sql: include_str!("migrations/0023_runners.sql") },
 ];
 

@@ -55,6 +55,14 @@ const RULES: &[(&str, &str, &str)] = &[
         "restore a backup and report it",
     ),
     (
+        "a task's block differs from the event log",
+        "SELECT t.id, t.prefix FROM tasks t WHERE (t.blocked IS NOT NULL) <> (
+             SELECT e.name = 'task.blocked' FROM events e
+             WHERE e.task = t.id AND e.name IN ('task.blocked', 'task.unblocked')
+             ORDER BY e.seq DESC LIMIT 1)",
+        "restore a backup and report it",
+    ),
+    (
         "the event log has a gap",
         "SELECT max(seq) - count(*), '' FROM events HAVING max(seq) <> count(*)",
         "restore a backup and report it",

@@ -103,9 +103,9 @@ fn task_insert(
     db.prepare_cached(
         "INSERT INTO tasks (id, prefix, org, project, title, label, phase, priority, assignee, \
              parent, is_plan, checks, open_deps, fence, entries, created_at, updated_at, \
-             contract, phase_at) \
+             contract, phase_at, blocked) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-             ?19)",
+             ?19, ?20)",
     )?
     .execute(params![
         task.id.id.to_bytes(),
@@ -127,6 +127,7 @@ fn task_insert(
         task.updated_at.0,
         json(task.contract.as_ref()),
         task.phase_at.0,
+        json(task.blocked.as_ref()),
     ])?;
     if !body.is_empty() || execution_contract.is_some() {
         db.prepare_cached(
@@ -163,6 +164,7 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
     changed!("checks", checks, checks_json(&task.checks));
     changed!("contract", contract, json(task.contract.as_ref()));
     changed!("verification", verification, json(task.verification.as_ref()));
+    changed!("blocked", blocked, json(task.blocked.as_ref()));
     changed!("open_blockers", open_blockers, task.open_blockers);
     changed!("open_deps", open_deps, task.open_deps);
     changed!("fence", fence, task.fence as i64);

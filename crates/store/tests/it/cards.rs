@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callboard_domain::card::{Blocked, Card, Failed, Mode, ReviewState, Terminal, Told};
+use callboard_domain::card::{Card, Failed, Mode, ReviewState, Terminal, Told};
 use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
@@ -51,7 +51,6 @@ async fn a_card_is_read_back_whole(f: Fixture) {
         agent: Some("codex".into()),
         base_branch: Some("release/1".into()),
         created_by: Some(ODD.trim().into()),
-        blocked: Some(Blocked { reason: ODD.into(), at: Timestamp(1) }),
         workspace: Some("task-1-a".into()),
         branch: Some("callboard/task-1-a".into()),
         failed: Some(Failed { reason: ODD.into(), at: Timestamp(2) }),

@@ -92,6 +92,8 @@ const TASK_EVENTS: &[EventName] = &[
     EventName::TaskNoted,
     EventName::TaskTold,
     EventName::TaskHeard,
+    EventName::TaskBlocked,
+    EventName::TaskUnblocked,
     EventName::CheckRan,
     EventName::CheckAttested,
     EventName::AttemptStarted,

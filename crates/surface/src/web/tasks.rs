@@ -212,6 +212,9 @@ fn status(task: &Task) -> Markup {
 }
 
 fn waiting(task: &Task) -> String {
+    if let Some(blocked) = task.blocked.as_ref().filter(|_| !task.phase.is_closed()) {
+        return format!("blocked by {}: {}", blocked.by, blocked.reason);
+    }
     match (task.phase.is_closed(), task.open_deps) {
         (true, _) => String::new(),
         (false, 0) => "ready".into(),

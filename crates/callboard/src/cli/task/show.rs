@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::context::{Context, Open};
 use crate::cli::view::{
-    check_job_json, check_job_line, check_lines, comment_json, comment_line, plain, plain_lines, status, verification_json,
+    blocked_words, check_job_json, check_job_line, check_lines, comment_json, comment_line, plain, plain_lines, status, verification_json,
     verification_words,
 };
 use crate::output::{Failure, Object, Style};
@@ -119,6 +119,9 @@ fn text(open: &Open, seen: &Seen) -> String {
     let mut fact = |name: &str, value: &str| text += &format!("{name:<10}{value}\n");
     fact("assignee", task.assignee.as_ref().map_or("nobody", |who| who.as_str()));
     fact("priority", &task.priority.to_string());
+    if let Some(blocked) = &task.blocked {
+        fact("blocked", &blocked_words(blocked));
+    }
     fact("changed", &out.when(task.updated_at, now));
     let state =
         newest.as_ref().and_then(|attempt| attempt.execution_state(task.phase, open.policy(), now));

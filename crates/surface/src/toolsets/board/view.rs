@@ -76,7 +76,7 @@ pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
         "scratchpad": scratchpad,
         "review_feedback": review.map(feedback),
         "logs": logs,
-        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), &shown.work, now),
+        "runtime": runtime(task, &record.deps, record.newest.as_ref(), &shown.work, now),
         "updated_at": rfc3339_us(task.updated_at),
         "priority": words::priority(task.priority),
         "task_type": TaskType::of(card.mode).word(),
@@ -164,7 +164,7 @@ pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
         "description": cut(&row.body),
         "scratchpad": row.scratchpad.as_deref().map(cut),
         "acceptance_criteria": card.criteria.iter().map(|text| cut(text)).collect::<Vec<_>>(),
-        "runtime": runtime(task, card, &row.deps, row.newest.as_ref(), work, now),
+        "runtime": runtime(task, &row.deps, row.newest.as_ref(), work, now),
         "updated_at": rfc3339_us(task.updated_at),
         "priority": words::priority(task.priority),
         "task_type": TaskType::of(card.mode).word(),
@@ -221,7 +221,7 @@ pub(super) fn context(
         "repos": places.iter().map(repo_at_work).collect::<Vec<_>>(),
         "repo_count": places.len(),
         "linked_tasks": linked,
-        "runtime": runtime(task, card, &record.deps, record.newest.as_ref(), work, now),
+        "runtime": runtime(task, &record.deps, record.newest.as_ref(), work, now),
     })
 }
 
@@ -250,13 +250,12 @@ fn repo_at_work(seen: &WorkspaceSeen) -> Value {
 
 /// How a task stands besides its status, for an answer that shows nothing else of it.
 pub(super) fn runtime_of(seen: &CardSeen, work: &WorkNow, now: Timestamp) -> Value {
-    let CardSeen { record, card } = seen;
-    runtime(&record.task, card, &record.deps, record.newest.as_ref(), work, now)
+    let record = &seen.record;
+    runtime(&record.task, &record.deps, record.newest.as_ref(), work, now)
 }
 
 fn runtime(
     task: &Task,
-    card: &Card,
     deps: &[Dep],
     newest: Option<&Attempt>,
     work: &WorkNow,
@@ -264,11 +263,11 @@ fn runtime(
 ) -> Value {
     let waits = task.phase == Phase::Initial;
     let open: Vec<_> = deps.iter().filter(|dep| waits && dep.is_open()).map(|dep| dep.id).collect();
-    let blocked = card.blocked.as_ref().filter(|_| task.phase == Phase::Working);
+    let blocked = task.blocked.as_ref().filter(|_| !task.phase.is_closed());
     // A job that makes a patch works elsewhere; the attempt is all there is beside the task.
     let makes_patch = |newest: &Attempt| newest.actor == holder() && newest.is_live(now);
     let makes_patch = newest.is_some_and(makes_patch) && task.phase == Phase::Working;
-    json!({
+    let mut view = json!({
         "is_running": work.is_running || makes_patch,
         "is_reviewing": work.is_reviewing && task.phase == Phase::Review,
         "is_blocked": !open.is_empty() || blocked.is_some(),
@@ -283,7 +282,11 @@ fn runtime(
             PendingFor::Processes(words) => words,
         }),
         "pending_at": work.pending.as_ref().map(|pending| rfc3339_us(pending.since)),
-    })
+    });
+    if let Some(blocked) = blocked {
+        view["blocked_by"] = json!(blocked.by);
+    }
+    view
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ fn task_shown(seen: &CardSeen, url: Option<&str>, now: Timestamp) -> Value {
 }
 
 fn epic_shown(seen: &CardSeen) -> Value {
-    let CardSeen { record, card } = seen;
-    let state = EpicState::of(&record.task, card);
+    let CardSeen { record, .. } = seen;
+    let state = EpicState::of(&record.task);
     let completed_at = (state == EpicState::Completed).then_some(record.task.phase_at);
     json!({
         "id": record.task.id,

@@ -11,7 +11,7 @@ use crate::time::rfc3339_ms;
 
 pub(super) fn state(at: Standing) -> &'static str {
     match at.phase {
-        Phase::Initial if at.deps_open => "blocked",
+        Phase::Initial if at.deps_open || at.blocked => "blocked",
         Phase::Initial if at.held => "claimed",
         Phase::Initial => "ready",
         Phase::Working if at.is_free() => "ready",

@@ -52,6 +52,7 @@ pub(super) async fn list(call: &Call<'_>, args: List) -> Reply {
         label: args.status.map(|word| label(call, &word)).transpose()?,
         assignee: args.assignee.map(|actor| (!actor.is_empty()).then_some(actor)),
         ready: args.ready,
+        blocked: false,
         execution: args.execution.map(Into::into),
         after: args.after.map(|after| task_cursor(&after)).transpose()?,
         newest_first: false,

@@ -1,6 +1,7 @@
 //! The shapes graph replies with: task, list element, session.
 
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::block::Blocked;
 use callboard_domain::ids::{AttemptId, Id};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
@@ -74,6 +75,10 @@ fn tail(
     let state = newest.and_then(|attempt| attempt.execution_state(task.phase, policy, now));
     let session = newest.map(|attempt| format!("ses_{}", attempt.id.0));
     view.insert("parent".into(), json!(task.parent));
+    if let Some(Blocked { by, at, reason }) = &task.blocked {
+        let blocked = json!({"by": by, "at": rfc3339_ms(*at), "reason": reason});
+        view.insert("blocked".into(), blocked);
+    }
     view.insert("updatedAt".into(), rfc3339_ms(task.updated_at).into());
     view.insert("executionState".into(), json!(state.map(|state| state.as_str())));
     view.insert("sessionId".into(), json!(session));

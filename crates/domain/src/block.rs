@@ -1,0 +1,42 @@
+//! The reason why a task is stuck, until it gets an answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::command::Command;
+use crate::time::Timestamp;
+
+/// A worker of the task gave it, or an agent did not start. A blocked task is not offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    pub by: Actor,
+    pub at: Timestamp,
+    pub reason: String,
+}
+
+impl Command {
+    /// Whether it changes what is wanted, so that the blocked work may be possible now.
+    pub fn is_edit(&self) -> bool {
+        matches!(
+            self,
+            Command::TaskEdit(_)
+                | Command::CardUpdate(_)
+                | Command::DependencyAdd { .. }
+                | Command::DependencyRemove { .. }
+        )
+    }
+
+    /// Whether it tells the workers of its task something. From another actor than the blocked one it
+    /// is an answer.
+    pub fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Command::TaskNote { .. }
+                | Command::TaskTransition { .. }
+                | Command::TaskReopen { .. }
+                | Command::CommentAdd(_)
+                | Command::CommentResolve { .. }
+                | Command::ReviewDecide(_)
+        )
+    }
+}
