@@ -4,6 +4,7 @@
 mod branch;
 mod judge;
 mod local;
+mod quiet_git;
 mod settings;
 mod work;
 

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::quiet_git::{self, GitDirs};
 use super::{LocalAgents, own_variables};
 use crate::environment::{self, Variables};
 use crate::executor::Said;
@@ -90,9 +91,12 @@ impl LocalAgents {
         let folder = self.folder(&call.job, call.attempt).await?;
         let may_write = !call.worktrees.is_empty();
         let mut places = self.settings.store_files.clone();
+        let mut git_dirs = Vec::new();
         for worktree in &call.worktrees {
             places.push(worktree.clone());
-            places.extend(what_a_commit_writes(worktree).await?);
+            let (writes, dirs) = what_a_commit_writes(worktree).await?;
+            places.extend(writes);
+            git_dirs.push(dirs);
         }
         let mut leash = self.leash(executor, &folder, places, log)?;
         let lines = Arc::new(Printed::new());
@@ -101,6 +105,11 @@ impl LocalAgents {
         log.secrets.add_variables(&variables.named);
         log.secrets.add_variables(&secrets_of(&call.mcp_servers));
         let scratch = folder.scratch();
+        let git = match leash.confinement.is_some() && may_write {
+            true => quiet_git::place(&scratch, &variables.base, &git_dirs)
+                .map_err(|error| format!("{}: {error}", scratch.display()))?,
+            false => Variables::new(),
+        };
         let own = own_variables(&call.job, call.attempt, &scratch);
         let given: Variables =
             call.variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -113,7 +122,7 @@ impl LocalAgents {
             prompt: call.prompt.clone(),
             workdir: &call.folder,
             scratch: &scratch,
-            env: [variables.base, variables.named, own, given].concat(),
+            env: [variables.base, git, variables.named, own, given].concat(),
             leash,
             output_bytes_max: self.settings.artifact_bytes_max,
         };
@@ -187,7 +196,7 @@ fn secrets_of(servers: &[McpServer]) -> Variables {
 
 /// Objects, the worktree's own part of the repository, and the folder its branch is in: neither the
 /// settings nor the branches that people work on.
-async fn what_a_commit_writes(worktree: &Path) -> Result<Vec<PathBuf>, String> {
+async fn what_a_commit_writes(worktree: &Path) -> Result<(Vec<PathBuf>, GitDirs), String> {
     let fault = |fault: GitFault| match fault {
         GitFault::Outside => format!("{} is no git worktree", worktree.display()),
         GitFault::Failed(words) => words,
@@ -209,7 +218,8 @@ async fn what_a_commit_writes(worktree: &Path) -> Result<Vec<PathBuf>, String> {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    Ok([own, common.join("objects")].into_iter().chain(folders).collect())
+    let writes = [own.clone(), common.join("objects")].into_iter().chain(folders).collect();
+    Ok((writes, GitDirs { own, common }))
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl Executors {
 }
 
 /// Where a program is, looked up as a shell would.
-fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|program| is_executable(program));
     }

@@ -68,6 +68,39 @@ async fn it_commits_in_its_worktree_and_nobody_elses_files_change() {
     assert!(bed.left_behind().is_empty());
 }
 
+/// What git cannot do in the sandbox, and need not for a commit, is no line that an agent reads.
+#[tokio::test]
+async fn a_commit_in_the_sandbox_says_nothing_of_a_lock() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    bed.repo.git(&["pack-refs", "--all"]);
+    let own = git_in(&folder, &["rev-parse", "--path-format=absolute", "--git-dir"]);
+    let own = PathBuf::from(own.trim());
+    fs::write(own.join("AUTO_MERGE"), git_in(&folder, &["rev-parse", "HEAD^{tree}"]))
+        .expect("writes");
+    let agent = bed.script(
+        "cat > /dev/null; echo two >> a.txt; git commit -qam two 2>&1 && echo committed
+        echo three >> a.txt; git commit -qam \"it's three\" 2>&1
+        git commit -qm nothing > /dev/null 2>&1; echo status $?
+        git no-such-command 2>&1 | head -1 | cut -c 1-20
+        echo in | git hash-object --stdin
+        git config --get gc.auto; git config --get maintenance.auto",
+    );
+    let settings = AgentSettings { sandbox: SandboxMode::Os, ..bed.settings(agent) };
+    let (_, report) = work(settings, call(folder.clone())).await;
+    let reply = match &report.end {
+        Worked::Replied(reply) => reply,
+        // A kernel without Landlock.
+        Worked::NotStarted(words) if words.contains("relay.sandbox = os") => return,
+        _ => panic!("{}", report.logs),
+    };
+    let hash = "4935e88d323e7973308dd73cccf2837fc3c7de22";
+    let said = ["committed", "status 1", "git: 'no-such-comman", hash, "0", "false"];
+    assert_eq!(reply.lines().collect::<Vec<_>>(), said, "{}", report.logs);
+    assert!(!own.join("AUTO_MERGE").exists());
+    assert_eq!(git_in(&folder, &["log", "--format=%s"]).lines().next(), Some("it's three"));
+}
+
 #[tokio::test]
 async fn one_that_only_looks_writes_nowhere() {
     let bed = Bed::new();
