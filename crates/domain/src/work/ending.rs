@@ -12,18 +12,37 @@ pub enum Ending {
 
 /// The last one that counts: what is quoted, or shown as code, is somebody else's word.
 pub fn ending(reply: &str) -> Option<Ending> {
-    let mut fence: Option<&str> = None;
+    let mut open: Option<Fence> = None;
     let mut last = None;
     for line in reply.lines().map(str::trim) {
-        let mark = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark));
-        match (fence, mark) {
-            (Some(open), Some(mark)) if open == mark => fence = None,
-            (None, Some(mark)) => fence = Some(mark),
+        match (&open, Fence::of(line)) {
+            (Some(fence), Some(end)) if fence.is_closed_by(&end) => open = None,
+            (None, Some(fence)) => open = Some(fence),
             (None, None) => last = tag(line).or(last),
             (Some(_), _) => {}
         }
     }
     last
+}
+
+/// A line that begins code, or ends it.
+struct Fence {
+    mark: char,
+    length: usize,
+    is_bare: bool,
+}
+
+impl Fence {
+    fn of(line: &str) -> Option<Self> {
+        let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let length = line.chars().take_while(|c| *c == mark).count();
+        (length >= 3).then_some(Self { mark, length, is_bare: line.len() == length })
+    }
+
+    /// By a line of the same mark that is at least as long, and nothing else.
+    fn is_closed_by(&self, end: &Self) -> bool {
+        end.is_bare && end.mark == self.mark && end.length >= self.length
+    }
 }
 
 /// What an agent says besides.
@@ -79,6 +98,9 @@ mod tests {
             ("`<complete/>`", None),
             ("```\n<complete/>\n```", None),
             ("```\n<complete/>\n```\n<continue/>", Some(Ending::Continue)),
+            ("````\n```\n<complete/>\n```\n````", None),
+            ("```\n```text\n<complete/>\n```\n<continue/>", Some(Ending::Continue)),
+            ("```\n~~~\n<complete/>\n~~~\n```", None),
             ("<complete/>\n<blocked reason=\"x\"/>", blocked("x")),
             ("<blocked reason=\"needs \"a\" key\"/>", blocked("needs \"a\" key")),
             ("<blocked reason=\"a &lt; b\"/>", blocked("a < b")),
