@@ -90,11 +90,14 @@ pub struct NoResource {
     pub state: Option<&'static str>,
     /// Whether there may be something later.
     pub retryable: Option<bool>,
+    /// What to do instead.
+    pub hint: Option<String>,
 }
 
 impl NoResource {
     pub fn unknown(uri: &str) -> Self {
-        Self { uri: uri.to_owned(), code: "RESOURCE_NOT_FOUND", state: None, retryable: None }
+        let (state, retryable, hint) = (None, None, None);
+        Self { uri: uri.to_owned(), code: "RESOURCE_NOT_FOUND", state, retryable, hint }
     }
 }
 

@@ -317,7 +317,9 @@ impl World {
             Err(missing) => {
                 let code = missing.code;
                 let more = missing.retryable.map(|again| format!(" retryable {again}"));
-                vec![format!("error {code}{}", more.unwrap_or_default())]
+                let mut lines = vec![format!("error {code}{}", more.unwrap_or_default())];
+                lines.extend(missing.hint);
+                lines
             }
             Ok(found) => {
                 let mut lines = vec![found.media_type.to_owned()];

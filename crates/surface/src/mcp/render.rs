@@ -69,7 +69,7 @@ pub(super) fn internal(trace_id: TraceId) -> ErrorData {
 
 /// The SDK gives it the number of the client's era.
 pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
-    let front::NoResource { uri, code, state, retryable } = missing;
+    let front::NoResource { uri, code, state, retryable, hint } = missing;
     let mut data = json!({ "uri": uri, "code": code });
     if let Some(state) = state {
         data["state"] = (*state).into();
@@ -77,5 +77,11 @@ pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
     if let Some(retryable) = retryable {
         data["retryable"] = (*retryable).into();
     }
-    ErrorData::resource_not_found(format!("resource not found: {uri}"), Some(data))
+    let mut message = format!("resource not found: {uri}");
+    if let Some(hint) = hint {
+        data["hint"] = hint.as_str().into();
+        // Many clients show nothing but the message.
+        message = format!("{message}. {hint}");
+    }
+    ErrorData::resource_not_found(message, Some(data))
 }

@@ -442,6 +442,8 @@ async fn what_is_not_there_has_the_number_of_the_era() {
     assert_eq!(read["error"]["code"], -32002, "{read}");
     assert_eq!(read["error"]["data"]["code"], "ARTIFACT_MISSING");
     assert_eq!(read["error"]["data"]["retryable"], true);
+    let message = read["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("read it again when jobs_get says"), "{message}");
     ana.end().await;
 }
 

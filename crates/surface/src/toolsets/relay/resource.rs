@@ -129,10 +129,24 @@ async fn artifact(
         }
         ArtifactText::Missing(seen) => {
             let job = &seen.record.job;
+            let state = State::of(&job.state).word();
+            let hint = match job.is_over() {
+                false => format!(
+                    "The job is {state} and has no {} yet: read it again when jobs_get says that the job \
+                     is over",
+                    name.as_str()
+                ),
+                true => format!(
+                    "The job ended as {state} without {}: artifacts in the answer of jobs_get names what \
+                     there is",
+                    name.as_str()
+                ),
+            };
             Err(NoResource {
                 code: "ARTIFACT_MISSING",
-                state: Some(State::of(&job.state).word()),
+                state: Some(state),
                 retryable: Some(!job.is_over()),
+                hint: Some(hint),
                 ..NoResource::unknown(uri)
             })
         }

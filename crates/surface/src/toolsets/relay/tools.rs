@@ -3,7 +3,8 @@
 use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::relay::Problem;
-use callboard_engine::{EngineError, RunFilter};
+use callboard_domain::run::ArtifactName;
+use callboard_engine::{ArtifactText, EngineError, RunFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,8 +56,19 @@ pub(super) struct JobArgument {
 }
 
 pub(super) async fn jobs_get(call: &Call<'_>, args: JobArgument) -> Reply {
-    let seen = call.engine.run_get(call.op, job_id(&args.job_id)?).await?;
-    Ok(view::job(&seen))
+    let id = job_id(&args.job_id)?;
+    let seen = call.engine.run_get(call.op, id).await?;
+    let mut answer = view::job(&seen);
+    if view::has_small_patch(&seen)
+        && let ArtifactText::Text(text) =
+            call.engine.run_artifact(call.op, id, ArtifactName::Patch).await?
+    {
+        answer["patch"] = text.into();
+    }
+    if let Some(note) = view::patch_note(&seen) {
+        answer["patchNote"] = note.into();
+    }
+    Ok(answer)
 }
 
 #[derive(Deserialize, JsonSchema)]

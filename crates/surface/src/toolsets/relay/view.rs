@@ -22,13 +22,17 @@ pub(crate) fn status_uri(job: JobId) -> String {
 
 pub(super) fn submitted(submitted: &Submitted) -> Value {
     let RunRecord { job, .. } = &submitted.record;
+    let state = State::of(&job.state);
     let mut answer = json!({
         "jobId": job.id.to_string(),
-        "state": State::of(&job.state).word(),
+        "state": state.word(),
         "deduplicated": submitted.deduplicated,
         "statusUri": status_uri(job.id),
     });
-    if submitted.deduplicated && !submitted.differs_in.is_empty() {
+    if !submitted.deduplicated {
+        return answer;
+    }
+    if !submitted.differs_in.is_empty() {
         answer["specMatches"] = false.into();
         answer["note"] = format!(
             "This key belongs to a job whose spec differs in {}; that job is answered, nothing was \
@@ -36,8 +40,33 @@ pub(super) fn submitted(submitted: &Submitted) -> Value {
             submitted.differs_in.join(", ")
         )
         .into();
+    } else if matches!(state, State::Failed | State::Canceled | State::Expired) {
+        answer["note"] = format!(
+            "This key belongs to a job that is {}; nothing was queued. Use another idempotencyKey to \
+             run it again.",
+            state.word()
+        )
+        .into();
     }
     answer
+}
+
+/// A patch of at most so many bytes stands in the answer of `jobs_get` itself.
+const PATCH_BYTES_MAX: u64 = 8 * 1024;
+
+/// Whether `jobs_get` carries the patch of a job, for clients that read no resources.
+pub(super) fn has_small_patch(seen: &RunSeen) -> bool {
+    let patch = seen.record.run.artifact(ArtifactName::Patch);
+    patch.is_some_and(|patch| patch.size <= PATCH_BYTES_MAX)
+}
+
+/// Why a patch is not in the answer of `jobs_get`, and where it is.
+pub(super) fn patch_note(seen: &RunSeen) -> Option<String> {
+    let patch = seen.record.run.artifact(ArtifactName::Patch)?;
+    let uri = artifact_uri(seen.record.job.id, ArtifactName::Patch.as_str());
+    let size = patch.size;
+    let note = format!("The patch has {size} bytes, more than {PATCH_BYTES_MAX}: read {uri}");
+    (size > PATCH_BYTES_MAX).then_some(note)
 }
 
 pub(super) fn job(seen: &RunSeen) -> Value {

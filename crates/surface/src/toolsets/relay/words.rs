@@ -59,6 +59,9 @@ impl State {
     }
 }
 
+const RATE_LIMIT_HINT: &str = "Nothing was queued. Wait until a job is over (jobs_list shows them) or end \
+    one with jobs_cancel, then submit again with the same idempotencyKey. The limit is relay.max_queued";
+
 pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let code = match refusal {
         Refusal::InvalidSpec { .. } => "INVALID_SPEC",
@@ -72,5 +75,27 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::KeyReused { .. } | Refusal::AnswerNotKept { .. } => refusal.code(),
         _ => "INVALID_PARAMS",
     };
-    Said { code, ..Said::plain(refusal) }
+    let plain = Said::plain(refusal);
+    match refusal {
+        Refusal::TooManyJobs { .. } => Said { code, hint: Some(RATE_LIMIT_HINT.into()), ..plain },
+        _ => Said { code, ..plain },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_domain::run::OpenRuns;
+
+    use super::*;
+
+    #[test]
+    fn a_full_queue_says_what_to_do() {
+        let full = Refusal::TooManyJobs { open: OpenRuns { queued: 1, running: 1 }, limit: 2 };
+        let said = say(SUBMIT, &full);
+        assert_eq!((said.code, said.retryable), ("RATE_LIMIT", true));
+        let hint = said.hint.unwrap_or_default();
+        for words in ["jobs_cancel", "same idempotencyKey", "relay.max_queued"] {
+            assert!(hint.contains(words), "{words} in {hint}");
+        }
+    }
 }
