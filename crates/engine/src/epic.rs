@@ -16,7 +16,7 @@ use callboard_store::{AgentQuery, CardRow, EpicQuery};
 
 use crate::context::{OpContext, Scope};
 use crate::ports::FileFault;
-use crate::{At, CardSeen, Engine, EngineError};
+use crate::{At, CardSeen, Engine, EngineError, WorkspaceDiff};
 
 /// A task of an epic as lists show it.
 #[derive(Clone, Debug)]
@@ -339,6 +339,18 @@ impl Engine {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// What the work on a task of an epic changes, committed or not; empty without a worktree.
+    pub async fn epic_diff(
+        &self,
+        op: &OpContext,
+        by: &Agent,
+        task: TaskId,
+    ) -> Result<Vec<WorkspaceDiff>, EngineError> {
+        let seen = self.epic_task_of(op, by, task).await?.it;
+        let diffs = self.workspace_diff(op, &seen, true).await?;
+        diffs.map_err(|fault| EngineError::Git(fault.to_string()))
     }
 
     /// A file in the place where a task of an epic is worked on.

@@ -5,7 +5,7 @@ use callboard_domain::time::Timestamp;
 use callboard_engine::EngineError;
 use serde_json::{Value, json};
 
-use super::words;
+use super::{hints, words};
 use crate::error::STORE_DAMAGED;
 use crate::time::rfc3339_ms;
 
@@ -41,6 +41,12 @@ pub struct Said {
 impl Said {
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: json!({}) }
+    }
+
+    /// The same with another hint than that of its code.
+    pub fn hint(mut self, hint: &str) -> Self {
+        self.details["hint"] = hint.into();
+        self
     }
 }
 
@@ -100,9 +106,15 @@ pub(super) fn yes(data: Value, now: Timestamp) -> Value {
 }
 
 pub fn no(said: &Said, now: Timestamp) -> Value {
+    let mut details = said.details.clone();
+    if details.get("hint").is_none()
+        && let Some(hint) = hints::of_code(said.code)
+    {
+        details["hint"] = hint.into();
+    }
     json!({
         "success": false,
-        "error": {"code": said.code, "message": said.message, "details": said.details},
+        "error": {"code": said.code, "message": said.message, "details": details},
         "timestamp": rfc3339_ms(now),
     })
 }

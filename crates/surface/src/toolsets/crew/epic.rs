@@ -16,6 +16,7 @@ use super::envelope::{
     Data, Fault, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
 };
 use super::pipeline::{Seat, denied};
+use super::{diff, hints};
 use crate::args;
 use crate::page;
 use crate::time::rfc3339_ms;
@@ -251,10 +252,24 @@ pub(super) async fn read_file(seat: &Seat<'_>, args: ReadFile) -> Data {
     }
 }
 
+pub(super) async fn get_diff(seat: &Seat<'_>, args: OneTask) -> Data {
+    supervisor_only(seat)?;
+    let task = task_id(&args.task_id)?;
+    let diffs = seat.engine.epic_diff(seat.op, seat.agent, task).await?;
+    if diffs.is_empty() {
+        return Err(no_worktree());
+    }
+    Ok(diff::shown(task, &diffs))
+}
+
+fn no_worktree() -> Fault {
+    Fault::Said(Said::new(INVALID_AGENT_STATE, "Task has no worktree").hint(hints::NO_WORKTREE))
+}
+
 fn no_file(path: &str, fault: EpicFileFault) -> Fault {
     let fault = match fault {
         EpicFileFault::NoWorktree => {
-            return Fault::said(INVALID_AGENT_STATE, "Task has no worktree");
+            return no_worktree();
         }
         EpicFileFault::File(fault) => fault,
     };
@@ -262,7 +277,12 @@ fn no_file(path: &str, fault: EpicFileFault) -> Fault {
         FileFault::Outside => {
             (PERMISSION_DENIED, "File path must be within the task worktree".to_owned())
         }
-        FileFault::NotFound => (RESOURCE_NOT_FOUND, format!("File not found: {path}")),
+        FileFault::NotFound => {
+            let said = Said::new(RESOURCE_NOT_FOUND, format!("File not found: {path}"));
+            return Fault::Said(
+                said.hint("mcp__epic__get_diff names the files that the task changes"),
+            );
+        }
         FileFault::NotPlain => (INVALID_INPUT, "Not a regular file".to_owned()),
         FileFault::TooLarge(bytes) => (INVALID_INPUT, format!("File is larger than {bytes} bytes")),
         FileFault::NotText => (INVALID_INPUT, "File is not UTF-8 text".to_owned()),

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::envelope::{self, Data, Fault};
+use super::envelope::{self, Data, Fault, Said};
+use super::hints;
 use super::pipeline::Seat;
 use crate::time::rfc3339_ms;
 
@@ -121,7 +122,7 @@ pub(super) struct Reply {
 pub(super) async fn reply(seat: &Seat<'_>, args: Reply) -> Data {
     let not_found = || {
         let words = format!("Original mail with ID '{}' not found", args.original_mail_id);
-        Fault::said(envelope::RESOURCE_NOT_FOUND, words)
+        Fault::Said(Said::new(envelope::RESOURCE_NOT_FOUND, words).hint(hints::INBOX))
     };
     let original: MailId = args.original_mail_id.trim().parse().map_err(|_| not_found())?;
     let reply = MailReply {
@@ -134,7 +135,7 @@ pub(super) async fn reply(seat: &Seat<'_>, args: Reply) -> Data {
         EngineError::Refused(Refusal::MailNotFound { .. }) => not_found(),
         EngineError::Refused(Refusal::MailOfAnother { .. }) => {
             let words = "You can only reply to mail you received";
-            Fault::said(envelope::PERMISSION_DENIED, words)
+            Fault::Said(Said::new(envelope::PERMISSION_DENIED, words).hint(hints::INBOX))
         }
         error => error.into(),
     })?;

@@ -3,8 +3,10 @@
 //! help. The table is in the reference's order.
 
 mod agent;
+mod diff;
 pub mod envelope;
 mod epic;
+mod hints;
 pub(crate) mod inbox;
 mod mail;
 mod pipeline;
@@ -92,6 +94,9 @@ static TOOLS: &[Tool] = &[
     Tool::new("mcp__epic__read_file", "Read file in worktree",
         "Reads a file in the worktree of a task of your epic.",
         Hints::READ, schema_of::<epic::ReadFile>, KEYS, seated!(epic::read_file)).for_crew(),
+    Tool::new("mcp__epic__get_diff", "Get diff of a task",
+        "What a task of your epic changes against the epic branch: files, counts and the diff, up to 64 kB.",
+        Hints::READ, schema_of::<epic::OneTask>, KEYS, seated!(epic::get_diff)).for_crew(),
     Tool::new("mcp__epic__create_epic_pr", "Create epic PR",
         "Opens the pull request of the whole epic once its tasks are over, and asks people to look.",
         AGAIN_OUTSIDE, schema_of::<epic::CreateEpicPr>, KEYS, seated!(epic::create_epic_pr)).for_crew().long(),

@@ -1,7 +1,6 @@
 //! What every call goes through, whichever door it came in by: who asks, whether its type may, a line
 //! in the log, the tool itself with its retries, another line, and mail when it broke.
 
-use std::backtrace::{Backtrace, BacktraceStatus};
 use std::error::Error;
 use std::fmt::Write;
 use std::pin::Pin;
@@ -190,7 +189,7 @@ fn line(decision: String, of: &'static str, context: &Value) -> CallLine {
 /// How a call ended that has no data to give.
 struct Failure {
     said: Said,
-    /// What led to it, for the log and for mail; never for the caller.
+    /// The failure and its causes, for the log and for mail; never for the caller. Empty for a refusal.
     stack: String,
     /// Whether somebody has to hear of it.
     escalates: bool,
@@ -276,17 +275,13 @@ fn is_transient(error: &EngineError) -> bool {
     }
 }
 
-/// The causes, one a line, and where it was if that is wanted.
+/// The failure and its causes, one a line, the outermost first.
 fn stack(error: &dyn Error) -> String {
     let mut stack = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let _ = write!(stack, "\n{error}");
         cause = error.source();
-    }
-    let backtrace = Backtrace::capture();
-    if backtrace.status() == BacktraceStatus::Captured {
-        let _ = write!(stack, "\n{backtrace}");
     }
     stack
 }

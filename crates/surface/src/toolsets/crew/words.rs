@@ -6,6 +6,7 @@ use serde_json::json;
 use super::envelope::{
     INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
 };
+use super::hints;
 use crate::error;
 
 pub(super) fn said(refusal: &Refusal) -> Said {
@@ -30,7 +31,11 @@ pub(super) fn said(refusal: &Refusal) -> Said {
         other => other.message(),
     };
     let details = refusal.details().filter(|details| details.is_object());
-    Said { code: code(refusal), message, details: details.unwrap_or_else(|| json!({})) }
+    let said = Said { code: code(refusal), message, details: details.unwrap_or_else(|| json!({})) };
+    match hints::of(refusal) {
+        Some(hint) => said.hint(hint),
+        None => said,
+    }
 }
 
 /// What is wrong with the input, and where.
@@ -57,7 +62,7 @@ pub(super) fn say(_: &str, refusal: &Refusal) -> error::Said {
     error::Said {
         code: said.code,
         message: said.message,
-        hint: refusal.hint(),
+        hint: said.details["hint"].as_str().or(hints::of_code(said.code)).map(str::to_owned),
         retryable: refusal.retryable(),
         details: Some(said.details),
     }
