@@ -143,25 +143,23 @@ impl Engine {
         Ok(SessionFound { backend, worktree: Some(place.path) })
     }
 
-    /// Ends a task's session, if it has one. What is asked from within it is written down first: the
+    /// Ends a task's session, and says whether there was one. What is asked from within it is written down first: the
     /// end of the terminal is the end of whoever asked. Git is not asked, so a session ends also
     /// while git fails.
     pub async fn session_kill(
         &self,
         op: &OpContext,
         task: TaskId,
-    ) -> Result<Result<(), SessionFault>, EngineError> {
+    ) -> Result<Result<bool, SessionFault>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         op.principal.judge_one_client(op.tool)?;
-        let seen = match self.card_get(op, task).await {
-            Ok(seen) => seen.it,
-            Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => return Ok(Ok(())),
-            Err(error) => return Err(error),
-        };
-        self.act(&op.unkeyed(), Command::SessionEnd { task }).await?;
+        let seen = self.card_get(op, task).await?.it;
         let org = &op.principal.org;
         let places = self.workspace_places(org, &seen.record.task, &seen.card).await?;
+        let was_held = live_pair(&seen.record).is_some();
+        self.act(&op.unkeyed(), Command::SessionEnd { task }).await?;
         let closed = self.session_close(&places, task).await;
+        let closed = closed.map(|was_open| was_open || was_held);
         Ok(closed.map_err(|fault| SessionFault::Failed(fault.to_string())))
     }
 
@@ -184,18 +182,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends what is open of a task in all these places; the fault is the last one.
+    /// Ends what is open of a task in all these places, and says whether anything was; the fault is
+    /// the last one.
     pub(crate) async fn session_close(
         &self,
         places: &[Worktree],
         task: TaskId,
-    ) -> Result<(), PairFault> {
-        let Some(shop) = &self.parts.workshop else { return Ok(()) };
-        let mut closed = Ok(());
+    ) -> Result<bool, PairFault> {
+        let Some(shop) = &self.parts.workshop else { return Ok(false) };
+        let mut closed = Ok(false);
         for place in places {
-            if let Err(fault) = shop.pairs.pair_end(place, &task.to_string()).await {
-                closed = Err(fault);
-            }
+            closed = match (shop.pairs.pair_end(place, &task.to_string()).await, closed) {
+                (Ok(ended), Ok(before)) => Ok(ended || before),
+                (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
+            };
         }
         closed
     }

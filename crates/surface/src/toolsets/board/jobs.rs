@@ -118,6 +118,14 @@ pub(super) async fn jobs_cancel(call: &Call<'_>, args: JobArgument) -> Reply {
     let (task, id) = args.parsed()?;
     let job = call.engine.work_cancel(call.op, task, id).await?;
     let shown = Shown::of(&job);
+    if shown.code == "STARTED" && !job.job().is_over() {
+        let next = Next::new("jobs_submit", json!({"task_id": task, "action": "stop_agent"}));
+        let done = Envelope::yes("Not cancelled: the agent runs")
+            .code(shown.code)
+            .hint("The start is over. Stop the agent with jobs_submit and action stop_agent")
+            .next(next);
+        return Ok(done.answer(call, fields(call, task, &job, &shown, Waited::default()).await?));
+    }
     if shown.status != "cancelled" {
         return found(call, task, &job, shown, Waited::default()).await;
     }

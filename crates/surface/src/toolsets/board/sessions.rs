@@ -143,13 +143,13 @@ pub(super) async fn sessions_exists(call: &Call<'_>, args: TaskArgument) -> Repl
 }
 
 pub(super) async fn sessions_kill(call: &Call<'_>, args: TaskArgument) -> Reply {
-    let done = match task_id(&args.task_id) {
-        Ok(task) => match call.engine.session_kill(call.op, task).await? {
-            Ok(()) => Envelope::yes("Session terminated"),
-            Err(fault) => Envelope::no("SESSION_KILL_FAILED", format!("Not terminated: {fault}"))
-                .hint("End the session by hand, with tmux kill-session"),
-        },
-        Err(_) => Envelope::yes("Session terminated"),
+    let task = task_id(&args.task_id)?;
+    let done = match call.engine.session_kill(call.op, task).await? {
+        Ok(true) => Envelope::yes("Session terminated"),
+        Ok(false) => Envelope::no("SESSION_NOT_FOUND", format!("Task {task} has no open session"))
+            .hint("Nothing to end; sessions_create opens a session"),
+        Err(fault) => Envelope::no("SESSION_KILL_FAILED", format!("Not terminated: {fault}"))
+            .hint("End the session by hand, with tmux kill-session"),
     };
-    Ok(done.answer(call, json!({"task_id": args.task_id.trim()})))
+    Ok(done.answer(call, json!({ "task_id": task })))
 }

@@ -328,9 +328,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
 pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> Option<Next> {
     let look = || json!({"task_id": task, "include_logs": true, "mode": "summary"});
     match (tool, refusal) {
-        ("request_review", Refusal::TaskNotFound { .. } | Refusal::DepsNotClosed { .. }) => {
-            Some(Next::new("get_task", look()))
-        }
+        ("request_review", Refusal::DepsNotClosed { .. }) => Some(Next::new("get_task", look())),
         (_, Refusal::NotApproved { .. }) => {
             Some(Next::new("review", json!({"task_id": task, "action": "approve"})))
         }
