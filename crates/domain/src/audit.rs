@@ -10,7 +10,7 @@ use crate::ids::TaskId;
 use crate::time::Timestamp;
 
 /// What a review can be asked for; a call of the tool is audited under its action.
-pub const REVIEW_ACTIONS: [&str; 4] = ["approve", "reject", "merge", "rebase"];
+pub const REVIEW_ACTIONS: [&str; 5] = ["approve", "reject", "merge", "rebase", "preview"];
 
 /// A part of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

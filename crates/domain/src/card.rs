@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
+use crate::limits::{SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
+use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,5 +148,42 @@ impl ReviewState {
             ReviewState::Approved => "approved",
             ReviewState::Rejected => "rejected",
         }
+    }
+}
+
+/// The words that a search looks for, without case as far as they are ASCII. A text without words
+/// searches nothing.
+pub fn search_words(text: &str) -> Result<Vec<String>, Refusal> {
+    let chars = text.chars().count();
+    if chars > SEARCH_CHARS_MAX {
+        let message = format!("query must be at most {SEARCH_CHARS_MAX} characters, got {chars}");
+        return Err(Refusal::invalid(message));
+    }
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace().map(str::to_ascii_lowercase) {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    if words.len() > SEARCH_WORDS_MAX {
+        let message =
+            format!("query must be at most {SEARCH_WORDS_MAX} words, got {}", words.len());
+        return Err(Refusal::invalid(message));
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_a_few_words_in_any_case() {
+        assert_eq!(search_words("  Login  PAGE login ").unwrap(), ["login", "page"]);
+        assert_eq!(search_words(" ").unwrap(), Vec::<String>::new());
+        let many: Vec<String> = (0..=SEARCH_WORDS_MAX).map(|n| n.to_string()).collect();
+        assert_eq!(search_words(&many.join(" ")).unwrap_err().code(), "INVALID_INPUT");
+        assert!(search_words(&"x".repeat(SEARCH_CHARS_MAX)).is_ok());
+        assert!(search_words(&"x".repeat(SEARCH_CHARS_MAX + 1)).is_err());
     }
 }

@@ -43,6 +43,8 @@ pub use work::{Start, TerminalStart, WorkPlace, WorkSubmit};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     TaskCreate(TaskCreate),
+    /// All of these tasks, or none.
+    TaskCreateAll(Vec<TaskCreate>),
     TaskEdit(TaskEdit),
     TaskRemove {
         task: TaskId,

@@ -3,11 +3,16 @@
 pub const TITLE_CHARS_MAX: usize = 500;
 pub const BODY_BYTES_MAX: usize = 256 * 1024;
 pub const DEPS_MAX: usize = 100;
+/// Tasks that one call may create.
+pub const TASKS_AT_ONCE_MAX: usize = 100;
 pub const CHECKS_MAX: usize = 50;
 pub const CHECK_DESC_CHARS_MAX: usize = 500;
 pub const CHECK_CMD_CHARS_MAX: usize = 8000;
 pub const CHECK_CWD_CHARS_MAX: usize = 1000;
 pub const CHECK_TIMEOUT_S_MAX: u32 = 3600;
+/// Of the words that a list is searched for.
+pub const SEARCH_CHARS_MAX: usize = 200;
+pub const SEARCH_WORDS_MAX: usize = 10;
 pub const NOTE_CHARS_MAX: usize = 8000;
 /// Messages that wait for one task's agent.
 pub const TOLD_MAX: usize = 50;

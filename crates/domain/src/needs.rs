@@ -120,6 +120,10 @@ impl Command {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
                 ..Needs::default()
             },
+            Command::TaskCreateAll(all) => Needs {
+                named: all.iter().flat_map(|c| c.deps.iter().chain(&c.parent)).copied().collect(),
+                ..Needs::default()
+            },
             Command::TaskEdit(c) => subject(&c.task),
             Command::TaskClaim { task }
             | Command::TaskClaimStartable { task }

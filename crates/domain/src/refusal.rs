@@ -376,6 +376,14 @@ impl Refusal {
         Self::InvalidInput { message: message.into() }
     }
 
+    /// The same refusal of one task in a list. Other refusals name what they are about themselves.
+    pub fn of_task_at(self, place: usize) -> Self {
+        match self {
+            Self::InvalidInput { message } => Self::invalid(format!("task {place}: {message}")),
+            other => other,
+        }
+    }
+
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidInput { .. }

@@ -36,6 +36,8 @@ pub struct CardFilter {
     /// A column: its phases. Empty: all.
     pub phases: Vec<Phase>,
     pub without: Vec<TaskId>,
+    /// Of `search_words`.
+    pub words: Vec<String>,
     pub with_scratchpad: bool,
     pub offset: usize,
     pub limit: usize,
@@ -70,6 +72,7 @@ impl Engine {
             project: filter.project,
             phases: filter.phases,
             without: filter.without,
+            words: filter.words,
             with_scratchpad: filter.with_scratchpad,
             policy: self.parts.policy.clone(),
             offset: filter.offset,

@@ -107,7 +107,7 @@ pub use query::{AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
 pub use review::{Merged, ReviewEnd, Reviewed};
-pub use review_look::{ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
+pub use review_look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
 pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
 pub use run_follow::RunFollow;
 pub use run_work::Alert;

@@ -39,6 +39,48 @@ pub struct ReviewLook {
     pub outlook: Result<MergeOutlook, String>,
 }
 
+/// How merging what is committed would go, in all repositories together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Foresight {
+    /// Those with a worktree of the task.
+    pub repos: usize,
+    /// Of several repositories, each file below the name of its own.
+    pub conflicts: Vec<String>,
+    /// Commits of the targets that the branches lack.
+    pub behind: u64,
+    /// A merge commits first what nobody committed; no conflict of that is known.
+    pub has_uncommitted: bool,
+    /// What git says where the rest cannot be known.
+    pub fault: Option<String>,
+}
+
+impl ReviewSeen {
+    pub fn foresight(&self) -> Foresight {
+        let mut all = Foresight { repos: self.work.len(), ..Foresight::default() };
+        for work in &self.work {
+            let look = match &work.looked {
+                Ok(look) => look,
+                Err(words) => {
+                    all.fault = Some(words.clone());
+                    continue;
+                }
+            };
+            all.has_uncommitted |= !look.state.uncommitted.is_empty();
+            match &look.outlook {
+                Ok(outlook) => {
+                    let several = self.work.len() > 1;
+                    let below = if several { format!("{}/", work.name) } else { String::new() };
+                    let files = outlook.conflicts.iter().map(|file| format!("{below}{file}"));
+                    all.conflicts.extend(files);
+                    all.behind += outlook.behind;
+                }
+                Err(words) => all.fault = Some(words.clone()),
+            }
+        }
+        all
+    }
+}
+
 /// The changes of a task in one repository.
 #[derive(Clone, Debug)]
 pub struct WorkspaceDiff {
@@ -61,6 +103,7 @@ impl Engine {
             project,
             phases: vec![Phase::Review],
             without: Vec::new(),
+            words: Vec::new(),
             with_scratchpad: false,
             policy: self.parts.policy.clone(),
             offset: 0,

@@ -6,6 +6,7 @@ use callboard_domain::contract::VerificationContract;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
 use callboard_store::EventQuery;
@@ -48,6 +49,28 @@ impl Engine {
     ) -> Result<At<TaskRecord>, EngineError> {
         let create = self.task_to_create(op, draft).await?;
         self.act_on_task(op, Command::TaskCreate(create)).await
+    }
+
+    /// Creates all of these tasks in one transaction, or none.
+    pub async fn task_create_all(
+        &self,
+        op: &OpContext,
+        drafts: Vec<TaskDraft>,
+    ) -> Result<Vec<TaskRecord>, EngineError> {
+        let mut all = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            all.push(self.task_to_create(op, draft).await?);
+        }
+        let ids: Vec<TaskId> = all.iter().map(|create| create.task).collect();
+        if self.act(op, Command::TaskCreateAll(all)).await?.replayed {
+            // The first call made tasks under other ids, and its answer is gone.
+            return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
+        }
+        let mut made = Vec::with_capacity(ids.len());
+        for id in ids {
+            made.push(self.task_get(op, id).await?.it);
+        }
+        Ok(made)
     }
 
     async fn task_to_create(

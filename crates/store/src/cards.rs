@@ -41,11 +41,18 @@ pub struct CardQuery {
     /// Empty: of every one.
     pub phases: Vec<Phase>,
     pub without: Vec<TaskId>,
+    /// Each stands in the title or in the body; in lower case, as far as that is ASCII. They are
+    /// looked for in the newest `SEARCHED_MAX` of the tasks that the rest of the query finds.
+    pub words: Vec<String>,
     pub with_scratchpad: bool,
     pub policy: Arc<Policy>,
     pub offset: usize,
     pub limit: usize,
 }
+
+/// How many tasks one search reads the text of: a search costs at most so much, however many tasks
+/// there are.
+pub const SEARCHED_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardPage {

@@ -7,7 +7,7 @@ use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::standing::phase_after_lease;
 use callboard_domain::time::Timestamp;
 
-use crate::cards::COLUMN;
+use crate::cards::{COLUMN, SEARCHED_MAX};
 use crate::{AttemptQuery, CardQuery, EventQuery, TaskQuery};
 
 pub(crate) enum Value {
@@ -48,6 +48,19 @@ fn starts_again() -> String {
 fn words(phases: impl IntoIterator<Item = Phase>) -> String {
     let words = phases.into_iter().map(|phase| format!("'{}'", phase.as_str()));
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// What LIKE takes for texts that hold this word.
+fn pattern(word: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in word.chars() {
+        if matches!(c, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
 }
 
 /// A WHERE clause with its values in step.
@@ -155,7 +168,37 @@ impl Filter {
         for task in &query.without {
             filter.with("t.id <> ?", Value::Id(task.id));
         }
+        if !query.words.is_empty() {
+            filter.search(&query.words);
+        }
         (filter, format!("CASE WHEN {lapsed} THEN 0 ELSE {COLUMN} END"))
+    }
+
+    /// Every word in the title or the body, of the newest tasks that the terms so far find. The limit
+    /// stands inside, so that no database reads more texts than that.
+    fn search(&mut self, words: &[String]) {
+        let newest = format!(
+            "SELECT t.id, t.title FROM tasks t WHERE {} ORDER BY t.id DESC LIMIT {SEARCHED_MAX}",
+            self.sql()
+        );
+        let (title, body) = (self.folded("s.title"), self.folded("b.body"));
+        let each = words.iter().map(|word| {
+            let like = format!("LIKE {} ESCAPE '!'", self.value(Value::Text(pattern(word))));
+            format!(
+                "({title} {like} OR EXISTS (SELECT 1 FROM bodies b WHERE b.task = s.id \
+                     AND {body} {like}))"
+            )
+        });
+        let each = each.collect::<Vec<_>>().join(" AND ");
+        self.term(&format!("t.id IN (SELECT s.id FROM ({newest}) s WHERE {each})"));
+    }
+
+    /// A text in lower case, as far as it is ASCII: both databases agree on that and on no more.
+    fn folded(&self, column: &str) -> String {
+        match self.sign {
+            '$' => format!("lower({column} COLLATE \"C\")"),
+            _ => format!("lower({column})"),
+        }
     }
 
     /// Of attempts `a` beside their task `t`.

@@ -46,6 +46,19 @@ pub fn page<T>(
     (shown, last)
 }
 
+/// An element of a list without the keys that say nothing: null, false, and empty lists and objects.
+pub fn lean(element: Value) -> Value {
+    let Value::Object(map) = element else { return element };
+    let told =
+        map.into_iter().map(|(key, value)| (key, lean(value))).filter(|(_, value)| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            Value::Bool(true) | Value::Number(_) | Value::String(_) => true,
+        });
+    Value::Object(told.collect())
+}
+
 /// A text inside a list; the single read has it whole.
 pub fn cut(text: &str) -> String {
     let chars = text.chars().count();

@@ -32,6 +32,7 @@ impl Command {
             | Self::EpicMove(_)
             | Self::EpicFinish(_) => true,
             Self::TaskCreate(_)
+            | Self::TaskCreateAll(_)
             | Self::TaskEdit(_)
             | Self::TaskRemove { .. }
             | Self::TaskTransition { .. }

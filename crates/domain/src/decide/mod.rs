@@ -59,6 +59,7 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
 fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     match command {
         Command::TaskCreate(c) => task::task_create(world, c, now),
+        Command::TaskCreateAll(all) => task::task_create_all(world, all, now),
         Command::TaskEdit(c) => task::task_edit(world, c, now),
         Command::TaskRemove { task } => task::task_remove(world, *task, now),
         Command::TaskClaim { task } => task::task_claim(world, *task, false, now),

@@ -10,7 +10,7 @@ use crate::command::{Checked, TaskCreate, TaskEdit};
 use crate::contract::VerificationContract;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
-use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX};
+use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::{Quota, Refusal};
 use crate::task::{Dep, Entry, Task};
@@ -103,6 +103,25 @@ pub(super) fn task_create(
         events,
         but: None,
     })
+}
+
+/// Makes every task of a list, or none: the first task that is refused refuses the list.
+pub(super) fn task_create_all(
+    world: &World<'_>,
+    all: &[TaskCreate],
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if !(1..=TASKS_AT_ONCE_MAX).contains(&all.len()) {
+        let got = all.len();
+        return Err(Refusal::invalid(format!("tasks must hold 1..{TASKS_AT_ONCE_MAX}, got {got}")));
+    }
+    let (mut writes, mut events) = (Vec::new(), Vec::new());
+    for (place, new) in all.iter().enumerate() {
+        let change = task_create(world, new, now).map_err(|refusal| refusal.of_task_at(place))?;
+        writes.extend(change.writes);
+        events.extend(change.events);
+    }
+    Ok(Change { writes, events, reply: Reply::Noted, but: None })
 }
 
 /// The label a new task starts with. Nothing was shown yet, so what has to be shown cannot be done.

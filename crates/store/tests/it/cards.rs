@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callboard_domain::card::{Card, Failed, Mode, ReviewState, Terminal, Told};
-use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict};
+use callboard_domain::command::{CardUpdate, Command, ReviewDecide, ReviewVerdict, TaskCreate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::time::Timestamp;
@@ -18,6 +18,8 @@ conformance! {
     changes_within_one_moment_are_told_apart,
     a_phase_is_dated_and_no_edit_moves_that,
     the_board_is_listed_in_its_order,
+    words_are_found_in_titles_and_bodies,
+    many_tasks_are_made_together_or_not_at_all,
     a_parent_is_changed_and_never_a_circle,
     notes_go_with_their_task,
     a_refused_call_leaves_an_event_and_nothing_else,
@@ -116,6 +118,7 @@ fn query() -> CardQuery {
         project: None,
         phases: Vec::new(),
         without: Vec::new(),
+        words: Vec::new(),
         with_scratchpad: false,
         policy: Arc::default(),
         offset: 0,
@@ -176,6 +179,54 @@ async fn the_board_is_listed_in_its_order(f: Fixture) {
     assert_eq!(some.cards[0].scratchpad.as_deref(), Some(""));
     let nowhere = CardQuery { project: Some(0), ..query() };
     assert_eq!(f.store.cards(nowhere).await.unwrap().total, 0);
+}
+
+async fn words_are_found_in_titles_and_bodies(f: Fixture) {
+    let body = |title: &str, body: &str| TaskCreate { body: body.into(), ..f.new_task(title, &[]) };
+    for (title, text) in
+        [("Add a LOGIN", "With a password_hash."), ("Other", "100% login"), ("Plain", "ÄRGER")]
+    {
+        f.clock.advance_ms(1);
+        f.done("human:ana", Command::TaskCreate(body(title, text))).await;
+    }
+    let found = async |words: &[&str]| {
+        let words = words.iter().map(ToString::to_string).collect();
+        let page = f.store.cards(CardQuery { words, ..query() }).await.unwrap();
+        assert_eq!(page.total, page.cards.len() as u64);
+        titles(&page).join(", ")
+    };
+    for (words, expected) in [
+        (&["login"][..], "Add a LOGIN, Other"),
+        (&["login", "password"], "Add a LOGIN"),
+        (&["password_hash"], "Add a LOGIN"),
+        (&["passwordxhash"], ""),
+        (&["0%"], "Other"),
+        (&["1%"], ""),
+        (&["o_her"], ""),
+        (&["!"], ""),
+        (&["Ärger"], "Plain"),
+        (&["ärger"], ""),
+    ] {
+        assert_eq!(found(words).await, expected, "{words:?}");
+    }
+    let done =
+        CardQuery { words: vec!["login".into()], phases: vec![Phase::ClosedDone], ..query() };
+    assert_eq!(f.store.cards(done).await.unwrap().total, 0);
+}
+
+async fn many_tasks_are_made_together_or_not_at_all(f: Fixture) {
+    let [a, b] = ["A", "B"].map(|title| f.new_task(title, &[]));
+    let nowhere = TaskCreate { parent: Some(a.task), ..f.new_task("C", &[]) };
+    let all = Command::TaskCreateAll(vec![a.clone(), nowhere]);
+    assert_eq!(f.code("human:ana", all).await, "TASK_NOT_FOUND");
+    assert_eq!(f.store.cards(query()).await.unwrap().total, 0);
+    let parent = f.create("P", &[]).await;
+    let below = TaskCreate { parent: Some(parent), ..b };
+    f.done("human:ana", Command::TaskCreateAll(vec![a, below])).await;
+    let made = f.store.cards(query()).await.unwrap();
+    assert_eq!(made.total, 3);
+    let parents: Vec<_> = made.cards.iter().map(|row| row.task.parent).collect();
+    assert_eq!(parents.iter().filter(|above| **above == Some(parent)).count(), 1);
 }
 
 async fn a_parent_is_changed_and_never_a_circle(f: Fixture) {

@@ -163,6 +163,7 @@ async fn lists_show_no_holder_whose_lease_is_over(f: Fixture) {
             project: None,
             phases: vec![phase],
             without: Vec::new(),
+            words: Vec::new(),
             with_scratchpad: false,
             policy: f.policy.clone(),
             offset: 0,

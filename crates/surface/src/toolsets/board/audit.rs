@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::envelope::Reply;
+use crate::page::lean;
 use crate::time::rfc3339_us;
 use crate::tool::Call;
 
@@ -51,15 +52,16 @@ fn number(cursor: &str) -> Result<u64, Refusal> {
 }
 
 fn event(row: &AuditRow) -> Value {
-    json!({
+    let mut event = lean(json!({
         "event_id": event_id(row.seq),
         "occurred_at": rfc3339_us(row.at),
         "actor_type": row.actor.as_str().split(':').next(),
         "actor_id": row.actor,
         "capability": row.capability.as_str(),
         "command_name": row.command,
-        "success": row.success,
         "code": row.code,
         "task_id": row.task,
-    })
+    }));
+    event["success"] = row.success.into();
+    event
 }

@@ -5,10 +5,11 @@ use callboard_domain::command::CardUpdate;
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::fold;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::task::Task;
 use callboard_engine::TaskDraft;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::envelope::{Envelope, Next, Reply};
 use super::tasks::{TaskArgument, task_id};
@@ -81,7 +82,23 @@ fn placed(status: Option<&String>, mode: Option<TaskType>) -> Result<Placed, Ref
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Create {
+    /// of one task; several go into tasks
+    title: Option<String>,
+    #[serde(flatten)]
+    about: CreateFields,
+    /// several tasks, at most 100, all or none; then nothing stands beside it
+    tasks: Option<Vec<CreateOne>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct CreateOne {
     title: String,
+    #[serde(flatten)]
+    about: CreateFields,
+}
+
+#[derive(Default, PartialEq, Deserialize, JsonSchema)]
+struct CreateFields {
     description: Option<String>,
     project_id: Option<String>,
     /// BACKLOG, IN_PROGRESS, REVIEW or DONE [default: BACKLOG]
@@ -100,36 +117,78 @@ pub(super) struct Create {
 }
 
 pub(super) async fn tasks_create(call: &Call<'_>, args: Create) -> Reply {
-    at_most("title", Some(&args.title), TITLE_CHARS_MAX)?;
-    at_most("description", args.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
-    judge_agent(call, args.agent_backend.as_ref())?;
-    let placed = placed(args.status.as_ref(), args.task_type)?;
+    let Create { title, about, tasks } = args;
+    match (title, tasks) {
+        (Some(title), None) => create_one(call, CreateOne { title, about }).await,
+        (None, Some(tasks)) if about == CreateFields::default() => create_all(call, tasks).await,
+        (None, None) => Err(Refusal::invalid("title is required, or tasks for several").into()),
+        (Some(_), Some(_)) | (None, Some(_)) => {
+            let words = "tasks stands alone: title and the other fields go into each of them";
+            Err(Refusal::invalid(words).into())
+        }
+    }
+}
+
+async fn create_one(call: &Call<'_>, one: CreateOne) -> Reply {
+    let (draft, mixed_up) = draft(call, one)?;
+    let made = call.engine.task_create(call.op, draft).await?.it.task;
+    let done = match mixed_up {
+        Some(words) => Envelope::yes(words).code(STATUS_WAS_TASK_TYPE).hint(STATUSES),
+        None => Envelope::yes("Task created"),
+    };
+    Ok(done.answer(call, created(&made)))
+}
+
+async fn create_all(call: &Call<'_>, all: Vec<CreateOne>) -> Reply {
+    let mut drafts = Vec::with_capacity(all.len());
+    let mut mixed_up = Vec::new();
+    for (place, one) in all.into_iter().enumerate() {
+        let (draft, words) = draft(call, one).map_err(|refusal| refusal.of_task_at(place))?;
+        drafts.push(draft);
+        mixed_up.extend(words.map(|words| format!("task {place}: {words}")));
+    }
+    let made = call.engine.task_create_all(call.op, drafts).await?;
+    let done = match (made.len(), mixed_up.as_slice()) {
+        (1, []) => Envelope::yes("1 task created"),
+        (count, []) => Envelope::yes(format!("{count} tasks created")),
+        (_, words) => Envelope::yes(words.join("; ")).code(STATUS_WAS_TASK_TYPE).hint(STATUSES),
+    };
+    let made: Vec<Value> = made.iter().map(|record| created(&record.task)).collect();
+    let fields = json!({"task_id": null, "title": null, "status": null, "tasks": made});
+    Ok(done.answer(call, fields))
+}
+
+fn created(made: &Task) -> Value {
+    json!({"task_id": made.id, "title": made.title, "status": Status::of(made.phase).word()})
+}
+
+/// What is to be made, and what to say if status and mode were mixed up.
+fn draft(call: &Call<'_>, one: CreateOne) -> Result<(TaskDraft, Option<String>), Refusal> {
+    let CreateOne { title, about } = one;
+    at_most("title", Some(&title), TITLE_CHARS_MAX)?;
+    at_most("description", about.description.as_ref(), DESCRIPTION_CHARS_MAX)?;
+    judge_agent(call, about.agent_backend.as_ref())?;
+    let placed = placed(about.status.as_ref(), about.task_type)?;
     let card = Card {
         mode: placed.mode.map(TaskType::core).unwrap_or_default(),
-        criteria: args.acceptance_criteria.unwrap_or_default(),
-        terminal: terminal(args.terminal_backend.as_deref().unwrap_or_default())?,
-        agent: args.agent_backend,
-        base_branch: args.base_branch,
-        created_by: args.created_by,
+        criteria: about.acceptance_criteria.unwrap_or_default(),
+        terminal: terminal(about.terminal_backend.as_deref().unwrap_or_default())?,
+        agent: about.agent_backend,
+        base_branch: about.base_branch,
+        created_by: about.created_by,
         ..Card::default()
     };
     let draft = TaskDraft {
-        title: args.title,
-        body: args.description.unwrap_or_default(),
-        priority: args.priority.map(PriorityWord::rank),
-        parent: args.parent_id.as_deref().map(parent_id).transpose()?,
-        project: args.project_id.as_deref().map(project_of).transpose()?,
+        title,
+        body: about.description.unwrap_or_default(),
+        priority: about.priority.map(PriorityWord::rank),
+        parent: about.parent_id.as_deref().map(parent_id).transpose()?,
+        project: about.project_id.as_deref().map(project_of).transpose()?,
         card,
         phase: placed.status.map(Status::phase),
         ..TaskDraft::default()
     };
-    let made = call.engine.task_create(call.op, draft).await?.it.task;
-    let done = match placed.mixed_up {
-        Some(words) => Envelope::yes(words).code(STATUS_WAS_TASK_TYPE).hint(STATUSES),
-        None => Envelope::yes("Task created"),
-    };
-    let status = Status::of(made.phase).word();
-    Ok(done.answer(call, json!({"task_id": made.id, "title": made.title, "status": status})))
+    Ok((draft, placed.mixed_up))
 }
 
 /// An empty text clears what may be empty.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::envelope::{Envelope, Next, Reply};
 use super::words::project_id;
+use crate::page::lean;
 use crate::tool::Call;
 
 const LIST_DEFAULT: u32 = 10;
@@ -17,23 +18,32 @@ const LIST_DEFAULT: u32 = 10;
 pub(super) struct List {
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
+    #[schemars(range(min = 0))]
+    offset: Option<u32>,
 }
 
 pub(super) async fn projects_list(call: &Call<'_>, args: List) -> Reply {
     let limit = args.limit.unwrap_or(LIST_DEFAULT) as usize;
-    let projects = call.engine.project_list(call.op, limit).await?;
-    let projects: Vec<Value> = projects.iter().map(project).collect();
-    let count = projects.len();
-    Ok(json!({"projects": projects, "count": count}))
+    let offset = args.offset.unwrap_or(0) as usize;
+    let found = call.engine.project_list(call.op, offset + limit + 1).await?;
+    let projects: Vec<Value> = found.iter().skip(offset).take(limit).map(project).collect();
+    let (count, next) = (projects.len(), offset + projects.len());
+    let has_more = next < found.len();
+    Ok(json!({
+        "projects": projects,
+        "count": count,
+        "has_more": has_more,
+        "next_offset": has_more.then_some(next),
+    }))
 }
 
 fn project(seen: &ProjectSeen) -> Value {
-    json!({
+    lean(json!({
         "project_id": project_id(seen.project.id),
         "name": seen.project.name,
         "description": seen.project.description,
         "is_open": seen.is_open,
-    })
+    }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -53,14 +63,14 @@ pub(super) async fn repos_list(call: &Call<'_>, args: ProjectArgument) -> Reply 
 }
 
 fn repo(seen: &RepoSeen) -> Value {
-    json!({
+    lean(json!({
         "repo_id": format!("repo_{}", seen.repo.id),
         "name": seen.name,
         "display_name": seen.name,
         "path": seen.repo.path,
         "default_branch": seen.default_branch,
         "is_primary": seen.is_primary,
-    })
+    }))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::Profile;
 use callboard_domain::task::TaskRecord;
-use callboard_engine::{ReviewEnd, Reviewed};
+use callboard_engine::{ReviewEnd, ReviewSeen, Reviewed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ enum Action {
     Reject,
     Merge,
     Rebase,
+    Preview,
 }
 
 impl Action {
@@ -55,12 +56,13 @@ impl Action {
             Action::Reject => "reject",
             Action::Merge => "merge",
             Action::Rebase => "rebase",
+            Action::Preview => "preview",
         }
     }
 
     fn profile(self) -> Profile {
         match self {
-            Action::Approve | Action::Reject => Profile::Operator,
+            Action::Approve | Action::Reject | Action::Preview => Profile::Operator,
             Action::Merge | Action::Rebase => Profile::Maintainer,
         }
     }
@@ -116,6 +118,48 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
         }
         Action::Merge => Ok(settled(call, call.engine.review_merge(call.op, task).await?)),
         Action::Rebase => Ok(settled(call, call.engine.review_rebase(call.op, task).await?)),
+        Action::Preview => Ok(previewed(call, &call.engine.review_get(call.op, task).await?.it)),
+    }
+}
+
+/// How a merge of what is committed would go. Nothing is changed.
+fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
+    let record = &seen.card.record;
+    let mut fields = fields(record);
+    let foresight = seen.foresight();
+    let files = foresight.conflicts.len();
+    let uncommitted = match foresight.has_uncommitted {
+        true => "; a merge also takes in what is not committed yet",
+        false => "",
+    };
+    let envelope = match (&foresight.fault, foresight.repos, files) {
+        (Some(words), _, _) => Envelope::no("PREVIEW_FAILED", format!("Not known: {words}")),
+        (None, 0, _) => Envelope::no("PREVIEW_FAILED", "The task has no workspace on this machine")
+            .hint("A run or a session makes the workspace"),
+        (None, _, 0) => {
+            Envelope::yes(format!("Would merge cleanly{uncommitted}")).code("MERGES_CLEANLY")
+        }
+        (None, _, _) => {
+            let message = format!("Would conflict in {}{uncommitted}", counted(files));
+            let next = Next::new("get_context", json!({"task_id": record.task.id}));
+            Envelope::yes(message)
+                .code("WOULD_CONFLICT")
+                .hint("Settle it in the worktree, or let review rebase start an agent on it")
+                .next(next)
+        }
+    };
+    let is_known = foresight.fault.is_none() && foresight.repos > 0;
+    fields["conflict_files"] = json!(foresight.conflicts);
+    fields["merges_cleanly"] = json!(is_known.then_some(files == 0));
+    fields["commits_behind"] = json!(is_known.then_some(foresight.behind));
+    fields["has_uncommitted_changes"] = json!(is_known.then_some(foresight.has_uncommitted));
+    envelope.answer(call, fields)
+}
+
+fn counted(files: usize) -> String {
+    match files {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
     }
 }
 
@@ -152,10 +196,7 @@ fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
             Envelope::yes(format!("Rebased onto {onto}")).code("REBASED")
         }
         ReviewEnd::RebaseConflict { files } => {
-            let count = match files.len() {
-                1 => "1 file".to_owned(),
-                count => format!("{count} files"),
-            };
+            let count = counted(files.len());
             fields["conflict_files"] = files.into();
             Envelope::no("REBASE_CONFLICT", format!("Rebase conflict in {count}"))
                 .hint("Resolve in the worktree, then request_review")

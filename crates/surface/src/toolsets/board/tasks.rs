@@ -1,5 +1,6 @@
 //! Tools that read tasks: one, a page of the board, the context to work in.
 
+use callboard_domain::card::search_words;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::{CardFilter, WorkNow};
@@ -54,6 +55,8 @@ pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
 pub(super) struct List {
     project_id: Option<String>,
     filter: Option<Status>,
+    /// words that all stand in title or description, in any case; of the newest 10000 tasks
+    query: Option<String>,
     exclude_task_ids: Option<Vec<String>>,
     include_scratchpad: Option<bool>,
     #[schemars(range(min = 1, max = 500))]
@@ -74,6 +77,7 @@ pub(super) async fn tasks_list(call: &Call<'_>, args: List) -> Reply {
     let filter = CardFilter {
         project,
         phases: args.filter.map(Status::phases).unwrap_or_default(),
+        words: args.query.as_deref().map(search_words).transpose()?.unwrap_or_default(),
         without: without.iter().filter_map(|id| id.trim().parse().ok()).collect(),
         with_scratchpad: args.include_scratchpad.unwrap_or(false),
         offset,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::words::{self, Status, TaskType};
-use crate::page::cut;
+use crate::page::{cut, lean};
 use crate::time::rfc3339_us;
 
 /// How much of long texts is shown.
@@ -157,7 +157,7 @@ fn closed_as(task: &Task) -> Option<&'static str> {
 /// An element of the list.
 pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
     let CardRow { task, card, .. } = row;
-    json!({
+    lean(json!({
         "task_id": task.id,
         "title": task.title,
         "status": Status::of(task.phase).word(),
@@ -170,7 +170,7 @@ pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
         "task_type": TaskType::of(card.mode).word(),
         "project_id": words::project_id(task.project),
         "closed_as": closed_as(task),
-    })
+    }))
 }
 
 /// A task as a wait shows it: nothing long.

@@ -146,7 +146,7 @@ pub(super) fn priority(rank: u16) -> &'static str {
     }
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum PriorityWord {
     Low,
