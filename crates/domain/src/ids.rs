@@ -138,6 +138,43 @@ pub struct TaskId {
     pub prefix: Prefix,
 }
 
+/// The short name of a task, `SHOP-12`: its prefix and its number among the tasks of that prefix.
+/// People read and type it; the id stays the key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskName {
+    pub prefix: Prefix,
+    pub number: u32,
+}
+
+impl TaskName {
+    /// `None` for everything else, ids included: an id has 26 characters behind its dash, and the
+    /// beginning of one starts with a zero.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (prefix, number) = text.rsplit_once('-')?;
+        let is_number = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
+        let number = number.parse().ok().filter(|_| is_number)?;
+        Some(Self { prefix: Prefix::parse(prefix)?, number })
+    }
+
+    /// The name with its prefix in capitals, as most prefixes are written.
+    pub fn in_capitals(self) -> Self {
+        let prefix = Prefix::parse(&self.prefix.as_str().to_ascii_uppercase());
+        Self { prefix: prefix.unwrap_or(self.prefix), ..self }
+    }
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.prefix, self.number)
+    }
+}
+
+impl fmt::Debug for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId(pub Id);
 

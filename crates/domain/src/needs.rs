@@ -4,7 +4,7 @@ use crate::actor::Actor;
 use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start};
 use crate::comment::CommentId;
 use crate::crew::{AgentId, MailId};
-use crate::ids::{AttemptId, Id, TaskId};
+use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::knowledge::KnowledgeId;
 use crate::plan::PlanId;
@@ -44,6 +44,8 @@ pub struct Needs {
     pub open_runs: bool,
     /// How many runs of a kind there are on this machine.
     pub runs_on: Option<(JobKind, String)>,
+    /// The newest number of the org's tasks with this prefix: wanted when the command makes a task.
+    pub numbers: Option<Prefix>,
     /// The newest number of the org's own pull requests.
     pub pulls: bool,
     /// The subject's pull requests.
@@ -118,6 +120,7 @@ impl Command {
         match self {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
+                numbers: Some(c.task.prefix),
                 ..Needs::default()
             },
             Command::TaskCreateAll(all) => Needs {
@@ -188,6 +191,7 @@ impl Command {
             Command::RunSubmit(c) => Needs {
                 run_key: Some(c.spec.idempotency_key.clone()),
                 open_runs: true,
+                numbers: Some(c.task.prefix),
                 ..Needs::default()
             },
             Command::StopQueue { task, .. } => {
@@ -232,9 +236,11 @@ impl Command {
                 of_org(OrgNeeds { project: Some(*project), ..none })
             }
             Command::PlanPropose(_) => Needs::default(),
-            Command::PlanApprove(PlanApprove { plan, .. }) | Command::PlanReject { plan } => {
-                of_org(OrgNeeds { plan: Some(*plan), ..none })
-            }
+            Command::PlanApprove(PlanApprove { plan, tasks, .. }) => Needs {
+                numbers: tasks.first().map(|task| task.prefix),
+                ..of_org(OrgNeeds { plan: Some(*plan), ..none })
+            },
+            Command::PlanReject { plan } => of_org(OrgNeeds { plan: Some(*plan), ..none }),
             Command::CardUpdate(c) => {
                 let parent = c.parent.flatten();
                 Needs {
@@ -302,7 +308,8 @@ impl Command {
             Command::MailRead { mail, .. } => of_crew(Vec::new(), vec![*mail]),
             Command::DecisionLog(_) => Needs::default(),
             Command::EpicTaskAdd(c) => {
-                Needs { named: vec![c.epic], ..crew_task(&c.epic, vec![c.by.clone()]) }
+                let (named, numbers) = (vec![c.epic], Some(c.task.prefix));
+                Needs { named, numbers, ..crew_task(&c.epic, vec![c.by.clone()]) }
             }
             Command::EpicMove(c) => crew_task(&c.epic, vec![c.by.clone()]),
             Command::EpicFinish(c) => crew_task(&c.epic, vec![c.by.clone()]),

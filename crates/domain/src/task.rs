@@ -6,7 +6,7 @@ use crate::actor::Actor;
 use crate::attempt::Attempt;
 use crate::block::Blocked;
 use crate::contract::{Verification, VerificationContract};
-use crate::ids::{AttemptId, TaskId};
+use crate::ids::{AttemptId, TaskId, TaskName};
 use crate::policy::Phase;
 use crate::time::Timestamp;
 
@@ -17,6 +17,10 @@ pub const PRIORITY_MAX: u16 = 1000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
+    /// Counts the tasks of an org with this id's prefix, from 1. Never given twice. 0 in answers
+    /// that were kept for a repeated call before tasks had numbers.
+    #[serde(default)]
+    pub number: u32,
     pub project: i64,
     pub title: String,
     /// The configured word, and the phase it had when it was written.
@@ -51,6 +55,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// What people call the task.
+    pub fn name(&self) -> TaskName {
+        TaskName { prefix: self.id.prefix, number: self.number }
+    }
+
     /// Whether the task can start: every dep is closed and it is not blocked.
     pub fn is_ready(&self) -> bool {
         self.open_deps == 0 && self.blocked.is_none()

@@ -45,6 +45,8 @@ pub struct World<'a> {
     pub open_runs: OpenRuns,
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
+    /// The newest number among the tasks of `Needs::numbers`; 0 without any.
+    pub numbers_last: u32,
     /// The newest number of the org's own pull requests; 0 without any.
     pub pulls_last: u64,
     /// The subject's pull requests, the oldest first; empty unless `Needs::task_pulls`.

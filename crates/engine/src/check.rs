@@ -262,7 +262,7 @@ impl Engine {
         let root = match (self.worktree(record), &self.parts.workshop) {
             (None, Some(shop)) => {
                 let card = self.parts.store.card(org, record.task.id).await?.unwrap_or_default();
-                let (name, branch) = place_of(record.task.id, &card);
+                let (name, branch) = place_of(&record.task, &card);
                 let own = shop.worktrees.worktree_find(&repo, &name, &branch).await;
                 let own = own.map_err(|fault| missing(fault.to_string()))?;
                 own.map_or_else(|| repo.clone(), |own| own.path)

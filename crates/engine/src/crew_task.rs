@@ -147,7 +147,7 @@ impl Engine {
         match part {
             Some(part) => {
                 let branch = part.worktree.map(|place| place.branch).or(of_attempt);
-                let branch = branch.unwrap_or_else(|| place_of(record.task.id, card).1);
+                let branch = branch.unwrap_or_else(|| place_of(&record.task, card).1.new);
                 Ok((branch, part.target))
             }
             None => match (of_attempt, &card.base_branch) {

@@ -35,7 +35,7 @@ pub use run::{
 pub use work::{McpServer, Printout, Saying, WorkCall, WorkReport, Worked, Workers};
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,
-    ShareOrder, Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,
+    ShareOrder, TaskBranch, Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,
     WorktreeRemoved, WorktreeState, Worktrees,
 };
 

@@ -2,7 +2,7 @@
 
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::ids::{AttemptId, Id, TaskId, TaskName};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -125,6 +125,17 @@ impl Engine {
             return Ok(Vec::new());
         }
         Ok(self.parts.store.task_ids(&op.principal.org, typed, limit).await?)
+    }
+
+    /// The task with a short name, if its org has one. Judges no scope: the verb that gets the id
+    /// does.
+    pub async fn task_named(
+        &self,
+        op: &OpContext,
+        name: TaskName,
+    ) -> Result<Option<TaskId>, EngineError> {
+        let found = self.parts.store.task_ids(&op.principal.org, &name.to_string(), 1).await?;
+        Ok(found.first().copied())
     }
 
     pub async fn attempt_get(

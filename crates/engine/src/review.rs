@@ -383,7 +383,7 @@ pub(crate) fn leftovers(task: TaskId) -> String {
 
 fn message(record: &TaskRecord) -> String {
     let title = record.task.title.split_whitespace().collect::<Vec<_>>().join(" ");
-    let subject = format!("{title} (callboard {})", record.task.id);
+    let subject = format!("{title} (callboard {})", record.task.name());
     match record.body.trim() {
         "" => subject,
         body => format!("{subject}\n\n{body}"),

@@ -4,12 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
 
 use crate::ports::{SESSION_RECORD, Worktree};
 use crate::session::live_pair;
-use crate::workspace::place_of;
 use crate::{Engine, EngineError};
 
 impl Engine {
@@ -31,8 +29,8 @@ impl Engine {
                     continue;
                 }
                 let repo = repo.clone();
-                let (_, branch) = place_of(task, &Card::default());
-                let place = Worktree { repo, path, branch };
+                // A session is found by its folder; nobody asks for the branch.
+                let place = Worktree { repo, path, branch: String::new() };
                 if !suspects.contains(&task) {
                     left.insert(task);
                 } else if let Err(fault) = shop.pairs.pair_end(&place, &task.to_string()).await {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::card::Card;
+use callboard_domain::crew::names;
 use callboard_domain::ids::TaskId;
 use callboard_domain::project::ProjectRepo;
 use callboard_domain::rights::{AgentType, Profile};
@@ -15,8 +16,8 @@ use callboard_domain::task::Task;
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{
-    BaseFrom, Merges, PairSessions, Removal, RepositoryFault, Workers, Worktree, WorktreeFault,
-    WorktreeOrder, WorktreeState, Worktrees,
+    BaseFrom, Merges, PairSessions, Removal, RepositoryFault, TaskBranch, Workers, Worktree,
+    WorktreeFault, WorktreeOrder, WorktreeState, Worktrees,
 };
 use crate::{CardSeen, Engine, EngineError};
 
@@ -108,10 +109,19 @@ impl From<WorktreeFault> for WorkspaceFault {
     }
 }
 
-/// The folder and the branch of a task, in every repository. What was said of them once holds for good.
-pub(crate) fn place_of(task: TaskId, card: &Card) -> (String, String) {
-    let name = card.workspace.clone().unwrap_or_else(|| task.to_string());
-    let branch = card.branch.clone().unwrap_or_else(|| format!("callboard/{name}"));
+const BRANCHES: &str = "callboard/";
+
+/// The folder and the branch of a task, in every repository. What was said of them once holds for
+/// good. Branches of older versions have the task's id in the place of its name.
+pub(crate) fn place_of(task: &Task, card: &Card) -> (String, TaskBranch) {
+    let name = card.workspace.clone().unwrap_or_else(|| task.id.to_string());
+    let branch = match &card.branch {
+        Some(branch) => TaskBranch::named(branch),
+        None => TaskBranch {
+            new: names::task_branch(BRANCHES, task),
+            stems: vec![format!("{BRANCHES}{}", task.name()), format!("{BRANCHES}{name}")],
+        },
+    };
     (name, branch)
 }
 
@@ -179,7 +189,7 @@ impl Engine {
                 Err(fault) => return Ok(Err(fault.into())),
             }
             if part.worktree.is_none() {
-                let (name, branch) = place_of(task.id, card);
+                let (name, branch) = place_of(task, card);
                 let order = WorktreeOrder {
                     repo: part.repo.path.clone(),
                     name,
@@ -279,7 +289,7 @@ impl Engine {
         let target = self.target_of(repo, card, settings).await?;
         let worktree = match &self.parts.workshop {
             Some(shop) if is_here => {
-                let (name, branch) = place_of(task.id, card);
+                let (name, branch) = place_of(task, card);
                 shop.worktrees.worktree_find(&repo.path, &name, &branch).await?
             }
             _ => None,
@@ -296,12 +306,12 @@ impl Engine {
         card: &Card,
     ) -> Result<Vec<Worktree>, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
-        let (name, branch) = place_of(task.id, card);
+        let (name, branch) = place_of(task, card);
         let repos = self.parts.store.repos(org, task.project).await?.into_iter();
         let here = repos.filter(|repo| repo.machine == self.parts.machine);
         let place = |repo: ProjectRepo| {
             let path = shop.worktrees.worktree_place(&repo.path, &name)?;
-            Some(Worktree { repo: repo.path, path, branch: branch.clone() })
+            Some(Worktree { repo: repo.path, path, branch: branch.new.clone() })
         };
         Ok(here.filter_map(place).collect())
     }

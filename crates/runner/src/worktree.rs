@@ -25,8 +25,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_engine::ports::{
-    Branch, BranchMade, BranchOrder, FileFault, Rebased, ShareOrder, Worktree, WorktreeDiff,
-    WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState, Worktrees,
+    Branch, BranchMade, BranchOrder, FileFault, Rebased, ShareOrder, TaskBranch, Worktree,
+    WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState,
+    Worktrees,
 };
 
 use crate::git::{Git, GitFault};
@@ -73,7 +74,7 @@ impl Worktrees for LocalWorktrees {
         &self,
         repo: &Path,
         name: &str,
-        branch: &str,
+        branch: &TaskBranch,
     ) -> Result<Option<Worktree>, WorktreeFault> {
         make::find(&self.folder, repo, name, branch).await
     }

@@ -73,17 +73,17 @@ pub fn fill_with_blocked(database: &Path, project: i64, blocked: usize) -> rusql
     let mut db = Connection::open(database)?;
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     const INSERT: &str = "INSERT INTO tasks (id, prefix, org, project, title, label, phase, priority, \
-             checks, open_deps, entries, created_at, updated_at) \
-         VALUES (?1, 'BENCH', 1, ?2, ?3, 'backlog', 'initial', ?4, '[]', ?5, 0, 0, 0)";
+             checks, open_deps, entries, created_at, updated_at, number) \
+         VALUES (?1, 'BENCH', 1, ?2, ?3, 'backlog', 'initial', ?4, '[]', ?5, 0, 0, 0, ?6)";
     let root = 1u128.to_be_bytes();
     {
         let mut insert = tx.prepare(INSERT)?;
-        insert.execute(params![root, project, "everybody waits for this", 999, 0])?;
-        insert.execute(params![2u128.to_be_bytes(), project, "free", 500, 0])?;
+        insert.execute(params![root, project, "everybody waits for this", 999, 0, 1])?;
+        insert.execute(params![2u128.to_be_bytes(), project, "free", 500, 0, 2])?;
         let mut depend = tx.prepare("INSERT INTO deps (task, position, dep) VALUES (?1, 0, ?2)")?;
         for n in 0..blocked {
             let id = (n as u128 + 10).to_be_bytes();
-            insert.execute(params![id, project, format!("blocked {n}"), 0, 1])?;
+            insert.execute(params![id, project, format!("blocked {n}"), 0, 1, n as i64 + 3])?;
             depend.execute(params![id, root])?;
         }
     }

@@ -18,7 +18,7 @@ use crate::retry::{self, Asked};
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
 use crate::toolsets::{self, board, crew, relay};
-use crate::{error, prompt, resource};
+use crate::{error, prompt, resource, task_name};
 
 const COMPLETIONS_MAX: usize = 100;
 
@@ -190,9 +190,8 @@ impl Front {
         asked: impl Into<Asked>,
         context: impl FnOnce(&'static str) -> OpContext,
     ) -> Result<(Result<Value, EngineError>, Speaker), Unknown> {
-        let Asked { arguments, key } = asked.into();
+        let Asked { mut arguments, key } = asked.into();
         let found = self.catalog.find(name, &arguments).ok_or_else(|| unknown_tool(name))?;
-        let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
         let action = found.tool.action_named(&arguments);
         let measured = Measured::start(found.tool.name);
         let mut op = context(found.tool.name);
@@ -202,9 +201,19 @@ impl Front {
         };
         let judged = judged.and_then(|()| self.catalog.judge(name, &arguments));
         let judged = judged.and_then(|()| op.take_key(&arguments, key.as_ref()));
-        let answer = match judged {
-            Err(refusal) if found.tool.for_crew => Ok(crew::refused(&self.engine, &refusal)),
+        let judged = match judged {
+            Ok(()) => match task_name::resolve(&self.engine, &op, arguments.take()).await {
+                Ok(resolved) => Ok(arguments = resolved),
+                Err(error) => Err(error),
+            },
             Err(refusal) => Err(refusal.into()),
+        };
+        let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
+        let answer = match judged {
+            Err(EngineError::Refused(refusal)) if found.tool.for_crew => {
+                Ok(crew::refused(&self.engine, &refusal))
+            }
+            Err(error) => Err(error),
             Ok(()) => {
                 let call = Call {
                     engine: &self.engine,

@@ -19,6 +19,7 @@ mod question;
 mod resource;
 pub mod retry;
 pub mod stdio;
+mod task_name;
 pub mod ticket;
 pub mod time;
 pub mod tool;

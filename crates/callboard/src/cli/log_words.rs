@@ -48,6 +48,10 @@ fn verb(name: EventName, data: &Value) -> (String, &'static [&'static str]) {
             (words, &["unblocked_by"])
         }
         EventName::TaskNoted => fixed("wrote a note on"),
+        EventName::TaskTold => fixed("told the agent of"),
+        EventName::TaskHeard => fixed("heard what was told about"),
+        EventName::TaskBlocked => fixed("is blocked on"),
+        EventName::TaskUnblocked => fixed("unblocked"),
         EventName::TaskScratchpad => fixed("added to the notes of"),
         EventName::TaskDependencyAdded => {
             (format!("added {} as a dependency of", said("dep")), &["dep"])

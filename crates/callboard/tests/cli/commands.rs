@@ -166,7 +166,7 @@ fn any_tool_can_be_called() {
     assert!(unknown.stderr.contains("did you mean list?"), "{}", unknown.stderr);
     assert_eq!(world.run(&["call", "list", "{"]).code, 2);
     assert_eq!(world.run(&["call", "list", "{}", "--toolsets", "nope"]).code, 2);
-    let refused = world.run(&["call", "get", r#"{"id": "SHOP-1"}"#, "--json"]);
+    let refused = world.run(&["call", "get", r#"{"id": "SHOP-404"}"#, "--json"]);
     assert_eq!((refused.code, refused.error_code()), (3, "TASK_NOT_FOUND".into()));
     assert_eq!(refused.stdout, "");
 }

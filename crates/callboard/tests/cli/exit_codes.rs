@@ -38,11 +38,11 @@ fn wrong_usage_is_2() {
 #[test]
 fn not_found_is_3() {
     let world = World::project();
-    let ran = world.run(&["task", "show", "SHOP-1"]);
+    let ran = world.run(&["task", "show", "SHOP-404"]);
     assert_eq!(ran.code, 3);
-    let said = "error[TASK_NOT_FOUND]: task not found: SHOP-1\nhint: callboard task list\n";
+    let said = "error[TASK_NOT_FOUND]: task not found: SHOP-404\nhint: callboard task list\n";
     assert_eq!(ran.stderr, said);
-    let dangling = world.run(&["task", "add", "x", "--dep", "SHOP-1", "--json"]);
+    let dangling = world.run(&["task", "add", "x", "--dep", "SHOP-404", "--json"]);
     assert_eq!((dangling.code, dangling.error_code()), (3, "DANGLING_DEPENDENCY".into()));
     let nowhere = World::git().run(&["task", "list", "--json"]);
     assert_eq!((nowhere.code, nowhere.error_code()), (3, "PROJECT_NOT_FOUND".into()));

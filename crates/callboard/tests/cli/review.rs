@@ -71,7 +71,7 @@ fn a_verification_is_asked_for_again() {
     let refused = world.run(&["task", "verify", &fresh]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("nothing to verify"), "{}", refused.stderr);
-    assert_eq!(world.run(&["task", "verify", "SHOP-1"]).code, 3);
+    assert_eq!(world.run(&["task", "verify", "SHOP-404"]).code, 3);
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_patch_holds_what_is_committed_and_what_is_not() {
     let bare = world.task(&["nobody began it"]);
     let nothing = world.run(&["diff", &bare, "--json"]);
     assert_eq!((nothing.code, nothing.error_code()), (3, "WORKSPACE_NOT_FOUND".into()));
-    assert_eq!(world.run(&["diff", "SHOP-1"]).code, 3);
+    assert_eq!(world.run(&["diff", "SHOP-404"]).code, 3);
     assert_eq!(world.run(&["diff", "job_1"]).code, 2);
     let shown = world.ok(&["review", &bare]).stdout;
     assert!(shown.ends_with("merge     nothing: there is no workspace on this machine\n"));

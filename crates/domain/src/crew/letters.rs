@@ -30,7 +30,7 @@ pub fn assigned(
     base: Option<&str>,
     misses: Option<&str>,
 ) -> Letter {
-    let mut text = format!("You have task {}: {}\n", task.id, task.title);
+    let mut text = format!("You have task {}: {}\n", task.name(), task.title);
     let description: String = body.chars().take(DESCRIPTION_CHARS_MAX).collect();
     if !description.trim().is_empty() {
         text.push_str(&format!("\n{}\n", description.trim()));
@@ -58,12 +58,12 @@ pub fn assigned(
 }
 
 pub fn reassigned(task: &Task, to: &str) -> Letter {
-    let text = format!("Task {} ({}) is with {to} now. Leave it alone.", task.id, task.title);
+    let text = format!("Task {} ({}) is with {to} now. Leave it alone.", task.name(), task.title);
     Letter::new(format!("Task Reassigned: {}", task.title), text)
 }
 
 pub fn to_review(task: &Task, worker: &str, url: Option<&str>) -> Letter {
-    let mut text = format!("{worker} asks for a review of task {}: {}", task.id, task.title);
+    let mut text = format!("{worker} asks for a review of task {}: {}", task.name(), task.title);
     if let Some(url) = url {
         text.push_str(&format!("\n\n{url}"));
     }
@@ -71,19 +71,21 @@ pub fn to_review(task: &Task, worker: &str, url: Option<&str>) -> Letter {
 }
 
 pub fn blocked(task: &Task, worker: &str, reason: &str) -> Letter {
-    let text = format!("{worker} cannot go on with task {}: {}\n\n{reason}", task.id, task.title);
+    let text =
+        format!("{worker} cannot go on with task {}: {}\n\n{reason}", task.name(), task.title);
     Letter::new(format!("Task Blocked: {}", task.title), text)
 }
 
 pub fn failed(task: &Task, worker: &str, reason: &str) -> Letter {
-    let text = format!("{worker} gave up task {}: {}\n\n{reason}", task.id, task.title);
+    let text = format!("{worker} gave up task {}: {}\n\n{reason}", task.name(), task.title);
     Letter::new(format!("Task Failed: {}", task.title), text)
 }
 
 pub fn runs_failed(task: &Task, worker: &str, reason: &str) -> Letter {
     let text = format!(
         "Task {} ({}) is given up, and {worker} gets nothing more by itself.\n\n{reason}",
-        task.id, task.title
+        task.name(),
+        task.title
     );
     Letter::new(format!("Task Failed: {}", task.title), text)
 }
@@ -92,13 +94,14 @@ pub fn silent(task: &Task, worker: &str, after_s: u32) -> Letter {
     let text = format!(
         "{worker} has task {} ({}) and has said nothing for {after_s} seconds. Nothing was done about it: \
          write to it, or give the task to somebody else with mcp__task__assign.",
-        task.id, task.title
+        task.name(),
+        task.title
     );
     Letter::new(format!("Worker Silent: {worker}"), text)
 }
 
 pub fn changes_requested(task: &Task, feedback: &str) -> Letter {
-    let text = format!("Task {}: {}\n\n{feedback}", task.id, task.title);
+    let text = format!("Task {}: {}\n\n{feedback}", task.name(), task.title);
     Letter::new("Changes Requested", text)
 }
 
@@ -116,7 +119,8 @@ pub fn rebase_required(task: &str, title: &str, epic_branch: &str, is_remote: bo
 pub fn epic_complete(epic: &Task, url: &str, completed: usize, failed: usize) -> Letter {
     let mut text = format!(
         "Epic {}: {}\n\n{completed} tasks completed, {failed} failed.\n\nPlease look at {url}",
-        epic.id, epic.title
+        epic.name(),
+        epic.title
     );
     // A forge has a page for it.
     if let Some(number) = local_number(url) {

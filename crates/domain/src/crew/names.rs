@@ -1,6 +1,8 @@
-//! The names of worktrees and branches that a crew works in. They are made here and nowhere else.
+//! The names of worktrees and branches that tasks are worked on in. They are made here and nowhere
+//! else.
 
 use crate::ids::TaskId;
+use crate::task::Task;
 
 const SLUG_CHARS_MAX: usize = 30;
 const ID_CHARS: usize = 8;
@@ -20,6 +22,15 @@ pub fn numbered(name: &str, n: usize) -> String {
 
 pub fn branch(prefix: &str, worktree: &str) -> String {
     format!("{prefix}{worktree}")
+}
+
+/// `callboard/SHOP-12-add-version-flag`: the branch of a task outside a crew. A new title does not
+/// rename the branch, so only the part before the title is looked for.
+pub fn task_branch(prefix: &str, task: &Task) -> String {
+    match slug(&task.title).as_str() {
+        "" => format!("{prefix}{}", task.name()),
+        slug => format!("{prefix}{}-{slug}", task.name()),
+    }
 }
 
 /// Where the work of an epic's tasks comes together.

@@ -22,6 +22,16 @@ pub(super) fn task_create(
     new: &TaskCreate,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
+    task_create_nth(world, new, 0, now)
+}
+
+/// The same for a command that makes several tasks; `earlier` of them were made before this one.
+pub(super) fn task_create_nth(
+    world: &World<'_>,
+    new: &TaskCreate,
+    earlier: u32,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
     let title = input::title(&new.title)?;
     let body = input::body(&new.body)?;
     let priority = input::priority(new.priority)?;
@@ -55,6 +65,7 @@ pub(super) fn task_create(
     let initial = world.policy.initial();
     let task = Task {
         id: new.task,
+        number: world.numbers_last + earlier + 1,
         project: new.project,
         title,
         label: label.name.clone(),

@@ -183,6 +183,7 @@ impl Model {
             org: self.org.world(actor, &needs.org),
             above: self.above(needs.above),
             crew: self.crew.clone(),
+            numbers_last: self.tasks.values().map(|task| task.number).max().unwrap_or(0),
             pulls_last: self.pulls_last(),
             pulls: match needs.task_pulls {
                 true => self.pulls.iter().filter(|pull| pull.task == of).cloned().collect(),

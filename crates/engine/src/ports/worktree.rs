@@ -12,13 +12,13 @@ pub trait Worktrees: Send + Sync {
     /// The worktree of that name, made unless it is there.
     async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault>;
 
-    /// The worktree of that name on `branch`, or on the `-2`, `-3` of it that it was made with. A
-    /// folder that is no git repository has none.
+    /// The worktree of that name on one of its task's branches. A folder that is no git repository
+    /// has none.
     async fn worktree_find(
         &self,
         repo: &Path,
         name: &str,
-        branch: &str,
+        branch: &TaskBranch,
     ) -> Result<Option<Worktree>, WorktreeFault>;
 
     /// The folder of the worktree of that name, whether or not it exists; git is not asked. `None`
@@ -109,13 +109,33 @@ pub struct Worktree {
     pub branch: String,
 }
 
+/// What the branch of a worktree is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskBranch {
+    /// The name of a branch that is made now, with `-2`, `-3` behind it when there is such a branch.
+    pub new: String,
+    /// A branch of the task is one of these, or one of these with a dash and more behind it.
+    pub stems: Vec<String>,
+}
+
+impl TaskBranch {
+    pub fn named(name: impl Into<String>) -> Self {
+        let new = name.into();
+        Self { stems: vec![new.clone()], new }
+    }
+
+    pub fn has(&self, branch: &str) -> bool {
+        let rests = self.stems.iter().filter_map(|stem| branch.strip_prefix(stem.as_str()));
+        rests.into_iter().any(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct WorktreeOrder {
     pub repo: PathBuf,
     /// Names the folder: letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// Taken with `-2`, `-3` behind it when there is such a branch.
-    pub branch: String,
+    pub branch: TaskBranch,
     /// The branch it starts from.
     pub base: String,
     pub base_from: BaseFrom,
@@ -297,4 +317,21 @@ pub enum FileFault {
     NotText,
     #[error("it cannot be read: {0}")]
     Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaskBranch;
+
+    #[test]
+    fn a_branch_is_its_tasks_by_the_part_before_the_title() {
+        let stems = vec!["callboard/SHOP-1".to_owned(), "callboard/SHOP-01m7".to_owned()];
+        let branch = TaskBranch { new: "callboard/SHOP-1-add-flag".into(), stems };
+        for own in ["SHOP-1", "SHOP-1-add-flag", "SHOP-1-old-title-2", "SHOP-01m7", "SHOP-01m7-2"] {
+            assert!(branch.has(&format!("callboard/{own}")), "{own}");
+        }
+        for other in ["callboard/SHOP-12-add-flag", "callboard/SHOP-12", "main", "SHOP-1"] {
+            assert!(!branch.has(other), "{other}");
+        }
+    }
 }

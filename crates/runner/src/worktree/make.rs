@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard_engine::ports::{
-    Base, BaseFrom, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder,
+    Base, BaseFrom, TaskBranch, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder,
 };
 
 use super::target::Tips;
@@ -20,7 +20,7 @@ pub(super) async fn make(
     order: &WorktreeOrder,
 ) -> Result<WorktreeMade, WorktreeFault> {
     let path = place(folder, &order.repo, &order.name)?;
-    for branch in [&order.branch, &order.base] {
+    for branch in [&order.branch.new, &order.base] {
         if !is_branch_name(branch) {
             return Err(WorktreeFault::BadBranch(branch.clone()));
         }
@@ -43,7 +43,7 @@ pub(super) async fn make(
         let worktree = Worktree { repo: order.repo.clone(), path: real(path)?, branch };
         return Ok(WorktreeMade { worktree, base: None });
     }
-    let branch = free_name(&order.repo, &order.branch).await?;
+    let branch = free_name(&order.repo, &order.branch.new).await?;
     let commit = OsStr::new(&base.commit);
     add(&order.repo, &path, &["--no-track", "-b", &branch], commit).await?;
     let worktree = Worktree { repo: order.repo.clone(), path: real(path)?, branch };
@@ -54,7 +54,7 @@ pub(super) async fn find(
     folder: &Path,
     repo: &Path,
     name: &str,
-    branch: &str,
+    branch: &TaskBranch,
 ) -> Result<Option<Worktree>, WorktreeFault> {
     let place = place(folder, repo, name)?;
     match usable(repo, &place, branch).await {
@@ -94,28 +94,26 @@ impl From<Unusable> for WorktreeFault {
 }
 
 /// A worktree that is whole and stands on its branch.
-async fn usable(repo: &Path, path: &Path, branch: &str) -> Result<Option<Worktree>, Unusable> {
+async fn usable(
+    repo: &Path,
+    path: &Path,
+    branch: &TaskBranch,
+) -> Result<Option<Worktree>, Unusable> {
     let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
     let Some(known) = known.filter(|known| !known.is_half_made() && path.join(".git").exists())
     else {
         return Ok(None);
     };
     match known.branch {
-        Some(own) if is_name_of(&own, branch) => {
+        Some(own) if branch.has(&own) => {
             let path = real(path.to_owned()).map_err(Unusable::Worktree)?;
             Ok(Some(Worktree { repo: repo.to_owned(), path, branch: own }))
         }
         other => Err(Unusable::Worktree(WorktreeFault::Elsewhere {
-            branch: branch.into(),
+            branch: branch.new.clone(),
             stands_on: other.unwrap_or_else(|| "no branch".into()),
         })),
     }
-}
-
-fn is_name_of(own: &str, branch: &str) -> bool {
-    let Some(rest) = own.strip_prefix(branch) else { return false };
-    let number = rest.strip_prefix('-').and_then(|number| number.parse::<u32>().ok());
-    rest.is_empty() || number.is_some_and(|number| number > 1)
 }
 
 pub(super) async fn base(repo: &Path, name: &str, from: BaseFrom) -> Result<Base, WorktreeFault> {

@@ -14,7 +14,9 @@ use callboard_domain::policy::Policy;
 use callboard_domain::pull::Pull;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::ports::{BaseFrom, BranchOrder, Worktree, WorktreeOrder, Worktrees};
+use callboard_engine::ports::{
+    BaseFrom, BranchOrder, TaskBranch, Worktree, WorktreeOrder, Worktrees,
+};
 use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{EventQuery, Place, RepoPlace, Store};
@@ -107,7 +109,7 @@ impl Crew {
         let order = WorktreeOrder {
             repo: self.repo.path.clone(),
             name: task.to_string(),
-            branch: format!("callboard/{task}"),
+            branch: TaskBranch::named(format!("callboard/{task}")),
             base: EPIC.into(),
             base_from: BaseFrom::Local,
             fetch: false,

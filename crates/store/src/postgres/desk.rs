@@ -8,7 +8,7 @@ use callboard_domain::card::Card;
 use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::delivery::{Delivery, Tried};
 use callboard_domain::event::Event;
-use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::{Job, JobId};
 use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
@@ -42,6 +42,8 @@ pub(super) struct Desk {
     pub runs: HashMap<Id, (i64, Run, Option<TaskId>)>,
     pub open_runs: OpenRuns,
     pub runs_here: u32,
+    /// The newest number of an org's tasks with a prefix, new ones of this batch included.
+    pub numbers: HashMap<(i64, Prefix), u32>,
     pub pulls_last: u64,
     /// Those of tasks whose commands ask for them, the oldest first; with their org.
     pub pulls: Vec<(i64, Pull)>,
@@ -297,6 +299,10 @@ impl Desk {
             runs_here: self.runs_here,
             org: self.org.clone(),
             above: if needs.above.is_some() { self.above.clone() } else { Vec::new() },
+            numbers_last: needs
+                .numbers
+                .and_then(|prefix| self.numbers.get(&(org, prefix)).copied())
+                .unwrap_or(0),
             pulls_last: self.pulls_last,
             crew: match needs.crew.is_empty() {
                 true => CrewWorld::default(),

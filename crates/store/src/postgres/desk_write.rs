@@ -217,6 +217,7 @@ impl Desk {
         deps: &[TaskId],
     ) -> Result<(), StoreError> {
         let id = task.id.id;
+        self.numbers.insert((org, task.id.prefix), task.number);
         let mut sheet = Sheet::row(org, task, None);
         for ((_, number), (entry, attempt)) in self.changes.entries.range((id, 0)..=(id, u32::MAX))
         {

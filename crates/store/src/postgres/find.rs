@@ -1,6 +1,6 @@
 //! Finding tasks by a part of their id.
 
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{TaskId, TaskName};
 use tokio_postgres::types::ToSql;
 
 use super::db::Db;
@@ -11,6 +11,10 @@ use crate::typed_id::id_range;
 type Result<T> = std::result::Result<T, Trouble>;
 
 pub(super) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
+    let found = by_name(db, org, typed).await?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
     let found = by_start(db, org, typed, limit).await?;
     if !found.is_empty() {
         return Ok(found);
@@ -26,6 +30,21 @@ async fn ids(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<T
     let statement = db.prepare_cached(sql).await?;
     let found = db.query(&statement, values).await?;
     found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
+}
+
+/// `SHOP-12`; a prefix that is typed in small letters is tried in capitals, too.
+async fn by_name(db: &Db, org: i64, typed: &str) -> Result<Vec<TaskId>> {
+    let Some(name) = TaskName::parse(typed) else { return Ok(Vec::new()) };
+    let sql = "SELECT id, prefix FROM tasks \
+         WHERE org = $1 AND prefix = $2 AND number = $3 AND removed_at IS NULL";
+    for TaskName { prefix, number } in [name, name.in_capitals()] {
+        let Ok(number) = i32::try_from(number) else { break };
+        let found = ids(db, sql, &[&org, &prefix.as_str(), &number]).await?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// `PREFIX-01k…` or `01k…`.

@@ -60,6 +60,7 @@ pub(super) fn task_row(sheet: &Sheet) -> Value {
         "removed_at": sheet.removed_at,
         "phase_at": task.phase_at,
         "blocked": text_of(task.blocked.as_ref()),
+        "number": task.number,
     })
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use callboard_domain::actor::Actor;
-use callboard_domain::ids::{Id, TaskId};
+use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::job::JobKind;
 use callboard_domain::needs::{OrgNeeds, verify_key};
 use callboard_domain::run::{OpenRuns, RunRecord};
@@ -65,6 +65,8 @@ struct Wanted {
     /// Such a command goes alone.
     above: Option<TaskId>,
     crew: crew::Wanted,
+    /// Orgs and prefixes with new tasks, which get the next numbers.
+    numbers: BTreeSet<(i64, Prefix)>,
     /// An org whose own pull requests get a new number; such a command goes alone.
     pulls_of: Option<i64>,
     /// Tasks whose pull requests are wanted.
@@ -102,6 +104,7 @@ impl Wanted {
             if !needs.org.is_empty() {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
+            wanted.numbers.extend(needs.numbers.map(|prefix| (*org, prefix)));
             wanted.pulls_of = wanted.pulls_of.or(needs.pulls.then_some(*org));
             wanted.pulled.extend(needs.task.filter(|_| needs.task_pulls).map(|task| task.id));
             wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
@@ -168,6 +171,7 @@ async fn fill(
         desk.org = org::world(db, *org, actor, needs).await?;
     }
     desk.crews = crew::Crews::load(db, &wanted.crew).await?;
+    numbers(db, statements, &wanted, &mut desk).await?;
     if !wanted.knowledge.is_empty() {
         let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
         desk.knowledge.extend(found.into_iter().map(|(org, entry)| (entry.id, (org, entry))));
@@ -210,6 +214,33 @@ async fn counted(
         db.batch_execute(&schema::alone_with(&format!("pulls of {org}"))).await?;
         let row = db.query_one(&statements.pulls_last, &[&org]).await?;
         desk.pulls_last = row.try_get::<_, i64>(0)?.unsigned_abs();
+    }
+    Ok(())
+}
+
+/// The newest numbers of tasks. One batch at a time gives the next ones of a prefix; the locks are
+/// taken in one order everywhere.
+async fn numbers(
+    db: &Db,
+    statements: &Statements,
+    wanted: &Wanted,
+    desk: &mut Desk,
+) -> Result<(), Trouble> {
+    if wanted.numbers.is_empty() {
+        return Ok(());
+    }
+    let alone =
+        |(org, prefix): &(i64, Prefix)| schema::alone_with(&format!("numbers of {org} {prefix}"));
+    let locks: Vec<String> = wanted.numbers.iter().map(alone).collect();
+    let orgs: Vec<i64> = wanted.numbers.iter().map(|(org, _)| *org).collect();
+    let prefixes: Vec<&str> = wanted.numbers.iter().map(|(_, prefix)| prefix.as_str()).collect();
+    let values: [&(dyn ToSql + Sync); 2] = [&orgs, &prefixes];
+    // `try_join` sends its first half first; the second sees what was committed before the locks.
+    let locks = locks.join("; ");
+    let asked = db.query(&statements.numbers, &values);
+    let ((), rows) = future::try_join(db.batch_execute(&locks), asked).await?;
+    for ((org, prefix), row) in wanted.numbers.iter().zip(&rows) {
+        desk.numbers.insert((*org, *prefix), rows::count(row, 0)?);
     }
     Ok(())
 }

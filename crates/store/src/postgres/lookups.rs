@@ -26,6 +26,7 @@ pub(super) struct Statements {
     pub runs_here: Statement,
     pub beside: Statement,
     pub above: Statement,
+    pub numbers: Statement,
     pub pulls_last: Statement,
     pub pulls: Statement,
 }
@@ -140,6 +141,13 @@ impl Statements {
             runs_here: prepare(&crate::runs::count_on("$1", "$2")).await?,
             beside: prepare(&cards::sql()).await?,
             above: prepare(cards::ABOVE).await?,
+            numbers: prepare(
+                "SELECT coalesce((SELECT max(t.number) FROM tasks t \
+                     WHERE t.org = n.org AND t.prefix = n.prefix), 0) \
+                 FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS n (org, prefix, place) \
+                 ORDER BY n.place",
+            )
+            .await?,
             pulls_last: prepare(
                 "SELECT coalesce(max(number), 0) FROM pulls WHERE org = $1 AND forge = 'local'",
             )

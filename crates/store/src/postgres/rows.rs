@@ -19,9 +19,9 @@ type Result<T> = std::result::Result<T, Trouble>;
 pub(super) const TASK: &str = "t.id, t.prefix, t.project, t.title, t.label, t.phase, t.priority, \
      t.assignee, t.parent, p.prefix, t.is_plan, t.checks, t.open_deps, t.fence, \
      t.newest_attempt, t.entries, t.created_at, t.updated_at, t.contract, t.verification, \
-     t.open_blockers, t.phase_at, t.blocked";
+     t.open_blockers, t.phase_at, t.blocked, t.number";
 pub(super) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
-pub(super) const TASK_COLUMNS: usize = 23;
+pub(super) const TASK_COLUMNS: usize = 24;
 
 pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.actor, a.key, \
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
@@ -110,6 +110,7 @@ pub(super) fn task(row: &Row) -> Result<Task> {
         open_blockers: count(row, 20)?,
         phase_at: time(row, 21)?,
         blocked: json(row, 22, "blocked")?,
+        number: count(row, 23)?,
     })
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Statements {
 
 const TASK: &str = "id, prefix, org, project, title, label, phase, priority, assignee, parent, \
      is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
-     entries, created_at, updated_at, removed_at, phase_at, blocked";
+     entries, created_at, updated_at, removed_at, phase_at, blocked, number";
 const ATTEMPT: &str = "id, task, kind, fence, actor, key, client, model, worktree, branch, \
      head_started, started_at, heartbeat_at, progress, lease_s, lease_expires_at, ended_at, \
      outcome, words, head_finished";

@@ -6,7 +6,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::card::Card;
 use callboard_domain::command::Command;
-use callboard_domain::ids::{AttemptId, Id, TaskId};
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::needs::{Needs, verify_key};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::run::{OpenRuns, RunRecord};
@@ -105,9 +105,19 @@ pub(super) fn world<'a>(
         org: org_rows,
         above,
         crew: crew::world(db, org, &needs.crew)?,
+        numbers_last: match needs.numbers {
+            Some(prefix) => numbers_last(db, org, prefix)?,
+            None => 0,
+        },
         pulls_last: if needs.pulls { pulls::last(db, org)? } else { 0 },
         pulls,
     })
+}
+
+/// Removed tasks count: a number is never given twice.
+fn numbers_last(db: &Connection, org: i64, prefix: Prefix) -> Result<u32> {
+    db.prepare_cached("SELECT coalesce(max(number), 0) FROM tasks WHERE org = ?1 AND prefix = ?2")?
+        .query_row(params![org, prefix.as_str()], |row| row.get(0))
 }
 
 fn subject(db: &Connection, org: i64, id: TaskId, needs: &Needs) -> Result<Option<Subject>> {

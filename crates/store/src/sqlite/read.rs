@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
+use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId, TaskName};
 use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use rusqlite::types::ToSqlOutput;
@@ -149,10 +149,26 @@ pub(super) fn task_ids(
     typed: &str,
     limit: usize,
 ) -> Result<Vec<TaskId>> {
-    for search in [task_ids_by_start, task_ids_by_prefix, task_ids_by_end] {
+    for search in [task_ids_by_name, task_ids_by_start, task_ids_by_prefix, task_ids_by_end] {
         let found = search(db, org, typed, limit)?;
         if !found.is_empty() {
             return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// `SHOP-12`; a prefix that is typed in small letters is tried in capitals, too.
+fn task_ids_by_name(db: &Connection, org: i64, typed: &str, _: usize) -> Result<Vec<TaskId>> {
+    let Some(name) = TaskName::parse(typed) else { return Ok(Vec::new()) };
+    let mut find = db.prepare_cached(
+        "SELECT id, prefix FROM tasks \
+         WHERE org = ?1 AND prefix = ?2 AND number = ?3 AND removed_at IS NULL",
+    )?;
+    for TaskName { prefix, number } in [name, name.in_capitals()] {
+        let values = params![org, prefix.as_str(), number];
+        if let Some(found) = find.query_row(values, |row| rows::task_id(row, 0, 1)).optional()? {
+            return Ok(vec![found]);
         }
     }
     Ok(Vec::new())

@@ -103,9 +103,9 @@ fn task_insert(
     db.prepare_cached(
         "INSERT INTO tasks (id, prefix, org, project, title, label, phase, priority, assignee, \
              parent, is_plan, checks, open_deps, fence, entries, created_at, updated_at, \
-             contract, phase_at, blocked) \
+             contract, phase_at, blocked, number) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-             ?19, ?20)",
+             ?19, ?20, ?21)",
     )?
     .execute(params![
         task.id.id.to_bytes(),
@@ -128,6 +128,7 @@ fn task_insert(
         json(task.contract.as_ref()),
         task.phase_at.0,
         json(task.blocked.as_ref()),
+        task.number,
     ])?;
     if !body.is_empty() || execution_contract.is_some() {
         db.prepare_cached(

@@ -26,7 +26,7 @@ pub static TABLES: &[Table] = &[
     table("plans", "id", "org, actor, at, tasks, todos, state, decided_at, decided_by, made"),
     table("tasks", "id", "prefix, org, project, title, label, phase, priority, assignee, parent, \
         is_plan, checks, contract, verification, open_blockers, open_deps, fence, newest_attempt, \
-        entries, created_at, updated_at, removed_at, phase_at, blocked"),
+        entries, created_at, updated_at, removed_at, phase_at, blocked, number"),
     table("bodies", "task", "body, execution_contract"),
     table("cards", "task", "mode, criteria, terminal, agent, base_branch, created_by, review, \
         workspace, branch, failed_reason, failed_at, told"),

@@ -14,6 +14,7 @@ mod handles;
 mod knowledge;
 mod leases;
 mod limits;
+mod numbers;
 mod org;
 mod pooler;
 mod postgres;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use callboard_engine::ports::{Base, BaseFrom, WorktreeFault, Worktrees};
+use callboard_engine::ports::{Base, BaseFrom, TaskBranch, WorktreeFault, Worktrees};
 use callboard_runner::LocalWorktrees;
 
 use super::{commit, folder_of, head, make, order, status, try_make};
@@ -22,9 +22,11 @@ async fn it_stands_below_the_repository_on_a_branch_of_its_own() {
     let again = try_make(order(&repo, "CB-1")).await.expect("finds it");
     assert_eq!((again.worktree, again.base), (made.worktree.clone(), None));
     let worktrees = LocalWorktrees::default();
-    let found = worktrees.worktree_find(&repo.path, "CB-1", "callboard/CB-1").await;
+    let found =
+        worktrees.worktree_find(&repo.path, "CB-1", &TaskBranch::named("callboard/CB-1")).await;
     assert_eq!(found, Ok(Some(made.worktree.clone())));
-    let missing = worktrees.worktree_find(&repo.path, "CB-2", "callboard/CB-2").await;
+    let missing =
+        worktrees.worktree_find(&repo.path, "CB-2", &TaskBranch::named("callboard/CB-2")).await;
     assert_eq!(missing, Ok(None));
     let upstream = git_in(&made.worktree.path, &["config", "--get-regexp", "^(remote|branch)"]);
     assert!(!upstream.contains("branch."), "a push would go to main: {upstream}");
@@ -136,7 +138,9 @@ async fn a_taken_branch_gets_a_number() {
 async fn names_and_bases_that_cannot_be_are_refused_by_name() {
     let repo = Repo::with_origin();
     for name in ["", ".", "..", "../x", "a/b", "/x", "-x", ".x", "a b", "a\n"] {
-        let made = LocalWorktrees::default().worktree_find(&repo.path, name, "b").await;
+        let made = LocalWorktrees::default()
+            .worktree_find(&repo.path, name, &TaskBranch::named("b"))
+            .await;
         assert_eq!(made, Err(WorktreeFault::BadName(name.into())));
     }
     let with_base = |base: &str| {
@@ -187,7 +191,9 @@ async fn one_that_was_half_made_is_made_anew() {
     let worktree = make(&repo, "CB-1").await;
     fs::write(repo.path.join(".git/worktrees/CB-1/locked"), "initializing").expect("locks it");
     fs::remove_file(worktree.path.join("a.txt")).expect("removes a file");
-    let found = LocalWorktrees::default().worktree_find(&repo.path, "CB-1", "callboard/CB-1").await;
+    let found = LocalWorktrees::default()
+        .worktree_find(&repo.path, "CB-1", &TaskBranch::named("callboard/CB-1"))
+        .await;
     assert_eq!(found, Ok(None));
     let again = try_make(order(&repo, "CB-1")).await.expect("makes it again");
     assert_eq!(again.worktree, worktree);

@@ -17,8 +17,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard_engine::ports::{
-    BaseFrom, MergeFault, MergeFrom, MergeOrder, MergedPart, Merges, PreparedMerge, Worktree,
-    WorktreeFault, WorktreeMade, WorktreeOrder, Worktrees,
+    BaseFrom, MergeFault, MergeFrom, MergeOrder, MergedPart, Merges, PreparedMerge, TaskBranch,
+    Worktree, WorktreeFault, WorktreeMade, WorktreeOrder, Worktrees,
 };
 use callboard_runner::LocalWorktrees;
 
@@ -28,7 +28,7 @@ pub fn order(repo: &Repo, name: &str) -> WorktreeOrder {
     WorktreeOrder {
         repo: repo.path.clone(),
         name: name.into(),
-        branch: format!("callboard/{name}"),
+        branch: TaskBranch::named(format!("callboard/{name}")),
         base: "main".into(),
         base_from: BaseFrom::Remote,
         fetch: true,

@@ -69,6 +69,7 @@ pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
     let (logs, logs_truncated) = shown.logs.as_deref().map(|all| logs(all, shown.detail)).unzip();
     json!({
         "task_id": task.id,
+        "number": task.number,
         "title": task.title,
         "status": Status::of(task.phase).word(),
         "description": record.body,
@@ -159,6 +160,7 @@ pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
     let CardRow { task, card, .. } = row;
     lean(json!({
         "task_id": task.id,
+        "number": task.number,
         "title": task.title,
         "status": Status::of(task.phase).word(),
         "description": cut(&row.body),
@@ -177,6 +179,7 @@ pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
 pub(super) fn snapshot(task: &Task, card: &Card) -> Value {
     json!({
         "id": task.id,
+        "number": task.number,
         "title": task.title,
         "status": Status::of(task.phase).word(),
         "priority": words::priority(task.priority),
@@ -210,6 +213,7 @@ pub(super) fn context(
     let place = places.iter().find_map(|seen| seen.part.worktree.as_ref());
     json!({
         "task_id": task.id,
+        "number": task.number,
         "title": task.title,
         "description": record.body,
         "acceptance_criteria": card.criteria,

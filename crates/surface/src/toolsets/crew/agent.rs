@@ -73,6 +73,7 @@ fn task_shown(seen: &CardSeen, url: Option<&str>, now: Timestamp) -> Value {
     let newest = record.newest.as_ref();
     json!({
         "id": record.task.id,
+        "number": record.task.number,
         "title": record.task.title,
         "description": record.body,
         "state": task_state(seen, now).as_str(),
@@ -91,6 +92,7 @@ fn epic_shown(seen: &CardSeen) -> Value {
     let completed_at = (state == EpicState::Completed).then_some(record.task.phase_at);
     json!({
         "id": record.task.id,
+        "number": record.task.number,
         "title": record.task.title,
         "description": record.body,
         "state": state.as_str(),

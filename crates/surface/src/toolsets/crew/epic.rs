@@ -154,6 +154,7 @@ fn shown(task: &EpicTask) -> Value {
     let done = (row.task.phase == Phase::ClosedDone).then(|| rfc3339_ms(row.task.phase_at));
     json!({
         "id": row.task.id,
+        "number": row.task.number,
         "title": row.task.title,
         "description": page::cut(&row.body),
         "state": state.as_str(),

@@ -33,6 +33,7 @@ pub(super) fn actionable(
     let long = contract.to_string().len() > CONTRACT_BYTES_SHOWN;
     json!({
         "taskId": task.id,
+        "number": task.number,
         "planId": task.parent,
         "title": task.title,
         "description": cut(&record.body),
@@ -55,6 +56,7 @@ pub(super) fn lease(leased: &Leased, repo: Option<&Repository>, policy: &Policy)
     let lease = attempt.and_then(|attempt| attempt.lease());
     json!({
         "taskId": record.task.id,
+        "number": record.task.number,
         "state": state(record, *now),
         "holder": attempt.map(|attempt| attempt.actor.clone()),
         "attemptId": attempt.map(|attempt| attempt.id),

@@ -56,6 +56,7 @@ fn head(
     let checks: Vec<Value> = task.checks.iter().map(|c| check(c, policy, &text)).collect();
     let mut view = Map::new();
     view.insert("id".into(), json!(task.id));
+    view.insert("number".into(), task.number.into());
     view.insert("title".into(), task.title.as_str().into());
     view.insert("status".into(), task.label.as_str().into());
     view.insert("assignee".into(), json!(task.assignee));

@@ -1,0 +1,103 @@
+//! Short names of tasks in the arguments of a call. `SHOP-12` becomes the task's id before a tool
+//! reads its arguments, so no tool knows of short names.
+
+use std::collections::BTreeMap;
+
+use callboard_domain::ids::TaskName;
+use callboard_engine::context::OpContext;
+use callboard_engine::{Engine, EngineError};
+use serde_json::Value;
+
+/// Arguments that name tasks, without underscores and in small letters. Free text never changes.
+const KEYS: &[&str] = &[
+    "dep",
+    "dependson",
+    "deps",
+    "epicid",
+    "excludetaskids",
+    "id",
+    "parent",
+    "parentid",
+    "parenttaskid",
+    "planid",
+    "task",
+    "taskid",
+    "taskids",
+    "taskref",
+];
+
+/// The arguments with ids in the place of names. A name that no task has stays as it is; the tool
+/// then says that the task is not known.
+pub(crate) async fn resolve(
+    engine: &Engine,
+    op: &OpContext,
+    mut arguments: Value,
+) -> Result<Value, EngineError> {
+    let mut ids = BTreeMap::new();
+    each_name(&mut arguments, &mut |name, _| {
+        ids.insert(name, None);
+    });
+    for (name, id) in &mut ids {
+        *id = engine.task_named(op, *name).await?;
+    }
+    each_name(&mut arguments, &mut |name, text| {
+        if let Some(Some(id)) = ids.get(&name) {
+            *text = id.to_string();
+        }
+    });
+    Ok(arguments)
+}
+
+/// Visits every name, at any depth.
+fn each_name(value: &mut Value, visit: &mut impl FnMut(TaskName, &mut String)) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields.iter_mut() {
+                let key = key.replace('_', "").to_ascii_lowercase();
+                match value {
+                    Value::String(text) if KEYS.contains(&key.as_str()) => named(text, visit),
+                    Value::Array(items) if KEYS.contains(&key.as_str()) => {
+                        for item in items {
+                            match item {
+                                Value::String(text) => named(text, visit),
+                                other => each_name(other, visit),
+                            }
+                        }
+                    }
+                    other => each_name(other, visit),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| each_name(item, visit)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn named(text: &mut String, visit: &mut impl FnMut(TaskName, &mut String)) {
+    if let Some(name) = TaskName::parse(text.trim()) {
+        visit(name, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_stand_only_where_tasks_are_named() {
+        let mut arguments = json!({
+            "task_id": " shop-12 ",
+            "dependsOn": ["SHOP-1", "SHOP-01m7kntfw0eh4rcc7g7bsq9yex"],
+            "title": "SHOP-3",
+            "tasks": [{"parent_id": "SHOP-4", "description": "like SHOP-5"}],
+            "project_id": "SHOP-6",
+            "id": 7,
+        });
+        let mut found = Vec::new();
+        each_name(&mut arguments, &mut |name, _| found.push(name.to_string()));
+        found.sort();
+        assert_eq!(found, ["SHOP-1", "SHOP-4", "shop-12"]);
+    }
+}
