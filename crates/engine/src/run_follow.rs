@@ -10,7 +10,7 @@ use callboard_domain::run::RunRecord;
 use tokio::time::Instant;
 
 use crate::context::{OpContext, Scope};
-use crate::ports::Printout;
+use crate::ports::{CUT, Printout, SO_FAR};
 use crate::{Engine, EngineError};
 
 /// How often a file is looked at: with the writer's own pause well below a second.
@@ -122,16 +122,19 @@ impl RunFollow {
 }
 
 /// What of a text was not in the one before. Its beginning may have been cut since, and the log that is
-/// kept at the end is put together anew.
+/// kept at the end is put together anew: other notes stand before the output.
 fn fresh<'t>(before: &str, now: &'t str) -> &'t str {
     if let Some(rest) = now.strip_prefix(before) {
         return rest;
     }
-    let last = &before[before.ceil_char_boundary(before.len().saturating_sub(OVERLAP_BYTES))..];
-    match now.rfind(last) {
-        Some(at) => &now[at + last.len()..],
-        None => now,
+    let printed = before.split_once(SO_FAR).map_or(before, |(_, printed)| printed);
+    let whole = Some(printed).filter(|printed| !printed.starts_with(CUT));
+    if let Some(at) = whole.and_then(|printed| Some(now.find(printed)? + printed.len())) {
+        return &now[at..];
     }
+    let from = printed.ceil_char_boundary(printed.len().saturating_sub(OVERLAP_BYTES));
+    let last = &printed[from..];
+    now.rfind(last).map_or(now, |at| &now[at + last.len()..])
 }
 
 #[cfg(test)]
@@ -144,8 +147,10 @@ mod tests {
         assert_eq!(fresh("one\n", "one\ntwo\n"), "two\n");
         assert_eq!(fresh("one\n", "one\n"), "");
         let long = "x".repeat(OVERLAP_BYTES) + "one\n";
-        let cut = format!("[cut]{}two\n", &long[4..]);
+        let cut = format!("{CUT}{}two\n", &long[4..]);
         assert_eq!(fresh(&long, &cut), "two\n");
         assert_eq!(fresh("one\n", "another"), "another");
+        let so_far = format!("note\n{SO_FAR}a\n");
+        assert_eq!(fresh(&so_far, "note\nover\n----- stdout -----\na\nb\na\n"), "b\na\n");
     }
 }

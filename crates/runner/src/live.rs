@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_engine::ports::Printout;
+use callboard_engine::ports::{CUT, Printout};
 
 use crate::run_log::Secrets;
 
@@ -17,7 +17,6 @@ pub(crate) const WRITE_EVERY: Duration = Duration::from_millis(200);
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 const NAME: &str = "printed";
-const CUT: &str = "[more was written here]\n";
 
 pub(crate) fn path(run: &Path) -> PathBuf {
     run.join(NAME)

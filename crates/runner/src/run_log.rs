@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use callboard_engine::ports;
+
 use crate::environment::Variables;
 use crate::tail::Ends;
 
@@ -111,8 +113,8 @@ impl RunLog {
         let hidden = self.secrets.hidden(text);
         let margin = if is_cut { self.secrets.longest().min(hidden.len()) } else { 0 };
         let shown = &hidden[hidden.ceil_char_boundary(margin)..];
-        let mark = if is_cut { "[more was written here]\n" } else { "" };
-        format!("{notes}----- so far -----\n{mark}{}", self.secrets.without_half(shown))
+        let mark = if is_cut { ports::CUT } else { "" };
+        format!("{notes}{}{mark}{}", ports::SO_FAR, self.secrets.without_half(shown))
     }
 
     /// Cuts a text whose middle is missing so that no half of a secret stands at the cut.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::context::Context;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 
 /// Write a consistent copy of the board to a file
 ///
@@ -30,7 +30,7 @@ pub async fn cmd_backup(context: &Context, args: BackupArgs) -> Result<(), Failu
     open.engine().store().backup(file.clone()).await?;
     let bytes = std::fs::metadata(&file).map(|copy| copy.len()).unwrap_or_default();
     if context.out.json {
-        return context.out.document(&json!({"file": file, "bytes": bytes}));
+        return context.out.object(Object::Backup, json!({"file": file, "bytes": bytes}));
     }
     context.out.line(&format!("{} holds everything, {} kB", file.display(), bytes.div_ceil(1000)))
 }

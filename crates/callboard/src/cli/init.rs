@@ -7,7 +7,7 @@ use callboard_domain::ids::Prefix;
 
 use super::context::Context;
 use crate::compose::App;
-use crate::output::Failure;
+use crate::output::{Failure, Object};
 use crate::place::Place;
 
 /// Make this folder a callboard project
@@ -39,11 +39,14 @@ artifacts/
 pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> {
     let done = make(context, args.prefix.as_deref()).await?;
     if context.out.json {
-        return context.out.document(&serde_json::json!({
-            "root": done.place.root,
-            "prefix": done.prefix.as_str(),
-            "made": done.made,
-        }));
+        return context.out.object(
+            Object::Init,
+            serde_json::json!({
+                "root": done.place.root,
+                "prefix": done.prefix.as_str(),
+                "made": done.made,
+            }),
+        );
     }
     let folder = done.place.folder();
     let verb = if done.made.is_empty() { "is there already" } else { "is ready" };

@@ -41,8 +41,7 @@ pub async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failu
         let works: Vec<Value> = of(JobKind::is_in_workspace).map(seen_json).collect();
         let others: Vec<Value> = of(|kind| !kind.is_run()).map(seen_json).collect();
         let (total, has_more) = (page["total"].take(), page["hasMore"].take());
-        let more =
-            json!({"total": total, "hasMore": has_more, "works": works, "others": others});
+        let more = json!({"total": total, "hasMore": has_more, "works": works, "others": others});
         return context.out.list_with(List::Jobs, items, Value::Null, more);
     }
     let mut table = Table::new(&["JOB", "STATE", "ATTEMPT", "SUMMARY"]);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use crate::compose;
 use crate::config::StoreUrl;
-use crate::output::{Exit, Failure, Out, Style, Table};
+use crate::output::{Exit, Failure, Object, Out, Style, Table};
 
 /// Move the whole board into another database
 ///
@@ -80,7 +80,7 @@ fn print(out: Out, moved: &Moved) -> Result<(), Failure> {
             .iter()
             .map(|finding| json!({"what": finding.what, "fix": finding.fix}))
             .collect();
-        return out.document(&json!({"tables": tables, "findings": findings}));
+        return out.object(Object::Migrate, json!({"tables": tables, "findings": findings}));
     }
     let mut table = Table::new(&["TABLE", "ROWS", "SHA-256", ""]).whole();
     for sum in &moved.tables {

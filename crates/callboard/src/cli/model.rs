@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::context::Context;
 use crate::embedder::models_folder;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 
 /// Put in place the model that finds knowledge by its meaning
 #[derive(clap::Subcommand, Debug)]
@@ -50,7 +50,7 @@ fn cmd_model_install(context: &Context, args: InstallArgs) -> Result<(), Failure
     })?;
     if context.out.json {
         let path = model.path.display().to_string();
-        return context.out.document(&json!({"model": model.id, "path": path}));
+        return context.out.object(Object::Model, json!({"model": model.id, "path": path}));
     }
     context.out.line(&format!("{} is in {}", model.id, model.path.display()))
 }

@@ -10,7 +10,7 @@ use super::context::Context;
 use crate::compose;
 use crate::config::StoreUrl;
 use crate::holders;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 use crate::place::{self, Place};
 
 /// Put a backup back as the board
@@ -61,14 +61,17 @@ pub async fn cmd_restore(context: &Context, args: RestoreArgs) -> Result<(), Fai
             .iter()
             .map(|finding| json!({"what": finding.what, "fix": finding.fix}))
             .collect();
-        context.out.document(&json!({
-            "database": database,
-            "from": file,
-            "kept": restored.kept,
-            "tasks": tasks,
-            "events": events,
-            "findings": findings,
-        }))?;
+        context.out.object(
+            Object::Restore,
+            json!({
+                "database": database,
+                "from": file,
+                "kept": restored.kept,
+                "tasks": tasks,
+                "events": events,
+                "findings": findings,
+            }),
+        )?;
     } else {
         let words =
             format!("{} is the board again: {tasks} tasks, {events} events", file.display());

@@ -1,6 +1,7 @@
 //! Tasks as people read them, and as `--json` prints them: the shapes of the graph toolset.
 
 use callboard_domain::block::Blocked;
+use callboard_domain::card::Told;
 use callboard_domain::comment::Comment;
 use callboard_domain::decide::verification;
 use callboard_domain::ids::TaskId;
@@ -154,6 +155,11 @@ pub fn comment_line(comment: &Comment) -> String {
     let open = if comment.is_open() { "open" } else { "resolved" };
     let Comment { id, kind, author, body, .. } = comment;
     format!("{name:<10}{id} ({}, {open}) {author}: {}\n", kind.as_str(), plain(body))
+}
+
+/// A message that no agent has yet.
+pub fn told_json(told: &Told) -> Value {
+    json!({"by": told.by, "at": rfc3339_ms(told.at), "text": told.text})
 }
 
 pub fn comment_json(comment: &Comment) -> Value {

@@ -6,7 +6,7 @@ use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::output::{Failure, List, Style, Table};
+use crate::output::{Failure, List, Object, Style, Table};
 
 /// See who was told of the end of jobs, of mail and of new tasks
 #[derive(clap::Subcommand, Debug)]
@@ -69,7 +69,7 @@ async fn cmd_webhook_secret(context: &Context) -> Result<(), Failure> {
     let open = context.open().await?;
     let secret = open.engine().webhook_secret(context.org()).await?;
     if context.out.json {
-        return context.out.document(&json!({ "secret": secret }));
+        return context.out.object(Object::WebhookSecret, json!({ "secret": secret }));
     }
     context.out.line(&secret)?;
     context.out.note("hand it to the receiver, and to any Standard Webhooks library there");

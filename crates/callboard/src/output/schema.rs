@@ -100,6 +100,13 @@ objects! {
     Diff => "diff",
     CheckLog => "check.log",
     Setting => "config",
+    Doctor => "doctor",
+    Init => "init",
+    Migrate => "migrate",
+    Model => "model",
+    Backup => "backup",
+    Restore => "restore",
+    WebhookSecret => "webhook.secret",
 }
 
 impl List {

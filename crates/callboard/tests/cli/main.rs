@@ -16,6 +16,7 @@ mod places;
 mod plan;
 mod pulls;
 mod reading;
+mod rebase;
 mod review;
 mod review_work;
 #[path = "../../../store/tests/it/schema.rs"]

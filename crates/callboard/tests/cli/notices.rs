@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::fixture::World;
 
 /// A project whose `main` has a commit, here and at a bare `origin`.
-fn project_with_origin() -> World {
+pub fn project_with_origin() -> World {
     let world = World::project();
     let root = world.root();
     world.write(&root.join("a"), "one\n");
@@ -18,7 +18,7 @@ fn project_with_origin() -> World {
 }
 
 /// A task in review with a commit in its worktree.
-fn in_review(world: &World, title: &str) -> String {
+pub fn in_review(world: &World, title: &str) -> String {
     let id = world.task(&[title]);
     let board = |tool: &str, arguments: serde_json::Value| {
         world.ok(&["call", tool, &arguments.to_string(), "--toolsets", "board"]);

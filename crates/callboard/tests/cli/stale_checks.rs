@@ -38,10 +38,7 @@ fn a_pass_for_other_files_is_shown_as_stale() {
     assert_eq!(list["tasks"][0]["checks"][0]["result"], "pass", "a list asks no git");
     world.ok(&["check", "run", &id]);
     let shown = world.ok(&["task", "show", &id, "--json"]).json();
-    assert_eq!(
-        (&shown["checks"][0]["result"], &shown["checkJob"]),
-        (&json!("pass"), &json!(null))
-    );
+    assert_eq!((&shown["checks"][0]["result"], &shown["checkJob"]), (&json!("pass"), &json!(null)));
 }
 
 #[test]

@@ -250,7 +250,11 @@ struct Following(Child, std::io::Lines<BufReader<std::process::ChildStdout>>);
 
 impl Following {
     fn start(shop: &Shop, arguments: &[&str]) -> Self {
-        let mut child = cli(shop, arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(cli(shop, arguments))
+    }
+
+    fn of(mut logs: std::process::Command) -> Self {
+        let mut child = logs.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self(child, lines)
     }
@@ -267,8 +271,8 @@ impl Following {
     }
 }
 
-fn output_is_followed(schema: Option<Schema>) {
-    let shop = Shop::open(schema, "");
+/// Prints two lines, says that it did, and goes on when it is told to.
+fn prints_on_demand(shop: &Shop) {
     let (begun, go) = (shop.at("begun"), shop.at("go"));
     assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
     let script = format!(
@@ -276,6 +280,11 @@ fn output_is_followed(schema: Option<Schema>) {
          echo three; echo on > {begun:?}\necho '<complete/>'\n"
     );
     fs::write(shop.at("agent.sh"), script).unwrap();
+}
+
+fn output_is_followed(schema: Option<Schema>) {
+    let shop = Shop::open(schema, "");
+    prints_on_demand(&shop);
     let task = task(&shop, "Say hello");
     let said = refused(&shop, 3, &["logs", &task]);
     assert!(said.contains(&format!("callboard run {task}")), "{said}");
@@ -286,7 +295,7 @@ fn output_is_followed(schema: Option<Schema>) {
     let mut by_job = Following::start(&shop, &["logs", &job, "-f", "--tail", "1"]);
     assert_eq!(by_task.until("two"), ["one", "two"]);
     assert_eq!(by_job.until("two"), ["two"]);
-    fs::write(&go, "on\n").unwrap();
+    fs::write(shop.at("go"), "on\n").unwrap();
     shop.begun();
     let printed = std::time::Instant::now();
     by_task.until("three");
@@ -309,6 +318,27 @@ fn output_is_followed_within_a_second_on_postgres() {
     if let Some(schema) = Schema::new() {
         output_is_followed(Some(schema));
     }
+}
+
+#[test]
+fn output_is_followed_through_the_store_where_its_file_is_not_on_postgres() {
+    let Some(schema) = Schema::new() else { return };
+    let shop = Shop::open(Some(schema), "");
+    prints_on_demand(&shop);
+    let task = task(&shop, "Say hello");
+    let _worker = Worker::start(&shop);
+    let job = ok(&shop, &["run", &task]);
+    shop.begun();
+    let elsewhere = crate::peer::board();
+    let mut logs = command(elsewhere.path());
+    logs.args(["--store", shop.schema.as_ref().unwrap().url(), "logs", &job, "-f"]);
+    let mut followed = Following::of(logs);
+    followed.until("two");
+    fs::write(shop.at("go"), "on\n").unwrap();
+    shop.begun();
+    let rest = followed.until("<complete/>");
+    assert_eq!(rest, ["three", "<complete/>"], "each line once");
+    assert!(followed.1.next().is_none() && followed.0.wait().unwrap().success());
 }
 
 #[test]
@@ -377,11 +407,13 @@ fn the_next_agent_is_told(schema: Option<Schema>) {
     drop(worker);
     let shown = ok(&shop, &["task", "show", &task]);
     assert!(shown.contains("human:ana told its agent: Leave the tests alone"), "{shown}");
+    assert!(shown.contains("waiting   human:ana to its agent: Leave the tests alone"), "{shown}");
     let script = "case \"$(cat)\" in\n\
         *'From human:ana: Leave the tests alone'*) echo '<complete/>' ;;\n\
         *) exit 3 ;;\nesac\n";
     fs::write(shop.at("agent.sh"), script).unwrap();
     ok(&shop, &["run", &task, "--here"]);
+    assert_eq!(json(&shop, &["task", "show", &task])["told"], Value::Array(Vec::new()));
     refused(&shop, 1, &["run", &task, "--here"]);
     ok(&shop, &["task", "move", &task, "done"]);
     let said = refused(&shop, 5, &["tell", &task, "Too late"]);

@@ -337,6 +337,21 @@ fn a_start_at_a_terminal_says_what_it_may_do_to_the_task() {
 }
 
 #[test]
+fn jobs_of_the_server_are_canceled_by_their_kind() {
+    let mut model = Model::new(Policy::default());
+    let queue = |job, kind: JobKind| Command::JobQueue { job, kind, key: kind.as_str().into() };
+    let [vectors, message] = [JobId(Id(7)), JobId(Id(8))];
+    model.act("w1", &queue(vectors, JobKind::Embed)).expect("queued");
+    model.act("w1", &queue(message, JobKind::Deliver)).expect("queued");
+    let refused = model.act("ana", &Command::JobCancel { job: vectors }).expect_err("refused");
+    assert_eq!(refused.code(), "NOT_CANCELABLE");
+    model.act("ana", &Command::JobCancel { job: message }).expect("canceled");
+    assert_eq!(model.jobs[&message].state.as_str(), "canceled");
+    let again = model.act("ana", &Command::JobCancel { job: message }).expect("idempotent");
+    assert!(again.writes.is_empty() && again.events.is_empty());
+}
+
+#[test]
 fn messages_wait_until_an_agent_has_them() {
     table(
         "

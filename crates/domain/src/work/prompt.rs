@@ -255,6 +255,7 @@ mod tests {
             conflict_files: vec![words()],
             summary: Some(words()),
             instructions: Some(words()),
+            told: vec![words()],
             base_branch: Some("main".into()),
             post,
         };

@@ -10,6 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Asks;
 
+/// Stands before what an agent printed so far, behind the notes of the run.
+pub const SO_FAR: &str = "----- so far -----\n";
+/// Stands where the beginning of an output is missing.
+pub const CUT: &str = "[more was written here]\n";
+
 #[async_trait]
 pub trait Workers: Send + Sync {
     /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work, `printed`

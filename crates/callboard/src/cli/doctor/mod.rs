@@ -7,7 +7,7 @@ mod project;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::output::{Failure, Style, Table};
+use crate::output::{Failure, Object, Style, Table};
 
 /// Look for what keeps callboard from working here
 ///
@@ -93,7 +93,7 @@ fn print(context: &Context, found: &[Finding]) -> Result<(), Failure> {
             })
             .collect();
         let ok = found.iter().all(|finding| finding.health != Health::Fail);
-        return context.out.document(&json!({"ok": ok, "checks": checks}));
+        return context.out.object(Object::Doctor, json!({"ok": ok, "checks": checks}));
     }
     let mut table = Table::new(&["", "WHAT", "FOUND"]).whole();
     for finding in found {

@@ -1,6 +1,7 @@
 //! `callboard task show`.
 
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
+use callboard_domain::card::Told;
 use callboard_domain::comment::Comment;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::Job;
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::cli::context::{Context, Open};
 use crate::cli::view::{
-    blocked_words, check_job_json, check_job_line, check_lines, comment_json, comment_line, plain, plain_lines, status, verification_json,
-    verification_words,
+    blocked_words, check_job_json, check_job_line, check_lines, comment_json, comment_line, plain,
+    plain_lines, status, told_json, verification_json, verification_words,
 };
 use crate::output::{Failure, Object, Style};
 
@@ -38,6 +39,8 @@ struct Seen {
     /// The job that runs the checks for review.
     check_job: Option<Job>,
     attempts: Vec<Attempt>,
+    /// Messages that wait for the agent.
+    told: Vec<Told>,
     /// The branch that the work stands on, as far as anything says.
     branch: Option<String>,
     notes: String,
@@ -61,7 +64,7 @@ async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
     let task = engine.task_look(&op, id).await?;
     let filter = AttemptFilter { task: Some(id), limit: ATTEMPTS_MAX, ..AttemptFilter::default() };
     let attempts = engine.attempt_list(&op, filter).await?.it;
-    let branch = engine.card_of(&op, id).await?.branch;
+    let card = engine.card_of(&op, id).await?;
     let mut deps = Vec::new();
     for dep in task.it.deps.iter().filter(|dep| !dep.removed) {
         deps.extend(find(open, &op, dep.id).await?);
@@ -73,7 +76,8 @@ async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
     Ok(Seen {
         comments: engine.comment_list(&op, id).await?,
         check_job: engine.check_job_get(&op, id).await?,
-        branch: branch.or_else(|| attempts.iter().find_map(|one| one.branch.clone())),
+        told: card.told,
+        branch: card.branch.or_else(|| attempts.iter().find_map(|one| one.branch.clone())),
         notes: engine.scratchpad_get(&op, id).await?,
         children: engine.task_children(&op, id, CHILDREN_MAX).await?,
         task,
@@ -101,6 +105,7 @@ fn document(open: &Open, seen: &Seen) -> Value {
     document["verification"] = verification_json(&record.task, open.policy());
     document["comments"] = seen.comments.iter().rev().map(comment_json).collect();
     document["checkJob"] = seen.check_job.as_ref().map_or(Value::Null, check_job_json);
+    document["told"] = seen.told.iter().map(told_json).collect();
     document["branch"] = json!(seen.branch);
     document["notes"] = seen.notes.as_str().into();
     document["attempts"] = seen.attempts.iter().map(session).collect();
@@ -147,6 +152,9 @@ fn text(open: &Open, seen: &Seen) -> String {
     }
     for child in &seen.children {
         fact("child", &named(&child.task));
+    }
+    for Told { by, text, .. } in &seen.told {
+        fact("waiting", &format!("{by} to its agent: {}", plain(text)));
     }
     text += &check_lines(task, out);
     text += &seen.check_job.as_ref().map(check_job_line).unwrap_or_default();

@@ -36,7 +36,8 @@ pub(super) fn of(refusal: &Refusal) -> Option<&'static str> {
             "mcp__epic__list_tasks shows the tasks of your epic, mcp__agent__get_task your own"
         }
         Refusal::CrewDenied { .. } => {
-            "keep to your own epic and your own task: mcp__agent__get_status names both"
+            "mcp__agent__get_status names your own epic and task; a worker hands its task over with \
+             mcp__task__update_status and REVIEW"
         }
         Refusal::EpicNotFound { .. } => "mcp__agent__get_epic shows your epic",
         Refusal::AgentNotFound { .. } => "callboard agent list shows the agents there are",
