@@ -54,7 +54,7 @@ impl Served {
 
     /// Says that a server is there until the answer is dropped. `None` when another one says so
     /// already, or the folder cannot be written: a server runs without it too.
-    pub fn post(&self, place: &Place) -> Option<Post> {
+    pub async fn post(&self, place: &Place) -> Option<Post> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path(place)).ok()?;
@@ -64,7 +64,7 @@ impl Served {
             if tries == LOCK_TRIES {
                 return None;
             }
-            std::thread::sleep(LOCK_PAUSE);
+            tokio::time::sleep(LOCK_PAUSE).await;
         }
         file.set_len(0).ok()?;
         file.seek(SeekFrom::Start(0)).ok()?;

@@ -202,10 +202,7 @@ impl Front {
         let judged = judged.and_then(|()| self.catalog.judge(name, &arguments));
         let judged = judged.and_then(|()| op.take_key(&arguments, key.as_ref()));
         let judged = match judged {
-            Ok(()) => match task_name::resolve(&self.engine, &op, arguments.take()).await {
-                Ok(resolved) => Ok(arguments = resolved),
-                Err(error) => Err(error),
-            },
+            Ok(()) => task_name::resolve(&self.engine, &op, &mut arguments).await,
             Err(refusal) => Err(refusal.into()),
         };
         let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());

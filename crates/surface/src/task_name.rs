@@ -26,26 +26,26 @@ const KEYS: &[&str] = &[
     "taskref",
 ];
 
-/// The arguments with ids in the place of names. A name that no task has stays as it is; the tool
-/// then says that the task is not known.
+/// Puts ids in the place of names. A name that no task has stays as it is; the tool then says that
+/// the task is not known.
 pub(crate) async fn resolve(
     engine: &Engine,
     op: &OpContext,
-    mut arguments: Value,
-) -> Result<Value, EngineError> {
+    arguments: &mut Value,
+) -> Result<(), EngineError> {
     let mut ids = BTreeMap::new();
-    each_name(&mut arguments, &mut |name, _| {
+    each_name(arguments, &mut |name, _| {
         ids.insert(name, None);
     });
     for (name, id) in &mut ids {
         *id = engine.task_named(op, *name).await?;
     }
-    each_name(&mut arguments, &mut |name, text| {
+    each_name(arguments, &mut |name, text| {
         if let Some(Some(id)) = ids.get(&name) {
             *text = id.to_string();
         }
     });
-    Ok(arguments)
+    Ok(())
 }
 
 /// Visits every name, at any depth.

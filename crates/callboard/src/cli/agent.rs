@@ -131,7 +131,9 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
     }
     let mut table = Table::new(&["AGENT", "TYPE", "STATE", "EPIC", "TASK", "TITLE"])
         .shorten(3, short_id)
-        .shorten(4, short_id);
+        .shorten(4, short_id)
+        .keep(3)
+        .keep(4);
     for (agent, at) in &seen {
         let text = |id: Option<TaskId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
         let state = match at.silent_since {

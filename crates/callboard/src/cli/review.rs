@@ -143,7 +143,8 @@ impl Open {
     }
 
     fn print_questions(&self, asked: &[RunRecord]) -> Result<(), Failure> {
-        let mut table = Table::new(&["JOB", "WAITS FOR", "TASK", "ASKS"]).shorten(2, short_id);
+        let mut table =
+            Table::new(&["JOB", "WAITS FOR", "TASK", "ASKS"]).shorten(2, short_id).keep(2);
         for record in asked {
             let text = record.asks().map_or_else(String::new, |asked| asked.text.clone());
             table.row([

@@ -139,7 +139,10 @@ impl Server {
             pages,
         );
         let served = Served::new(address, &self.settings, context.org());
-        let _post = self.place.as_ref().and_then(|place| served.post(place));
+        let _post = match &self.place {
+            Some(place) => served.post(place).await,
+            None => None,
+        };
         announce(&served.url())?;
         if let Err(failure) = say_waiting(context, &engine, &OpContext::new(looks, "status")).await
         {

@@ -13,6 +13,8 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
     /// How a column's cells are shortened where the window is narrow.
     short: Vec<(usize, Shorten)>,
+    /// Columns that are never cut, because people type what stands there.
+    kept: Vec<usize>,
 }
 
 /// A shorter form that means the same.
@@ -31,7 +33,14 @@ const CUT_MIN: usize = 6;
 
 impl Table {
     pub fn new(heads: &[&'static str]) -> Self {
-        Self { heads: heads.to_vec(), headed: true, cut: true, rows: Vec::new(), short: Vec::new() }
+        Self {
+            heads: heads.to_vec(),
+            headed: true,
+            cut: true,
+            rows: Vec::new(),
+            short: Vec::new(),
+            kept: vec![0],
+        }
     }
 
     /// For a single row, which says what it is by itself.
@@ -42,6 +51,12 @@ impl Table {
     /// For texts that must be read to their end, also on a narrow terminal.
     pub fn whole(self) -> Self {
         Self { cut: false, ..self }
+    }
+
+    /// Cells of this column are never cut; the first column's never are.
+    pub fn keep(mut self, column: usize) -> Self {
+        self.kept.push(column);
+        self
     }
 
     /// Where the window is too narrow, cells of this column are shown in a short form.
@@ -73,7 +88,7 @@ impl Table {
             widths = self.widths(&rows, headed);
         }
         if let Some(window) = window {
-            fit(&mut widths, window);
+            fit(&mut widths, window, &self.kept);
         }
         let mut text = String::new();
         if headed {
@@ -111,10 +126,11 @@ fn needed(widths: &[usize]) -> usize {
 }
 
 /// Cuts the widest columns until the last one has its room, and gives it the rest of the window.
-fn fit(widths: &mut [usize], window: usize) {
+fn fit(widths: &mut [usize], window: usize, kept: &[usize]) {
     while needed(widths) > window {
         let Some((_, before)) = widths.split_last_mut() else { return };
-        let Some(widest) = before.iter_mut().skip(1).max_by_key(|width| **width) else { break };
+        let others = before.iter_mut().enumerate().filter(|(at, _)| !kept.contains(at));
+        let Some((_, widest)) = others.max_by_key(|(_, width)| **width) else { break };
         if *widest <= CUT_MIN {
             break;
         }
@@ -189,11 +205,15 @@ mod tests {
     #[test]
     fn a_narrow_window_leaves_the_last_column_its_room() {
         let mut widths = vec![8, 4, 13, 36, 80];
-        fit(&mut widths, 80);
+        fit(&mut widths, 80, &[0, 1]);
         assert_eq!(needed(&widths), 80, "{widths:?}");
-        assert_eq!((widths[0], widths[4]), (8, LAST_MIN), "the first column is whole");
+        assert_eq!(
+            (widths[0], widths[1], widths[4]),
+            (8, 4, LAST_MIN),
+            "the first column is whole"
+        );
         let mut wide = vec![8, 4, 50];
-        fit(&mut wide, 200);
+        fit(&mut wide, 200, &[0]);
         assert_eq!(wide, [8, 4, 50], "nothing is cut that fits");
     }
 
