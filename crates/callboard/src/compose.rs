@@ -17,6 +17,7 @@ use callboard_runner::{
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
+use callboard_surface::prompt::OwnPrompts;
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::tool::Toolset;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,7 @@ use crate::embedder;
 use crate::identity;
 use crate::output::Failure;
 use crate::place::{self, Place};
+use crate::prompts;
 
 const DATABASE: &str = "callboard.db";
 const STORE_FILES: [&str; 6] = ["", "-wal", "-shm", "-gate", "-turn", "-bell"];
@@ -34,6 +36,7 @@ const STORE_FILES: [&str; 6] = ["", "-wal", "-shm", "-gate", "-turn", "-bell"];
 pub struct App {
     pub engine: Arc<Engine>,
     repo: Option<String>,
+    prompts: OwnPrompts,
 }
 
 impl App {
@@ -42,6 +45,7 @@ impl App {
         place: Option<&Place>,
         org: &str,
     ) -> Result<Self, Failure> {
+        let prompts = place.map(prompts::read).transpose()?.unwrap_or_default();
         let store = open_store(settings, place).await?;
         let machine = identity::machine();
         let folder = place.map(Place::name);
@@ -78,7 +82,7 @@ impl App {
             workshop: Some(workshop(settings, place, agents)),
             is_gone: identity::is_gone,
         });
-        Ok(Self { engine, repo: folder })
+        Ok(Self { engine, repo: folder, prompts })
     }
 
     /// Does this process's share of background work. Leases that no server watched get their time
@@ -99,7 +103,8 @@ impl App {
     }
 
     pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {
-        Arc::new(Front::new(self.engine.clone(), toolsets, self.repo.clone()))
+        let front = Front::new(self.engine.clone(), toolsets, self.repo.clone());
+        Arc::new(front.with_prompts(self.prompts.clone()))
     }
 }
 

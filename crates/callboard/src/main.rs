@@ -15,6 +15,7 @@ mod logging;
 mod output;
 mod place;
 mod served;
+mod prompts;
 
 fn main() -> std::process::ExitCode {
     cli::run()

@@ -11,7 +11,7 @@ use crate::tool::{Tool, Toolset};
 
 pub struct Catalog {
     listed: Vec<Listed>,
-    toolsets: Vec<&'static Toolset>,
+    pub toolsets: Vec<&'static Toolset>,
     pub names: Vec<&'static str>,
 }
 

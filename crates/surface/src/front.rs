@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::catalog::Catalog;
 use crate::error::Speaker;
 use crate::metrics::Measured;
+use crate::prompt::OwnPrompts;
 use crate::retry::{self, Asked};
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
@@ -128,6 +129,7 @@ pub struct Front {
     engine: Arc<Engine>,
     catalog: Catalog,
     about: About,
+    own_prompts: OwnPrompts,
 }
 
 impl Front {
@@ -135,18 +137,33 @@ impl Front {
         let catalog = Catalog::of(toolsets);
         let about =
             About { version: env!("CARGO_PKG_VERSION"), toolsets: catalog.names.clone(), repo };
-        Self { engine, catalog, about }
+        Self { engine, catalog, about, own_prompts: OwnPrompts::default() }
+    }
+
+    /// The same with texts of the project in the place of the usual prompts.
+    pub fn with_prompts(self, own_prompts: OwnPrompts) -> Self {
+        Self { own_prompts, ..self }
+    }
+
+    pub(crate) fn own_prompts(&self) -> &OwnPrompts {
+        &self.own_prompts
+    }
+
+    pub(crate) fn toolsets(&self) -> &[&'static Toolset] {
+        &self.catalog.toolsets
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// What agents are told when they connect.
-    pub fn instructions(&self) -> String {
-        let texts: Vec<&str> =
-            self.catalog.instructions().filter(|text| !text.is_empty()).collect();
-        texts.join("\n\n")
+    /// What this caller is told when it connects.
+    pub fn instructions(&self, principal: &Principal) -> String {
+        let bound = principal.rights.task.map(|task| {
+            format!("This connection works on task {task} alone; it may change no other task.")
+        });
+        let texts = self.catalog.instructions().filter(|text| !text.is_empty());
+        texts.map(str::to_owned).chain(bound).collect::<Vec<_>>().join("\n\n")
     }
 
     pub fn version(&self) -> &'static str {
@@ -373,7 +390,7 @@ impl Front {
     }
 
     pub fn prompts(&self) -> Vec<PromptInfo> {
-        prompt::PROMPTS.to_vec()
+        prompt::list()
     }
 
     /// The text of the one user message a prompt consists of.
@@ -383,7 +400,7 @@ impl Front {
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Result<Result<String, Unknown>, EngineError> {
-        prompt::text(&self.engine, principal, name, arguments).await
+        prompt::text(self, principal, name, arguments).await
     }
 
     /// Values for an argument (`id` of a resource template, `task` of a prompt) that start with

@@ -14,7 +14,7 @@ mod job_watch;
 pub mod mcp;
 pub mod metrics;
 pub mod page;
-mod prompt;
+pub mod prompt;
 mod question;
 mod resource;
 pub mod retry;

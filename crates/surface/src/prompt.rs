@@ -1,98 +1,129 @@
-//! Prompts for the agent loop: one message each, with the facts of the moment filled in.
+//! Prompts for the agent loop: which there are, and how the texts of several toolsets become one
+//! message. The words of each toolset are in its `prompts.rs`, the facts in `moment.rs`.
 
-use callboard_domain::attempt::ExecutionState;
-use callboard_engine::context::{OpContext, Principal};
-use callboard_engine::{Engine, EngineError, TaskFilter};
+mod moment;
+mod own;
+
+use callboard_engine::EngineError;
+use callboard_engine::context::Principal;
 use serde_json::{Map, Value};
 
-use crate::front::{PromptArgument, PromptInfo, Unknown};
+use crate::front::{Front, PromptArgument, PromptInfo, Unknown};
+use crate::tool::Toolset;
 
-pub(crate) const PROMPTS: &[PromptInfo] = &[
-    PromptInfo {
-        name: "start-work",
-        title: "Start work",
-        description: "Take a task (the next one unless named), work on it and hand it over.",
-        arguments: &[PromptArgument {
-            name: "task",
-            description: "Id of the task to take",
-            required: false,
-        }],
+pub(crate) use moment::NOTHING_READY;
+pub use moment::{Moment, Waiting};
+pub use own::{OWN_BYTES_MAX, OwnPrompts};
+
+/// What one toolset tells its agents, in names of its own tools.
+pub struct Prompts {
+    pub start_work: Words,
+    pub review_queue: Words,
+    pub plan: Words,
+    pub diagnose: Words,
+}
+
+pub type Words = fn(&Moment) -> String;
+
+const TASK: PromptArgument =
+    PromptArgument { name: "task", description: "Id of the task", required: false };
+
+struct Prompt {
+    info: PromptInfo,
+    words: fn(&Prompts) -> Words,
+}
+
+const PROMPTS: &[Prompt] = &[
+    Prompt {
+        info: PromptInfo {
+            name: "start-work",
+            title: "Start work",
+            description: "Take a task (yours, else the next one), work on it and hand it over.",
+            arguments: &[TASK],
+        },
+        words: |prompts| prompts.start_work,
     },
-    PromptInfo {
-        name: "review-queue",
-        title: "Review queue",
-        description: "Look at what waits for review and close or send it back.",
-        arguments: &[],
+    Prompt {
+        info: PromptInfo {
+            name: "review-queue",
+            title: "Review queue",
+            description: "Look at every task in review and close it or send it back.",
+            arguments: &[],
+        },
+        words: |prompts| prompts.review_queue,
+    },
+    Prompt {
+        info: PromptInfo {
+            name: "plan",
+            title: "Plan",
+            description: "Split a goal into tasks with dependencies and checks.",
+            arguments: &[PromptArgument {
+                name: "goal",
+                description: "What should be reached",
+                required: false,
+            }],
+        },
+        words: |prompts| prompts.plan,
+    },
+    Prompt {
+        info: PromptInfo {
+            name: "diagnose",
+            title: "Diagnose",
+            description: "Find out why a task, or the work as a whole, does not move.",
+            arguments: &[TASK],
+        },
+        words: |prompts| prompts.diagnose,
     },
 ];
 
+pub(crate) fn list() -> Vec<PromptInfo> {
+    PROMPTS.iter().map(|prompt| prompt.info.clone()).collect()
+}
+
+/// The names that files in `.callboard/prompts/` can have, without `.md`.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROMPTS.iter().map(|prompt| prompt.info.name)
+}
+
 pub(crate) async fn text(
-    engine: &Engine,
+    front: &Front,
     principal: &Principal,
     name: &str,
     arguments: &Map<String, Value>,
 ) -> Result<Result<String, Unknown>, EngineError> {
-    match name {
-        "start-work" => start_work(engine, principal, arguments).await.map(Ok),
-        "review-queue" => review_queue(engine, principal).await.map(Ok),
-        _ => Ok(Err(Unknown(name.into()))),
-    }
+    let Some(prompt) = PROMPTS.iter().find(|prompt| prompt.info.name == name) else {
+        return Ok(Err(Unknown(name.into())));
+    };
+    let moment = Moment::of(front, principal, arguments).await?;
+    let usual = joined(front.toolsets(), &moment, prompt.words);
+    Ok(Ok(match front.own_prompts().get(prompt.info.name) {
+        Some(own) => own::filled(own, &moment, &usual),
+        None => usual,
+    }))
 }
 
-async fn start_work(
-    engine: &Engine,
-    principal: &Principal,
-    arguments: &Map<String, Value>,
-) -> Result<String, EngineError> {
-    let named = arguments.get("task").and_then(Value::as_str).filter(|id| !id.trim().is_empty());
-    let task = match named {
-        Some(id) => id.to_owned(),
-        None => {
-            let op = OpContext::new(principal.clone(), "list");
-            match engine.task_next(&op, 1).await?.it.first() {
-                Some(row) => row.task.id.to_string(),
-                None => {
-                    return Ok(
-                        "Nothing is ready to start on this callboard. Say so and stop.".into()
-                    );
-                }
-            }
+/// One toolset's words stand alone. Those of several are told apart by the toolset's name.
+fn joined(toolsets: &[&'static Toolset], moment: &Moment, words: fn(&Prompts) -> Words) -> String {
+    let said = |toolset: &&'static Toolset| {
+        toolset.prompts.map(|prompts| (toolset.name, words(prompts)(moment)))
+    };
+    let parts: Vec<(&str, String)> = toolsets.iter().filter_map(said).collect();
+    let told = match parts.as_slice() {
+        [(_, only)] => only.clone(),
+        several => {
+            let parts: Vec<String> =
+                several.iter().map(|(name, text)| format!("## {name}\n{text}")).collect();
+            format!(
+                "This server has the tools of several toolsets. Choose the section whose tools fit \
+                 and keep to them.\n\n{}",
+                parts.join("\n\n")
+            )
         }
     };
-    Ok(format!(
-        "Work on task {task} of this callboard as {actor}.\n\
-         1. `get` it and read body, deps and checks.\n\
-         2. `begin` it with expected_actor \"{actor}\" and a fresh idempotency_key. If it is taken, \
-            `list` {{\"ready\": true, \"status\": \"{initial}\", \"assignee\": \"\"}} and take another.\n\
-         3. Do the work. `heartbeat` at least every {beat} seconds with a line of progress; stop if \
-            the session is terminal.\n\
-         4. `run_checks` until every command check passes.\n\
-         5. `finish` the session with a summary a reviewer can act on. Do not close the task \
-            yourself unless you were asked to.",
-        actor = principal.actor,
-        initial = engine.policy().initial().name,
-        beat = engine.policy().heartbeat_interval_s,
-    ))
-}
-
-async fn review_queue(engine: &Engine, principal: &Principal) -> Result<String, EngineError> {
-    let op = OpContext::new(principal.clone(), "list");
-    let filter = TaskFilter {
-        execution: Some(ExecutionState::AwaitingReview),
-        limit: 20,
-        ..TaskFilter::default()
-    };
-    let rows = engine.task_list(&op, filter).await?.it;
-    if rows.is_empty() {
-        return Ok("Nothing waits for review on this callboard. Say so and stop.".into());
+    match moment.bound {
+        Some(bound) => format!(
+            "This connection works on task {bound} alone; it may change no other task.\n\n{told}"
+        ),
+        None => told,
     }
-    let lines: Vec<String> =
-        rows.iter().map(|row| format!("- {}: {}", row.task.id, row.task.title)).collect();
-    Ok(format!(
-        "These tasks wait for review:\n{}\n\
-         For each: `get` it, read the summary of its session (`get_session`), look at the change, \
-         `run_checks`, `attest` manual checks you can vouch for, then `transition` it to a done \
-         state, or `note` what is missing and `transition` it back to work.",
-        lines.join("\n")
-    ))
 }

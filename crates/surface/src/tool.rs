@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::args;
 use crate::error::Voice;
 use crate::front::Hints;
+use crate::prompt::Prompts;
 use crate::toolsets::crew;
 
 /// The code of a wait's answer when somebody ended the wait: its caller, or the server that stops.
@@ -28,6 +29,8 @@ pub struct Toolset {
     pub voice: Voice,
     /// What agents are told when they connect.
     pub instructions: &'static str,
+    /// What agents are told to do step by step; `None`: nothing.
+    pub prompts: Option<&'static Prompts>,
     /// The code of an answer that says no, where every refusal is kept in the log.
     pub audit: Option<fn(&Value) -> Option<&str>>,
 }

@@ -235,6 +235,7 @@ static FIRST: Toolset = Toolset {
     }],
     voice: voice(|_, refusal| Said::plain(refusal)),
     instructions: "",
+    prompts: None,
     audit: None,
 };
 
@@ -258,6 +259,7 @@ static SECOND: Toolset = Toolset {
     }],
     voice: voice(|_, refusal| Said { code: "SECOND", ..Said::plain(refusal) }),
     instructions: "",
+    prompts: None,
     audit: None,
 };
 

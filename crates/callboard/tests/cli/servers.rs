@@ -61,41 +61,69 @@ fn up_makes_the_project_and_takes_a_free_port() {
     assert_eq!(up.signal(Signal::INT), 0);
 }
 
+/// What a server answers to each request of one client that then hangs up.
+fn ask(world: &World, arguments: &[&str], requests: &[Value]) -> Vec<Value> {
+    let mut child = world
+        .command(&world.root(), arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let client = json!({"name": "Test Client", "version": "1"});
+    let hello = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ];
+    let mut input = child.stdin.take().expect("a pipe");
+    for message in hello.iter().chain(requests) {
+        writeln!(input, "{message}").expect("a line");
+    }
+    drop(input);
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    let answers = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let mut answers: Vec<Value> =
+        answers.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    answers
+}
+
 #[test]
 fn mcp_speaks_as_the_actor_it_was_given() {
     let world = World::project();
+    let identity = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "identity", "arguments": {}}});
     let ask = |arguments: &[&str]| -> Value {
-        let mut child = world
-            .command(&world.root(), arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let client = json!({"name": "Test Client", "version": "1"});
-        let messages = [
-            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-                "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}}),
-            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-                "params": {"name": "identity", "arguments": {}}}),
-        ];
-        let mut input = child.stdin.take().expect("a pipe");
-        for message in messages {
-            writeln!(input, "{message}").expect("a line");
-        }
-        drop(input);
-        let ended = child.wait_with_output().expect("it ends");
-        assert_eq!(ended.status.code(), Some(0));
-        assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
-        let answers = String::from_utf8_lossy(&ended.stdout).into_owned();
-        let last = answers.lines().last().expect("an answer");
-        let last: Value = serde_json::from_str(last).expect("JSON");
-        last["result"]["structuredContent"].clone()
+        let answers = ask(&world, arguments, std::slice::from_ref(&identity));
+        answers[1]["result"]["structuredContent"].clone()
     };
     let named = ask(&["mcp", "--actor", "agent:x", "--client", "c"]);
     assert_eq!((&named["actor"], &named["client"]), (&json!("agent:x"), &json!("c")));
     let derived = ask(&["mcp"]);
     let actor = derived["actor"].as_str().expect("an actor");
     assert!(actor.starts_with("agent:Test-Client-"), "{actor}");
+}
+
+#[test]
+fn mcp_names_its_task_and_gives_the_projects_own_prompts() {
+    let world = World::project();
+    let task = &world.task(&["Sort the shelves"]);
+    let prompts = world.callboard("prompts");
+    std::fs::create_dir(&prompts).expect("a folder");
+    std::fs::write(prompts.join("plan.md"), "Plan {task} as we do.").expect("a file");
+    let get = |id: u8, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "prompts/get", "params": {"name": name}});
+    let bound = ["mcp", "--actor", "agent:x", "--task", task];
+    let answers = ask(&world, &bound, &[get(2, "plan"), get(3, "start-work")]);
+    let instructions = answers[0]["result"]["instructions"].as_str().expect("a text");
+    assert!(instructions.contains(&format!("works on task {task} alone")), "{instructions}");
+    let text = |answer: &Value| answer["result"]["messages"][0]["content"]["text"].clone();
+    assert_eq!(text(&answers[1]), format!("Plan {task} as we do."));
+    assert!(text(&answers[2]).as_str().is_some_and(|text| text.contains("`begin` it")));
+    std::fs::write(prompts.join("plan.md"), "x".repeat(40_000)).expect("a file");
+    let refused = world.run(&["mcp"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("plan.md has more than 32768 bytes"), "{}", refused.stderr);
 }

@@ -119,7 +119,8 @@ impl Handler {
 
     /// The toolsets' own words, then what is to be said about this server.
     fn instructions(&self) -> String {
-        let (tools, server) = (self.front.instructions(), self.options.instructions.as_str());
+        let tools = self.front.instructions(&self.identity.so_far());
+        let server = self.options.instructions.as_str();
         match (tools.is_empty(), server.is_empty()) {
             (_, true) => tools,
             (true, false) => server.to_owned(),

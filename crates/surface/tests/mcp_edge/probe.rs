@@ -15,6 +15,7 @@ pub static TOOLSET: Toolset = Toolset {
     tools: TOOLS,
     voice: graph::TOOLSET.voice,
     instructions: "",
+    prompts: None,
     audit: None,
 };
 

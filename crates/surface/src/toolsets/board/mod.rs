@@ -8,6 +8,7 @@ mod job_view;
 mod jobs;
 mod plans;
 mod projects;
+mod prompts;
 mod review;
 mod sessions;
 mod settings;
@@ -43,6 +44,7 @@ pub static TOOLSET: Toolset = Toolset {
         task_type says whether an agent runs it (AUTO) or works on it with a person (PAIR). Wait \
         with tasks_wait instead of polling. When an answer names next_tool and next_arguments, call \
         that tool once with them before any retry.",
+    prompts: Some(&prompts::PROMPTS),
     audit: Some(envelope::said_no),
 };
 

@@ -10,6 +10,7 @@ mod hints;
 pub(crate) mod inbox;
 mod mail;
 mod pipeline;
+mod prompts;
 mod system;
 mod task;
 mod words;
@@ -44,6 +45,7 @@ pub static TOOLSET: Toolset = Toolset {
     },
     instructions: "You are one of a crew of agents. mcp__agent__get_status says who you are, \
         mcp__mail__list_inbox what others wrote to you. Every answer has success, and data or error.",
+    prompts: Some(&prompts::PROMPTS),
     audit: None,
 };
 

@@ -3,6 +3,7 @@
 //! tools behind it.
 
 mod knowledge;
+mod prompts;
 mod tools;
 mod view;
 mod words;
@@ -30,6 +31,7 @@ pub static TOOLSET: Toolset = Toolset {
         internal: "system.internal",
     },
     instructions: INSTRUCTIONS,
+    prompts: Some(&prompts::PROMPTS),
     audit: None,
 };
 

@@ -1,6 +1,7 @@
 //! A task graph with two gates: nothing starts before its deps are closed, nothing closes before
 //! its checks pass. The table below is the whole vocabulary, in the reference's order.
 
+mod prompts;
 mod tools;
 pub mod view;
 mod words;
@@ -27,6 +28,7 @@ pub static TOOLSET: Toolset = Toolset {
         internal: "INTERNAL_ERROR",
     },
     instructions: INSTRUCTIONS,
+    prompts: Some(&prompts::PROMPTS),
     audit: None,
 };
 

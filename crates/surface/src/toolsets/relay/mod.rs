@@ -1,6 +1,7 @@
 //! Jobs for agents: hand over a repository, a commit and a task, go on with something else, and read
 //! the patch when it is there. The table is in the reference's order.
 
+mod prompts;
 pub(crate) mod resource;
 mod spec;
 pub(crate) mod ticket;
@@ -32,6 +33,7 @@ pub static TOOLSET: Toolset = Toolset {
         internal: "INTERNAL_ERROR",
     },
     instructions: INSTRUCTIONS,
+    prompts: Some(&prompts::PROMPTS),
     audit: None,
 };
 
