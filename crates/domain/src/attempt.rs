@@ -207,6 +207,11 @@ impl Attempt {
         self
     }
 
+    /// Whether it is a session whose silence lets somebody else take its place.
+    pub fn may_be_taken_over(&self, policy: &Policy, now: Timestamp) -> bool {
+        self.kind == AttemptKind::Graph && self.health(policy, now) == Health::Stalled
+    }
+
     pub fn health(&self, policy: &Policy, now: Timestamp) -> Health {
         match &self.state {
             AttemptState::Live { .. } if self.lease_is_over(now) => Health::Canceled,

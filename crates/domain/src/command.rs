@@ -46,6 +46,8 @@ pub enum Command {
     /// All of these tasks, or none.
     TaskCreateAll(Vec<TaskCreate>),
     TaskEdit(TaskEdit),
+    /// What the author of a task may mend.
+    TaskUpdate(TaskUpdate),
     TaskRemove {
         task: TaskId,
     },
@@ -453,6 +455,19 @@ pub struct TaskEdit {
     pub title: Option<String>,
     pub body: Option<String>,
     pub priority: Option<u16>,
+    pub checks: Option<Vec<NewCheck>>,
+}
+
+/// The body is not among the fields: what was asked for stays as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskUpdate {
+    pub task: TaskId,
+    /// Who made the task, by the log.
+    pub author: Option<Actor>,
+    pub title: Option<String>,
+    /// All of them.
+    pub deps: Option<Vec<TaskId>>,
+    /// All of them; each starts as pending.
     pub checks: Option<Vec<NewCheck>>,
 }
 

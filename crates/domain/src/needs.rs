@@ -20,8 +20,8 @@ pub struct Needs {
     pub named: Vec<TaskId>,
     /// Tasks that wait for the subject: wanted when it may close or reopen.
     pub dependents: bool,
-    /// Everything this task depends on, at any depth: wanted for the cycle check.
-    pub ancestry_of: Option<TaskId>,
+    /// Everything these tasks depend on, at any depth: wanted for the cycle check.
+    pub ancestry_of: Vec<TaskId>,
     /// The newest line of the subject's history.
     pub last_entry: bool,
     /// The subject's open blockers.
@@ -128,6 +128,10 @@ impl Command {
                 ..Needs::default()
             },
             Command::TaskEdit(c) => subject(&c.task),
+            Command::TaskUpdate(c) => {
+                let deps = c.deps.clone().unwrap_or_default();
+                Needs { named: deps.clone(), ancestry_of: deps, ..subject(&c.task) }
+            }
             Command::TaskClaim { task }
             | Command::TaskClaimStartable { task }
             | Command::TaskRelease { task }
@@ -177,7 +181,7 @@ impl Command {
                 Needs { dependents: true, run_of_task: true, ..subject(task) }
             }
             Command::DependencyAdd { task, dep } => {
-                Needs { named: vec![*dep], ancestry_of: Some(*dep), ..subject(task) }
+                Needs { named: vec![*dep], ancestry_of: vec![*dep], ..subject(task) }
             }
             Command::DependencyRemove { task, dep } => Needs { named: vec![*dep], ..subject(task) },
             Command::AttemptBegin(c) => Needs {

@@ -12,6 +12,7 @@ use crate::crew::{AgentId, MailId};
 use crate::ids::{AttemptId, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::plan::PlanId;
+use crate::policy::Policy;
 use crate::relay::Problem;
 use crate::rights::Profile;
 use crate::run::OpenRuns;
@@ -97,6 +98,11 @@ pub enum Refusal {
     NotCommentAuthor {
         comment: CommentId,
         author: Actor,
+    },
+    /// Only the author of a task mends it.
+    NotTaskAuthor {
+        task: TaskId,
+        author: Option<Actor>,
     },
     QuotaExceeded(Quota),
     /// Another runner has the job, or it is over.
@@ -323,14 +329,17 @@ impl ReviewAction {
 pub struct Hold {
     pub kind: Option<AttemptKind>,
     pub until: Option<Timestamp>,
+    /// A session that is silent for too long; somebody else may take its place.
+    pub is_stalled: bool,
 }
 
 impl Hold {
     /// `live` is the task's attempt, which need not be the holder's.
-    pub fn of(live: Option<&Attempt>, holder: &Actor) -> Self {
+    pub fn of(live: Option<&Attempt>, holder: &Actor, policy: &Policy, now: Timestamp) -> Self {
         live.filter(|live| live.actor == *holder).map_or(Self::default(), |live| Self {
             kind: Some(live.kind),
             until: live.lease().map(|lease| lease.expires_at),
+            is_stalled: live.may_be_taken_over(policy, now),
         })
     }
 }
@@ -365,10 +374,21 @@ impl Quota {
 /// A check that stands in the way of closing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetCheck {
-    pub index: usize,
+    /// `None`: the task's verification contract, which is no check of its list.
+    pub index: Option<usize>,
     pub desc: String,
     pub result: &'static str,
     pub log: Option<String>,
+}
+
+impl UnmetCheck {
+    /// `check 0 (tests pass)`, or `verification manual` for a contract.
+    pub fn name(&self) -> String {
+        match self.index {
+            Some(index) => format!("check {index} ({})", self.desc),
+            None => self.desc.clone(),
+        }
+    }
 }
 
 impl Refusal {
@@ -445,6 +465,7 @@ impl Refusal {
             | Self::SharedActor { .. }
             | Self::MailOfAnother { .. }
             | Self::CrewDenied { .. }
+            | Self::NotTaskAuthor { .. }
             | Self::NotCommentAuthor { .. } => "AUTHORIZATION_DENIED",
             Self::OutsideTask { .. } => "SESSION_SCOPE_DENIED",
             Self::KeyReused { .. } => "KEY_REUSED",
@@ -489,6 +510,7 @@ impl Refusal {
             | Self::BlockersMax { .. }
             | Self::CommentNotFound { .. }
             | Self::NotCommentAuthor { .. }
+            | Self::NotTaskAuthor { .. }
             | Self::QuotaExceeded(_)
             | Self::JobNotFound { .. }
             | Self::InvalidSpec { .. }

@@ -215,7 +215,7 @@ impl Held {
             (Some(holder), _) if holder != actor => Err(Refusal::AlreadyClaimed {
                 task: self.task,
                 holder: holder.clone(),
-                hold: Hold::of(live, holder),
+                hold: Hold::of(live, holder, policy, now),
             }),
             (Some(_), _) if is_same => Ok(()),
             (_, Some(session)) => {

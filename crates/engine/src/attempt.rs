@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::{Attempt, AttemptKind};
 use callboard_domain::command::{AttemptBegin, Command};
-use callboard_domain::decide::judge_session_key;
+use callboard_domain::decide::{BeginGround, begin_gate, judge_session_key};
 use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::refusal::Refusal;
 
-use crate::context::OpContext;
-use crate::ports::Head;
-use crate::{At, Engine, EngineError};
+use crate::context::{OpContext, Scope, judge_task};
+use crate::ports::{Head, Worktree};
+use crate::{At, AttemptFilter, Engine, EngineError, WorkspaceFault};
+
+/// Sessions of one actor on one task that a key is looked for in.
+const KEYS_MAX: usize = 1_000;
 
 #[derive(Clone, Debug)]
 pub struct AttemptDraft {
@@ -18,19 +22,28 @@ pub struct AttemptDraft {
     pub expected_actor: String,
     pub client: Option<String>,
     pub model: Option<String>,
+    /// A folder, or `new` for a worktree of the task's own.
     pub worktree: Option<String>,
     pub branch: Option<String>,
     pub head: Option<String>,
     pub takeover: bool,
 }
 
+/// Asks for a worktree in the place of a folder's name.
+pub const NEW_WORKTREE: &str = "new";
+
 impl Engine {
     pub async fn attempt_begin(
         &self,
         op: &OpContext,
-        draft: AttemptDraft,
+        mut draft: AttemptDraft,
     ) -> Result<At<Attempt>, EngineError> {
         judge_session_key(&draft.key)?;
+        if draft.worktree.as_deref() == Some(NEW_WORKTREE) {
+            let place = self.worktree_for(op, &draft).await?;
+            draft.branch = draft.branch.or(place.as_ref().map(|place| place.branch.clone()));
+            draft.worktree = place.map(|place| place.path.to_string_lossy().into_owned());
+        }
         let git = match (&draft.branch, &draft.head) {
             (Some(_), Some(_)) => Head::default(),
             _ => self.head_at(op, draft.task, draft.worktree.as_deref()).await?,
@@ -51,6 +64,42 @@ impl Engine {
             takeover: draft.takeover,
         };
         self.act_on_attempt(op, Command::AttemptBegin(begin)).await
+    }
+
+    /// The task's own worktree, made unless it is there. `None` for a session that was begun with this
+    /// key already: it stays where it is.
+    async fn worktree_for(
+        &self,
+        op: &OpContext,
+        draft: &AttemptDraft,
+    ) -> Result<Option<Worktree>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_one_client(op.tool)?;
+        judge_task(&op.principal, Some(draft.task))?;
+        let (actor, org) = (&op.principal.actor, &op.principal.org);
+        if draft.expected_actor != actor.as_str() {
+            let (expected, bound) = (draft.expected_actor.clone(), actor.clone());
+            return Err(Refusal::ActorMismatch { expected, bound }.into());
+        }
+        let (task, key) = (Some(draft.task), Some(&draft.key));
+        let own = Some(actor.to_string());
+        let filter = AttemptFilter { task, actor: own, limit: KEYS_MAX, ..Default::default() };
+        let begun = self.attempt_list(op, filter).await?.it;
+        if begun.iter().any(|attempt| attempt.key.as_ref() == key) {
+            return Ok(None);
+        }
+        let At { it: seen, now } = self.card_get(op, draft.task).await?;
+        let live = seen.record.newest.as_ref().filter(|attempt| attempt.is_live(now));
+        let ground = BeginGround { task: &seen.record.task, deps: &seen.record.deps, live };
+        // Before anything is made; the transaction judges again.
+        begin_gate(&self.parts.policy, &ground, actor, draft.takeover, now)?;
+        match self.workspace_make(org, &seen.record.task, &seen.card).await? {
+            Ok(parts) => Ok(parts.into_iter().find_map(|part| part.worktree)),
+            Err(fault @ WorkspaceFault::NoRepo) => {
+                Err(Refusal::invalid(format!("no worktree can be made: {fault}")).into())
+            }
+            Err(WorkspaceFault::Failed(words)) => Err(EngineError::Git(words)),
+        }
     }
 
     pub async fn attempt_heartbeat(

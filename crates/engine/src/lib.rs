@@ -79,7 +79,7 @@ use callboard_domain::policy::Policy;
 use callboard_domain::time::Timestamp;
 use callboard_store::{Home, Store};
 
-pub use attempt::AttemptDraft;
+pub use attempt::{AttemptDraft, NEW_WORKTREE};
 pub use audit::{AuditFilter, AuditPage};
 pub use callboard_store as store;
 pub use card::{CardFilter, CardSeen, ReviewAsked};
@@ -103,7 +103,7 @@ pub use project::{ProjectDraft, ProjectSeen, RepoSeen};
 pub use pull_look::{PullLook, PullNamed};
 pub use pull_merge::PullEnd;
 pub use pull_open::{PullDraft, PullFault};
-pub use query::{AttemptFilter, TaskFilter};
+pub use query::{AsWork, AttemptFilter, TaskFilter};
 pub use quota::{Metric, Quotas};
 pub use repository::Repository;
 pub use review::{Merged, ReviewEnd, Reviewed};

@@ -6,6 +6,7 @@ use callboard_domain::ids::{AttemptId, Id, TaskId, TaskName};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
+pub use callboard_store::AsWork;
 use callboard_store::{AttemptQuery, EventQuery, FreeQuery, Project, TaskQuery};
 
 use crate::context::{OpContext, Principal, Scope};
@@ -22,6 +23,9 @@ pub struct TaskFilter {
     pub execution: Option<ExecutionState>,
     pub after: Option<Id>,
     pub newest_first: bool,
+    /// As work to choose from: plans are left out, the most urgent come first. With the priority of
+    /// the task `after` names.
+    pub as_work: Option<AsWork>,
     pub limit: usize,
 }
 
@@ -67,6 +71,7 @@ impl Engine {
             policy,
             after: filter.after,
             newest_first: filter.newest_first,
+            as_work: filter.as_work,
             limit: filter.limit,
         };
         let it = self.parts.store.tasks(query).await?;

@@ -1,7 +1,7 @@
 //! Verbs on tasks that need nothing from outside.
 
 use callboard_domain::card::Card;
-use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit};
+use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit, TaskUpdate};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
@@ -148,6 +148,17 @@ impl Engine {
         edit: TaskEdit,
     ) -> Result<At<TaskRecord>, EngineError> {
         self.act_on_task(op, Command::TaskEdit(edit)).await
+    }
+
+    /// Mends a task; its author is the actor of the first event of its log.
+    pub async fn task_update(
+        &self,
+        op: &OpContext,
+        mut update: TaskUpdate,
+    ) -> Result<At<TaskRecord>, EngineError> {
+        let first = self.event_list(op, 0, Some(update.task), 1).await?;
+        update.author = first.into_iter().next().map(|event| event.actor);
+        self.act_on_task(op, Command::TaskUpdate(update)).await
     }
 
     /// Removes a task and names the tasks that waited for nothing but it.

@@ -96,7 +96,16 @@ impl Filter {
         if let Some(execution) = query.execution {
             filter.execution(execution, &query.policy, now);
         }
-        if let Some(after) = query.after {
+        if query.as_work.is_some() {
+            // Each as the partial index of free tasks has it.
+            filter.term(if sign == '$' { "NOT t.is_plan" } else { "t.is_plan = 0" });
+        }
+        let after_priority = query.as_work.and_then(|work| work.after_priority);
+        if let (Some(after), Some(priority)) = (query.after, after_priority) {
+            let priority = filter.value(Value::Integer(i64::from(priority)));
+            let after = filter.value(Value::Id(after));
+            filter.term(&format!("(t.priority, t.id) > (CAST({priority} AS bigint), {after})"));
+        } else if let Some(after) = query.after {
             let beyond = if query.newest_first { "t.id < ?" } else { "t.id > ?" };
             filter.with(beyond, Value::Id(after));
         }

@@ -341,7 +341,15 @@ pub struct TaskQuery {
     /// The last id of the page before.
     pub after: Option<Id>,
     pub newest_first: bool,
+    pub as_work: Option<AsWork>,
     pub limit: usize,
+}
+
+/// A list to choose work from: without plans, by priority and then by age.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsWork {
+    /// The priority of the last task of the page before.
+    pub after_priority: Option<u16>,
 }
 
 impl TaskQuery {
@@ -356,6 +364,7 @@ impl TaskQuery {
             policy,
             after: None,
             newest_first: false,
+            as_work: None,
             limit: 50,
         }
     }
@@ -365,11 +374,28 @@ impl TaskQuery {
         self.label.as_ref() == Some(&self.policy.initial().name) && self.ready == Some(true)
     }
 
+    /// Whether only tasks that nobody holds are wanted, as work to choose from.
+    pub(crate) fn is_for_free(&self) -> bool {
+        self.is_for_startable() && self.as_work.is_some() && self.assignee == Some(None)
+    }
+
+    /// The order of a page, in SQL.
+    pub(crate) fn order(&self) -> &'static str {
+        match (self.as_work, self.newest_first) {
+            (Some(_), _) => "t.priority, t.id",
+            (None, false) => "t.id",
+            (None, true) => "t.id DESC",
+        }
+    }
+
     /// One page of what was found, in its order, each task as it stands at `now`.
     pub(crate) fn page(&self, mut found: Vec<TaskRow>, now: Timestamp) -> Vec<TaskRow> {
         found.sort_by_key(|row| row.task.id.id);
-        if self.newest_first {
-            found.reverse();
+        match self.as_work {
+            // Stable, so age decides among equals.
+            Some(_) => found.sort_by_key(|row| row.task.priority),
+            None if self.newest_first => found.reverse(),
+            None => {}
         }
         found.truncate(self.limit);
         found.into_iter().map(|row| row.as_of(&self.policy, now)).collect()

@@ -10,7 +10,7 @@ use callboard_domain::refusal::Refusal;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The published schema of an argument type: inlined, without what some clients cannot read.
 pub fn schema_of<T: JsonSchema>() -> Map<String, Value> {
@@ -51,8 +51,12 @@ fn make_portable(schema: &mut Value) {
 }
 
 /// A schema as clients see it. Not all of them can read `anyOf`, so of several forms only the last
-/// and fullest one is shown; the others are understood all the same.
+/// and fullest one is shown; the others are understood all the same. Items of a list that is marked
+/// `brief` are described by another tool.
 pub fn published(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if schema.shift_remove("brief").is_some() {
+        schema.insert("items".into(), json!({"type": "object"}));
+    }
     for value in schema.values_mut() {
         *value = with_one_form(value.take());
     }

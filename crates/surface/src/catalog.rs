@@ -1,6 +1,9 @@
 //! The tools of one or several toolsets as one list. Where toolsets share a name, the listed tool
 //! carries both sets of properties and a call goes to the one whose keys are present.
 
+use std::sync::Arc;
+
+use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::context::Principal;
 use serde_json::{Map, Value, json};
@@ -13,6 +16,7 @@ pub struct Catalog {
     listed: Vec<Listed>,
     pub toolsets: Vec<&'static Toolset>,
     pub names: Vec<&'static str>,
+    policy: Arc<Policy>,
 }
 
 struct Listed {
@@ -39,17 +43,22 @@ impl Catalog {
             }
         }
         let names = toolsets.iter().map(|toolset| toolset.name).collect();
-        Self { listed, toolsets: toolsets.to_vec(), names }
+        Self { listed, toolsets: toolsets.to_vec(), names, policy: Arc::default() }
+    }
+
+    /// The same with a project's own words for a status.
+    pub fn with_words_of(self, policy: Arc<Policy>) -> Self {
+        Self { policy, ..self }
     }
 
     /// What each toolset tells agents when they connect.
-    pub fn instructions(&self) -> impl Iterator<Item = &'static str> {
-        self.toolsets.iter().map(|toolset| toolset.instructions)
+    pub fn instructions(&self) -> impl Iterator<Item = String> {
+        self.toolsets.iter().map(|toolset| (toolset.instructions)(&self.policy))
     }
 
     /// What this principal may call; nothing else about the connection matters.
     pub fn list(&self, principal: &Principal) -> Vec<ToolInfo> {
-        self.listed.iter().filter_map(|entry| entry.info(principal)).collect()
+        self.listed.iter().filter_map(|entry| entry.info(principal, &self.policy)).collect()
     }
 
     /// The tool behind a name, picked by the arguments where several share it.
@@ -68,14 +77,15 @@ impl Catalog {
 }
 
 impl Listed {
-    fn info(&self, principal: &Principal) -> Option<ToolInfo> {
+    fn info(&self, principal: &Principal, policy: &Policy) -> Option<ToolInfo> {
         let allowed: Vec<&Variant> =
             self.variants.iter().filter(|variant| variant.tool.is_shown(principal)).collect();
         let first = allowed.first()?;
         Some(ToolInfo {
             name: self.name,
             title: first.tool.title,
-            description: join(allowed.iter().map(|variant| variant.tool.description)),
+            description: join(allowed.iter().map(|variant| variant.tool.description))
+                .replace("{initial}", &policy.initial().name),
             input_schema: args::published(merged_schema(&allowed)),
             output_schema: output_schema(&allowed),
             hints: allowed

@@ -134,7 +134,7 @@ pub struct Front {
 
 impl Front {
     pub fn new(engine: Arc<Engine>, toolsets: &[&'static Toolset], repo: Option<String>) -> Self {
-        let catalog = Catalog::of(toolsets);
+        let catalog = Catalog::of(toolsets).with_words_of(engine.policy().clone());
         let about =
             About { version: env!("CARGO_PKG_VERSION"), toolsets: catalog.names.clone(), repo };
         Self { engine, catalog, about, own_prompts: OwnPrompts::default() }
@@ -163,7 +163,7 @@ impl Front {
             format!("This connection works on task {task} alone; it may change no other task.")
         });
         let texts = self.catalog.instructions().filter(|text| !text.is_empty());
-        texts.map(str::to_owned).chain(bound).collect::<Vec<_>>().join("\n\n")
+        texts.chain(bound).collect::<Vec<_>>().join("\n\n")
     }
 
     pub fn version(&self) -> &'static str {

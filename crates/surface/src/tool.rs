@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use callboard_domain::policy::fold;
+use callboard_domain::policy::{Policy, fold};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
 use callboard_engine::context::{OpContext, Principal, Scope};
@@ -28,7 +28,7 @@ pub struct Toolset {
     pub tools: &'static [Tool],
     pub voice: Voice,
     /// What agents are told when they connect.
-    pub instructions: &'static str,
+    pub instructions: fn(&Policy) -> String,
     /// What agents are told to do step by step; `None`: nothing.
     pub prompts: Option<&'static Prompts>,
     /// The code of an answer that says no, where every refusal is kept in the log.
@@ -38,6 +38,7 @@ pub struct Toolset {
 pub struct Tool {
     pub name: &'static str,
     pub title: &'static str,
+    /// `{initial}` stands for the status that tasks start with.
     pub description: &'static str,
     pub scope: Scope,
     /// The least a caller needs to be trusted with; `None` where profiles mean nothing.

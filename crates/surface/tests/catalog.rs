@@ -234,7 +234,7 @@ static FIRST: Toolset = Toolset {
         run: nothing,
     }],
     voice: voice(|_, refusal| Said::plain(refusal)),
-    instructions: "",
+    instructions: |_| String::new(),
     prompts: None,
     audit: None,
 };
@@ -258,7 +258,7 @@ static SECOND: Toolset = Toolset {
         run: nothing,
     }],
     voice: voice(|_, refusal| Said { code: "SECOND", ..Said::plain(refusal) }),
-    instructions: "",
+    instructions: |_| String::new(),
     prompts: None,
     audit: None,
 };

@@ -1,4 +1,5 @@
-//! What prompts tell agents: tools that the caller has, its task, its role, and what waits.
+//! What agents are told: prompts with tools that the caller has, its task, its role and what waits;
+//! instructions, descriptions and hints in the words of the project.
 
 use std::sync::Arc;
 
@@ -6,9 +7,10 @@ use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::AgentId;
 use callboard_domain::policy::{Policy, parse_labels};
 use callboard_domain::rights::{AgentType, Lane};
+use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal, Rights, Scope};
 use callboard_engine::ids::TimeOrderedIds;
-use callboard_engine::store::clock::SystemClock;
+use callboard_engine::store::clock::ManualClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
 use callboard_engine::{DigestRule, Engine, Parts, Quotas, SWEEP_EVERY};
@@ -18,8 +20,12 @@ use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 use serde_json::{Map, Value, json};
 
+/// 2026-06-21T10:00:00Z.
+const START: i64 = 1_782_036_000_000_000;
+
 struct World {
     engine: Arc<Engine>,
+    clock: Arc<ManualClock>,
     _folder: tempfile::TempDir,
 }
 
@@ -31,7 +37,8 @@ impl World {
     async fn with(policy: Policy) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("callboard.db");
-        let store = SqliteStore::open(&path, Arc::new(SystemClock)).expect("the store opens");
+        let clock = Arc::new(ManualClock::at(Timestamp(START)));
+        let store = SqliteStore::open(&path, clock.clone()).expect("the store opens");
         let place = Place { project_name: "test".into(), ..Place::of_org("default") };
         let engine = Engine::new(Parts {
             home: store.settle(place).await.expect("settles"),
@@ -56,17 +63,21 @@ impl World {
             workshop: None,
             is_gone: |_| false,
         });
-        Self { engine, _folder: folder }
+        Self { engine, clock, _folder: folder }
     }
 
     fn front(&self, toolsets: &[&'static Toolset]) -> Front {
         Front::new(self.engine.clone(), toolsets, None)
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Value {
+    async fn ask(&self, who: &Principal, tool: &str, arguments: Value) -> ToolReply {
         let front = self.front(&[&toolsets::graph::TOOLSET]);
-        let context = |tool| OpContext::new(principal(), tool);
-        match front.call(tool, arguments, context).await.expect("a known tool") {
+        let context = |tool| OpContext::new(who.clone(), tool);
+        front.call(tool, arguments, context).await.expect("a known tool")
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        match self.ask(&principal(), tool, arguments).await {
             ToolReply::Done(value) => value,
             ToolReply::Refused(value) => panic!("{tool}: {value}"),
         }
@@ -214,6 +225,12 @@ async fn labels_are_the_configured_ones() {
     let (_, waiting) = (world.task("A").await, world.task("B").await);
     world.call("transition", json!({"id": waiting, "to": "check"})).await;
     let front = world.front(&[&toolsets::graph::TOOLSET]);
+    let told = front.instructions(&principal());
+    assert!(told.contains("\"status\": \"todo\"") && told.contains("goes to check"), "{told}");
+    for tool in front.tools(&principal()).await {
+        assert!(!tool.description.contains("backlog"), "{}", tool.description);
+        assert_eq!(tool.description.contains("\"todo\""), tool.name == "list");
+    }
     let start = prompt(&front, &principal(), "start-work", json!({})).await;
     assert!(start.contains("\"status\": \"todo\"") && start.contains("goes to check"), "{start}");
     let review = prompt(&front, &principal(), "review-queue", json!({})).await;
@@ -253,4 +270,20 @@ async fn a_project_may_have_its_own_words() {
     assert_eq!(text, format!("These tasks wait for review:\n- {task}: A {{usual}} title"));
     let text = prompt(&front, &principal(), "plan", json!({"goal": "fewer bugs"})).await;
     assert!(text.contains("fewer bugs"), "{text}");
+}
+
+#[tokio::test]
+async fn a_stalled_holder_is_answered_with_takeover() {
+    let world = World::new().await;
+    let task = world.task("A").await;
+    let begin = |actor: &str| json!({"id": task, "expected_actor": actor, "idempotency_key": "k"});
+    world.call("begin", begin("agent:test")).await;
+    let other = Principal::local("agent:other".parse().expect("an actor"));
+    for (later_s, way) in [(0, "\"assignee\": \"\""), (181, "takeover: true")] {
+        world.clock.advance_ms(later_s * 1000);
+        let refused = world.ask(&other, "begin", begin("agent:other")).await;
+        let ToolReply::Refused(refused) = refused else { panic!("begun beside another") };
+        assert_eq!(refused["code"], "ALREADY_CLAIMED");
+        assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains(way)), "{refused}");
+    }
 }

@@ -65,7 +65,7 @@ fn failed(task: &Task, only: &[usize]) -> Vec<UnmetCheck> {
         Some(VerdictSource::Attested { .. }) | None => None,
     };
     let unmet = |(index, check): (usize, &Check)| UnmetCheck {
-        index,
+        index: Some(index),
         desc: check.desc.clone(),
         result: check.result(),
         log: log(check),

@@ -188,11 +188,8 @@ pub fn task_row_json(row: &TaskRow, policy: &Policy, now: Timestamp) -> Value {
 fn task_table() -> Table {
     Table::new(&COLUMNS)
         .shorten(0, short_id)
-<<<<<<< ours
-        .shorten(3, short_ready)
-=======
         .shorten(2, short_status)
->>>>>>> theirs
+        .shorten(3, short_ready)
         .shorten(4, short_checks)
         .shorten(5, short_actor)
 }
@@ -208,15 +205,14 @@ pub fn short_actor(actor: &str) -> String {
     actor.split_once(':').map_or(actor, |(_, name)| name).to_owned()
 }
 
-<<<<<<< ours
-/// `blocked` for `blocked: the door is locked`.
-fn short_ready(ready: &str) -> String {
-    ready.split_once(':').map_or(ready, |(word, _)| word).to_owned()
-=======
 /// The word without its glyph.
 fn short_status(status: &str) -> String {
     status.split_once(' ').map_or(status, |(_, word)| word).to_owned()
->>>>>>> theirs
+}
+
+/// `blocked` for `blocked: the door is locked`.
+fn short_ready(ready: &str) -> String {
+    ready.split_once(':').map_or(ready, |(word, _)| word).to_owned()
 }
 
 /// `1/2 ✗` for `1/2 fail`.

@@ -242,6 +242,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::NotSessionOwner { .. }
         | Refusal::MailOfAnother { .. }
         | Refusal::CrewDenied { .. }
+        | Refusal::NotTaskAuthor { .. }
         | Refusal::NotCommentAuthor { .. } => Exit::Auth,
         Refusal::AlreadyClaimed { .. }
         | Refusal::TaskClosed { .. }
@@ -347,6 +348,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::BlockersMax { .. }
         | Refusal::CommentNotFound { .. }
         | Refusal::NotCommentAuthor { .. }
+        | Refusal::NotTaskAuthor { .. }
         | Refusal::QuotaExceeded(_)
         | Refusal::JobLost { .. }
         | Refusal::InvalidSpec { .. }
@@ -376,7 +378,10 @@ fn hint_for_checks(checks: &[UnmetCheck]) -> String {
     let manual: Vec<String> = checks
         .iter()
         .filter(|check| check.log.is_none())
-        .map(|check| format!("callboard check attest ID {}", check.index))
+        .map(|check| match check.index {
+            Some(index) => format!("callboard check attest ID {index}"),
+            None => "callboard approve ID".into(),
+        })
         .collect();
     let mut steps = Vec::new();
     if !logs.is_empty() {

@@ -10,6 +10,7 @@ impl Command {
         match self {
             Self::TaskClaim { .. }
             | Self::TaskClaimStartable { .. }
+            | Self::TaskUpdate(_)
             | Self::TaskRelease { .. }
             | Self::TaskTakeBack { .. }
             | Self::CheckAttest { .. }

@@ -4,15 +4,16 @@ use serde_json::json;
 
 use super::draft::Draft;
 use super::{check, input, task};
+use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health, Lease};
 use crate::command::AttemptBegin;
 use crate::event::EventName;
 use crate::ids::AttemptId;
 use crate::limits::*;
-use crate::policy::Phase;
-use crate::refusal::Refusal;
+use crate::policy::{Phase, Policy};
+use crate::refusal::{Hold, Refusal};
 use crate::retry::judge_key;
-use crate::task::Check;
+use crate::task::{Check, Dep, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -26,20 +27,10 @@ pub(super) fn attempt_begin(
     if let Some(existing) = &world.attempt {
         return Ok(draft.unchanged(Reply::Attempt(existing.id)));
     }
-    if draft.task.phase.is_closed() {
-        let label = draft.task.label.clone();
-        return Err(Refusal::TaskClosed { task: new.task, label });
-    }
+    let ground =
+        BeginGround { task: &draft.task, deps: &draft.subject.deps, live: draft.live.as_ref() };
+    begin_gate(world.policy, &ground, world.actor, new.takeover, now)?;
     let replaced = (new.takeover && task::may_take_over(&draft)).then(|| take_over(&mut draft));
-    if let Some(holder) = draft.task.assignee.as_ref().filter(|holder| *holder != world.actor) {
-        return Err(draft.claimed_by(holder));
-    }
-    if draft.live.is_some() {
-        return Err(task::session_active(&draft));
-    }
-    if draft.task.phase == Phase::Initial {
-        draft.deps_gate()?;
-    }
     draft.task.fence += 1;
     draft.task.newest_attempt = Some(new.attempt);
     let attempt = attempt_of(new, &draft);
@@ -61,6 +52,43 @@ pub(super) fn attempt_begin(
     let text = replaced.flatten().map(|old| format!("took over ses_{}", old.0));
     draft.attempt_entry(&did, text, new.attempt);
     Ok(draft.done_with(new.attempt))
+}
+
+/// A task as somebody finds it who wants to begin a session.
+pub struct BeginGround<'a> {
+    pub task: &'a Task,
+    pub deps: &'a [Dep],
+    /// Judged at that moment.
+    pub live: Option<&'a Attempt>,
+}
+
+/// What stands between a caller and a session. The engine asks it before a worktree is made, `decide`
+/// asks it again in the transaction.
+pub fn begin_gate(
+    policy: &Policy,
+    ground: &BeginGround<'_>,
+    actor: &Actor,
+    takeover: bool,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let BeginGround { task: wanted, deps, live } = *ground;
+    if wanted.phase.is_closed() {
+        return Err(Refusal::TaskClosed { task: wanted.id, label: wanted.label.clone() });
+    }
+    let replaced = live.filter(|live| takeover && live.may_be_taken_over(policy, now));
+    let is_replaced = |holder: &&Actor| replaced.is_some_and(|old| old.actor == **holder);
+    let assignee = wanted.assignee.as_ref().filter(|holder| !is_replaced(holder));
+    if let Some(holder) = assignee.filter(|holder| *holder != actor) {
+        let hold = Hold::of(live, holder, policy, now);
+        return Err(Refusal::AlreadyClaimed { task: wanted.id, holder: holder.clone(), hold });
+    }
+    if let Some(live) = live.filter(|_| replaced.is_none()) {
+        return Err(task::active(live, policy, now));
+    }
+    if wanted.phase == Phase::Initial {
+        task::deps_gate(wanted.id, deps)?;
+    }
+    Ok(())
 }
 
 /// Judged before a store looks for the key: a database need not take every character.

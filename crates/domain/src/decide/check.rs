@@ -128,7 +128,7 @@ pub(super) fn summary(task: &Task, runs: &[(usize, Verdict)]) -> Option<String> 
 /// files, is as good as pending.
 pub(super) fn unmet(task: &Task, passes: impl Fn(&Check) -> bool) -> Vec<UnmetCheck> {
     let unmet = |(index, check): (usize, &Check)| UnmetCheck {
-        index,
+        index: Some(index),
         desc: check.desc.clone(),
         result: if check.result() == "pass" { "pending" } else { check.result() },
         log: check.verdict.as_ref().and_then(|verdict| match &verdict.source {

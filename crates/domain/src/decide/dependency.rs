@@ -1,4 +1,4 @@
-//! Dependencies: adding without cycles, removing.
+//! Dependencies: adding without cycles, removing, both at once.
 
 use serde_json::json;
 
@@ -8,6 +8,7 @@ use crate::ids::TaskId;
 use crate::limits::DEPS_MAX;
 use crate::policy::Phase;
 use crate::refusal::Refusal;
+use crate::task::Dep;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -18,24 +19,13 @@ pub(super) fn dependency_add(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
-    let known = world.named.iter().find(|named| named.id == dep && !named.removed);
-    let known = known.ok_or_else(|| Refusal::DanglingDependency { task: dep.to_string() })?;
-    if draft.subject.deps.iter().any(|existing| existing.id == dep) {
+    let is_full = draft.subject.deps.len() >= DEPS_MAX;
+    if !add(&mut draft, dep)? {
         return Ok(draft.unchanged(Reply::Task(id)));
     }
-    if let Some(path) = cycle(&world.ancestry, id, dep) {
-        return Err(Refusal::DependencyCycle { path });
-    }
-    if draft.task.phase != Phase::Initial || draft.live.is_some() {
-        let (label, at) = (draft.task.label.clone(), draft.standing());
-        return Err(Refusal::AlreadyStarted { task: id, label, at });
-    }
-    if draft.subject.deps.len() >= DEPS_MAX {
+    if is_full {
         return Err(Refusal::invalid(format!("at most {DEPS_MAX} deps")));
     }
-    draft.task.open_deps += u32::from(known.is_open());
-    draft.write(Write::DepInsert { task: id, dep });
-    draft.event(EventName::TaskDependencyAdded, json!({"dep": dep}));
     draft.entry("added dependency", Some(dep.to_string()));
     Ok(draft.done())
 }
@@ -50,21 +40,67 @@ pub(super) fn dependency_remove(
     let Some(existing) = draft.subject.deps.iter().find(|existing| existing.id == dep) else {
         return Ok(draft.unchanged(Reply::Task(id)));
     };
+    remove(&mut draft, existing)?;
+    draft.entry("removed dependency", Some(dep.to_string()));
+    Ok(draft.done())
+}
+
+/// Makes these the deps of the task; says whether that changes anything.
+pub(super) fn replace(draft: &mut Draft<'_>, deps: &[TaskId]) -> Result<bool, Refusal> {
+    let mut changed = false;
+    // Added first: a task whose last open dep is replaced by another was never ready.
+    for dep in deps {
+        changed |= add(draft, *dep)?;
+    }
+    for existing in draft.subject.deps.iter().filter(|existing| !deps.contains(&existing.id)) {
+        remove(draft, existing)?;
+        changed = true;
+    }
+    let unlike = deps.iter().enumerate().filter(|(place, dep)| !deps[..*place].contains(dep));
+    match unlike.count() {
+        count if count > DEPS_MAX => {
+            Err(Refusal::invalid(format!("at most {DEPS_MAX} deps, got {count}")))
+        }
+        _ => Ok(changed),
+    }
+}
+
+/// Says whether the dep is a new one.
+fn add(draft: &mut Draft<'_>, dep: TaskId) -> Result<bool, Refusal> {
+    let (world, id) = (draft.world, draft.task.id);
+    let known = world.named.iter().find(|named| named.id == dep && !named.removed);
+    let known = known.ok_or_else(|| Refusal::DanglingDependency { task: dep.to_string() })?;
+    if draft.subject.deps.iter().any(|existing| existing.id == dep) || draft.adds_dep(dep) {
+        return Ok(false);
+    }
+    if let Some(path) = cycle(&world.ancestry, id, dep) {
+        return Err(Refusal::DependencyCycle { path });
+    }
+    if draft.task.phase != Phase::Initial || draft.live.is_some() {
+        let (label, at) = (draft.task.label.clone(), draft.standing());
+        return Err(Refusal::AlreadyStarted { task: id, label, at });
+    }
+    draft.task.open_deps += u32::from(known.is_open());
+    draft.write(Write::DepInsert { task: id, dep });
+    draft.event(EventName::TaskDependencyAdded, json!({"dep": dep}));
+    Ok(true)
+}
+
+fn remove(draft: &mut Draft<'_>, existing: &Dep) -> Result<(), Refusal> {
+    let (task, dep) = (draft.task.id, existing.id);
     if draft.task.phase.is_closed() {
         let (label, at) = (draft.task.label.clone(), draft.standing());
-        return Err(Refusal::AlreadyOver { task: id, label, at });
+        return Err(Refusal::AlreadyOver { task, label, at });
     }
-    let was_open = existing.is_open();
-    draft.write(Write::DepDelete { task: id, dep });
+    draft.write(Write::DepDelete { task, dep });
     draft.event(EventName::TaskDependencyRemoved, json!({"dep": dep}));
-    if was_open {
+    if existing.is_open() {
         draft.task.open_deps -= 1;
         if draft.task.open_deps == 0 {
             draft.event(EventName::TaskReady, json!({"unblocked_by": dep}));
         }
     }
-    draft.entry("removed dependency", Some(dep.to_string()));
-    Ok(draft.done())
+    Ok(())
 }
 
 /// The cycle that `task -> dep` would close, as a path from `task` back to `task`.

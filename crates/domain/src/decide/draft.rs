@@ -93,7 +93,7 @@ impl<'w> Draft<'w> {
     }
 
     pub fn claimed_by(&self, holder: &Actor) -> Refusal {
-        let hold = Hold::of(self.live.as_ref(), holder);
+        let hold = Hold::of(self.live.as_ref(), holder, self.world.policy, self.now);
         Refusal::AlreadyClaimed { task: self.task.id, holder: holder.clone(), hold }
     }
 
@@ -126,6 +126,12 @@ impl<'w> Draft<'w> {
 
     pub fn write(&mut self, write: Write) {
         self.writes.push(write);
+    }
+
+    /// Whether this change makes the task wait for another.
+    pub fn adds_dep(&self, dep: TaskId) -> bool {
+        let new = |write: &Write| matches!(write, Write::DepInsert { dep: new, .. } if *new == dep);
+        self.writes.iter().any(new)
     }
 
     /// What another part of the same change does.

@@ -30,12 +30,13 @@ mod session;
 mod settings;
 mod stop;
 mod task;
+mod task_update;
 mod tell;
 pub mod verification;
 mod work;
 mod work_start;
 
-pub use attempt::judge_session_key;
+pub use attempt::{BeginGround, begin_gate, judge_session_key};
 pub use card::{label_of, same_column};
 pub use check::{checks_to_run, checks_unknown, judge_run_request, log_of};
 pub use knowledge::tags as judge_tags;
@@ -61,6 +62,7 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskCreate(c) => task::task_create(world, c, now),
         Command::TaskCreateAll(all) => task::task_create_all(world, all, now),
         Command::TaskEdit(c) => task::task_edit(world, c, now),
+        Command::TaskUpdate(c) => task_update::task_update(world, c, now),
         Command::TaskRemove { task } => task::task_remove(world, *task, now),
         Command::TaskClaim { task } => task::task_claim(world, *task, false, now),
         Command::TaskClaimStartable { task } => task::task_claim(world, *task, true, now),

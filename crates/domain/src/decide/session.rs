@@ -100,7 +100,7 @@ pub fn session_gate(
     }
     let ours = [caller, agent];
     if let Some(holder) = ground.task.assignee.as_ref().filter(|holder| !ours.contains(holder)) {
-        let hold = Hold::of(live, holder);
+        let hold = Hold::of(live, holder, policy, now);
         return Err(Refusal::AlreadyClaimed { task, holder: holder.clone(), hold });
     }
     match live.filter(|live| live.kind != AttemptKind::Pair) {

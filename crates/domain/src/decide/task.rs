@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::draft::Draft;
 use super::{card, check, input, run_stop, verification};
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, Health};
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind};
 use crate::card::Card;
 use crate::command::{Checked, TaskCreate, TaskEdit};
 use crate::contract::VerificationContract;
@@ -428,8 +428,6 @@ pub(super) fn gates(
 
 /// Whether an attempt's health lets somebody else take its place.
 pub(super) fn may_take_over(draft: &Draft<'_>) -> bool {
-    draft.live.as_ref().is_some_and(|live| {
-        live.kind == AttemptKind::Graph
-            && live.health(draft.world.policy, draft.now) == Health::Stalled
-    })
+    let live = draft.live.as_ref();
+    live.is_some_and(|live| live.may_be_taken_over(draft.world.policy, draft.now))
 }

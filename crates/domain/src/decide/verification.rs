@@ -62,7 +62,7 @@ pub(super) fn unmet(draft: &Draft<'_>, approved: bool, work: Option<&str>) -> Op
     }
     let failed = status == Some(VerificationStatus::Failed);
     Some(UnmetCheck {
-        index: draft.task.checks.len(),
+        index: None,
         desc: format!("verification {}", contract.kind.as_str()),
         result: if failed { "fail" } else { "pending" },
         log: None,

@@ -70,10 +70,8 @@ impl Refusal {
                 format!("dependencies not closed: {}", open.join(", "))
             }
             Self::ChecksNotPassed { checks, .. } => {
-                let checks: Vec<_> = checks
-                    .iter()
-                    .map(|c| format!("check {} ({}) is {}", c.index, c.desc, c.result))
-                    .collect();
+                let checks: Vec<_> =
+                    checks.iter().map(|c| format!("{} is {}", c.name(), c.result)).collect();
                 format!("checks not passed: {}", checks.join(", "))
             }
             Self::AlreadyClaimed { holder, .. } => {
@@ -110,6 +108,12 @@ impl Refusal {
             Self::CommentNotFound { comment } => format!("comment not found: {comment}"),
             Self::NotCommentAuthor { comment, author } => {
                 format!("only {author} or a human can resolve {comment}")
+            }
+            Self::NotTaskAuthor { task, author: Some(author) } => {
+                format!("only {author}, who made task {task}, or a human can update it")
+            }
+            Self::NotTaskAuthor { task, author: None } => {
+                format!("only a human can update task {task}")
             }
             Self::QuotaExceeded(Quota { metric, limit, used, requested, period, .. }) => {
                 format!("{metric}: {used} of {limit} used in {period}, {requested} requested")
@@ -227,6 +231,9 @@ impl Refusal {
             Self::DepsNotClosed { .. } => {
                 "close the dependencies first, or list {\"ready\": true} for work that can start"
             }
+            Self::ChecksNotPassed { checks, .. } if checks.iter().all(|c| c.index.is_none()) => {
+                "its verification waits for a person: callboard approve ID at a terminal"
+            }
             Self::ChecksNotPassed { .. } => {
                 "read the logs, fix what fails and try again; attest manual checks"
             }
@@ -242,10 +249,11 @@ impl Refusal {
             }
             Self::IllegalMove { .. } => "look at the task as it is now",
             Self::AlreadyStarted { .. } => "add a task that depends on both instead",
-            Self::AlreadyOver { .. } => "reopen the task to change what it depends on",
+            Self::AlreadyOver { .. } => "reopen the task to change it",
             Self::BlockersMax { .. } => "resolve one of them first",
             Self::CommentNotFound { .. } => "use the id that the comment was added with",
             Self::NotCommentAuthor { .. } => "ask its author or a human",
+            Self::NotTaskAuthor { .. } => "note what should change, and leave it to its author",
             Self::QuotaExceeded(_) => "wait for the next month, or ask for a higher limit",
             Self::JobLost { .. } => "leave it to the runner that has it",
             Self::JobNotFound { .. } => "jobs_list shows the jobs there are",
@@ -254,6 +262,9 @@ impl Refusal {
             Self::NoPlace { .. } => "wait until one is over",
             Self::NotCancelable { .. } => "leave it; it takes nobody's place",
             Self::NoQuestion { .. } => "look at the job; it was answered, or is over",
+            Self::AlreadyClaimed { hold, .. } if hold.is_stalled => {
+                "begin with takeover: true replaces a stalled session"
+            }
             Self::AlreadyClaimed { .. } => {
                 "list {\"ready\": true, \"assignee\": \"\"} for free work"
             }
@@ -343,6 +354,7 @@ impl Refusal {
             | Self::BlockersMax { .. }
             | Self::CommentNotFound { .. }
             | Self::NotCommentAuthor { .. }
+            | Self::NotTaskAuthor { .. }
             | Self::JobNotFound { .. }
             | Self::NoPlace { .. }
             | Self::NoQuestion { .. }

@@ -43,13 +43,27 @@ fn examples() -> Vec<Refusal> {
         Refusal::ChecksNotPassed {
             task: a,
             checks: vec![UnmetCheck {
-                index: 0,
+                index: Some(0),
                 desc: text("tests pass"),
                 result: "fail",
                 log: None,
             }],
         },
         Refusal::AlreadyClaimed { task: a, holder: actor("bob"), hold: Hold::default() },
+        Refusal::AlreadyClaimed {
+            task: a,
+            holder: actor("bob"),
+            hold: Hold { is_stalled: true, ..Hold::default() },
+        },
+        Refusal::ChecksNotPassed {
+            task: a,
+            checks: vec![UnmetCheck {
+                index: None,
+                desc: text("verification manual"),
+                result: "pending",
+                log: None,
+            }],
+        },
         Refusal::NotHolder { task: a, actor: actor("ada"), holder: Some(actor("bob")) },
         Refusal::NotHolder { task: a, actor: actor("ada"), holder: None },
         Refusal::StaleFence { task: a, given: 2, current: 3 },
@@ -61,6 +75,7 @@ fn examples() -> Vec<Refusal> {
         Refusal::AlreadyOver { task: a, label: text("done"), at: standing },
         Refusal::BlockersMax { task: a, actor: actor("ada") },
         Refusal::CommentNotFound { comment: "cmt_x".into() },
+        Refusal::NotTaskAuthor { task: a, author: Some(actor("ada")) },
         Refusal::NotCommentAuthor { comment: CommentId(Id(7)), author: actor("ada") },
         Refusal::QuotaExceeded(Quota {
             metric: "knowledge_stored",

@@ -289,9 +289,9 @@ impl Desk {
             comment: comment.cloned(),
             job: job.cloned(),
             named: named.filter(|dep| needs.named.contains(&dep.id)).collect(),
-            ancestry: match needs.ancestry_of {
-                Some(_) => self.ancestry.clone(),
-                None => Vec::new(),
+            ancestry: match needs.ancestry_of.is_empty() {
+                true => Vec::new(),
+                false => self.ancestry.clone(),
             },
             knowledge: needs.knowledge.and_then(|id| self.entry(org, id)).cloned(),
             run: job.and_then(|job| self.runs.get(&job.id.0)).map(|(_, run, _)| run.clone()),

@@ -46,7 +46,7 @@ struct Wanted {
     blockers: bool,
     keyed: Vec<(Id, String, String)>,
     retries: Vec<CallKey>,
-    ancestry_of: Option<TaskId>,
+    ancestry_of: BTreeSet<Id>,
     knowledge: BTreeSet<Id>,
     /// Tasks whose open run is wanted.
     run_tasks: BTreeSet<Id>,
@@ -107,7 +107,7 @@ impl Wanted {
             wanted.numbers.extend(needs.numbers.map(|prefix| (*org, prefix)));
             wanted.pulls_of = wanted.pulls_of.or(needs.pulls.then_some(*org));
             wanted.pulled.extend(needs.task.filter(|_| needs.task_pulls).map(|task| task.id));
-            wanted.ancestry_of = wanted.ancestry_of.or(needs.ancestry_of);
+            wanted.ancestry_of.extend(needs.ancestry_of.iter().map(|task| task.id));
             if needs.card || needs.scratchpad {
                 wanted.carded.extend(needs.task.map(|task| task.id));
                 wanted.jobs_carded.extend(needs.job.map(|job| job.0));
@@ -161,7 +161,7 @@ async fn fill(
 ) -> Result<Desk, Trouble> {
     let mut wanted = Wanted::of(ops);
     let mut desk = Desk::default();
-    if wanted.ancestry_of.is_some() || wanted.above.is_some() {
+    if !wanted.ancestry_of.is_empty() || wanted.above.is_some() {
         // Two edges that close a cycle only together would pass each other unseen.
         db.batch_execute(schema::ALONE).await?;
     }
@@ -341,7 +341,7 @@ async fn lock_and_load(
     let around_values: [&(dyn ToSql + Sync); 2] = [&whole, &turning];
     let attempt_values: [&(dyn ToSql + Sync); 2] = [&whole, &attempts];
     let keyed_values: [&(dyn ToSql + Sync); 3] = [&key_tasks, &key_actors, &keys];
-    let start = wanted.ancestry_of.map(|task| uuid(task.id)).unwrap_or_default();
+    let start = uuids(&wanted.ancestry_of);
     let start_values: [&(dyn ToSql + Sync); 1] = [&start];
     let any_attempt = !whole.is_empty() || !attempts.is_empty();
     let any_comment = !comments.is_empty() || !blocked.is_empty();
@@ -366,7 +366,7 @@ async fn lock_and_load(
             rows_if(db, any_comment, &statements.comments, &comment_values),
             rows_if(db, any_job, &statements.jobs, &job_values),
             rows_if(db, any_run, &statements.runs, &run_values),
-            rows_if(db, wanted.ancestry_of.is_some(), &statements.ancestry, &start_values),
+            rows_if(db, !wanted.ancestry_of.is_empty(), &statements.ancestry, &start_values),
             rows_if(db, !carded.is_empty(), &statements.beside, &beside_values),
             rows_if(db, wanted.above.is_some(), &statements.above, &above_values),
             rows_if(db, !pulled.is_empty(), &statements.pulls, &pull_values),

@@ -155,7 +155,7 @@ impl Statements {
             pulls: prepare(&pulls::sql()).await?,
             ancestry: prepare(
                 "WITH RECURSIVE above (id) AS (
-                     SELECT $1::uuid
+                     SELECT unnest($1::uuid[])
                      UNION SELECT deps.dep FROM deps JOIN above ON deps.task = above.id)
                  SELECT t.id, t.prefix, d.id, d.prefix
                  FROM above JOIN deps ON deps.task = above.id

@@ -89,12 +89,12 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
                  AND o.newest_attempt = a.id OFFSET 0) t LEFT JOIN tasks p ON p.id = t.parent"
             .into(),
     };
-    let order = if query.newest_first { "DESC" } else { "ASC" };
     format!(
-        "SELECT {}, {} FROM {from} WHERE {} ORDER BY t.id {order} LIMIT {}",
+        "SELECT {}, {} FROM {from} WHERE {} ORDER BY {} LIMIT {}",
         rows::TASK,
         rows::ATTEMPT,
         filter.sql(),
+        query.order(),
         query.limit
     )
 }

@@ -72,10 +72,10 @@ pub(super) fn world<'a>(
     for id in &needs.named {
         named.extend(named_task(db, org, *id)?);
     }
-    let ancestry = match needs.ancestry_of {
-        Some(id) => ancestry(db, id)?,
-        None => Vec::new(),
-    };
+    let mut edges = Vec::new();
+    for id in &needs.ancestry_of {
+        edges.extend(ancestry(db, *id)?);
+    }
     let above = match needs.above {
         Some(id) => cards::above(db, id)?,
         None => Vec::new(),
@@ -97,7 +97,7 @@ pub(super) fn world<'a>(
         comment,
         job,
         named,
-        ancestry,
+        ancestry: edges,
         knowledge,
         run,
         open_runs,

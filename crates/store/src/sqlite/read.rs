@@ -54,6 +54,7 @@ pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Resul
 /// those that can start, and every task of a project to find those of one assignee.
 fn index_of(query: &TaskQuery, leg: Leg) -> &'static str {
     match (leg, &query.assignee) {
+        (Leg::Written, _) if query.is_for_free() => "INDEXED BY tasks_free",
         (Leg::Written, _) if query.is_for_startable() => "INDEXED BY tasks_startable",
         (Leg::Written, Some(Some(_))) => "INDEXED BY tasks_by_assignee",
         (Leg::Every | Leg::Written | Leg::Lapsed, _) => "",
@@ -76,12 +77,12 @@ fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
                 .into()
         }
     };
-    let order = if query.newest_first { "DESC" } else { "ASC" };
     format!(
-        "SELECT {}, {} FROM {from} WHERE {} ORDER BY t.id {order} LIMIT {}",
+        "SELECT {}, {} FROM {from} WHERE {} ORDER BY {} LIMIT {}",
         rows::TASK,
         rows::ATTEMPT,
         filter.sql(),
+        query.order(),
         query.limit
     )
 }

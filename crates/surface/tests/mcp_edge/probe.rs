@@ -14,7 +14,7 @@ pub static TOOLSET: Toolset = Toolset {
     name: "probe",
     tools: TOOLS,
     voice: graph::TOOLSET.voice,
-    instructions: "",
+    instructions: |_| String::new(),
     prompts: None,
     audit: None,
 };

@@ -29,6 +29,11 @@ use envelope::answered;
 
 pub(crate) const NAME: &str = "board";
 
+const INSTRUCTIONS: &str = "Callboard keeps a kanban board. status is BACKLOG, IN_PROGRESS, REVIEW or DONE; \
+    task_type says whether an agent runs it (AUTO) or works on it with a person (PAIR). Wait \
+    with tasks_wait instead of polling. When an answer names next_tool and next_arguments, call \
+    that tool once with them before any retry.";
+
 pub static TOOLSET: Toolset = Toolset {
     name: NAME,
     tools: TOOLS,
@@ -40,10 +45,7 @@ pub static TOOLSET: Toolset = Toolset {
         canceled: "CANCELED",
         internal: "INTERNAL_ERROR",
     },
-    instructions: "Callboard keeps a kanban board. status is BACKLOG, IN_PROGRESS, REVIEW or DONE; \
-        task_type says whether an agent runs it (AUTO) or works on it with a person (PAIR). Wait \
-        with tasks_wait instead of polling. When an answer names next_tool and next_arguments, call \
-        that tool once with them before any retry.",
+    instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: Some(envelope::said_no),
 };

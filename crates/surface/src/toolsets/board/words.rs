@@ -303,6 +303,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::BlockersMax { .. }
         | Refusal::CommentNotFound { .. }
         | Refusal::NotCommentAuthor { .. }
+        | Refusal::NotTaskAuthor { .. }
         | Refusal::QuotaExceeded(_)
         | Refusal::JobLost { .. }
         | Refusal::TooManyJobs { .. }

@@ -32,6 +32,9 @@ pub(crate) use pipeline::unknown_agent;
 
 pub const NAME: &str = "crew";
 
+const INSTRUCTIONS: &str = "You are one of a crew of agents. mcp__agent__get_status says who you are, \
+    mcp__mail__list_inbox what others wrote to you. Every answer has success, and data or error.";
+
 pub static TOOLSET: Toolset = Toolset {
     name: NAME,
     tools: TOOLS,
@@ -43,8 +46,7 @@ pub static TOOLSET: Toolset = Toolset {
         canceled: envelope::INTERNAL_ERROR,
         internal: envelope::INTERNAL_ERROR,
     },
-    instructions: "You are one of a crew of agents. mcp__agent__get_status says who you are, \
-        mcp__mail__list_inbox what others wrote to you. Every answer has success, and data or error.",
+    instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
 };

@@ -20,7 +20,7 @@ pub(super) fn said(refusal: &Refusal) -> Said {
             format!("Task has open dependencies: {}", ids.join(", "))
         }
         Refusal::ChecksNotPassed { checks, .. } => {
-            let unmet = checks.iter().map(|c| format!("{} ({}) is {}", c.index, c.desc, c.result));
+            let unmet = checks.iter().map(|c| format!("{} is {}", c.name(), c.result));
             format!("Checks not passed: {}", unmet.collect::<Vec<_>>().join(", "))
         }
         Refusal::AlreadyClaimed { holder, .. } => format!("Task is held by {holder}"),
@@ -95,6 +95,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::MailNotFound { .. } => RESOURCE_NOT_FOUND,
         Refusal::NotHolder { .. }
         | Refusal::NotCommentAuthor { .. }
+        | Refusal::NotTaskAuthor { .. }
         | Refusal::NotSessionOwner { .. }
         | Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }

@@ -30,7 +30,7 @@ pub static TOOLSET: Toolset = Toolset {
         canceled: "system.unavailable",
         internal: "system.internal",
     },
-    instructions: INSTRUCTIONS,
+    instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
 };

@@ -2,7 +2,7 @@
 
 use callboard_domain::command::LeaseTarget;
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::{Hold, Quota, Refusal, Unactionable};
+use callboard_domain::refusal::{Hold, Quota, Refusal, Unactionable, UnmetCheck};
 use callboard_domain::standing::Standing;
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             ..plain
         },
         Refusal::AlreadyClaimed { task, holder, hold } => {
-            let Hold { kind, until } = hold;
+            let Hold { kind, until, .. } = hold;
             let until = until.map(rfc3339_ms);
             let message = match &until {
                 Some(until) => format!("task {task} is held by {holder} until {until}"),
@@ -148,8 +148,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             Said { code: "task.invariant_violated", message, retryable: false, details, ..plain }
         }
         Refusal::ChecksNotPassed { task, checks } => {
-            let unmet: Vec<String> =
-                checks.iter().map(|check| format!("{} ({})", check.index, check.desc)).collect();
+            let unmet: Vec<String> = checks.iter().map(UnmetCheck::name).collect();
             let message = format!("task {task} has checks that are not pass: {}", unmet.join(", "));
             Said { code: "task.invariant_violated", message, ..plain }
         }
@@ -218,6 +217,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::OutsideTask { .. }
         | Refusal::ProfileDenied { .. }
         | Refusal::SharedActor { .. }
+        | Refusal::NotTaskAuthor { .. }
         | Refusal::NotCommentAuthor { .. } => Said { code: "auth.insufficient_scope", ..plain },
     }
 }

@@ -6,15 +6,28 @@ mod tools;
 pub mod view;
 mod words;
 
+use callboard_domain::policy::{Phase, Policy};
+
 use crate::args::schema_of;
 use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 
-const INSTRUCTIONS: &str = "Callboard hands out tasks. Find work with list {\"ready\": true, \
-    \"status\": \"backlog\", \"assignee\": \"\"}, begin a session on one task before you edit, send a \
-    heartbeat while you work, run its checks, and finish with a summary for the reviewer. A task \
-    closes only when its dependencies are closed and its checks pass.";
+/// In the project's own words for a status.
+fn instructions(policy: &Policy) -> String {
+    let initial = &policy.initial().name;
+    let review = policy.review().map(|label| format!(" The task then goes to {}.", label.name));
+    let done = policy.first_of(Phase::ClosedDone).map(|label| label.name.as_str());
+    format!(
+        "Callboard hands out tasks. Find work with list {{\"ready\": true, \"status\": \"{initial}\", \
+         \"assignee\": \"\"}}, the most urgent first; begin a session on one task before you edit, with \
+         worktree \"new\" for files of your own; send a heartbeat while you work, run its checks, and \
+         finish with a summary for the reviewer.{} A task closes as {} only when its dependencies are \
+         closed and its checks pass. update mends the title, deps and checks of a task you made.",
+        review.unwrap_or_default(),
+        done.unwrap_or_default(),
+    )
+}
 
 pub static TOOLSET: Toolset = Toolset {
     name: "graph",
@@ -27,22 +40,22 @@ pub static TOOLSET: Toolset = Toolset {
         canceled: "CANCELED",
         internal: "INTERNAL_ERROR",
     },
-    instructions: INSTRUCTIONS,
+    instructions,
     prompts: Some(&prompts::PROMPTS),
     audit: None,
 };
 
 // The keys a client may rely on; replies hold more than fits in a small tool list.
-const TASK: &[&str] = &["id", "title", "status", "assignee", "ready"];
-const SESSION: &[&str] = &["id", "task", "status", "health"];
+const TASK: &[&str] = &["id", "status"];
+const SESSION: &[&str] = &["id", "status"];
 
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("identity", "Who am I",
         "Your actor, client and project.",
-        Hints::READ, schema_of::<NoArguments>, &["actor", "client", "version"], handler!(tools::identity)),
+        Hints::READ, schema_of::<NoArguments>, &["actor"], handler!(tools::identity)),
     Tool::new("list", "List tasks",
-        "Tasks, oldest first. {\"ready\":true,\"status\":\"backlog\"}: what can start now.",
+        "Tasks, oldest first. {\"ready\":true,\"status\":\"{initial}\"}: what can start now, urgent first.",
         Hints::READ, schema_of::<tools::List>, &["tasks", "next"], handler!(tools::list)),
     Tool::new("get", "Get task",
         "One task with body and history.",
@@ -57,7 +70,7 @@ static TOOLS: &[Tool] = &[
         "Sets the status. Starting needs closed deps; closing runs the checks.",
         Hints::WRITE_OUTSIDE, schema_of::<tools::Transition>, TASK, handler!(tools::transition)) },
     Tool { may_be_long: true, ..Tool::new("run_checks", "Run checks",
-        "Runs command checks and records results.",
+        "Runs command checks.",
         Hints::WRITE_OUTSIDE, schema_of::<tools::RunChecks>, TASK, handler!(tools::run_checks)) },
     Tool::new("note", "Add note",
         "Adds a note to the history.",
@@ -83,6 +96,9 @@ static TOOLS: &[Tool] = &[
     Tool::new("attest", "Attest manual check",
         "Says that a manual check passes.",
         Hints::WRITE_AGAIN, schema_of::<tools::Attest>, TASK, handler!(tools::attest)),
+    Tool::new("update", "Update task",
+        "Mends an open task you made.",
+        Hints::WRITE_AGAIN, schema_of::<tools::Update>, TASK, handler!(tools::update)),
     Tool::new("release", "Release task",
         "Gives up your claim.",
         Hints::WRITE_AGAIN, schema_of::<tools::Get>, TASK, handler!(tools::release)),

@@ -27,7 +27,8 @@ fn start_work(now: &Moment) -> String {
     format!(
         "Work on task {task} of this callboard as {actor}.\n\
          1. `get` it and read body, deps, checks and notes.\n\
-         2. `begin` it with expected_actor \"{actor}\" and a fresh idempotency_key. {taken}\n\
+         2. `begin` it with expected_actor \"{actor}\", a fresh idempotency_key and worktree \"new\"; \
+         work in the folder that the answer names. {taken}\n\
          3. Do the work. `heartbeat` at least every {beat} seconds with a line of progress; stop if \
          the session is terminal.\n\
          4. `run_checks` until every command check passes.\n\
@@ -69,7 +70,8 @@ fn plan(now: &Moment) -> String {
          3. `create` them in the order of their dependencies. The body says what is wanted and how it \
          is known to be done; deps name the ids that come first; checks hold a command where one can \
          decide, else a manual one.\n\
-         4. Show the user the ids and their order. Begin none of them.",
+         4. `update` mends the title, deps or checks of a task you made. The body stays as it is.\n\
+         5. Show the user the ids and their order. Begin none of them.",
         goal = now.goal_words()
     )
 }

@@ -1,10 +1,13 @@
 //! Arguments and handlers. A handler reads, calls one engine verb and renders.
 
 use callboard_domain::attempt::Health;
+use callboard_domain::command::TaskUpdate;
 use callboard_domain::ids::{AttemptId, IdError, Prefix, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
-use callboard_engine::{At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter};
+use callboard_engine::{
+    AsWork, At, AttemptDraft, AttemptFilter, EngineError, TaskDraft, TaskFilter,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,20 +51,24 @@ pub(super) struct List {
 
 pub(super) async fn list(call: &Call<'_>, args: List) -> Reply {
     let size = PageSize::of(args.limit, PAGE_DEFAULT);
+    let as_work = args.ready == Some(true);
+    let after = args.after.map(|after| view::task_cursor(&after, as_work)).transpose()?;
+    let after_priority = after.and_then(|(priority, _)| priority);
     let filter = TaskFilter {
         label: args.status.map(|word| label(call, &word)).transpose()?,
         assignee: args.assignee.map(|actor| (!actor.is_empty()).then_some(actor)),
         ready: args.ready,
         blocked: false,
         execution: args.execution.map(Into::into),
-        after: args.after.map(|after| task_cursor(&after)).transpose()?,
+        after: after.map(|(_, id)| id),
         newest_first: false,
+        as_work: as_work.then_some(AsWork { after_priority }),
         limit: size.limit + 1,
     };
     let rows = call.engine.task_list(call.op, filter).await?;
     let policy = call.engine.policy();
     let (tasks, last) = page(&rows.it, size, |row| view::task_row(row, policy, rows.now));
-    Ok(json!({"tasks": tasks, "next": last.map(|row| row.task.id)}))
+    Ok(view::task_page(tasks, last.map(|row| view::task_next(&row.task, as_work))))
 }
 
 fn label(call: &Call<'_>, word: &str) -> Result<String, Refusal> {
@@ -72,11 +79,6 @@ fn label(call: &Call<'_>, word: &str) -> Result<String, Refusal> {
             policy.names().join(", ")
         ))
     })
-}
-
-fn task_cursor(after: &str) -> Result<callboard_domain::ids::Id, Refusal> {
-    let bad = |_| Refusal::invalid("after must be the `next` of the answer before");
-    after.parse::<TaskId>().map(|task| task.id).map_err(bad)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -130,6 +132,29 @@ pub(super) async fn create(call: &Call<'_>, args: Create) -> Reply {
         ..TaskDraft::default()
     };
     Ok(full(call, &call.engine.task_create(call.op, draft).await?))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Update {
+    id: String,
+    title: Option<String>,
+    /// all ids
+    deps: Option<Vec<String>>,
+    /// all, as in create
+    #[schemars(extend("brief" = true))]
+    checks: Option<Vec<CheckArgument>>,
+}
+
+pub(super) async fn update(call: &Call<'_>, args: Update) -> Reply {
+    let deps = args.deps.map(|deps| deps.iter().map(|id| dep_id(id)).collect::<Result<_, _>>());
+    let update = TaskUpdate {
+        task: task_id(&args.id)?,
+        author: None,
+        title: args.title,
+        deps: deps.transpose()?,
+        checks: args.checks.map(|checks| checks.into_iter().map(Into::into).collect()),
+    };
+    Ok(full(call, &call.engine.task_update(call.op, update).await?))
 }
 
 pub(super) async fn claim(call: &Call<'_>, args: Get) -> Reply {
@@ -195,6 +220,7 @@ pub(super) struct Begin {
     idempotency_key: String,
     client: Option<String>,
     model: Option<String>,
+    /// a folder, or new
     worktree: Option<String>,
     branch: Option<String>,
     head: Option<String>,
@@ -215,7 +241,7 @@ pub(super) async fn begin(call: &Call<'_>, args: Begin) -> Reply {
         takeover: args.takeover.unwrap_or(false),
     };
     let begun = call.engine.attempt_begin(call.op, draft).await?;
-    Ok(view::session(&begun.it, call.engine.policy(), begun.now))
+    Ok(view::begun(&begun.it, call.engine.policy(), begun.now))
 }
 
 fn session_id(text: &str) -> Result<AttemptId, Refusal> {

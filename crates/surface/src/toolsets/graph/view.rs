@@ -2,7 +2,7 @@
 
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptState};
 use callboard_domain::block::Blocked;
-use callboard_domain::ids::{AttemptId, Id};
+use callboard_domain::ids::{AttemptId, Id, TaskId};
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
@@ -180,6 +180,54 @@ fn session_with(
         "heartbeatIntervalSeconds": policy.heartbeat_interval_s,
         "staleAfterSeconds": policy.stale_after_s,
     })
+}
+
+/// The session that `begin` answers with, and whether its files are its own.
+pub fn begun(attempt: &Attempt, policy: &Policy, now: Timestamp) -> Value {
+    let mut view = session(attempt, policy, now);
+    match &attempt.worktree {
+        Some(_) => view["checkout"] = "worktree".into(),
+        None => {
+            view["checkout"] = "shared".into();
+            view["hint"] = "The checkout is shared: others may change the same files. begin with \
+                            worktree \"new\" gives a task a folder and a branch of its own."
+                .into();
+        }
+    }
+    view
+}
+
+/// A page of tasks. One that is cut says how to go on.
+pub(super) fn task_page(tasks: Vec<Value>, next: Option<String>) -> Value {
+    match next {
+        None => json!({"tasks": tasks, "next": null}),
+        Some(next) => {
+            let shown = tasks.len();
+            let hint = format!(
+                "The page is cut after {shown}; more tasks follow. Go on with list, the same filters \
+                 and \"after\": \"{next}\"."
+            );
+            json!({"tasks": tasks, "next": next, "hint": hint})
+        }
+    }
+}
+
+/// Where the next page of tasks starts: the last one shown, in work's order with its priority.
+pub(super) fn task_next(task: &Task, as_work: bool) -> String {
+    match as_work {
+        true => format!("{}.{}", task.priority, task.id),
+        false => task.id.to_string(),
+    }
+}
+
+pub(super) fn task_cursor(after: &str, as_work: bool) -> Result<(Option<u16>, Id), Refusal> {
+    let id = |text: &str| text.parse::<TaskId>().ok().map(|task| task.id);
+    let read = || match (as_work, after.split_once('.')) {
+        (true, Some((priority, task))) => Some((Some(priority.parse().ok()?), id(task)?)),
+        (false, None) => Some((None, id(after)?)),
+        (true, None) | (false, Some(_)) => None,
+    };
+    read().ok_or_else(|| Refusal::invalid("after must be the `next` of the answer before"))
 }
 
 /// Where the next page of sessions starts: start time and id of the last one shown.

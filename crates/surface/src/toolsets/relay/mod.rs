@@ -32,7 +32,7 @@ pub static TOOLSET: Toolset = Toolset {
         canceled: "INTERNAL_ERROR",
         internal: "INTERNAL_ERROR",
     },
-    instructions: INSTRUCTIONS,
+    instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
 };
