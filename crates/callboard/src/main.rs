@@ -14,8 +14,8 @@ mod limits;
 mod logging;
 mod output;
 mod place;
-mod served;
 mod prompts;
+mod served;
 
 fn main() -> std::process::ExitCode {
     cli::run()

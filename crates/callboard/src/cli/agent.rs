@@ -155,7 +155,7 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
             ("-".into(), Style::Dim),
             (row.task.label.clone(), Style::Plain),
             (row.task.parent.map_or("-".to_owned(), |id| id.to_string()), Style::Plain),
-            (row.task.id.to_string(), Style::Plain),
+            (row.task.name().to_string(), Style::Plain),
             (row.task.title.clone(), Style::Plain),
         ]);
     }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::task::text_or_stdin;
-use super::view::short_id;
 use crate::output::{Failure, List, Object, Style, Table};
 
 /// Add epics for a crew, list them
@@ -68,10 +67,10 @@ async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure>
         let items: Vec<Value> = epics.iter().map(document).collect();
         return context.out.list(List::Epics, items, Value::Null);
     }
-    let mut table = Table::new(&["EPIC", "STATE", "TITLE"]).shorten(0, short_id);
+    let mut table = Table::new(&["EPIC", "STATE", "TITLE"]);
     for CardSeen { record, .. } in &epics {
         table.row([
-            (record.task.id.to_string(), Style::Plain),
+            (record.task.name().to_string(), Style::Plain),
             (EpicState::of(&record.task).as_str().into(), Style::Plain),
             (record.task.title.clone(), Style::Plain),
         ]);

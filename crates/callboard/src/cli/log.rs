@@ -38,7 +38,7 @@ pub async fn cmd_log(context: &Context, args: LogArgs) -> Result<(), Failure> {
         Some(typed) => Some(open.task_id(typed).await?),
         None => None,
     };
-    let mut log = Log { open: &open, task, all: args.all, titles: HashMap::new() };
+    let mut log = Log { open: &open, task, all: args.all, called: HashMap::new() };
     if args.follow {
         return log.follow(args.tail).await;
     }
@@ -59,8 +59,8 @@ struct Log<'o> {
     open: &'o Open,
     task: Option<TaskId>,
     all: bool,
-    /// Titles that were looked up; `None` for tasks that are gone.
-    titles: HashMap<TaskId, Option<String>>,
+    /// Names and titles that were looked up; `None` for tasks that are gone.
+    called: HashMap<TaskId, Option<String>>,
 }
 
 impl Log<'_> {
@@ -137,25 +137,30 @@ impl Log<'_> {
         if out.json {
             return out.line(&to_json(event).to_string());
         }
-        let title = match event.task() {
-            Some(task) => self.title(task).await?,
+        let called = match event.task() {
+            Some(task) => self.called(task).await?,
             None => None,
         };
         let at = out.when(event.at, now);
         let at = if out.terminal { format!("{at:>10}") } else { at };
-        out.line(&format!("{}  {}", out.styled(Style::Dim, &at), sentence(event, title.as_deref())))
+        out.line(&format!(
+            "{}  {}",
+            out.styled(Style::Dim, &at),
+            sentence(event, called.as_deref())
+        ))
     }
 
-    async fn title(&mut self, task: TaskId) -> Result<Option<String>, Failure> {
-        if let Some(known) = self.titles.get(&task) {
+    /// `SHOP-12 Add flag`.
+    async fn called(&mut self, task: TaskId) -> Result<Option<String>, Failure> {
+        if let Some(known) = self.called.get(&task) {
             return Ok(known.clone());
         }
         let found = match self.open.engine().task_get(&self.open.op("log"), task).await {
-            Ok(seen) => Some(seen.it.task.title),
+            Ok(seen) => Some(format!("{} {}", seen.it.task.name(), seen.it.task.title)),
             Err(EngineError::Refused(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        self.titles.insert(task, found.clone());
+        self.called.insert(task, found.clone());
         Ok(found)
     }
 }

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::view::plain;
 
-/// `agent:w1 claimed SHOP-01j8x2k7 Add flag`, then what the event says beside that.
-pub fn sentence(event: &LoggedEvent, title: Option<&str>) -> String {
+/// `agent:w1 claimed SHOP-12 Add flag`, then what the event says beside that. `called` is the name
+/// and the title of the task; one that is gone has its id and what the event says of the title.
+pub fn sentence(event: &LoggedEvent, called: Option<&str>) -> String {
     let data = &event.data;
-    // Data with a title of its own is about something else than the task, or about one that is gone.
-    let title = title.map(str::to_owned).or_else(|| text(data, "title"));
-    let task = event.task().map(|task| match &title {
-        Some(title) => format!(" {task} {}", plain(title)),
-        None => format!(" {task}"),
+    let task = event.task().map(|task| match (called, text(data, "title")) {
+        (Some(called), _) => format!(" {}", plain(called)),
+        (None, Some(title)) => format!(" {task} {}", plain(&title)),
+        (None, None) => format!(" {task}"),
     });
     let (verb, shown) = verb(event.name, data);
     let mut words = format!("{} {verb}{}", event.actor, task.unwrap_or_default());

@@ -94,14 +94,13 @@ impl Open {
             let extra = json!({"more": more, "questions": questions, "blocked": blocked});
             return self.out.list_with(List::Reviews, items, Value::Null, extra);
         }
-        let mut table = Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"])
-            .shorten(0, short_id)
-            .shorten(3, short_actor);
+        let mut table =
+            Table::new(&["ID", "WAITS FOR", "CHECKS", "BY", "TITLE"]).shorten(3, short_actor);
         for CardRow { task, card, .. } in &rows {
             let review = card.review.as_ref();
             let by = review.map(|review| &review.by).or(task.assignee.as_ref());
             table.row([
-                (task.id.to_string(), Style::Plain),
+                (task.name().to_string(), Style::Plain),
                 (waits_for(review).to_owned(), Style::Cyan),
                 checks_cell(task, job_of(task.id)),
                 (by.map_or("-".to_owned(), ToString::to_string), Style::Plain),
@@ -128,7 +127,7 @@ impl Open {
             rows.iter().filter_map(|row| Some((&row.task, row.task.blocked.as_ref()?)))
         {
             table.row([
-                (task.id.to_string(), Style::Plain),
+                (task.name().to_string(), Style::Plain),
                 ("answer".to_owned(), Style::Cyan),
                 (blocked.by.to_string(), Style::Plain),
                 (plain(&blocked.reason), Style::Plain),
@@ -181,7 +180,7 @@ impl Open {
         }
         let (task, out) = (&record.task, &self.out);
         let (status, style) = status(task, out);
-        let mut text = format!("{}  {}\n", task.id, out.styled(style, &status));
+        let mut text = format!("{}  {}\n", task.name(), out.styled(style, &status));
         text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
         if let Some(review) = review {
             let at = out.when(review.decided_at.unwrap_or(review.requested_at), *now);

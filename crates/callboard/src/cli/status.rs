@@ -33,11 +33,11 @@ pub async fn cmd_status(context: &Context, args: StatusArgs) -> Result<(), Failu
     if context.out.json {
         return context.out.object(Object::Status, document(&waiting, &holders, &next));
     }
-    let mut needs: Vec<String> = waiting.reviews.iter().map(|row| review(&open, row)).collect();
+    let mut needs: Vec<String> = waiting.reviews.iter().map(review).collect();
     needs.extend(waiting.questions.iter().map(|record| asked(&open, record)));
     needs.extend(waiting.failed.iter().map(|record| failed(&open, record)));
     let works = holders.it.iter().map(|holder| works(&open, holder, &holders)).collect();
-    let next = next.iter().map(|row| start(&open, row)).collect();
+    let next = next.iter().map(start).collect();
     section(&open, "needs you", needs, limit, "nothing waits for you")?;
     section(&open, "at work", works, limit, "nobody holds a task")?;
     section(&open, "next", next, limit, "nothing is free to start")
@@ -78,8 +78,8 @@ fn id(open: &Open, id: impl ToString) -> String {
     if open.out.terminal { short_id(&id) } else { id }
 }
 
-fn review(open: &Open, row: &CardRow) -> String {
-    format!("review    {}  {}", id(open, row.task.id), plain(&row.task.title))
+fn review(row: &CardRow) -> String {
+    format!("review    {}  {}", row.task.name(), plain(&row.task.title))
 }
 
 fn asked(open: &Open, record: &RunRecord) -> String {
@@ -101,21 +101,21 @@ fn works(open: &Open, holder: &Holder, all: &At<Vec<Holder>>) -> String {
         newest.map(|newest| format!(", since {}", open.out.when(newest.started_at, all.now)));
     let (task, status) = (&row.task, &row.task.label);
     let since = since.unwrap_or_default();
-    format!("{actor}  {}  {} ({status}{since})", id(open, task.id), plain(&task.title))
+    format!("{actor}  {}  {} ({status}{since})", task.name(), plain(&task.title))
 }
 
-fn start(open: &Open, row: &TaskRow) -> String {
-    format!("{}  {}", id(open, row.task.id), plain(&row.task.title))
+fn start(row: &TaskRow) -> String {
+    format!("{}  {}", row.task.name(), plain(&row.task.title))
 }
 
 fn document(waiting: &Waiting, holders: &At<Vec<Holder>>, next: &[TaskRow]) -> Value {
-    let review = |row: &CardRow| json!({"id": row.task.id, "title": row.task.title});
+    let review = |row: &CardRow| json!({"id": row.task.id, "number": row.task.number, "title": row.task.title});
     let failed = |record: &RunRecord| json!({"job": record.job.id, "task": record.job.task, "summary": record.run.summary});
     let holder = |one: &Holder| {
         let task = &one.row.task;
-        json!({"actor": one.actor, "id": task.id, "title": task.title, "status": task.label})
+        json!({"actor": one.actor, "id": task.id, "number": task.number, "title": task.title, "status": task.label})
     };
-    let start = |row: &TaskRow| json!({"id": row.task.id, "title": row.task.title});
+    let start = |row: &TaskRow| json!({"id": row.task.id, "number": row.task.number, "title": row.task.title});
     json!({
         "reviews": waiting.reviews.iter().map(review).collect::<Vec<_>>(),
         "questions": waiting.questions.iter().map(question_json).collect::<Vec<_>>(),

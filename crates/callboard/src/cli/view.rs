@@ -4,7 +4,7 @@ use callboard_domain::block::Blocked;
 use callboard_domain::card::Told;
 use callboard_domain::comment::Comment;
 use callboard_domain::decide::verification;
-use callboard_domain::ids::TaskId;
+use callboard_domain::ids::{TaskId, TaskName};
 use callboard_domain::job::{Job, JobState};
 use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::{Refusal, UnmetCheck};
@@ -187,7 +187,6 @@ pub fn task_row_json(row: &TaskRow, policy: &Policy, now: Timestamp) -> Value {
 
 fn task_table() -> Table {
     Table::new(&COLUMNS)
-        .shorten(0, short_id)
         .shorten(2, short_status)
         .shorten(3, short_ready)
         .shorten(4, short_checks)
@@ -196,6 +195,9 @@ fn task_table() -> Table {
 
 /// The end of an id, which every command takes in its place.
 pub fn short_id(id: &str) -> String {
+    if TaskName::parse(id).is_some() {
+        return id.to_owned();
+    }
     let count = id.chars().count();
     id.chars().skip(count.saturating_sub(ID_END_CHARS)).collect()
 }
@@ -230,7 +232,7 @@ fn cells(task: &Task, out: &Out) -> [(String, Style); 7] {
     };
     let assignee = task.assignee.as_ref().map_or("-".into(), ToString::to_string);
     [
-        (task.id.to_string(), Style::Plain),
+        (task.name().to_string(), Style::Plain),
         (task.priority.to_string(), Style::Dim),
         status(task, out),
         ready,

@@ -7,7 +7,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::attempt::ExecutionState;
-use callboard_domain::ids::{IdError, TaskId};
+use callboard_domain::ids::{TaskId, TaskName};
 use callboard_domain::job::Job;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
@@ -32,10 +32,10 @@ pub(super) async fn list(page: Page) -> Response {
 }
 
 pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
-    let id: Result<TaskId, IdError> = id.parse();
-    let found = match id {
-        Ok(id) => looked_at(&page, id).await,
-        Err(_) => Err(Refusal::TaskNotFound { task: "no such id".into() }.into()),
+    let found = match named(&page, &id).await {
+        Ok(Some(id)) => looked_at(&page, id).await,
+        Ok(None) => Err(Refusal::TaskNotFound { task: "no such id".into() }.into()),
+        Err(error) => Err(error),
     };
     match found {
         Ok((record, family)) => {
@@ -43,6 +43,15 @@ pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
             page.answer(Tab::Tasks, StatusCode::OK, &record.task.title, &content).await
         }
         Err(error) => page.failure(Tab::Tasks, &error).await,
+    }
+}
+
+/// The task of an address: `/tasks/SHOP-12`, or the whole id.
+async fn named(page: &Page, typed: &str) -> Result<Option<TaskId>, EngineError> {
+    match (typed.parse::<TaskId>(), TaskName::parse(typed)) {
+        (Ok(id), _) => Ok(Some(id)),
+        (Err(_), Some(name)) => page.engine.task_named(&page.op(), name).await,
+        (Err(_), None) => Ok(None),
     }
 }
 
@@ -114,7 +123,7 @@ fn task_item(engine: &Engine, row: &TaskRow, rows: &At<Vec<TaskRow>>) -> Markup 
                 @if let Some(who) = &task.assignee { span.who { (who) } " " }
                 @if let Some(state) = state { span { (execution(state)) } " " }
                 (pips(&task.checks))
-                code.id { (task.id) }
+                code.id { (task.name()) }
             }
         }
     }
@@ -124,7 +133,7 @@ fn task_card(record: &TaskRecord, family: &Family) -> Markup {
     let TaskRecord { task, body, deps, entries, .. } = record;
     let omitted = (task.entries as usize).saturating_sub(entries.len());
     html! {
-        p.facts { (status(task)) " " (waiting(task)) " " code.id { (task.id) } }
+        p.facts { (status(task)) " " (waiting(task)) " " code.id { (task.name()) } " " code { (task.id) } }
         dl {
             @if let Some(epic) = &family.epic {
                 dt { "Part of" }

@@ -98,7 +98,7 @@ async fn find(open: &Open, op: &OpContext, id: TaskId) -> Result<Option<Task>, F
 
 fn document(open: &Open, seen: &Seen) -> Value {
     let (record, now) = (&seen.task.it, seen.task.now);
-    let named = |task: &Task| json!({"id": task.id, "title": task.title, "status": task.label});
+    let named = |task: &Task| json!({"id": task.id, "number": task.number, "title": task.title, "status": task.label});
     let session = |attempt: &Attempt| view::session_row(attempt, open.policy(), now);
     let mut document = view::task(record, open.policy(), now);
     document["priority"] = record.task.priority.into();
@@ -119,9 +119,10 @@ fn text(open: &Open, seen: &Seen) -> String {
     let (out, now) = (&open.out, seen.task.now);
     let TaskRecord { task, body, entries, newest, .. } = &seen.task.it;
     let (word, style) = status(task, out);
-    let mut text = format!("{}  {}\n", task.id, out.styled(style, &word));
+    let mut text = format!("{}  {}\n", task.name(), out.styled(style, &word));
     text += &format!("{}\n", out.styled(Style::Bold, &plain(&task.title)));
     let mut fact = |name: &str, value: &str| text += &format!("{name:<10}{value}\n");
+    fact("id", &task.id.to_string());
     fact("assignee", task.assignee.as_ref().map_or("nobody", |who| who.as_str()));
     fact("priority", &task.priority.to_string());
     if let Some(blocked) = &task.blocked {
@@ -143,7 +144,7 @@ fn text(open: &Open, seen: &Seen) -> String {
         fact("branch", &plain(branch));
     }
     fact("verify", &verification_words(task, open.policy()));
-    let named = |task: &Task| format!("{} ({}) {}", task.id, task.label, plain(&task.title));
+    let named = |task: &Task| format!("{} ({}) {}", task.name(), task.label, plain(&task.title));
     if let Some(parent) = &seen.parent {
         fact("part of", &named(parent));
     }
