@@ -1,5 +1,7 @@
 //! Which rows each command has to be shown.
 
+use std::collections::BTreeSet;
+
 use crate::actor::Actor;
 use crate::command::{Command, LeaseTarget, PlanApprove, ReviewDecide, RunSettle, Start};
 use crate::comment::CommentId;
@@ -44,8 +46,8 @@ pub struct Needs {
     pub open_runs: bool,
     /// How many runs of a kind there are on this machine.
     pub runs_on: Option<(JobKind, String)>,
-    /// The newest number of the org's tasks with this prefix: wanted when the command makes a task.
-    pub numbers: Option<Prefix>,
+    /// The newest number of the org's tasks with each prefix: wanted when the command makes tasks.
+    pub numbers: BTreeSet<Prefix>,
     /// The newest number of the org's own pull requests.
     pub pulls: bool,
     /// The subject's pull requests.
@@ -120,11 +122,12 @@ impl Command {
         match self {
             Command::TaskCreate(c) => Needs {
                 named: c.deps.iter().chain(&c.parent).copied().collect(),
-                numbers: Some(c.task.prefix),
+                numbers: [c.task.prefix].into(),
                 ..Needs::default()
             },
             Command::TaskCreateAll(all) => Needs {
                 named: all.iter().flat_map(|c| c.deps.iter().chain(&c.parent)).copied().collect(),
+                numbers: all.iter().map(|c| c.task.prefix).collect(),
                 ..Needs::default()
             },
             Command::TaskEdit(c) => subject(&c.task),
@@ -195,7 +198,7 @@ impl Command {
             Command::RunSubmit(c) => Needs {
                 run_key: Some(c.spec.idempotency_key.clone()),
                 open_runs: true,
-                numbers: Some(c.task.prefix),
+                numbers: [c.task.prefix].into(),
                 ..Needs::default()
             },
             Command::StopQueue { task, .. } => {
@@ -241,7 +244,7 @@ impl Command {
             }
             Command::PlanPropose(_) => Needs::default(),
             Command::PlanApprove(PlanApprove { plan, tasks, .. }) => Needs {
-                numbers: tasks.first().map(|task| task.prefix),
+                numbers: tasks.iter().map(|task| task.prefix).collect(),
                 ..of_org(OrgNeeds { plan: Some(*plan), ..none })
             },
             Command::PlanReject { plan } => of_org(OrgNeeds { plan: Some(*plan), ..none }),
@@ -312,7 +315,7 @@ impl Command {
             Command::MailRead { mail, .. } => of_crew(Vec::new(), vec![*mail]),
             Command::DecisionLog(_) => Needs::default(),
             Command::EpicTaskAdd(c) => {
-                let (named, numbers) = (vec![c.epic], Some(c.task.prefix));
+                let (named, numbers) = (vec![c.epic], [c.task.prefix].into());
                 Needs { named, numbers, ..crew_task(&c.epic, vec![c.by.clone()]) }
             }
             Command::EpicMove(c) => crew_task(&c.epic, vec![c.by.clone()]),

@@ -1,5 +1,7 @@
 //! What `decide` may look at, and what it may ask for. Stores load the one and write the other.
 
+use std::collections::BTreeMap;
+
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptState};
 use crate::card::Card;
@@ -7,7 +9,7 @@ use crate::comment::{Comment, CommentId};
 use crate::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
 use crate::delivery::{Delivery, Tried};
 use crate::event::Event;
-use crate::ids::{AttemptId, TaskId};
+use crate::ids::{AttemptId, Prefix, TaskId};
 use crate::job::{Job, JobId};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::plan::{Plan, PlanId};
@@ -45,8 +47,8 @@ pub struct World<'a> {
     pub open_runs: OpenRuns,
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
-    /// The newest number among the tasks of `Needs::numbers`; 0 without any.
-    pub numbers_last: u32,
+    /// The newest number of each prefix in `Needs::numbers`; a prefix without tasks may be missing.
+    pub numbers: BTreeMap<Prefix, u32>,
     /// The newest number of the org's own pull requests; 0 without any.
     pub pulls_last: u64,
     /// The subject's pull requests, the oldest first; empty unless `Needs::task_pulls`.

@@ -77,9 +77,9 @@ pub(super) fn plan_approve(
 ) -> Result<Change, Refusal> {
     let plan = draft(world, given.plan)?;
     let (mut writes, mut created) = (Vec::new(), Vec::new());
-    for (earlier, (planned, id)) in (0..).zip(plan.tasks.iter().zip(&given.tasks)) {
+    for (place, (planned, id)) in plan.tasks.iter().zip(&given.tasks).enumerate() {
         let new = create(given.project, *id, planned);
-        let change = task::task_create_nth(world, &new, earlier, now)?;
+        let change = task::task_create_after(world, &given.tasks[..place], &new, now)?;
         writes.extend(change.writes);
         created.extend(change.events);
     }

@@ -9,7 +9,7 @@ use crate::card::Card;
 use crate::command::{Checked, TaskCreate, TaskEdit};
 use crate::contract::VerificationContract;
 use crate::event::{About, Event, EventName};
-use crate::ids::TaskId;
+use crate::ids::{Prefix, TaskId};
 use crate::limits::{DEPS_MAX, NOTE_CHARS_MAX, TASKS_AT_ONCE_MAX};
 use crate::policy::{Label, Phase, Policy};
 use crate::refusal::{Quota, Refusal};
@@ -22,14 +22,14 @@ pub(super) fn task_create(
     new: &TaskCreate,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    task_create_nth(world, new, 0, now)
+    task_create_after(world, &[], new, now)
 }
 
-/// The same for a command that makes several tasks; `earlier` of them were made before this one.
-pub(super) fn task_create_nth(
+/// One task of a command that makes several; `earlier` are the tasks that it makes before this one.
+pub(super) fn task_create_after(
     world: &World<'_>,
+    earlier: &[TaskId],
     new: &TaskCreate,
-    earlier: u32,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let title = input::title(&new.title)?;
@@ -65,7 +65,7 @@ pub(super) fn task_create_nth(
     let initial = world.policy.initial();
     let task = Task {
         id: new.task,
-        number: world.numbers_last + earlier + 1,
+        number: next_number(world, earlier, new.task.prefix),
         project: new.project,
         title,
         label: label.name.clone(),
@@ -116,6 +116,13 @@ pub(super) fn task_create_nth(
     })
 }
 
+/// The number after the newest one of a prefix. A removed task counts, so no number comes back.
+fn next_number(world: &World<'_>, earlier: &[TaskId], prefix: Prefix) -> u32 {
+    let last = world.numbers.get(&prefix).copied().unwrap_or(0);
+    let given = earlier.iter().filter(|task| task.prefix == prefix).count();
+    last + given as u32 + 1
+}
+
 /// Makes every task of a list, or none: the first task that is refused refuses the list.
 pub(super) fn task_create_all(
     world: &World<'_>,
@@ -126,9 +133,11 @@ pub(super) fn task_create_all(
         let got = all.len();
         return Err(Refusal::invalid(format!("tasks must hold 1..{TASKS_AT_ONCE_MAX}, got {got}")));
     }
-    let (mut writes, mut events) = (Vec::new(), Vec::new());
+    let (mut writes, mut events, mut earlier) = (Vec::new(), Vec::new(), Vec::new());
     for (place, new) in all.iter().enumerate() {
-        let change = task_create(world, new, now).map_err(|refusal| refusal.of_task_at(place))?;
+        let change = task_create_after(world, &earlier, new, now)
+            .map_err(|refusal| refusal.of_task_at(place))?;
+        earlier.push(new.task);
         writes.extend(change.writes);
         events.extend(change.events);
     }

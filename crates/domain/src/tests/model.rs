@@ -183,13 +183,22 @@ impl Model {
             org: self.org.world(actor, &needs.org),
             above: self.above(needs.above),
             crew: self.crew.clone(),
-            numbers_last: self.tasks.values().map(|task| task.number).max().unwrap_or(0),
+            numbers: self.numbers(),
             pulls_last: self.pulls_last(),
             pulls: match needs.task_pulls {
                 true => self.pulls.iter().filter(|pull| pull.task == of).cloned().collect(),
                 false => Vec::new(),
             },
         }
+    }
+
+    fn numbers(&self) -> BTreeMap<Prefix, u32> {
+        let mut last = BTreeMap::new();
+        for Task { id, number, .. } in self.tasks.values() {
+            let newest = last.entry(id.prefix).or_insert(0);
+            *newest = (*newest).max(*number);
+        }
+        last
     }
 
     fn pulls_last(&self) -> u64 {

@@ -299,10 +299,11 @@ impl Desk {
             runs_here: self.runs_here,
             org: self.org.clone(),
             above: if needs.above.is_some() { self.above.clone() } else { Vec::new() },
-            numbers_last: needs
+            numbers: needs
                 .numbers
-                .and_then(|prefix| self.numbers.get(&(org, prefix)).copied())
-                .unwrap_or(0),
+                .iter()
+                .filter_map(|prefix| Some((*prefix, *self.numbers.get(&(org, *prefix))?)))
+                .collect(),
             pulls_last: self.pulls_last,
             crew: match needs.crew.is_empty() {
                 true => CrewWorld::default(),

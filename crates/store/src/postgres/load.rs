@@ -104,7 +104,7 @@ impl Wanted {
             if !needs.org.is_empty() {
                 wanted.org = Some((*org, op.actor.clone(), needs.org));
             }
-            wanted.numbers.extend(needs.numbers.map(|prefix| (*org, prefix)));
+            wanted.numbers.extend(needs.numbers.iter().map(|prefix| (*org, *prefix)));
             wanted.pulls_of = wanted.pulls_of.or(needs.pulls.then_some(*org));
             wanted.pulled.extend(needs.task.filter(|_| needs.task_pulls).map(|task| task.id));
             wanted.ancestry_of.extend(needs.ancestry_of.iter().map(|task| task.id));

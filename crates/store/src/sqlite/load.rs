@@ -1,5 +1,6 @@
 //! Reads what `decide` wants to know, inside the transaction that will write.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
@@ -88,6 +89,10 @@ pub(super) fn world<'a>(
         Some(id) => pulls::of_task(db, id)?,
         None => Vec::new(),
     };
+    let mut numbers = BTreeMap::new();
+    for prefix in &needs.numbers {
+        numbers.insert(*prefix, numbers_last(db, org, *prefix)?);
+    }
     let org_rows = org::world(db, org, actor, &needs.org)?;
     Ok(World {
         policy,
@@ -105,10 +110,7 @@ pub(super) fn world<'a>(
         org: org_rows,
         above,
         crew: crew::world(db, org, &needs.crew)?,
-        numbers_last: match needs.numbers {
-            Some(prefix) => numbers_last(db, org, prefix)?,
-            None => 0,
-        },
+        numbers,
         pulls_last: if needs.pulls { pulls::last(db, org)? } else { 0 },
         pulls,
     })
