@@ -1,7 +1,9 @@
-//! The board's long poll on one task. It is woken by events and judges by them, so that a status
+//! The board's long poll on one task, or on whichever of several moves first. It is woken by events and judges by them, so that a status
 //! that came and went again is noticed too.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use callboard_domain::decide::same_column;
@@ -14,7 +16,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::EventQuery;
 use tokio::time::Instant;
 
-use crate::context::OpContext;
+use crate::context::{OpContext, Progress};
 use crate::{Engine, EngineError, Watch};
 
 /// How often a wait says that it goes on.
@@ -71,6 +73,28 @@ impl Engine {
     /// How many wait for a change in this process right now.
     pub fn card_waits(&self) -> usize {
         self.card_waits.load(Ordering::SeqCst)
+    }
+
+    /// Waits for whichever of several ends first; says which.
+    pub async fn card_wait_any(
+        &self,
+        op: &OpContext,
+        waits: &[CardWait],
+    ) -> Result<(usize, CardWaited), EngineError> {
+        // One of them speaks for all: they take equally long.
+        let quiet = OpContext { progress: Progress::default(), ..op.clone() };
+        let company = |place: usize| if place == 0 { op } else { &quiet };
+        let wait = |(place, wait)| Box::pin(self.card_wait(company(place), wait));
+        let mut all: Vec<_> = waits.iter().enumerate().map(wait).collect();
+        poll_fn(|context| {
+            for (place, one) in all.iter_mut().enumerate() {
+                if let Poll::Ready(ended) = one.as_mut().poll(context) {
+                    return Poll::Ready(ended.map(|ended| (place, ended)));
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     pub async fn card_wait(

@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use super::envelope::{Envelope, Next, Reply};
 use super::job_view::{self, Shown};
 use super::tasks::task_id;
-use super::view;
-use super::words::{Action, TaskType};
+use super::words::{Action, TaskType, WAIT_TIMEOUT};
+use super::{view, wait};
 use crate::time::rfc3339_us;
 use crate::tool::{Call, NoArguments, Run, WAIT_INTERRUPTED};
 
@@ -141,22 +141,31 @@ pub(super) struct Wait {
     task_id: String,
     /// 0 looks once; the server's settings cap it [default: 1.5]
     timeout_seconds: Option<f64>,
+    /// how long you may wait for one answer: it comes before that, with cursor and seconds_left
+    window_seconds: Option<f64>,
 }
 
 /// What is wrong with the time is an answer, so it is read here.
 pub(super) const JOBS_WAIT: Run = |mut call| {
     Box::pin(async move {
-        let arguments = call.arguments.as_object_mut();
-        let timeout = arguments.and_then(|given| given.shift_remove("timeout_seconds"));
+        let mut taken = |key: &str| {
+            let arguments = call.arguments.as_object_mut();
+            arguments.and_then(|given| given.shift_remove(key)).unwrap_or_default()
+        };
+        let times = (taken("timeout_seconds"), taken("window_seconds"));
         let task = call.task_named().map(str::to_owned);
         let args: Wait = call.read()?;
         let args = JobArgument { job_id: args.job_id, task_id: args.task_id };
-        let answer = jobs_wait(&call, args, &timeout.unwrap_or_default()).await;
+        let answer = jobs_wait(&call, args, &times).await;
         super::envelope::or_refused(&call, task, answer)
     })
 };
 
-async fn jobs_wait(call: &Call<'_>, args: JobArgument, timeout: &Value) -> Reply {
+async fn jobs_wait(
+    call: &Call<'_>,
+    args: JobArgument,
+    (timeout, window): &(Value, Value),
+) -> Reply {
     if let Some(blank) = args.blank() {
         return Ok(no(call, &args.task_id, &args.job_id, blank));
     }
@@ -165,8 +174,16 @@ async fn jobs_wait(call: &Call<'_>, args: JobArgument, timeout: &Value) -> Reply
         let invalid = Envelope::no("INVALID_TIMEOUT", "timeout_seconds must be 0 or more");
         return Ok(no(call, &args.task_id, &args.job_id, invalid));
     };
+    let window = match wait::window(window) {
+        Ok(window) => window,
+        Err(why) => {
+            let invalid = Envelope::no("INVALID_TIMEOUT", why);
+            return Ok(no(call, &args.task_id, &args.job_id, invalid));
+        }
+    };
     let settings = call.engine.board_settings(&call.op.principal.org).await?;
-    let effective = requested.min(f64::from(settings.tasks_wait_max_s));
+    let wanted = requested.min(f64::from(settings.tasks_wait_max_s));
+    let effective = window.map_or(wanted, |window| wanted.min(wait::within(window)));
     let began = Instant::now();
     let wait = Duration::from_secs_f64(effective);
     let (job, ended) = call.engine.work_wait(call.op, task, id, wait).await?;
@@ -175,6 +192,12 @@ async fn jobs_wait(call: &Call<'_>, args: JobArgument, timeout: &Value) -> Reply
     let mut shown = Shown::of(&job);
     match ended {
         _ if shown.is_final => {}
+        WorkWaited::TimedOut if effective < wanted => {
+            shown.say(
+                WAIT_TIMEOUT,
+                "Not decided yet; wait again with timeout_seconds = seconds_left",
+            );
+        }
         WorkWaited::TimedOut if shown.code == "START_PENDING" => {}
         WorkWaited::TimedOut | WorkWaited::Decided => {
             shown.say("JOB_TIMEOUT", "Not decided in time; wait again");
@@ -182,8 +205,20 @@ async fn jobs_wait(call: &Call<'_>, args: JobArgument, timeout: &Value) -> Reply
         WorkWaited::Interrupted => shown.say(WAIT_INTERRUPTED, "Interrupted; wait again"),
     }
     let timed_out = !shown.is_final && ended != WorkWaited::Interrupted;
+    let cursor = rfc3339_us(shown.updated_at);
     let waited = Waited { timed_out: Some(timed_out), spent: Some(spent) };
-    found(call, task, &job, shown, waited).await
+    let mut answer = found(call, task, &job, shown, waited).await?;
+    if let Some(window) = window.filter(|_| timed_out) {
+        let left = wait::rounded(wanted - effective);
+        answer["cursor"] = cursor.into();
+        answer["seconds_left"] = left.into();
+        let arguments = &mut answer["next_arguments"];
+        if left > 0.0 && arguments.is_object() {
+            arguments["timeout_seconds"] = left.into();
+            arguments["window_seconds"] = window.into();
+        }
+    }
+    Ok(answer)
 }
 
 fn seconds(given: &Value) -> Option<f64> {

@@ -31,7 +31,9 @@ pub(crate) const NAME: &str = "board";
 
 const INSTRUCTIONS: &str = "Callboard keeps a kanban board. status is BACKLOG, IN_PROGRESS, REVIEW or DONE; \
     task_type says whether an agent runs it (AUTO) or works on it with a person (PAIR). Wait \
-    with tasks_wait instead of polling. When an answer names next_tool and next_arguments, call \
+    with tasks_wait instead of polling. A client that ends a call after a short time, such as 60 seconds, gives \
+    window_seconds below that to tasks_wait and jobs_wait; on WAIT_TIMEOUT it calls again with cursor and \
+    seconds_left. When an answer names next_tool and next_arguments, call \
     that tool once with them before any retry.";
 
 pub static TOOLSET: Toolset = Toolset {
@@ -102,7 +104,7 @@ static TOOLS: &[Tool] = &[
         Hints::READ, schema_of::<tasks::List>, &["tasks", "count", "total", "has_more", "next_offset"],
         handler!(tasks::tasks_list)).for_profile(Profile::Viewer),
     Tool::new("tasks_wait", "Tasks wait",
-        "Waits until a task changes its status, or gets to one of wait_for_status. Use it instead of polling.",
+        "Waits until a task (or any of task_ids) changes its status, or gets to one of wait_for_status. Use it instead of polling. If your client gives up after 60 s, set window_seconds to 50 and call again on WAIT_TIMEOUT.",
         Hints::READ, schema_of::<wait::Wait>,
         &["changed", "timed_out", "task_id", "previous_status", "current_status", "changed_at", "task", "code"],
         wait::TASKS_WAIT).for_profile(Profile::Viewer).long(),
@@ -168,7 +170,7 @@ static TOOLS: &[Tool] = &[
         Hints::READ, schema_of::<jobs::JobArgument>, JOB_KEYS,
         answered!(jobs::jobs_get)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_wait", "Jobs wait",
-        and_next!("Waits until a job is decided: the agent runs, is stopped, or did not start."),
+        and_next!("Waits until a job is decided: the agent runs, is stopped, or did not start. If your client gives up after 60 s, set window_seconds to 50."),
         Hints::READ, schema_of::<jobs::Wait>, JOB_KEYS,
         jobs::JOBS_WAIT).for_profile(Profile::PairWorker).on_task().long(),
     Tool::new("jobs_events", "Jobs events",

@@ -1,5 +1,5 @@
 //! `tasks_wait`: until a task changes its column. What is wrong with its arguments is an answer too,
-//! so it reads three of them itself.
+//! so it reads four of them itself.
 
 use std::time::Duration;
 
@@ -19,16 +19,23 @@ use crate::time::{parse_rfc3339, rfc3339_us};
 use crate::tool::{Call, Run, WAIT_INTERRUPTED};
 
 #[derive(Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "all but the id are read as they come")]
+#[allow(dead_code, reason = "all but the ids are read as they come")]
 pub(super) struct Wait {
-    task_id: String,
+    /// either this or task_ids
+    task_id: Option<String>,
+    /// up to 50: the first that changes ends the wait
+    task_ids: Option<Vec<String>>,
     /// more than 0; the server's settings cap it [default: theirs]
     timeout_seconds: Option<f64>,
+    /// how long you may wait for one answer: it comes before that, with cursor and seconds_left
+    window_seconds: Option<f64>,
     /// end only in one of BACKLOG, IN_PROGRESS, REVIEW, DONE
     wait_for_status: Option<Vec<String>>,
-    /// the updated_at you know: a later change ends the wait at once
+    /// the updated_at or cursor you know: a later change ends the wait at once
     from_updated_at: Option<String>,
 }
+
+const TASKS_MAX: usize = 50;
 
 /// A "no" that is an answer: its code and message.
 struct Refused(&'static str, String);
@@ -40,58 +47,138 @@ pub(super) const TASKS_WAIT: Run = |mut call| {
             let value = arguments.and_then(|arguments| arguments.shift_remove(key));
             value.unwrap_or_default()
         };
-        let (timeout, statuses) = (taken("timeout_seconds"), taken("wait_for_status"));
-        let since = taken("from_updated_at");
+        let given = Given {
+            timeout: taken("timeout_seconds"),
+            window: taken("window_seconds"),
+            statuses: taken("wait_for_status"),
+            since: taken("from_updated_at"),
+        };
         let args: Wait = call.read()?;
-        tasks_wait(&call, &args.task_id, &timeout, &statuses, &since).await
+        let ids: Vec<String> =
+            args.task_id.into_iter().chain(args.task_ids.into_iter().flatten()).collect();
+        tasks_wait(&call, &ids, &given).await
     })
 };
 
-async fn tasks_wait(
-    call: &Call<'_>,
-    id: &str,
-    timeout: &Value,
-    statuses: &Value,
-    since: &Value,
-) -> Reply {
+/// Arguments as they come.
+struct Given {
+    timeout: Value,
+    window: Value,
+    statuses: Value,
+    since: Value,
+}
+
+async fn tasks_wait(call: &Call<'_>, ids: &[String], given: &Given) -> Reply {
     let settings = call.engine.board_settings(&call.op.principal.org).await?;
-    let wanted = match asked(&settings, timeout, statuses, since) {
-        Ok(wanted) => wanted,
-        Err(refused) => return Ok(refusal(id, &refused)),
+    let first = ids.first().map(String::as_str).unwrap_or_default();
+    let asked = match asked(&settings, ids, given) {
+        Ok(asked) => asked,
+        Err(refused) => return Ok(refusal(first, &refused)),
     };
-    let (timeout, goals, since) = wanted;
     let not_found = |task: &str| Refused("TASK_NOT_FOUND", format!("Task {task} not found"));
-    let Ok(task) = task_id(id) else { return Ok(refusal(id, &not_found(id))) };
-    let goals = goals.iter().flat_map(|status| status.phases()).collect();
-    let wait = CardWait { task, goals, since, timeout };
-    match call.engine.card_wait(call.op, &wait).await {
-        Ok(waited) => answer(call, id, &waited).await,
+    let mut waits = Vec::with_capacity(ids.len());
+    for id in ids {
+        let Ok(task) = task_id(id) else { return Ok(refusal(id, &not_found(id))) };
+        let goals = asked.goals.iter().flat_map(|status| status.phases()).collect();
+        waits.push(CardWait { task, goals, since: asked.since, timeout: asked.now });
+    }
+    match call.engine.card_wait_any(call.op, &waits).await {
+        Ok((place, waited)) => {
+            let answer = answer(call, &ids[place], &waited).await?;
+            match waited.why == WaitEnd::TimedOut && (given.window != Value::Null || ids.len() > 1)
+            {
+                true => go_on(call, answer, &waits, &asked).await,
+                false => Ok(answer),
+            }
+        }
         Err(EngineError::Refused(Refusal::TaskNotFound { task })) => {
-            Ok(refusal(id, &not_found(&task)))
+            Ok(refusal(&task, &not_found(&task)))
         }
         Err(error) => Err(error),
     }
 }
 
-type Asked = (Duration, Vec<Status>, Option<Timestamp>);
+/// What a client needs that waits in several calls: where each task stands, from when on changes are
+/// news, and how much of its time is left.
+async fn go_on(call: &Call<'_>, mut answer: Value, waits: &[CardWait], asked: &Asked) -> Reply {
+    let (mut tasks, mut cursor) = (Vec::with_capacity(waits.len()), None);
+    for wait in waits {
+        let Ok(seen) = call.engine.task_get(call.op, wait.task).await else { continue };
+        let task = &seen.it.task;
+        cursor = cursor.max(Some(task.updated_at));
+        tasks.push(json!({"task_id": task.id, "status": Status::of(task.phase).word()}));
+    }
+    answer["cursor"] = json!(cursor.map(rfc3339_us));
+    let left = asked.left();
+    answer["seconds_left"] = json!(left);
+    if left > 0.0 {
+        answer["message"] = "No change yet; wait again with from_updated_at = cursor and \
+                             timeout_seconds = seconds_left"
+            .into();
+    }
+    if waits.len() > 1 {
+        answer["task_id"] = Value::Null;
+        for key in ["previous_status", "current_status", "task"] {
+            answer[key] = Value::Null;
+        }
+        answer["tasks"] = tasks.into();
+    }
+    Ok(answer)
+}
 
-fn asked(
-    settings: &BoardSettings,
-    timeout: &Value,
-    statuses: &Value,
-    since: &Value,
-) -> Result<Asked, Refused> {
+struct Asked {
+    /// All the time somebody wants to wait.
+    timeout: Duration,
+    /// What this call may take of it.
+    now: Duration,
+    goals: Vec<Status>,
+    since: Option<Timestamp>,
+}
+
+impl Asked {
+    fn left(&self) -> f64 {
+        rounded(self.timeout.saturating_sub(self.now).as_secs_f64())
+    }
+}
+
+pub(super) fn rounded(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+/// The part of a client's window that a wait may use; the rest is for the answer on its way.
+pub(super) fn within(window: f64) -> f64 {
+    (window * 0.9).max(window - 5.0)
+}
+
+/// A window that a client gave; the error says what is wrong with it.
+pub(super) fn window(given: &Value) -> Result<Option<f64>, &'static str> {
+    let number = match given {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let number = number.filter(|number| number.is_finite() && *number > 0.0);
+    number.map(Some).ok_or("window_seconds must be more than 0")
+}
+
+fn asked(settings: &BoardSettings, ids: &[String], given: &Given) -> Result<Asked, Refused> {
     let invalid = |message: String| Refused("INVALID_PARAMS", message);
-    let timeout = seconds(settings, timeout)?;
-    let goals = statuses_of(statuses).map_err(invalid)?;
-    let since = match since {
+    if ids.is_empty() || ids.len() > TASKS_MAX {
+        return Err(invalid(format!("name task_id, or 1..{TASKS_MAX} task_ids")));
+    }
+    let timeout = seconds(settings, &given.timeout)?;
+    let window = window(&given.window).map_err(|why| Refused("INVALID_TIMEOUT", why.into()))?;
+    let now = window.map_or(timeout, |window| timeout.min(Duration::from_secs_f64(within(window))));
+    let goals = statuses_of(&given.statuses).map_err(invalid)?;
+    let since = match &given.since {
         Value::Null => None,
         Value::String(text) => Some(parse_rfc3339(text).ok_or_else(|| {
             invalid("from_updated_at must be a time, like the updated_at of an answer".into())
         })?),
         _ => return Err(invalid("from_updated_at must be a text".into())),
     };
-    Ok((timeout, goals, since))
+    Ok(Asked { timeout, now, goals, since })
 }
 
 fn seconds(settings: &BoardSettings, given: &Value) -> Result<Duration, Refused> {
@@ -211,6 +298,17 @@ mod tests {
         for (given, s) in right {
             let got = seconds(&settings, &given).ok().map(|wait| wait.as_secs_f64());
             assert_eq!(got, Some(s), "{given}");
+        }
+    }
+
+    #[test]
+    fn an_answer_comes_before_the_window_ends() {
+        for (window, used) in [(60.0, 55.0), (10.0, 9.0), (0.1, 0.09)] {
+            assert_eq!(rounded(within(window)), used);
+        }
+        assert_eq!(window(&json!("30")), Ok(Some(30.0)));
+        for wrong in [json!(0), json!(-1), json!(true), json!("inf")] {
+            assert!(window(&wrong).is_err(), "{wrong}");
         }
     }
 
