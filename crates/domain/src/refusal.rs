@@ -87,6 +87,8 @@ pub enum Refusal {
         from: Standing,
         to: &'static str,
         completed_by_caller: bool,
+        /// Why the verification of what was completed failed, if it did.
+        failed: Option<String>,
     },
     BlockersMax {
         task: TaskId,
@@ -382,6 +384,14 @@ pub struct UnmetCheck {
 }
 
 impl UnmetCheck {
+    /// `0 (tests pass)`, or `verification manual` for a contract.
+    pub fn short(&self) -> String {
+        match self.index {
+            Some(index) => format!("{index} ({})", self.desc),
+            None => self.desc.clone(),
+        }
+    }
+
     /// `check 0 (tests pass)`, or `verification manual` for a contract.
     pub fn name(&self) -> String {
         match self.index {

@@ -7,13 +7,14 @@ use super::draft::Draft;
 use super::{check, input, knowledge, run_stop, task, verification};
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use crate::command::{LeaseComplete, LeaseTarget, LeaseUpdate};
-use crate::contract::VerificationKind;
+use crate::contract::{VerificationKind, VerificationStatus};
 use crate::event::EventName;
 use crate::forge::PullRef;
 use crate::ids::{AttemptId, TaskId};
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_SHOWN_CHARS, REASON_CHARS_MAX};
 use crate::policy::Phase;
 use crate::refusal::{Quota, Refusal, Unactionable};
+use crate::task::Task;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -126,6 +127,7 @@ fn illegal(draft: &Draft<'_>, to: &'static str) -> Refusal {
         to,
         completed_by_caller: last
             .is_some_and(|last| last.actor == *draft.actor() && finished(last)),
+        failed: failure(&draft.task),
     }
 }
 
@@ -231,6 +233,12 @@ fn recorded_checks(draft: &Draft<'_>) -> Result<(), Refusal> {
     let unmet = check::unmet(&draft.task, |check| check.result() == "pass");
     let task = draft.task.id;
     if unmet.is_empty() { Ok(()) } else { Err(Refusal::ChecksNotPassed { task, checks: unmet }) }
+}
+
+/// Why the verification of a task failed, as far as it did.
+fn failure(task: &Task) -> Option<String> {
+    let known = task.verification.as_ref()?;
+    (known.status == VerificationStatus::Failed).then(|| known.reason.clone().unwrap_or_default())
 }
 
 pub(super) fn lease_complete(

@@ -244,6 +244,9 @@ impl Refusal {
             }
             Self::NotActionable { why: Unactionable::Plan, .. } => "take one of its children",
             Self::NotActionable { why: Unactionable::Standing(_), .. } => "take another task",
+            Self::IllegalMove { failed: Some(_), .. } => {
+                "its verification failed; callboard task reopen ID lets it be taken again"
+            }
             Self::IllegalMove { completed_by_caller: true, .. } => {
                 "your earlier call succeeded; there is nothing left to do"
             }

@@ -20,7 +20,7 @@ pub(super) fn said(refusal: &Refusal) -> Said {
             format!("Task has open dependencies: {}", ids.join(", "))
         }
         Refusal::ChecksNotPassed { checks, .. } => {
-            let unmet = checks.iter().map(|c| format!("{} is {}", c.name(), c.result));
+            let unmet = checks.iter().map(|c| format!("{} is {}", c.short(), c.result));
             format!("Checks not passed: {}", unmet.collect::<Vec<_>>().join(", "))
         }
         Refusal::AlreadyClaimed { holder, .. } => format!("Task is held by {holder}"),

@@ -4,6 +4,7 @@
 
 mod knowledge;
 mod prompts;
+mod read;
 mod tools;
 mod view;
 mod words;
@@ -17,7 +18,8 @@ use crate::tool::{Tool, Toolset, handler};
 
 const INSTRUCTIONS: &str = "Callboard leases tasks. get_next_actionable shows what can start and \
     what is known about it; claim_task takes one under a lease, update_task_status keeps it, \
-    complete_task hands over the output, which is verified before the task is done.";
+    complete_task hands over the output, which is verified before the task is done. get_task says why a \
+    verification failed and what reviewers wrote; list_comments has all comments.";
 
 pub static TOOLSET: Toolset = Toolset {
     name: "execution",
@@ -76,4 +78,12 @@ static TOOLS: &[Tool] = &[
         "Closes a comment; only its author or a human may.",
         Hints::WRITE_AGAIN, schema_of::<tools::Resolve>, &["commentId", "taskId", "open"],
         handler!(tools::resolve_comment)),
+    Tool::new("get_task", "Get task",
+        "One task: state, holder, checks, why its verification failed, what reviewers wrote.",
+        Hints::READ, schema_of::<read::Get>, &["taskId", "state", "verificationFailure", "review"],
+        handler!(read::get_task)),
+    Tool::new("list_comments", "List comments",
+        "Comments on a task, the newest first.",
+        Hints::READ, schema_of::<read::ListComments>, &["taskId", "comments", "more"],
+        handler!(read::list_comments)),
 ];

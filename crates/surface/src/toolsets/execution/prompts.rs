@@ -4,8 +4,8 @@ use crate::prompt::{Moment, NOTHING_READY, Prompts};
 
 pub(super) const PROMPTS: Prompts = Prompts { start_work, review_queue, plan, diagnose };
 
-const ONLY_READS: &str = "This connection may only read: `get_next_actionable` shows what can start. \
-    Say what you see and stop.";
+const ONLY_READS: &str = "This connection may only read: `get_next_actionable` and `get_task` show the \
+    tasks. Say what you see and stop.";
 
 fn start_work(now: &Moment) -> String {
     if !now.may("claim_task") {
@@ -18,7 +18,8 @@ fn start_work(now: &Moment) -> String {
     };
     format!(
         "Work on task {task} of this callboard as {actor}.\n\
-         1. Read the resource callboard://tasks/{task}.\n\
+         1. `get_task` {task} and `list_comments`: read what is wanted, why an earlier verification \
+         failed and what reviewers wrote.\n\
          2. `claim_task` it and keep the fence. {taken}\n\
          3. `update_task_status` with status in_progress starts the work; repeat it before \
          leaseExpiresAt. Stop when it is refused.\n\
@@ -41,7 +42,7 @@ fn review_queue(now: &Moment) -> String {
     };
     format!(
         "{queue}\n\
-         For each: read the resource callboard://tasks/ID, look at the change, {said} Its contract or a person \
+         For each: `get_task` and `list_comments`, look at the change, {said} Its contract or a person \
          closes it: `callboard approve ID` at a terminal."
     )
 }
@@ -64,8 +65,10 @@ fn plan(now: &Moment) -> String {
 
 fn diagnose(now: &Moment) -> String {
     let looks = match now.task {
-        Some(task) => format!("1. Read the resource callboard://tasks/{task}."),
-        None => "1. `get_next_actionable` shows what can start.".into(),
+        Some(task) => format!("1. `get_task` {task} and `list_comments` for it."),
+        None => {
+            "1. `get_next_actionable` shows what can start; `get_task` any task that should.".into()
+        }
     };
     let ways = match now.may("comment_on_task") {
         true => {

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::knowledge::LearningArgument;
-use super::view;
 use super::words::State;
+use super::{read, view};
 use crate::args;
 use crate::check_argument::CheckArgument;
 use crate::page::{PageSize, page};
@@ -78,7 +78,9 @@ pub(super) async fn claim_task(call: &Call<'_>, args: Claim) -> Reply {
     let lease_s = call.engine.policy().lease_s(args.lease_sec)?;
     let leased = call.engine.lease_take(call.op, task_id(&args.task_id)?, lease_s).await?;
     let repo = call.engine.repository(leased.seen.it.task.project).await?;
-    Ok(view::lease(&leased, repo.as_ref(), call.engine.policy()))
+    let mut lease = view::lease(&leased, repo.as_ref(), call.engine.policy());
+    lease["review"] = read::review(call, &leased.seen.it).await?;
+    Ok(lease)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -133,7 +135,9 @@ pub(super) async fn complete_task(call: &Call<'_>, args: Complete) -> Reply {
         learnings: args.learnings.unwrap_or_default().into_iter().map(Learning::from).collect(),
     };
     let leased = call.engine.lease_complete(call.op, completion).await?;
-    Ok(view::completion(&leased, call.engine.policy()))
+    let mut completed = view::completion(&leased, call.engine.policy());
+    completed["review"] = read::review(call, &leased.seen.it).await?;
+    Ok(completed)
 }
 
 #[derive(Deserialize, JsonSchema)]

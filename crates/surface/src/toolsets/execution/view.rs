@@ -4,7 +4,7 @@ use callboard_domain::contract::{VerificationContract, VerificationKind};
 use callboard_domain::decide::verification;
 use callboard_domain::policy::Policy;
 use callboard_domain::standing::Standing;
-use callboard_domain::task::TaskRecord;
+use callboard_domain::task::{Check, Entry, TaskRecord, VerdictSource};
 use callboard_domain::time::Timestamp;
 use callboard_engine::store::knowledge::KnowledgeHit;
 use callboard_engine::{At, Digest, Leased, Repository};
@@ -69,9 +69,63 @@ pub(super) fn lease(leased: &Leased, repo: Option<&Repository>, policy: &Policy)
         "executionContract": execution_contract(record),
         "verificationContract":
             verification_contract(&verification::contract(&record.task, policy)),
+        "verificationFailure": failure(record),
         "repository": repo.map(repository),
     })
 }
+
+/// A task that somebody looks at.
+pub(super) fn task(seen: &At<TaskRecord>, policy: &Policy) -> Value {
+    let At { it: record, now } = seen;
+    let task = &record.task;
+    let live = record.newest.as_ref().filter(|attempt| attempt.is_live(*now));
+    let lease = live.and_then(|attempt| attempt.lease());
+    let deps: Vec<_> = record.deps.iter().filter(|dep| !dep.removed).map(|dep| dep.id).collect();
+    let check = |check: &Check| json!({"desc": cut(&check.desc), "result": check.result()});
+    json!({
+        "taskId": task.id,
+        "state": state(record, *now),
+        "title": task.title,
+        "description": record.body,
+        "planId": task.parent,
+        "priority": task.priority,
+        "dependsOn": deps,
+        "holder": live.map(|attempt| attempt.actor.clone()),
+        "fence": task.fence,
+        "leaseExpiresAt": lease.map(|lease| rfc3339_ms(lease.expires_at)),
+        "executionContract": execution_contract(record),
+        "verificationContract": verification_contract(&verification::contract(task, policy)),
+        "checks": task.checks.iter().map(check).collect::<Vec<_>>(),
+        "verificationStatus": task.verification.as_ref().map(|known| known.status.as_str()),
+        "verificationFailure": failure(record),
+    })
+}
+
+/// Why the last verification failed, until another passes. The history knows it also after the task
+/// was reopened.
+fn failure(record: &TaskRecord) -> Value {
+    let judged = |entry: &&Entry| matches!(entry.did.as_str(), FAILED | "verified");
+    let Some(last) = record.entries.iter().rfind(judged).filter(|last| last.did == FAILED) else {
+        return Value::Null;
+    };
+    let checks =
+        record.task.checks.iter().enumerate().filter(|(_, check)| check.result() == "fail");
+    let failed = |(index, check): (usize, &Check)| {
+        let log = match check.verdict.as_ref().map(|verdict| &verdict.source) {
+            Some(VerdictSource::Run { log, .. }) => Some(log.as_str()),
+            Some(VerdictSource::Attested { .. }) | None => None,
+        };
+        json!({"index": index, "desc": cut(&check.desc), "log": log})
+    };
+    json!({
+        "reason": last.text,
+        "at": rfc3339_ms(last.at),
+        "checks": checks.map(failed).collect::<Vec<_>>(),
+    })
+}
+
+/// How the history calls a verification that failed.
+const FAILED: &str = "verification failed";
 
 pub(super) fn update(leased: &Leased) -> Value {
     let At { it: record, now } = &leased.seen;
@@ -98,6 +152,7 @@ pub(super) fn completion(leased: &Leased, policy: &Policy) -> Value {
         "verificationKind": kind,
         "verificationStatus": known.map(|known| known.status.as_str()),
         "verificationEtaSec": eta_s(kind),
+        "verificationFailure": failure(record),
         "verificationJobId": leased.job.map(|job| job.to_string()),
         "knowledgeIds": leased.knowledge,
         "completedAt": rfc3339_ms(*now),

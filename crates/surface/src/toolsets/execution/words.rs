@@ -148,13 +148,15 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             Said { code: "task.invariant_violated", message, retryable: false, details, ..plain }
         }
         Refusal::ChecksNotPassed { task, checks } => {
-            let unmet: Vec<String> = checks.iter().map(UnmetCheck::name).collect();
+            let unmet: Vec<String> = checks.iter().map(UnmetCheck::short).collect();
             let message = format!("task {task} has checks that are not pass: {}", unmet.join(", "));
             Said { code: "task.invariant_violated", message, ..plain }
         }
-        Refusal::IllegalMove { task, from, to, completed_by_caller } => {
+        Refusal::IllegalMove { task, from, to, completed_by_caller, failed } => {
             let from = state(*from);
-            let message = if tool == "complete_task" {
+            let message = if let ("complete_task", Some(reason)) = (tool, failed) {
+                format!("task {task} was completed, and its verification failed: {reason}")
+            } else if tool == "complete_task" {
                 format!("task {task} cannot be completed from {from}")
             } else {
                 format!("task {task} cannot go from {from} to {to}")
@@ -163,9 +165,19 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
             if *completed_by_caller && tool == "complete_task" {
                 details["alreadyCompleted"] = true.into();
             }
-            let hint = match (tool, completed_by_caller) {
-                ("complete_task", true) => plain.hint,
-                _ => Some("look at its state; claim_task takes a ready task".into()),
+            if let Some(reason) = failed {
+                details["verificationFailure"] = json!({ "reason": reason });
+            }
+            let hint = match (tool, completed_by_caller, failed) {
+                ("complete_task", _, Some(_)) => Some(format!(
+                    "get_task and list_comments say what is missing. A person lets it be taken again \
+                     with callboard task reopen {task}, then claim_task and complete_task"
+                )),
+                ("complete_task", true, None) => plain.hint,
+                _ if hands_over(from, to) => Some(
+                    "complete_task hands over the output; its contract decides the rest".into(),
+                ),
+                _ => Some("get_task shows its state; claim_task takes a ready task".into()),
             };
             Said { code: "task.invariant_violated", message, hint, details: Some(details), ..plain }
         }
@@ -220,6 +232,11 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::NotTaskAuthor { .. }
         | Refusal::NotCommentAuthor { .. } => Said { code: "auth.insufficient_scope", ..plain },
     }
+}
+
+/// Whether somebody wants to end work on a task by naming the state it should have then.
+fn hands_over(from: &str, to: &str) -> bool {
+    matches!(from, "claimed" | "in_progress") && matches!(to, "needs_review" | "done")
 }
 
 /// What the holder may still do from a state.

@@ -1,0 +1,82 @@
+//! Tools that read one task: where it stands, why its verification failed, what others wrote.
+
+use callboard_domain::comment::Comment;
+use callboard_domain::task::TaskRecord;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::tools::task_id;
+use super::view;
+use crate::page::{PageSize, cut, page};
+use crate::time::rfc3339_ms;
+use crate::tool::Call;
+use callboard_engine::EngineError;
+
+type Reply = Result<Value, EngineError>;
+
+const COMMENTS_DEFAULT: usize = 20;
+/// Comments that come with a claim.
+const REVIEW_MAX: usize = 5;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Get {
+    task_id: String,
+}
+
+pub(super) async fn get_task(call: &Call<'_>, args: Get) -> Reply {
+    let seen = call.engine.task_get(call.op, task_id(&args.task_id)?).await?;
+    let mut task = view::task(&seen, call.engine.policy());
+    task["review"] = review(call, &seen.it).await?;
+    Ok(task)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListComments {
+    task_id: String,
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+}
+
+pub(super) async fn list_comments(call: &Call<'_>, args: ListComments) -> Reply {
+    let task = call.engine.task_get(call.op, task_id(&args.task_id)?).await?.it.task.id;
+    let comments = call.engine.comment_list(call.op, task).await?;
+    let size = PageSize::of(args.limit, COMMENTS_DEFAULT);
+    let (shown, _) = page(&comments, size, comment);
+    let more = comments.len() - shown.len();
+    Ok(json!({"taskId": task, "comments": shown, "more": more}))
+}
+
+/// What reviewers want changed, the newest first: the feedback of a rejection, and open comments of
+/// others than the caller.
+pub(super) async fn review(call: &Call<'_>, record: &TaskRecord) -> Reply {
+    let card = call.engine.card_of(call.op, record.task.id).await?;
+    let said = card.review.as_ref().and_then(|review| {
+        let text = review.feedback.as_deref()?;
+        let at = review.decided_at.map(rfc3339_ms);
+        let state = review.state.as_str();
+        Some(json!({"author": review.by, "kind": state, "body": cut(text), "createdAt": at}))
+    });
+    let comments = call.engine.comment_list(call.op, record.task.id).await?;
+    let of_others =
+        |comment: &&Comment| comment.is_open() && comment.author != call.op.principal.actor;
+    let open = comments.iter().filter(of_others).take(REVIEW_MAX).map(comment);
+    Ok(said.into_iter().chain(open).collect())
+}
+
+fn comment(comment: &Comment) -> Value {
+    let resolved = comment.resolved.as_ref();
+    json!({
+        "commentId": comment.id.to_string(),
+        "kind": comment.kind.as_str(),
+        "author": comment.author,
+        "body": cut(&comment.body),
+        "rationale": comment.rationale.as_deref().map(cut),
+        "parentId": comment.parent.map(|parent| parent.to_string()),
+        "open": comment.is_open(),
+        "resolution": resolved.and_then(|resolved| resolved.words.as_deref()).map(cut),
+        "createdAt": rfc3339_ms(comment.created_at),
+    })
+}
