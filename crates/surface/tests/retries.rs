@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 /// `*` is called under a key, three times. A scene ends with an empty line.
 const SCENES: &str = r#"
 * graph ana create {"title": "A", "body": "b"} => T id
+* graph ana update {"id": "T", "title": "mended"}
 * graph w1 claim {"id": "T"}
 * graph w1 note {"id": "T", "text": "x"}
 * graph w1 run_checks {"id": "T"}
