@@ -9,7 +9,7 @@ fn a_blocked_task_waits_for_an_answer() {
     let world = World::project();
     let id = world.task(&["pay"]);
     world.ok(&["block", &id, "-m", "no key", "--actor", "agent:w1"]);
-    assert_eq!(world.ok(&["next", "--json"]).json()["tasks"], json!([]));
+    assert_eq!(world.ok(&["next", "--json"]).json()["items"], json!([]));
     let shown = world.ok(&["task", "show", &id]).stdout;
     assert!(shown.contains("blocked   agent:w1, "), "{shown}");
     assert!(shown.contains(": no key\n"), "{shown}");
@@ -20,9 +20,9 @@ fn a_blocked_task_waits_for_an_answer() {
     let review = world.ok(&["review", "--json"]).json();
     assert_eq!(review["blocked"][0]["blocked"]["by"], "agent:w1");
     world.ok(&["note", &id, "still", "--actor", "agent:w1"]);
-    assert_eq!(world.ok(&["next", "--json"]).json()["tasks"], json!([]), "no answer of its own");
+    assert_eq!(world.ok(&["next", "--json"]).json()["items"], json!([]), "no answer of its own");
     world.ok(&["note", &id, "it is in the safe"]);
-    assert_eq!(world.ok(&["next", "--json"]).json()["tasks"][0]["id"], id);
+    assert_eq!(world.ok(&["next", "--json"]).json()["items"][0]["id"], id);
     world.ok(&["doctor"]);
 }
 
@@ -33,10 +33,10 @@ fn unblocking_lets_a_task_be_offered_again() {
     world.ok(&["block", &id, "-m", "no key"]);
     world.ok(&["unblock", &id]);
     world.ok(&["unblock", &id]);
-    assert_eq!(world.ok(&["next", "--json"]).json()["tasks"][0]["id"], id);
+    assert_eq!(world.ok(&["next", "--json"]).json()["items"][0]["id"], id);
     let log = world.ok(&["log", &id, "--json"]).json();
     let count = |name: &str| {
-        let events = log["events"].as_array().expect("events");
+        let events = log["items"].as_array().expect("events");
         events.iter().filter(|event| event["event"] == name).count()
     };
     assert_eq!((count("task.blocked"), count("task.unblocked")), (1, 1));

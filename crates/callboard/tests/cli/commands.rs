@@ -64,7 +64,7 @@ fn lists_have_one_shape() {
     assert_eq!(next["items"][0]["id"], first);
     world.ok(&["task", "move", &first, "canceled"]);
     let open = world.ok(&["task", "list", "--open"]).stdout;
-    assert_eq!(open, format!("{second}  1  backlog  ready  -  -  second\n"));
+    assert_eq!(open, "SHOP-2  1  backlog  ready  -  -  second\n");
     assert_eq!(world.run(&["task", "list", "--status", "nowhere"]).code, 2);
 }
 

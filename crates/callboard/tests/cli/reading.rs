@@ -23,8 +23,8 @@ fn the_log_speaks_in_sentences_and_hides_heartbeats() {
     let session = call(&world, "agent:w1", "begin", begun)["id"].clone();
     call(&world, "agent:w1", "heartbeat", json!({"session": session, "progress": "half"}));
     let said = sentences(&world.ok(&["log"]).stdout);
-    assert!(said.contains(&format!("agent:w1 claimed {id} Add flag")), "{said:#?}");
-    assert!(said.iter().any(|line| line.starts_with(&format!("human:ana added {id} Add flag"))));
+    assert!(said.contains(&"agent:w1 claimed SHOP-1 Add flag".to_owned()), "{said:#?}");
+    assert!(said.iter().any(|line| line.starts_with("human:ana added SHOP-1 Add flag")));
     assert!(said.iter().any(|line| line.contains("began to work on")), "{said:#?}");
     assert!(!said.iter().any(|line| line.contains("still at work")), "{said:#?}");
     let all = sentences(&world.ok(&["log", &id, "--all"]).stdout);
@@ -55,8 +55,10 @@ fn a_task_is_shown_with_everything_around_it() {
     call(&world, "agent:w1", "finish", json!({"session": session, "summary": "wrote it"}));
     let shown = world.ok(&["task", "show", &id]).stdout;
     let lines = [
-        format!("needs     {dep} (done) First things first"),
-        format!("part of   {epic} ("),
+        "SHOP-3  ".into(),
+        format!("id        {id}"),
+        "needs     SHOP-2 (done) First things first".into(),
+        "part of   SHOP-1 (".into(),
         "attempt   agent:w1 began ".into(),
         "finished: wrote it".into(),
         "branch    ".into(),
@@ -67,37 +69,36 @@ fn a_task_is_shown_with_everything_around_it() {
         assert!(shown.contains(&line), "{line}\n{shown}");
     }
     let parent = world.ok(&["task", "show", &epic]).stdout;
-    assert!(parent.contains(&format!("child     {id} (")), "{parent}");
+    assert!(parent.contains("child     SHOP-3 ("), "{parent}");
     let document = world.ok(&["task", "show", &id, "--json"]).json();
     assert_eq!(
         document["waitsFor"],
-        json!([{"id": dep, "title": "First things first", "status": "done"}])
+        json!([{"id": dep, "number": 2, "title": "First things first", "status": "done"}])
     );
     assert_eq!((&document["partOf"]["id"], &document["priority"]), (&json!(epic), &json!(500)));
     assert_eq!(document["attempts"][0]["summary"], "wrote it");
     let mine = world.ok(&["task", "list", "--epic", &epic]).stdout;
-    assert!(mine.lines().count() == 1 && mine.starts_with(&id), "{mine}");
+    assert!(mine.lines().count() == 1 && mine.starts_with("SHOP-3 "), "{mine}");
     let found = world.ok(&["task", "list", "--search", "ADD fl"]).stdout;
-    assert!(found.contains(&id) && !found.contains(&dep), "{found}");
+    assert!(found.contains("SHOP-3 ") && !found.contains("SHOP-2 "), "{found}");
 }
 
 #[test]
 fn agents_and_status_show_who_holds_what() {
     let world = World::project();
-    let (held, free) = (world.task(&["Held"]), world.task(&["Free"]));
+    let held = world.task(&["Held"]);
+    world.task(&["Free"]);
     world.ok(&["agent", "add", "w9", "--type", "WORKER"]);
     world.ok(&["claim", &held, "--actor", "agent:outsider"]);
     let list = world.ok(&["agent", "list"]).stdout;
     assert!(list.contains("w9") && list.contains("agent:outsider"), "{list}");
-    assert!(list.lines().any(|line| line.contains(&held) && line.ends_with("Held")), "{list}");
+    assert!(list.lines().any(|line| line.contains("SHOP-1 ") && line.ends_with("Held")), "{list}");
     let items = world.ok(&["agent", "list", "--json"]).json();
     let holder = &items["items"][1];
     assert_eq!((&holder["id"], &holder["currentTaskId"]), (&json!("agent:outsider"), &json!(held)));
     let status = world.ok(&["status"]).stdout;
-    let wanted = format!(
-        "needs you\n  nothing waits for you\nat work\n  agent:outsider  {held}  Held (backlog)\n\
-         next\n  {free}  Free\n"
-    );
+    let wanted = "needs you\n  nothing waits for you\nat work\n  agent:outsider  SHOP-1  Held (backlog)\n\
+         next\n  SHOP-2  Free\n";
     assert_eq!(status, wanted);
     let document = world.ok(&["status", "--json"]).json();
     assert_eq!(document["working"][0]["actor"], "agent:outsider", "{document}");

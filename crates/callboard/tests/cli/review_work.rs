@@ -56,7 +56,7 @@ fn what_waits_is_shown_approved_and_merged() {
     );
     let (id, _) = in_review(&world, "Add b");
     let queue = world.ok(&["review"]).stdout;
-    assert_eq!(queue, format!("{id}  review  -  human:ana  Add b\n"));
+    assert_eq!(queue, "SHOP-1  review  -  human:ana  Add b\n");
     let items = world.ok(&["review", "--json"]).json();
     assert_eq!(items["items"][0]["review"]["summary"], "b is there");
 

@@ -39,7 +39,7 @@ fn serve_prints_its_address_and_ends_on_sigterm() {
     assert!(!page.contains("<script>"), "{page}");
     let card = get(&at, &at, &format!("/tasks/{id}"));
     assert!(card.contains("&lt;b&gt;bold") && card.contains("human:ana"), "{card}");
-    assert!(get(&at, &at, "/tasks/SHOP-1").starts_with("HTTP/1.1 404"));
+    assert!(get(&at, &at, "/tasks/SHOP-404").starts_with("HTTP/1.1 404"));
     assert!(get(&at, &at, "/style.css").contains("light-dark("));
     assert!(get(&at, "evil.example", "/").starts_with("HTTP/1.1 403"));
     assert_eq!(serving.signal(Signal::TERM), 0);

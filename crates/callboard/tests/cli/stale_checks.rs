@@ -35,7 +35,7 @@ fn a_pass_for_other_files_is_shown_as_stale() {
     let noted = world.ok(&["note", &id, "edited", "--json"]).json();
     assert_eq!(noted["checks"][0]["result"], "stale");
     let list = world.ok(&["task", "list", "--json"]).json();
-    assert_eq!(list["tasks"][0]["checks"][0]["result"], "pass", "a list asks no git");
+    assert_eq!(list["items"][0]["checks"][0]["result"], "pass", "a list asks no git");
     world.ok(&["check", "run", &id]);
     let shown = world.ok(&["task", "show", &id, "--json"]).json();
     assert_eq!((&shown["checks"][0]["result"], &shown["checkJob"]), (&json!("pass"), &json!(null)));
@@ -52,8 +52,8 @@ fn a_job_that_runs_checks_is_seen() {
         "{jobs}"
     );
     let page = world.ok(&["job", "list", "--json"]).json();
-    assert_eq!(page["checks"][0]["taskId"], id);
-    let job = page["checks"][0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(page["others"][0]["taskId"], id);
+    let job = page["others"][0]["id"].as_str().expect("an id").to_owned();
     let shown = world.ok(&["job", "show", &job]).stdout;
     assert!(shown.contains("state: QUEUED"), "{shown}");
     let shown = world.ok(&["task", "show", &id]).stdout;
