@@ -172,7 +172,7 @@ async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
             format!("{agents} at work, at most {} s, and for calls in flight", drain.as_secs())
         }
     };
-    out.note(&format!("stopping: waiting for {waits}; Ctrl-C once more ends it at once"));
+    out.note(&format!("stopping: waiting for {waits}; a second Ctrl-C or SIGTERM ends it at once"));
 }
 
 fn tokens_needed(address: SocketAddr) -> Failure {

@@ -82,7 +82,7 @@ fn up_says_what_waits_and_ctrl_c_what_it_waits_for() {
     assert_eq!(end(child, Signal::INT), 0);
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("the rest");
-    assert!(rest.contains("stopping: waiting for calls in flight; Ctrl-C once more"), "{rest}");
+    assert!(rest.contains("stopping: waiting for calls in flight; a second Ctrl-C"), "{rest}");
 }
 
 /// A desktop whose opener writes down what it is asked to open.

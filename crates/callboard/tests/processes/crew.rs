@@ -220,7 +220,7 @@ fn whom_the_crew_does_not_know_is_what_the_server_says() {
     };
     assert_eq!(shown("new").len(), 10);
     let boss = shown("boss");
-    assert!(boss.len() == 19 && boss.contains(&"mcp__epic__approve_pr".into()), "{boss:?}");
+    assert!(boss.len() == 20 && boss.contains(&"mcp__epic__approve_pr".into()), "{boss:?}");
 }
 
 /// A thousand mails in a ring of fifty: each arrives once, and only where it was sent to.

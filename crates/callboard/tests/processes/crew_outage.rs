@@ -100,7 +100,10 @@ fn what_may_go_better_is_tried_again_and_reported() {
     crew.refuses(1000);
     let (status, answer) = crew.send("w1");
     assert_eq!((status, &answer["error"]["code"]), (400, &"TRANSIENT_ERROR".into()), "{answer}");
-    assert_eq!(answer["error"]["details"], json!({"attempts": 4}));
+    assert_eq!(
+        answer["error"]["details"],
+        json!({"attempts": 4, "hint": "make the same call again later"})
+    );
     assert_eq!(crew.log().matches("a call is tried again").count(), 3);
     let mails = crew.mails();
     assert_eq!(subjects(&mails), [CRITICAL]);
@@ -133,11 +136,19 @@ fn goes_away(crew: &Crew) {
         let (status, answer) = crew.send(who);
         let error = &answer["error"];
         assert_eq!((status, &error["code"]), (400, &"TRANSIENT_ERROR".into()), "{answer}");
-        assert_eq!(error["details"], json!({"attempts": 4}), "{answer}");
+        assert_eq!(
+            error["details"],
+            json!({"attempts": 4, "hint": "make the same call again later"}),
+            "{answer}"
+        );
     }
     let inbox = worker.call("mcp__mail__list_inbox", json!({})).unwrap();
     assert_eq!(inbox["error"]["code"], "TRANSIENT_ERROR", "{inbox}");
-    assert_eq!(inbox["error"]["details"], json!({"attempts": 4}), "{inbox}");
+    assert_eq!(
+        inbox["error"]["details"],
+        json!({"attempts": 4, "hint": "make the same call again later"}),
+        "{inbox}"
+    );
     assert!(crew.log().contains("the report of a failure waits for the store"));
     crew.database.come_back();
     // Of each tool that failed an agent is reported once; whoever is not of the crew is not.

@@ -391,7 +391,8 @@ fn an_acp_agent_is_told_at_once() {
     assert!(printed.contains("[told] A message from human:ana"), "{printed}");
     assert_eq!(label(&shop, &task), "in_review");
     let log = ok(&shop, &["log", &task]);
-    assert!(log.contains("task.told") && log.contains("task.heard"), "{log}");
+    assert!(log.contains("human:ana told the agent of P-1"), "{log}");
+    assert!(log.contains("heard what was told about P-1"), "{log}");
 }
 
 fn the_next_agent_is_told(schema: Option<Schema>) {
