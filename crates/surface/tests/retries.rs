@@ -60,7 +60,6 @@ execution ana add_task {"title": "A"} => A taskId
 * board ana tasks_move {"task_id": "T", "status": "IN_PROGRESS"}
 * board ana request_review {"task_id": "T", "summary": "done"}
 * board ana review {"task_id": "T", "action": "reject", "feedback": "more"}
-* board ana sessions_kill {"task_id": "T"}
 * board ana tasks_delete {"task_id": "T"}
 * board ana projects_create {"name": "shop"} => P project_id
 * board ana projects_open {"project_id": "P"}
@@ -88,6 +87,7 @@ const IN_TRANSCRIPTS: &[&str] = &[
     "board jobs_submit",
     "board jobs_cancel",
     "board sessions_create",
+    "board sessions_kill",
     "crew mcp__epic__approve_pr",
     "crew mcp__epic__request_changes",
     "crew mcp__epic__create_epic_pr",
