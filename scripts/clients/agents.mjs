@@ -192,7 +192,9 @@ async function submit(preferredModel) {
 }
 
 async function ended(name, job) {
-  const logs = await cli('logs', job, '--follow');
+  // What is followed is what the agent prints; the log that is kept also says how it was run.
+  await cli('logs', job, '--follow');
+  const logs = await cli('logs', job);
   const shown = await asked('job', 'show', job);
   check(name, 'its job succeeds', shown.state === 'SUCCEEDED', { shown, logs });
   if (shown.state !== 'SUCCEEDED') return logs;
