@@ -20,6 +20,7 @@ impl Command {
         matches!(
             self,
             Command::TaskEdit(_)
+                | Command::TaskUpdate(_)
                 | Command::CardUpdate(_)
                 | Command::DependencyAdd { .. }
                 | Command::DependencyRemove { .. }
@@ -32,6 +33,7 @@ impl Command {
         matches!(
             self,
             Command::TaskNote { .. }
+                | Command::TaskTell { .. }
                 | Command::TaskTransition { .. }
                 | Command::TaskReopen { .. }
                 | Command::CommentAdd(_)

@@ -8,7 +8,7 @@ use crate::card::{Card, Mode};
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
     LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewOutcome, ReviewSettle,
-    ReviewVerdict, SessionBegin, TaskCreate, TaskEdit,
+    ReviewVerdict, SessionBegin, TaskCreate, TaskEdit, TaskUpdate,
 };
 use crate::comment::{Comment, CommentId, CommentKind};
 use crate::contract::{VerificationContract, VerificationKind};
@@ -428,6 +428,11 @@ impl Model {
             "takeback" => Command::TaskTakeBack { task },
             "block" => Command::TaskBlock { task, reason: option("why").unwrap_or_default() },
             "unblock" => Command::TaskUnblock { task },
+            "tell" => Command::TaskTell { task, text: option("text").unwrap_or_default() },
+            "mend" => {
+                let (title, author) = (option("title"), None);
+                Command::TaskUpdate(TaskUpdate { task, author, title, deps: None, checks: None })
+            }
             "note" => Command::TaskNote { task, text: option("text").unwrap_or_default() },
             "move" => {
                 let to = rest.first().copied().unwrap_or("").to_owned();
