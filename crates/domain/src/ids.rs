@@ -39,6 +39,15 @@ impl Id {
         }
         Some(Self(value))
     }
+
+    /// The lowest and the highest id whose text begins with these characters.
+    pub fn range(beginning: &str) -> Option<(Self, Self)> {
+        // The first of the 26 characters only goes up to 7: together they hold 130 bits.
+        let (low, high) = ("0".repeat(TEXT_LEN), format!("7{}", "z".repeat(TEXT_LEN - 1)));
+        let fill =
+            |with: &str| Self::parse(&format!("{beginning}{}", with.get(beginning.len()..)?));
+        Some((fill(&low)?, fill(&high)?))
+    }
 }
 
 fn crockford_digit(character: u8) -> Option<u8> {
@@ -177,6 +186,29 @@ impl fmt::Debug for TaskName {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId(pub Id);
+
+/// The kinds of ids that people type besides those of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdKind {
+    Decision,
+    Job,
+    Knowledge,
+    Mail,
+    Plan,
+}
+
+impl IdKind {
+    /// How every id of the kind begins.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Decision => "log-",
+            Self::Job => "job_",
+            Self::Knowledge => "kn_",
+            Self::Mail => "mail-",
+            Self::Plan => "plan_",
+        }
+    }
+}
 
 /// Why a text is not an id. `Foreign` has the right characters, so it may name a task of an
 /// older form: the caller answers "not found" instead of "invalid".

@@ -2,7 +2,7 @@
 
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, TaskId, TaskName};
+use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
@@ -130,6 +130,29 @@ impl Engine {
             return Ok(Vec::new());
         }
         Ok(self.parts.store.task_ids(&op.principal.org, typed, limit).await?)
+    }
+
+    /// Ids of a kind that begin with what was typed, else those that end so; newest first.
+    pub async fn ids_typed(
+        &self,
+        op: &OpContext,
+        kind: IdKind,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Vec<Id>, EngineError> {
+        const SEARCHED_MAX: usize = 10_000;
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let typed = typed.to_ascii_lowercase();
+        let (store, org) = (&self.parts.store, &op.principal.org);
+        if let Some(range) = Id::range(&typed) {
+            let found = store.ids(org, kind, range, limit).await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let recent = store.ids(org, kind, (Id(0), Id(u128::MAX)), SEARCHED_MAX).await?;
+        let ends_so = |id: &Id| id.to_string().ends_with(&typed);
+        Ok(recent.into_iter().filter(ends_so).take(limit).collect())
     }
 
     /// The task with a short name, if its org has one. Judges no scope: the verb that gets the id

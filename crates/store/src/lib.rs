@@ -14,6 +14,7 @@ mod feed;
 mod file;
 mod filter;
 mod handles;
+mod id_table;
 mod jobs;
 mod journal;
 pub mod knowledge;
@@ -27,7 +28,6 @@ mod runs;
 pub mod sqlite;
 pub mod tally;
 pub mod transfer;
-mod typed_id;
 mod watch;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::plan::{Plan, PlanId, PlanState};
 use callboard_domain::project::{Project, ProjectRepo};
 use callboard_domain::settings::SettingsKept;
@@ -29,6 +30,14 @@ pub trait OrgStore: Send + Sync {
     async fn plan(&self, org: &str, id: PlanId) -> Result<Option<Plan>, StoreError>;
     /// The newest first.
     async fn plans(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError>;
+    /// Ids of a kind from `range.0` to `range.1`, newest first.
+    async fn ids(
+        &self,
+        org: &str,
+        kind: IdKind,
+        range: (Id, Id),
+        limit: usize,
+    ) -> Result<Vec<Id>, StoreError>;
     async fn events_back(&self, query: BackQuery) -> Result<Vec<LoggedEvent>, StoreError>;
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
+use crate::task_name;
 use crate::toolsets::graph::view;
 
 const TASKS: &str = "callboard://tasks/";
@@ -35,13 +36,21 @@ pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
     },
 ];
 
-fn task_of(uri: &str) -> Option<TaskId> {
-    uri.strip_prefix(TASKS)?.parse().ok()
-}
-
-fn check_of(uri: &str) -> Option<(TaskId, usize)> {
-    let (task, check) = uri.strip_prefix(TASKS)?.strip_suffix("/log")?.split_once("/checks/")?;
-    Some((task.parse().ok()?, check.parse().ok()?))
+/// The task in an address, by its id or its short name, and which check's log is wanted, if one is.
+async fn parts_of(
+    engine: &Engine,
+    op: &OpContext,
+    uri: &str,
+) -> Result<Option<(TaskId, Option<usize>)>, EngineError> {
+    let Some(rest) = uri.strip_prefix(TASKS) else { return Ok(None) };
+    let (task, check) = match rest.strip_suffix("/log").and_then(|it| it.split_once("/checks/")) {
+        Some((task, check)) => match check.parse() {
+            Ok(index) => (task, Some(index)),
+            Err(_) => return Ok(None),
+        },
+        None => (rest, None),
+    };
+    Ok(task_name::task_of(engine, op, task).await?.map(|task| (task, check)))
 }
 
 pub(crate) async fn list(
@@ -73,13 +82,13 @@ pub(crate) async fn read(
     uri: &str,
 ) -> Result<Result<ResourceText, NoResource>, EngineError> {
     let op = OpContext::new(principal.clone(), "get");
-    let text = match (task_of(uri), check_of(uri)) {
-        (Some(task), _) => engine.task_get(&op, task).await.map(|seen| ResourceText {
+    let text = match parts_of(engine, &op, uri).await? {
+        Some((task, None)) => engine.task_get(&op, task).await.map(|seen| ResourceText {
             media_type: JSON,
             text: view::task(&seen.it, engine.policy(), seen.now).to_string(),
             ttl_ms: None,
         }),
-        (None, Some((task, index))) => {
+        Some((task, Some(index))) => {
             let span = FileSpan::Tail { bytes_max: LOG_TAIL_BYTES };
             let log = engine.check_log(&op, task, index, span).await;
             log.map(|log| ResourceText {
@@ -88,7 +97,7 @@ pub(crate) async fn read(
                 ttl_ms: None,
             })
         }
-        (None, None) => return Ok(Err(NoResource::unknown(uri))),
+        None => return Ok(Err(NoResource::unknown(uri))),
     };
     match text {
         Ok(text) => Ok(Ok(text)),
@@ -118,7 +127,10 @@ pub(crate) async fn watch(
     uri: &str,
     changes: mpsc::Sender<String>,
 ) -> Result<Result<(), Unknown>, EngineError> {
-    let Some(task) = task_of(uri) else { return Ok(Err(Unknown(uri.into()))) };
+    let op = OpContext::new(principal.clone(), "get");
+    let Some((task, None)) = parts_of(engine, &op, uri).await? else {
+        return Ok(Err(Unknown(uri.into())));
+    };
     let watch = engine.task_watch(task).await?;
     if read(engine, principal, uri).await?.is_err() {
         return Ok(Err(Unknown(uri.into())));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use callboard_domain::ids::TaskName;
+use callboard_domain::ids::{TaskId, TaskName};
 use callboard_engine::context::OpContext;
 use callboard_engine::{Engine, EngineError};
 use serde_json::Value;
@@ -46,6 +46,19 @@ pub(crate) async fn resolve(
         }
     });
     Ok(())
+}
+
+/// The task that a text names: by its id, whether there is such a task or not, or by its short name.
+pub(crate) async fn task_of(
+    engine: &Engine,
+    op: &OpContext,
+    text: &str,
+) -> Result<Option<TaskId>, EngineError> {
+    match (text.parse(), TaskName::parse(text)) {
+        (Ok(id), _) => Ok(Some(id)),
+        (Err(_), Some(name)) => engine.task_named(op, name).await,
+        (Err(_), None) => Ok(None),
+    }
 }
 
 /// Visits every name, at any depth.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Open};
 use super::trust;
 use super::view::short_id;
-use crate::output::{Exit, Failure, List, Object, Style, Table};
+use crate::output::{Failure, List, Object, Style, Table};
 
 /// Add agents to the crew, look at them, remove them
 #[derive(clap::Subcommand, Debug)]
@@ -134,8 +134,12 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
         .shorten(4, short_id)
         .keep(3)
         .keep(4);
+    let names = open.names();
     for (agent, at) in &seen {
-        let text = |id: Option<TaskId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+        let name = async |id: Option<TaskId>| match id {
+            Some(id) => names.in_text(&id.to_string()).await,
+            None => "-".to_owned(),
+        };
         let state = match at.silent_since {
             Some(_) => format!("{}, silent", at.state.as_str()),
             None => at.state.as_str().to_owned(),
@@ -144,17 +148,18 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
             (agent.id.to_string(), Style::Plain),
             (agent.kind.as_str().into(), Style::Plain),
             (state, Style::Plain),
-            (text(at.epic), Style::Plain),
-            (text(at.task), Style::Plain),
+            (name(at.epic).await, Style::Plain),
+            (name(at.task).await, Style::Plain),
             (title(&holders, at.task), Style::Plain),
         ]);
     }
     for Holder { actor, row } in others {
+        let epic = row.task.parent.map(|id| id.to_string()).unwrap_or_else(|| "-".to_owned());
         table.row([
             (actor.to_string(), Style::Plain),
             ("-".into(), Style::Dim),
             (row.task.label.clone(), Style::Plain),
-            (row.task.parent.map_or("-".to_owned(), |id| id.to_string()), Style::Plain),
+            (names.in_text(&epic).await, Style::Plain),
             (row.task.name().to_string(), Style::Plain),
             (row.task.title.clone(), Style::Plain),
         ]);
@@ -167,13 +172,14 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
 
 async fn cmd_agent_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let agent = open.engine().agent_get(&open.op("agent_get"), &agent_id(&args.id)?).await?;
+    let id = open.agent_id(&args.id).await?;
+    let agent = open.engine().agent_get(&open.op("agent_get"), &id).await?;
     show(context, &open, &agent).await
 }
 
 async fn cmd_agent_rm(context: &Context, args: RmArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let id = agent_id(&args.id)?;
+    let id = open.agent_id(&args.id).await?;
     open.engine().agent_remove(&open.op("agent_remove"), &id).await?;
     if context.out.json {
         return context.out.object(Object::AgentRemoved, json!({ "removed": id }));
@@ -190,14 +196,6 @@ async fn show(context: &Context, open: &Open, agent: &Agent) -> Result<(), Failu
     let words = document.as_object().into_iter().flatten();
     words.filter(|(_, value)| !value.is_null()).try_for_each(|(key, value)| {
         context.out.line(&format!("{key:<14} {}", value.as_str().unwrap_or_default()))
-    })
-}
-
-/// Nobody is called what no agent could be.
-pub(super) fn agent_id(text: &str) -> Result<AgentId, Failure> {
-    AgentId::parse(text.trim()).ok_or_else(|| {
-        let words = format!("Agent with ID '{text}' not found");
-        Failure::new(Exit::NotFound, "AGENT_NOT_FOUND", words).hint("callboard agent list")
     })
 }
 

@@ -1,7 +1,7 @@
 //! What every command starts from: the global flags, where it stands, and an open project.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use callboard_domain::actor::Actor;
 use callboard_domain::policy::Policy;
@@ -10,6 +10,7 @@ use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Progress};
 use tokio_util::sync::CancellationToken;
 
+use super::names::Names;
 use super::{GlobalArgs, signal};
 use crate::compose::App;
 use crate::config::{FlagValue, Resolved, Settings, StoreUrl};
@@ -20,11 +21,13 @@ use crate::place::Place;
 pub struct Context {
     global: GlobalArgs,
     pub out: Out,
+    /// Of the project that the command opened.
+    names: OnceLock<Names>,
 }
 
 impl Context {
     pub(super) fn new(global: GlobalArgs, out: Out) -> Self {
-        Self { global, out }
+        Self { global, out, names: OnceLock::new() }
     }
 
     pub fn org(&self) -> &str {
@@ -101,8 +104,35 @@ impl Context {
         let principal = connection.principal(self.actor()?);
         let place = Place::find()?;
         let settings = self.settings(place.as_ref(), None)?;
-        let app = App::open(&settings, place.as_ref(), org).await?;
-        Ok(Open { app, principal, root: place.map(|place| place.root), out: self.out })
+        self.open_as(&settings, place, org, principal).await
+    }
+
+    /// Opens the project at `place` for a caller.
+    pub async fn open_as(
+        &self,
+        settings: &Settings,
+        place: Option<Place>,
+        org: &str,
+        principal: Principal,
+    ) -> Result<Open, Failure> {
+        let app = App::open(settings, place.as_ref(), org).await?;
+        let open = Open { app, principal, root: place.map(|place| place.root), out: self.out };
+        self.names.get_or_init(|| open.names());
+        Ok(open)
+    }
+
+    /// The failure as people read it: tasks by their short names.
+    pub async fn for_people(&self, failure: Failure) -> Failure {
+        match (self.names.get(), failure) {
+            (Some(names), Failure::Said(mut complaint)) if !self.out.json => {
+                complaint.message = names.in_text(&complaint.message).await;
+                if let Some(hint) = &mut complaint.hint {
+                    *hint = names.in_text(hint).await;
+                }
+                Failure::Said(complaint)
+            }
+            (_, failure) => failure,
+        }
     }
 }
 

@@ -1,12 +1,11 @@
 //! `callboard decisions`: what agents did and why, as their calls and they themselves wrote it down.
 
-use callboard_domain::crew::{Decision, DecisionId};
+use callboard_domain::crew::{AgentId, Decision};
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
-use super::agent::agent_id;
 use super::context::Context;
-use crate::output::{Exit, Failure, List, Style, Table};
+use crate::output::{Failure, List, Style, Table};
 
 /// List the decision log, the newest first
 #[derive(clap::Args, Debug)]
@@ -24,9 +23,17 @@ pub struct DecisionsArgs {
 }
 
 pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(), Failure> {
-    let agent = args.agent.as_deref().map(agent_id).transpose()?;
-    let before = args.before.as_deref().map(decision_id).transpose()?;
     let open = context.open().await?;
+    // The log of an agent stays when the agent is removed, so every name counts.
+    let agent = args.agent.as_deref().map(|typed| {
+        let no_name = || Failure::usage(format!("--agent '{typed}' is no agent's id"));
+        AgentId::parse(typed.trim()).ok_or_else(no_name)
+    });
+    let agent = agent.transpose()?;
+    let before = match &args.before {
+        Some(typed) => Some(open.decision_id(typed).await?),
+        None => None,
+    };
     let op = open.op("decision_list");
     let page = open.engine().decision_list(&op, agent, before, args.limit).await?;
     let next = page.rows.last().map(|row| row.id).filter(|_| page.more);
@@ -48,13 +55,6 @@ pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(),
         return context.out.line("no decisions");
     }
     context.out.raw(&table.render(&context.out))
-}
-
-fn decision_id(text: &str) -> Result<DecisionId, Failure> {
-    text.trim().parse().map_err(|_| {
-        let words = format!("'{text}' is no row of the log; their ids begin with log-");
-        Failure::new(Exit::NotFound, "DECISION_NOT_FOUND", words).hint("callboard decisions --json")
-    })
 }
 
 fn document(row: &Decision) -> Value {

@@ -1,5 +1,6 @@
 //! `callboard diff`: what a task's work changes, or the patch that a job made.
 
+use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
 use callboard_domain::run::ArtifactName;
 use callboard_engine::WorkspaceDiff;
@@ -7,7 +8,8 @@ use callboard_engine::ports::FileDiff;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use super::job::{artifact, job_id};
+use super::id_ref::TaskOrJob;
+use super::job::artifact;
 use super::patch;
 use super::view::plain;
 use crate::output::{Exit, Failure, Object, Out, Style, Table};
@@ -30,9 +32,9 @@ pub struct DiffArgs {
 
 pub async fn cmd_diff(context: &Context, args: DiffArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    match args.id.trim().starts_with("job_") {
-        true => diff_of_job(&open, job_id(&args.id)?, args.stat).await,
-        false => diff_of_task(&open, &args.id, args.stat).await,
+    match open.task_or_job(&args.id).await? {
+        TaskOrJob::Job(job) => diff_of_job(&open, job, args.stat).await,
+        TaskOrJob::Task(task) => diff_of_task(&open, task, args.stat).await,
     }
 }
 
@@ -50,8 +52,7 @@ async fn diff_of_job(open: &Open, job: JobId, stat: bool) -> Result<(), Failure>
     }
 }
 
-async fn diff_of_task(open: &Open, typed: &str, stat: bool) -> Result<(), Failure> {
-    let id = open.task_id(typed).await?;
+async fn diff_of_task(open: &Open, id: TaskId, stat: bool) -> Result<(), Failure> {
     let op = open.op("diff");
     let card = open.engine().card_get(&op, id).await?.it;
     let diffs = match open.engine().workspace_diff(&op, &card, !stat).await? {

@@ -27,7 +27,7 @@ impl EpicCommand {
 
 /// Add an epic
 ///
-/// Prints its id.
+/// Prints its short name.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard epic add \"User management\"")]
 pub struct AddArgs {
@@ -52,12 +52,12 @@ async fn cmd_epic_add(context: &Context, args: AddArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let draft = TaskDraft { title: args.title, body, is_plan: true, ..TaskDraft::default() };
     let op = open.op("epic_add");
-    let added = open.engine().task_create(&op, draft).await?.it.task.id;
+    let added = open.engine().task_create(&op, draft).await?.it.task;
     if context.out.json {
-        let seen = open.engine().card_get(&op, added).await?.it;
+        let seen = open.engine().card_get(&op, added.id).await?.it;
         return context.out.object(Object::Epic, document(&seen));
     }
-    context.out.line(&added.to_string())
+    context.out.line(&added.name().to_string())
 }
 
 async fn cmd_epic_list(context: &Context, args: ListArgs) -> Result<(), Failure> {

@@ -1,8 +1,6 @@
 //! `callboard job …`: jobs for agents, in the words of the relay toolset; beside them what agents do on
 //! tasks of the board.
 
-use std::str::FromStr;
-
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::run::{ArtifactName, RunRecord};
@@ -109,9 +107,10 @@ async fn cmd_job_submit(context: &Context, args: SubmitArgs) -> Result<(), Failu
 
 async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let job = match open.other_than_patch(&args.job).await? {
+    let id = open.job_id(&args.job).await?;
+    let job = match open.other_than_patch(id).await? {
         Some(seen) => seen_json(&seen),
-        None => ask(&open, "jobs_get", json!({ "jobId": args.job })).await?,
+        None => ask(&open, "jobs_get", json!({ "jobId": id })).await?,
     };
     if context.out.json {
         return context.out.document(&job);
@@ -134,8 +133,7 @@ async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> 
 
 impl Open {
     /// A job of another kind than those that the relay toolset shows.
-    async fn other_than_patch(&self, job: &str) -> Result<Option<JobSeen>, Failure> {
-        let Ok(id) = JobId::from_str(job.trim()) else { return Ok(None) };
+    async fn other_than_patch(&self, id: JobId) -> Result<Option<JobSeen>, Failure> {
         match self.engine().job_see(&self.op("jobs_get"), id).await {
             Ok(seen) => Ok(Some(seen).filter(|seen| seen.job.kind != JobKind::Run)),
             Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(None),
@@ -182,7 +180,7 @@ pub fn question_json(record: &RunRecord) -> Value {
 
 async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let job = job_id(&args.job)?;
+    let job = open.job_id(&args.job).await?;
     let ended = open.engine().job_cancel(&open.op_long("jobs_cancel")?, job).await;
     let ended = ended.map_err(|error| of_job(error, job))?;
     open.say_canceled(&ended)?;
@@ -211,18 +209,13 @@ pub fn already_over(state: &str) -> Failure {
 async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let granted = matches!(args.answer, YesNo::Yes);
-    let record =
-        open.engine().run_answer(&open.op("job_answer"), job_id(&args.job)?, None, granted).await?;
+    let job = open.job_id(&args.job).await?;
+    let record = open.engine().run_answer(&open.op("job_answer"), job, None, granted).await?;
     let state = record.job.state.as_str();
     if context.out.json {
         return context.out.document(&json!({ "granted": granted, "state": state }));
     }
     context.out.line(if granted { "granted" } else { "refused" })
-}
-
-pub fn job_id(text: &str) -> Result<JobId, Failure> {
-    let words = || format!("'{text}' is no job; job ids begin with job_");
-    JobId::from_str(text.trim()).map_err(|_| Failure::usage(words()))
 }
 
 pub async fn artifact(open: &Open, job: JobId, name: ArtifactName) -> Result<String, Failure> {

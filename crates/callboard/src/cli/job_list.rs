@@ -45,13 +45,14 @@ pub async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failu
         return context.out.list_with(List::Jobs, items, Value::Null, more);
     }
     let mut table = Table::new(&["JOB", "STATE", "ATTEMPT", "SUMMARY"]);
+    let names = open.names();
     for seen in &jobs {
         let attempt = seen.run.as_ref().map_or(seen.job.tries, |run| run.attempt);
         table.row([
             (seen.job.id.to_string(), Style::Plain),
             (word(&seen.job.state).to_owned(), Style::Plain),
             (attempt.to_string(), Style::Plain),
-            (summary(seen), Style::Plain),
+            (names.in_text(&summary(seen)).await, Style::Plain),
         ]);
     }
     if table.is_empty() {

@@ -31,14 +31,11 @@ pub struct LearnArgs {
 }
 
 pub async fn cmd_learn(context: &Context, args: LearnArgs) -> Result<(), Failure> {
-    let supersedes = match args.supersedes {
-        None => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            Failure::usage(format!("'{text}' is no knowledge id, like kn_01j8…"))
-                .hint("callboard search \"…\" shows ids")
-        })?),
-    };
     let open = context.open().await?;
+    let supersedes = match &args.supersedes {
+        None => None,
+        Some(typed) => Some(open.knowledge_id(typed).await?),
+    };
     let draft = KnowledgeDraft {
         body: args.body.unwrap_or_else(|| args.title.clone()),
         title: args.title,

@@ -5,6 +5,7 @@ use callboard_domain::run::ArtifactName;
 use callboard_engine::context::OpContext;
 
 use super::context::{Context, Open};
+use super::id_ref::TaskOrJob;
 use super::job::missing;
 use super::job_list::word;
 use crate::output::{Exit, Failure};
@@ -42,22 +43,26 @@ pub async fn cmd_logs(context: &Context, args: LogsArgs) -> Result<(), Failure> 
 
 impl Open {
     async fn job_with_log(&self, op: &OpContext, what: &str) -> Result<JobId, Failure> {
-        if let Ok(job) = what.trim().parse::<JobId>() {
-            let kind = self.engine().job_see(op, job).await?.job.kind;
-            if kind.is_run() {
-                return Ok(job);
-            }
-            let words = format!("{job} is a job of the kind {}; it has no agent", kind.as_str());
-            let failure = Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words);
-            return Err(failure.hint(format!("callboard job show {job}")));
-        }
-        let task = self.task_id(what).await?;
+        let task = match self.task_or_job(what).await? {
+            TaskOrJob::Task(task) => task,
+            TaskOrJob::Job(job) => return self.log_of_job(op, job).await,
+        };
         if let Some(newest) = self.engine().work_newest(op, task).await? {
             return Ok(newest.job.id);
         }
         let words = format!("no agent has worked on {task}");
         let failure = Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words);
         Err(failure.hint(format!("callboard run {task} starts one")))
+    }
+
+    async fn log_of_job(&self, op: &OpContext, job: JobId) -> Result<JobId, Failure> {
+        let kind = self.engine().job_see(op, job).await?.job.kind;
+        if kind.is_run() {
+            return Ok(job);
+        }
+        let words = format!("{job} is a job of the kind {}; it has no agent", kind.as_str());
+        let failure = Failure::new(Exit::NotFound, "ARTIFACT_MISSING", words);
+        Err(failure.hint(format!("callboard job show {job}")))
     }
 
     async fn follow_log(

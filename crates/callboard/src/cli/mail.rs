@@ -10,10 +10,9 @@ use callboard_engine::{MailFilter, MailPage};
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
-use super::agent::agent_id;
 use super::context::{Context, Open};
 use super::task::text_or_stdin;
-use crate::output::{Exit, Failure, List, Object, Style, Table};
+use crate::output::{Failure, List, Object, Style, Table};
 
 /// Read mail that agents sent to people, answer it, write to agents
 #[derive(clap::Args, Debug)]
@@ -101,10 +100,14 @@ pub async fn cmd_mail(context: &Context, args: MailArgs) -> Result<(), Failure> 
 
 async fn cmd_mail_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
     let open = context.open().await?;
+    let before = match &args.before {
+        Some(typed) => Some(open.mail_id(typed).await?),
+        None => None,
+    };
     let filter = MailFilter {
         to: me(&open).filter(|_| !args.human),
         include_read: args.all,
-        before: args.before.as_deref().map(mail_id).transpose()?,
+        before,
         limit: args.limit,
     };
     let page = match args.wait {
@@ -141,7 +144,7 @@ async fn cmd_mail_list(context: &Context, args: ListArgs) -> Result<(), Failure>
 async fn cmd_mail_read(context: &Context, args: ReadArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let (op, by) = (open.op("mail_read"), me(&open));
-    let seen = open.engine().mail_read(&op, mail_id(&args.mail)?, by).await?;
+    let seen = open.engine().mail_read(&op, open.mail_id(&args.mail).await?, by).await?;
     if context.out.json {
         return context.out.object(Object::Mail, document(&seen));
     }
@@ -161,7 +164,7 @@ async fn cmd_mail_send(context: &Context, args: SendArgs) -> Result<(), Failure>
     let open = context.open().await?;
     let to = match args.to.trim() {
         "human" => None,
-        to => Some(agent_id(to)?),
+        to => Some(open.agent_id(to).await?),
     };
     let mail = MailId(open.engine().fresh_id());
     let send = MailSend { mail, from: me(&open), to, subject: args.subject, body };
@@ -172,7 +175,8 @@ async fn cmd_mail_send(context: &Context, args: SendArgs) -> Result<(), Failure>
 async fn cmd_mail_reply(context: &Context, args: ReplyArgs) -> Result<(), Failure> {
     let body = text_or_stdin(args.body)?;
     let open = context.open().await?;
-    let (mail, original) = (MailId(open.engine().fresh_id()), mail_id(&args.mail)?);
+    let original = open.mail_id(&args.mail).await?;
+    let mail = MailId(open.engine().fresh_id());
     let reply = MailReply { mail, original, by: me(&open), body };
     let sent = open.engine().mail_reply(&open.op("mail_reply"), reply).await?;
     said(context, sent.id)
@@ -189,13 +193,6 @@ fn said(context: &Context, mail: MailId) -> Result<(), Failure> {
 fn me(open: &Open) -> Option<AgentId> {
     let actor = &open.principal.actor;
     (!actor.is_human()).then(|| AgentId::of(actor))
-}
-
-fn mail_id(text: &str) -> Result<MailId, Failure> {
-    text.trim().parse().map_err(|_| {
-        let words = format!("'{text}' is no mail; mail ids begin with mail-");
-        Failure::new(Exit::NotFound, "MAIL_NOT_FOUND", words).hint("callboard mail list --all")
-    })
 }
 
 fn listed(context: &Context, page: &MailPage) -> Result<(), Failure> {

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use callboard_domain::ids::TaskId;
 use callboard_engine::Alert;
 use callboard_surface::stdio::{StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::signal;
 use super::trust::TrustArgs;
-use crate::compose::{self, App};
+use crate::compose;
 use crate::config::FlagValue;
 use crate::output::{Exit, Failure};
 use crate::place::Place;
@@ -34,8 +33,8 @@ pub struct McpArgs {
     #[command(flatten)]
     trust: TrustArgs,
     /// The one task the agent works on; it may change no other
-    #[arg(long, value_name = "ID", value_parser = task)]
-    task: Option<TaskId>,
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
     /// Do no background work in this process
     #[arg(long)]
     no_runner: bool,
@@ -45,20 +44,25 @@ pub struct McpArgs {
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let mut connection = context.connection(&args.scopes, args.client)?;
-    connection.rights.task = args.task;
     let capped = args.trust.apply(&mut connection.rights);
     if let Some(words) = &capped {
         context.out.note(words);
     }
-    let identity = match context.actor_named()? {
-        Some(actor) => StdioIdentity::Fixed(connection.principal(actor)),
-        None => StdioIdentity::FromClient(Arc::new(move |actor| connection.principal(actor))),
-    };
     let flags =
         args.toolsets.map(|value| FlagValue { flag: "--toolsets", key: "mcp.toolsets", value });
     let place = Place::find()?;
     let settings = context.settings(place.as_ref(), flags)?;
-    let app = App::open(&settings, place.as_ref(), context.org()).await?;
+    let caller = connection.principal(context.actor()?);
+    let open = context.open_as(&settings, place, context.org(), caller).await?;
+    connection.rights.task = match &args.task {
+        Some(typed) => Some(open.task_id(typed).await?),
+        None => None,
+    };
+    let identity = match context.actor_named()? {
+        Some(actor) => StdioIdentity::Fixed(connection.principal(actor)),
+        None => StdioIdentity::FromClient(Arc::new(move |actor| connection.principal(actor))),
+    };
+    let app = open.app;
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
     let working = match args.no_runner {
@@ -77,10 +81,4 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         working.ended().await;
     }
     served.map_err(|error| Failure::new(Exit::Failure, "IO_ERROR", error.to_string()))
-}
-
-fn task(text: &str) -> Result<TaskId, String> {
-    text.trim()
-        .parse()
-        .map_err(|_| "write the whole id, like PROJ-01j9x2k7m3n4p5q6r7s8t9v0wx".into())
 }

@@ -20,6 +20,7 @@ mod done;
 mod duration;
 mod epic;
 mod groups;
+mod id_ref;
 mod init;
 mod job;
 mod job_list;
@@ -31,6 +32,7 @@ mod mail;
 mod mcp;
 mod migrate;
 mod model;
+mod names;
 mod next;
 mod note;
 mod patch;
@@ -194,7 +196,13 @@ pub fn run() -> ExitCode {
         Err(error) => return finish(&out, Err(Failure::io("cannot start", &error))),
     };
     let context = Context::new(cli.global, out);
-    let code = finish(&out, runtime.block_on(command.run(&context)));
+    let result = runtime.block_on(async {
+        match command.run(&context).await {
+            Ok(()) => Ok(()),
+            Err(failure) => Err(context.for_people(failure).await),
+        }
+    });
+    let code = finish(&out, result);
     runtime.shutdown_timeout(RUNTIME_END);
     code
 }

@@ -1,11 +1,11 @@
 //! `callboard plan …`: what agents propose, and a person's yes or no.
 
-use callboard_domain::plan::{Plan, PlanId, PlanState};
+use callboard_domain::plan::{Plan, PlanState};
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::output::{Exit, Failure, List, Object, Style, Table};
+use crate::output::{Failure, List, Object, Style, Table};
 
 /// Look at plans that agents propose, and make their tasks or not
 #[derive(clap::Subcommand, Debug)]
@@ -86,7 +86,8 @@ async fn cmd_plan_list(context: &Context, args: ListArgs) -> Result<(), Failure>
 
 async fn cmd_plan_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let plan = open.engine().plan_get(&open.op("plan_get"), plan_id(&args.plan)?).await?;
+    let id = open.plan_id(&args.plan).await?;
+    let plan = open.engine().plan_get(&open.op("plan_get"), id).await?;
     if context.out.json {
         return context.out.object(Object::Plan, document(&plan));
     }
@@ -105,32 +106,33 @@ async fn cmd_plan_show(context: &Context, args: ShowArgs) -> Result<(), Failure>
             out.line(&format!("   - {}", criterion.as_str().unwrap_or_default()))?;
         }
     }
-    made(&plan).iter().try_for_each(|task| out.line(&format!("made {task}")))
+    for task in made(&plan) {
+        out.line(&open.names().in_text(&format!("made {task}")).await)?;
+    }
+    Ok(())
 }
 
 async fn cmd_plan_approve(context: &Context, args: ApproveArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let plan = open.engine().plan_approve(&open.op("plan_approve"), plan_id(&args.plan)?).await?;
+    let id = open.plan_id(&args.plan).await?;
+    let plan = open.engine().plan_approve(&open.op("plan_approve"), id).await?;
     if context.out.json {
         return context.out.object(Object::Plan, document(&plan));
     }
-    made(&plan).iter().try_for_each(|task| context.out.line(task))
+    for task in made(&plan) {
+        context.out.line(&open.names().in_text(&task).await)?;
+    }
+    Ok(())
 }
 
 async fn cmd_plan_reject(context: &Context, args: RejectArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    let plan = open.engine().plan_reject(&open.op("plan_reject"), plan_id(&args.plan)?).await?;
+    let id = open.plan_id(&args.plan).await?;
+    let plan = open.engine().plan_reject(&open.op("plan_reject"), id).await?;
     if context.out.json {
         return context.out.object(Object::Plan, document(&plan));
     }
     context.out.line(&format!("{} is rejected", plan.id))
-}
-
-fn plan_id(text: &str) -> Result<PlanId, Failure> {
-    text.trim().parse().map_err(|_| {
-        let words = format!("'{text}' is no plan; plan ids begin with plan_");
-        Failure::new(Exit::NotFound, "PLAN_NOT_FOUND", words).hint("callboard plan list")
-    })
 }
 
 fn made(plan: &Plan) -> Vec<String> {

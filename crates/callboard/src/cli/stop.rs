@@ -7,6 +7,7 @@ use callboard_engine::{JobCanceled, Stopped, crew_worker};
 use serde_json::json;
 
 use super::context::{Context, Open};
+use super::id_ref::TaskOrJob;
 use super::job::already_over;
 use super::job_list::word;
 use crate::output::{Exit, Failure};
@@ -27,13 +28,12 @@ pub struct StopArgs {
 pub async fn cmd_stop(context: &Context, args: StopArgs) -> Result<(), Failure> {
     let open = context.open().await?;
     let op = open.op_long("stop")?;
-    let jobs: Vec<JobId> = match args.what.trim().parse() {
-        Ok(job) => {
+    let jobs: Vec<JobId> = match open.task_or_job(&args.what).await? {
+        TaskOrJob::Job(job) => {
             open.stop_job(&op, job).await?;
             vec![job]
         }
-        Err(_) => {
-            let task = open.task_id(&args.what).await?;
+        TaskOrJob::Task(task) => {
             let stopped = open.engine().agent_stop(&op, task).await;
             let (stopped, runs) = stopped.map_err(|error| Failure::from(error).about(task))?;
             open.say_stopped(Some(stopped), runs.iter().map(|record| &record.run))?;

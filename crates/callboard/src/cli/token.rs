@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard_domain::actor::Actor;
 use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
-use callboard_domain::token::{Token, TokenId};
+use callboard_domain::token::Token;
 use callboard_engine::TokenWish;
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::toolsets;
@@ -143,13 +143,10 @@ async fn cmd_token_list(context: &Context) -> Result<(), Failure> {
 }
 
 async fn cmd_token_revoke(context: &Context, args: RevokeArgs) -> Result<(), Failure> {
-    let unknown = || {
-        let message = format!("no token is called '{}'", args.id);
-        Failure::new(Exit::NotFound, "TOKEN_NOT_FOUND", message).hint("callboard token list")
-    };
-    let id: TokenId = args.id.trim().parse().map_err(|_| unknown())?;
     let open = context.open_in(HOME).await?;
-    let token = open.engine().token_revoke(&giver()?, id).await?.ok_or_else(unknown)?;
+    let id = open.token_id(&args.id).await?;
+    let gone = || Failure::new(Exit::NotFound, "TOKEN_NOT_FOUND", format!("{id} is gone"));
+    let token = open.engine().token_revoke(&giver()?, id).await?.ok_or_else(gone)?;
     if context.out.json {
         return context.out.object(Object::Token, document(&token, "revoked"));
     }

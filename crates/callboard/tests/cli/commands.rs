@@ -97,7 +97,7 @@ fn a_log_is_printed_and_a_missing_one_is_said_to_be() {
     let gone = read(&["0"]);
     assert_eq!(gone.code, 3);
     assert!(gone.stderr.contains("is not on this machine"), "{}", gone.stderr);
-    assert!(gone.stderr.contains(&format!("hint: callboard check run {task}")), "{}", gone.stderr);
+    assert!(gone.stderr.contains("hint: callboard check run SHOP-1 "), "{}", gone.stderr);
 }
 
 #[test]
@@ -134,7 +134,67 @@ fn the_beginning_of_an_id_is_enough() {
     let mistyped = format!("{known}{}", if last == "0" { "1" } else { "0" });
     let near = world.run(&["task", "show", &mistyped]);
     assert_eq!(near.code, 3);
-    assert!(near.stderr.ends_with(&format!("hint: did you mean {other}?\n")), "{}", near.stderr);
+    assert!(near.stderr.ends_with("hint: did you mean SHOP-2?\n"), "{}", near.stderr);
+}
+
+#[test]
+fn people_read_short_names() {
+    let world = World::project();
+    assert_eq!(world.ok(&["task", "add", "first"]).stdout, "SHOP-1\n");
+    assert_eq!(world.ok(&["epic", "add", "second"]).stdout, "SHOP-2\n");
+    let waits = world.task(&["third", "--dep", "shop-1"]);
+    let refused = world.run(&["done", &waits]);
+    assert_eq!(refused.code, 6);
+    assert!(!refused.stderr.contains("SHOP-0"), "{}", refused.stderr);
+    let json = world.run(&["done", &waits, "--json"]);
+    assert!(json.stderr.contains("SHOP-0"), "JSON keeps ids: {}", json.stderr);
+}
+
+/// Every kind of id is taken by its beginning and its end, and a mistyped one is hinted at.
+#[test]
+fn a_part_of_every_kind_of_id_is_enough() {
+    let world = World::project();
+    let text = |ran: crate::fixture::Ran, key: &str| ran.json()[key].as_str().unwrap().to_owned();
+    world.ok(&["agent", "add", "worker-amber", "--type", "WORKER"]);
+    let task = world.task(&["Add b", "--check", "true"]);
+    let plan = json!({"tasks": [{"title": "x", "type": "PAIR", "description": "y",
+        "acceptance_criteria": ["z"], "priority": "medium"}]});
+    let planner = ["--toolsets", "board", "--actor", "agent:p1"];
+    world.ok(&[&["call", "propose_plan", &plan.to_string()][..], &planner].concat());
+    let plans = world.ok(&["plan", "list", "--json"]).json();
+    let mail = text(world.ok(&["mail", "send", "human", "Hello", "you", "--json"]), "mailId");
+    let token = text(world.ok(&["token", "add", "--actor", "agent:ci", "--json"]), "id");
+    let known = text(world.ok(&["learn", "Tea first", "--json"]), "id");
+    let asks = json!({"task_id": task, "summary": "done"}).to_string();
+    world.ok(&["call", "request_review", &asks, "--toolsets", "board"]);
+    let jobs = world.ok(&["job", "list", "--json"]).json();
+    let job = jobs["others"][0]["id"].as_str().expect("a job").to_owned();
+    let plan = plans["items"][0]["id"].as_str().expect("a plan").to_owned();
+    let kinds: [(&[&str], &str, &str); 6] = [
+        (&["job", "show"], &job, "JOB_NOT_FOUND"),
+        (&["plan", "show"], &plan, "PLAN_NOT_FOUND"),
+        (&["mail", "read"], &mail, "MAIL_NOT_FOUND"),
+        (&["token", "revoke"], &token, "TOKEN_NOT_FOUND"),
+        (&["agent", "show"], "worker-amber", "AGENT_NOT_FOUND"),
+        (&["learn", "Tea second", "--supersedes"], &known, "KNOWLEDGE_NOT_FOUND"),
+    ];
+    for (command, id, not_found) in kinds {
+        let (beginning, end) = (&id[..id.len() - 2], &id[id.len() - 5..]);
+        for part in [beginning.to_owned(), end.to_owned(), end.to_ascii_uppercase()] {
+            world.ok(&[command, &[part.as_str()]].concat());
+        }
+        let mistyped = format!("{}x{}", &id[..id.len() - 4], &id[id.len() - 3..]);
+        let part = &mistyped[..mistyped.len() - 1];
+        let near = world.run(&[command, &[part, "--json"]].concat());
+        assert_eq!((near.code, near.error_code()), (3, not_found.into()), "{part}");
+        assert!(near.stderr.contains(&format!("did you mean {id}?")), "{}", near.stderr);
+        assert_eq!(world.run(&[command, &[""]].concat()).code, 3, "{command:?}");
+    }
+    let end = &job[job.len() - 5..];
+    let canceled = world.ok(&["job", "cancel", end]).stdout;
+    assert_eq!(canceled, "CANCELED\n");
+    let logs = world.run(&["logs", end]).stderr;
+    assert!(logs.contains("it has no agent"), "a job where a task is expected first: {logs}");
 }
 
 #[test]

@@ -12,10 +12,10 @@ fn agents_are_added_shown_and_removed() {
     let world = World::project();
     assert_eq!(world.ok(&["agent", "list"]).stdout, "no agents\n");
     assert_eq!(world.ok(&["epic", "list"]).stdout, "no epics\n");
-    let epic = world.ok(&["epic", "add", "User management", "--description", "why"]).stdout;
-    let epic = epic.trim();
-    let task = world.ok(&["task", "add", "Add login", "--parent", epic]).stdout;
-    let task = task.trim();
+    let epic = world.ok(&["epic", "add", "User management", "--description", "why", "--json"]);
+    let epic = epic.json()["id"].as_str().expect("an id").to_owned();
+    let task = world.task(&["Add login", "--parent", &epic]);
+    let (epic, task) = (epic.as_str(), task.as_str());
     world.ok(&["agent", "add", "boss", "--type", "supervisor", "--epic", epic]);
     let added =
         world.ok(&["agent", "add", "w1", "--type", "WORKER", "--task", task, "--json"]).json();

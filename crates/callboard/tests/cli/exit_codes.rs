@@ -83,7 +83,7 @@ fn a_closed_gate_is_6() {
     assert_eq!(checks.code, 6);
     assert!(checks.stderr.contains("error[CHECKS_NOT_PASSED]"), "{}", checks.stderr);
     assert!(checks.stderr.contains("  no luck\n"), "{}", checks.stderr);
-    assert!(checks.stderr.contains(&format!("callboard done {first}")), "{}", checks.stderr);
+    assert!(checks.stderr.contains("callboard done SHOP-1"), "{}", checks.stderr);
     let run = world.run(&["check", "run", &first, "--json"]);
     assert_eq!((run.code, run.error_code()), (6, "CHECKS_NOT_PASSED".into()));
     assert_eq!(run.json()["checks"][0]["result"], "fail");

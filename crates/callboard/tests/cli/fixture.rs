@@ -96,9 +96,9 @@ impl World {
 
     /// Adds a task and answers its id.
     pub fn task(&self, arguments: &[&str]) -> String {
-        let mut all = vec!["task", "add"];
+        let mut all = vec!["task", "add", "--json"];
         all.extend(arguments);
-        self.ok(&all).stdout.trim().to_owned()
+        self.ok(&all).json()["id"].as_str().expect("an id").to_owned()
     }
 
     /// Starts a command and hands it over once its first line is there.

@@ -40,7 +40,8 @@ fn the_log_speaks_in_sentences_and_hides_heartbeats() {
 #[test]
 fn a_task_is_shown_with_everything_around_it() {
     let world = World::project();
-    let epic = world.ok(&["epic", "add", "Importer"]).stdout.trim().to_owned();
+    let epic = world.ok(&["epic", "add", "Importer", "--json"]).json();
+    let epic = epic["id"].as_str().expect("an id").to_owned();
     let dep = world.task(&["First things first"]);
     let id = world.task(&["Add flag", "--dep", &dep, "--parent", &epic]);
     let board = |tool: &str, arguments: Value| {
@@ -112,7 +113,7 @@ fn a_person_takes_a_task_back_and_an_agent_does_not() {
     call(&world, "agent:w1", "begin", begun);
     let refused = world.run(&["release", &id]);
     assert_eq!(refused.code, 5, "{}", refused.stderr);
-    assert!(refused.stderr.contains(&format!("callboard release {id} --force")));
+    assert!(refused.stderr.contains("callboard release SHOP-1 --force"));
     let agent = world.run(&["release", &id, "--force", "--actor", "agent:w2", "--json"]);
     assert_eq!((agent.code, agent.error_code()), (2, "INVALID_INPUT".into()));
     let released = world.ok(&["release", &id, "--force", "--json"]).json();

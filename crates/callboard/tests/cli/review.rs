@@ -27,11 +27,7 @@ fn a_human_approves_what_waits_for_one() {
     assert!(shown.contains("verify    manual, passed\n"), "{shown}");
     let again = world.run(&["task", "approve", &id]);
     assert_eq!(again.code, 5);
-    assert!(
-        again.stderr.contains(&format!("hint: callboard task show {id}\n")),
-        "{}",
-        again.stderr
-    );
+    assert!(again.stderr.contains("hint: callboard task show SHOP-1\n"), "{}", again.stderr);
     let fresh = world.task(&["nobody began it"]);
     let early = world.run(&["task", "approve", &fresh, "--json"]);
     assert_eq!((early.code, early.error_code()), (5, "REVIEW_NOT_READY".into()));

@@ -115,7 +115,7 @@ fn mcp_names_its_task_and_gives_the_projects_own_prompts() {
     std::fs::create_dir(&prompts).expect("a folder");
     std::fs::write(prompts.join("plan.md"), "Plan {task} as we do.").expect("a file");
     let get = |id: u8, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "prompts/get", "params": {"name": name}});
-    let bound = ["mcp", "--actor", "agent:x", "--task", task];
+    let bound = ["mcp", "--actor", "agent:x", "--task", "SHOP-1"];
     let answers = ask(&world, &bound, &[get(2, "plan"), get(3, "start-work")]);
     let instructions = answers[0]["result"]["instructions"].as_str().expect("a text");
     assert!(instructions.contains(&format!("works on task {task} alone")), "{instructions}");

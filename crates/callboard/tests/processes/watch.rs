@@ -22,6 +22,24 @@ fn a_subscription_hears_what_another_process_did() {
     let read = watcher.request("resources/read", json!({"uri": uri}));
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(text.contains("agent:worker"), "{text}");
+    let named = watcher.request("resources/read", json!({"uri": "callboard://tasks/P-1"}));
+    assert_eq!(named["result"]["contents"][0]["text"], text, "by its short name");
+    let unknown = watcher.request("resources/read", json!({"uri": "callboard://tasks/P-404"}));
+    assert!(unknown.get("error").is_some(), "{unknown}");
+}
+
+#[test]
+fn a_subscription_by_a_short_name_hears_of_its_task() {
+    let board = board();
+    let mut watcher = Peer::start(board.path(), "agent:watcher");
+    let task = watcher.create(json!({"title": "watched"}));
+    let uri = "callboard://tasks/P-1";
+    let subscribed = watcher.request("resources/subscribe", json!({"uri": uri}));
+    assert!(subscribed.get("error").is_none(), "{subscribed}");
+    let mut worker = Peer::start(board.path(), "agent:worker");
+    worker.call("claim", json!({"id": task})).unwrap();
+    let note = watcher.receive().expect("a notification");
+    assert_eq!(note["params"]["uri"], uri);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! One of the crew: its id, its type and what it is on.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::state::{EpicState, TaskState};
 use crate::actor::Actor;
-use crate::ids::TaskId;
+use crate::ids::{IdError, TaskId};
 use crate::rights::AgentType;
 use crate::time::Timestamp;
 
@@ -37,6 +38,14 @@ impl AgentId {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl FromStr for AgentId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        Self::parse(text).ok_or(IdError::Invalid)
     }
 }
 

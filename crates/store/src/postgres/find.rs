@@ -1,12 +1,12 @@
-//! Finding tasks by a part of their id.
+//! Finding tasks, jobs, mails and plans by a part of their id.
 
-use callboard_domain::ids::{TaskId, TaskName};
+use callboard_domain::ids::{Id, IdKind, TaskId, TaskName};
 use tokio_postgres::types::ToSql;
 
 use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
-use crate::typed_id::id_range;
+use crate::id_table::id_table;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -26,7 +26,26 @@ pub(super) async fn task_ids(db: &Db, org: i64, typed: &str, limit: usize) -> Re
     by_end(db, org, typed, limit).await
 }
 
-async fn ids(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<TaskId>> {
+pub(super) async fn ids(
+    db: &Db,
+    org: i64,
+    kind: IdKind,
+    (low, high): (Id, Id),
+    limit: usize,
+) -> Result<Vec<Id>> {
+    let table = id_table(kind);
+    let statement = db
+        .prepare_cached(&format!(
+            "SELECT id FROM {table} WHERE id >= $1 AND id <= $2 AND org = $3 \
+             ORDER BY id DESC LIMIT $4",
+        ))
+        .await?;
+    let values: [&(dyn ToSql + Sync); 4] = [&uuid(low), &uuid(high), &org, &(limit as i64)];
+    let found = db.query(&statement, &values).await?;
+    found.iter().map(|row| rows::id(row, 0)).collect()
+}
+
+async fn task_ids_of(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<TaskId>> {
     let statement = db.prepare_cached(sql).await?;
     let found = db.query(&statement, values).await?;
     found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
@@ -39,7 +58,7 @@ async fn by_name(db: &Db, org: i64, typed: &str) -> Result<Vec<TaskId>> {
          WHERE org = $1 AND prefix = $2 AND number = $3 AND removed_at IS NULL";
     for TaskName { prefix, number } in [name, name.in_capitals()] {
         let Ok(number) = i32::try_from(number) else { break };
-        let found = ids(db, sql, &[&org, &prefix.as_str(), &number]).await?;
+        let found = task_ids_of(db, sql, &[&org, &prefix.as_str(), &number]).await?;
         if !found.is_empty() {
             return Ok(found);
         }
@@ -53,8 +72,8 @@ async fn by_start(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<Ta
         Some((prefix, rest)) => (Some(prefix), rest),
         None => (None, typed),
     };
-    let Some((low, high)) = id_range(rest) else { return Ok(Vec::new()) };
-    ids(
+    let Some((low, high)) = Id::range(rest) else { return Ok(Vec::new()) };
+    task_ids_of(
         db,
         "SELECT id, prefix FROM tasks \
          WHERE id >= $1 AND id <= $2 AND org = $3 AND removed_at IS NULL \
@@ -67,7 +86,7 @@ async fn by_start(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<Ta
 
 /// Somebody typed only (part of) the word before the dash.
 async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
-    ids(
+    task_ids_of(
         db,
         "SELECT id, prefix FROM tasks WHERE org = $1 AND removed_at IS NULL \
              AND lower(substr(prefix, 1, length($2))) = lower($2) \
@@ -81,7 +100,7 @@ async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<T
 async fn by_end(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     const SEARCHED_MAX: i64 = 100_000;
     let typed = typed.to_ascii_lowercase();
-    let recent = ids(
+    let recent = task_ids_of(
         db,
         "SELECT id, prefix FROM tasks WHERE org = $1 AND removed_at IS NULL \
          ORDER BY id DESC LIMIT $2",

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::Prefix;
+use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
 use callboard_domain::plan::{Plan, PlanId, PlanState};
 use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
@@ -16,6 +17,7 @@ use tokio_postgres::Row;
 
 use super::db::Db;
 use super::errors::Trouble;
+use super::find;
 use super::rows::{self, uuid};
 use super::{PostgresStore, read, schema};
 use crate::org::{PLAN, PROJECT, PROJECT_ORDER, REPO, REPO_ORDER, decided, json};
@@ -179,6 +181,21 @@ pub(super) async fn write(db: &Db, org: i64, write: &OrgWrite, now: Timestamp) -
 
 #[async_trait]
 impl OrgStore for PostgresStore {
+    async fn ids(
+        &self,
+        org: &str,
+        kind: IdKind,
+        range: (Id, Id),
+        limit: usize,
+    ) -> Result<Vec<Id>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                find::ids(&db, org, kind, range, limit).await
+            })
+            .await
+    }
+
     async fn settings(&self, org: &str) -> Result<SettingsKept, StoreError> {
         let read = |db: std::sync::Arc<Db>| async move {
             settings(&db, self.shared.orgs.get(&db, org).await?).await

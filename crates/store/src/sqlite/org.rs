@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::Prefix;
+use callboard_domain::ids::{Id, IdKind};
 use callboard_domain::needs::OrgNeeds;
 use callboard_domain::plan::{Plan, PlanId, PlanState};
 use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
@@ -207,6 +208,21 @@ pub(super) fn write(db: &Connection, org: i64, write: &OrgWrite, now: Timestamp)
 
 #[async_trait]
 impl OrgStore for SqliteStore {
+    async fn ids(
+        &self,
+        org: &str,
+        kind: IdKind,
+        range: (Id, Id),
+        limit: usize,
+    ) -> Result<Vec<Id>, StoreError> {
+        let org = org.to_owned();
+        self.read(move |db, _| {
+            let org = read::org(db, &org)?;
+            read::ids(db, org, kind, range, limit).map_err(from_sqlite)
+        })
+        .await
+    }
+
     async fn settings(&self, org: &str) -> Result<SettingsKept, StoreError> {
         self.shared.read(|db, _| settings(db, read::org(db, org)?).map_err(from_sqlite))
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::Attempt;
 use callboard_domain::event::LoggedEvent;
-use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId, TaskName};
+use callboard_domain::ids::{AttemptId, Id, IdKind, Prefix, TaskId, TaskName};
 use callboard_domain::task::TaskRow;
 use callboard_domain::time::Timestamp;
 use rusqlite::types::ToSqlOutput;
@@ -13,8 +13,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params
 use super::errors::from_sqlite;
 use super::{load, rows, tick};
 use crate::filter::{Filter, Leg, Value};
+use crate::id_table::id_table;
 use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
-use crate::typed_id::id_range;
 use crate::{
     AttemptQuery, EventQuery, Overdue, OwnedRepo, Project, Repo, StoreError, TaskQuery,
     TasksByState,
@@ -159,6 +159,22 @@ pub(super) fn task_ids(
     Ok(Vec::new())
 }
 
+pub(super) fn ids(
+    db: &Connection,
+    org: i64,
+    kind: IdKind,
+    (low, high): (Id, Id),
+    limit: usize,
+) -> Result<Vec<Id>> {
+    let table = id_table(kind);
+    db.prepare_cached(&format!(
+        "SELECT id FROM {table} WHERE id >= ?1 AND id <= ?2 AND org = ?3 \
+         ORDER BY id DESC LIMIT ?4",
+    ))?
+    .query_map(params![low.to_bytes(), high.to_bytes(), org, limit as i64], |row| rows::id(row, 0))?
+    .collect()
+}
+
 /// `SHOP-12`; a prefix that is typed in small letters is tried in capitals, too.
 fn task_ids_by_name(db: &Connection, org: i64, typed: &str, _: usize) -> Result<Vec<TaskId>> {
     let Some(name) = TaskName::parse(typed) else { return Ok(Vec::new()) };
@@ -181,7 +197,7 @@ fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Re
         Some((prefix, rest)) => (Some(prefix), rest),
         None => (None, typed),
     };
-    let Some((low, high)) = id_range(rest) else { return Ok(Vec::new()) };
+    let Some((low, high)) = Id::range(rest) else { return Ok(Vec::new()) };
     let values = params![low.to_bytes(), high.to_bytes(), org, prefix, limit as i64];
     db.prepare_cached(
         "SELECT id, prefix FROM tasks \

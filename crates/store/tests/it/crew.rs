@@ -2,7 +2,7 @@
 
 use callboard_domain::command::*;
 use callboard_domain::crew::{Agent, AgentId, DecisionId, MailId};
-use callboard_domain::ids::AttemptId;
+use callboard_domain::ids::{AttemptId, IdKind};
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, Outcome};
@@ -186,6 +186,12 @@ async fn a_mail_is_sent_once_and_first_read_once(fx: Fixture) {
     for applied in [first, again] {
         let Outcome::Mail(kept) = applied.outcome else { panic!("no mail") };
         assert_eq!((kept.id, kept.created_at), (mail.mail, Timestamp(1_700_000_000_000_000)));
+    }
+    let range = (mail.mail.0, mail.mail.0);
+    let ids = async |org: &str, kind| fx.store.ids(org, kind, range, 9).await.unwrap();
+    assert_eq!(ids(&fx.home.org, IdKind::Mail).await, [mail.mail.0]);
+    for kind in [IdKind::Decision, IdKind::Job, IdKind::Knowledge, IdKind::Plan] {
+        assert_eq!(ids(&fx.home.org, kind).await, [], "{kind:?}");
     }
     let read = || Command::MailRead { mail: mail.mail, by: Some(id("w1")) };
     let foreign = Command::MailRead { mail: mail.mail, by: Some(id("w2")) };

@@ -7,7 +7,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use callboard_domain::attempt::ExecutionState;
-use callboard_domain::ids::{TaskId, TaskName};
+use callboard_domain::ids::TaskId;
 use callboard_domain::job::Job;
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
@@ -16,6 +16,7 @@ use callboard_engine::{At, Engine, EngineError, EpicTask, TaskFilter};
 use maud::{Markup, html};
 
 use super::{Page, Tab, time};
+use crate::task_name;
 
 const TASKS_SHOWN_MAX: usize = 200;
 
@@ -32,7 +33,7 @@ pub(super) async fn list(page: Page) -> Response {
 }
 
 pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
-    let found = match named(&page, &id).await {
+    let found = match task_name::task_of(&page.engine, &page.op(), &id).await {
         Ok(Some(id)) => looked_at(&page, id).await,
         Ok(None) => Err(Refusal::TaskNotFound { task: "no such id".into() }.into()),
         Err(error) => Err(error),
@@ -43,15 +44,6 @@ pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
             page.answer(Tab::Tasks, StatusCode::OK, &record.task.title, &content).await
         }
         Err(error) => page.failure(Tab::Tasks, &error).await,
-    }
-}
-
-/// The task of an address: `/tasks/SHOP-12`, or the whole id.
-async fn named(page: &Page, typed: &str) -> Result<Option<TaskId>, EngineError> {
-    match (typed.parse::<TaskId>(), TaskName::parse(typed)) {
-        (Ok(id), _) => Ok(Some(id)),
-        (Err(_), Some(name)) => page.engine.task_named(&page.op(), name).await,
-        (Err(_), None) => Ok(None),
     }
 }
 

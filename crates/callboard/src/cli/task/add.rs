@@ -9,7 +9,7 @@ use crate::output::Failure;
 
 /// Add a task
 ///
-/// Prints the new task's id.
+/// Prints the new task's short name.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  callboard task add \"Add --version flag\" --check \"cargo test\" \
@@ -70,5 +70,5 @@ pub async fn cmd_task_add(context: &Context, args: AddArgs) -> Result<(), Failur
     if context.out.json {
         return open.print_json(&added);
     }
-    context.out.line(&added.it.task.id.to_string())
+    context.out.line(&added.it.task.name().to_string())
 }

@@ -1,5 +1,7 @@
 //! Tools that read tasks: one, a page of the board, the context to work in.
 
+use std::collections::BTreeSet;
+
 use callboard_domain::card::search_words;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
@@ -12,6 +14,7 @@ use super::envelope::Reply;
 use super::view::{self, Detail, Shown};
 use super::words::{Status, project_of};
 use crate::page::{PageSize, page};
+use crate::task_name;
 use crate::tool::Call;
 
 const PAGE_DEFAULT: usize = 50;
@@ -112,7 +115,11 @@ pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
     let seen = call.engine.card_get(call.op, task).await?;
     let scratchpad = call.engine.scratchpad_get(call.op, task).await?;
     let mut linked = Vec::new();
-    for mentioned in mentions(&seen.it.record.body).into_iter().filter(|id| *id != task) {
+    let mut mentioned = BTreeSet::new();
+    for word in mentions(&seen.it.record.body) {
+        mentioned.extend(task_name::task_of(call.engine, call.op, word).await?);
+    }
+    for mentioned in mentioned.into_iter().filter(|id| *id != task) {
         if let Ok(found) = call.engine.task_get(call.op, mentioned).await {
             linked.push(view::linked(&found.it));
         }
@@ -122,15 +129,12 @@ pub(super) async fn get_context(call: &Call<'_>, args: TaskArgument) -> Reply {
     Ok(view::context(&seen.it, &scratchpad, &places, linked, &work, seen.now))
 }
 
-/// Every `@PROJ-01…` in a text, in the order of their ids.
-fn mentions(text: &str) -> Vec<TaskId> {
+/// Every word behind an `@` that may name a task, `@PROJ-12` or `@PROJ-01…`.
+fn mentions(text: &str) -> Vec<&str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let after_at = text.split('@').skip(1);
-    let ids = after_at.filter_map(|rest| rest.split(|c| !word(c)).next()?.parse().ok());
-    let mut ids: Vec<TaskId> = ids.take(MENTIONS_MAX).collect();
-    ids.sort();
-    ids.dedup();
-    ids
+    let words = after_at.filter_map(|rest| rest.split(|c| !word(c)).next());
+    words.filter(|word| word.contains('-')).take(MENTIONS_MAX).collect()
 }
 
 #[cfg(test)]
@@ -138,10 +142,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mentions_are_ids_behind_an_at_sign() {
-        let (a, b) = ("PROJ-00000000000000000000000001", "PROJ-00000000000000000000000002");
-        let text = format!("see @{b}, (@{a}). And @{b}! Not {a}, not x@y.org, not @PROJ-1");
-        let found: Vec<String> = mentions(&text).iter().map(ToString::to_string).collect();
-        assert_eq!(found, [a, b]);
+    fn mentions_are_names_and_ids_behind_an_at_sign() {
+        let id = "PROJ-00000000000000000000000001";
+        let text = format!("see @{id}, (@PROJ-7). Not {id}, not PROJ-8, not x@y.org");
+        assert_eq!(mentions(&text), [id, "PROJ-7"]);
     }
 }

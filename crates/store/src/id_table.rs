@@ -1,0 +1,13 @@
+//! Where the ids of a kind are, in both databases.
+
+use callboard_domain::ids::IdKind;
+
+pub(crate) fn id_table(kind: IdKind) -> &'static str {
+    match kind {
+        IdKind::Decision => "decisions",
+        IdKind::Knowledge => "knowledge",
+        IdKind::Job => "jobs",
+        IdKind::Mail => "mails",
+        IdKind::Plan => "plans",
+    }
+}
