@@ -52,8 +52,11 @@ fn make_portable(schema: &mut Value) {
 
 /// A schema as clients see it. Not all of them can read `anyOf`, so of several forms only the last
 /// and fullest one is shown; the others are understood all the same. Items of a list that is marked
-/// `brief` are described by another tool.
+/// `brief` are described by another tool. Nobody needs to be told that a count is at least 0 or 1.
 pub fn published(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if schema.get("minimum").and_then(Value::as_i64).is_some_and(|least| matches!(least, 0 | 1)) {
+        schema.shift_remove("minimum");
+    }
     if schema.shift_remove("brief").is_some() {
         schema.insert("items".into(), json!({"type": "object"}));
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args;
 use crate::front::{Hints, ToolInfo};
+use crate::output;
 use crate::tool::{Tool, Toolset};
 
 pub struct Catalog {
@@ -81,13 +82,14 @@ impl Listed {
         let allowed: Vec<&Variant> =
             self.variants.iter().filter(|variant| variant.tool.is_shown(principal)).collect();
         let first = allowed.first()?;
+        let lines: Vec<&'static str> = allowed.iter().map(|variant| variant.tool.output).collect();
         Some(ToolInfo {
             name: self.name,
             title: first.tool.title,
             description: join(allowed.iter().map(|variant| variant.tool.description))
                 .replace("{initial}", &policy.initial().name),
             input_schema: args::published(merged_schema(&allowed)),
-            output_schema: output_schema(&allowed),
+            output_schema: output::schema(&output::merged(&lines)),
             hints: allowed
                 .iter()
                 .map(|variant| variant.tool.hints)
@@ -177,16 +179,4 @@ fn merged_schema(variants: &[&Variant]) -> Map<String, Value> {
         return schema;
     };
     only.schema.clone()
-}
-
-/// Names a result's keys and requires none: version 1 of the TypeScript SDK holds a refusal against
-/// this schema too, and would hide it from the model for the keys it lacks.
-fn output_schema(variants: &[&Variant]) -> Map<String, Value> {
-    let by_all = |key: &&&str| variants.iter().all(|variant| variant.tool.output.contains(*key));
-    let keys = variants.first().into_iter().flat_map(|v| v.tool.output).filter(by_all);
-    let properties: Map<String, Value> = keys.map(|key| ((*key).into(), json!({}))).collect();
-    let mut schema = Map::new();
-    schema.insert("type".into(), "object".into());
-    schema.insert("properties".into(), properties.into());
-    schema
 }

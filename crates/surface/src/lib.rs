@@ -13,6 +13,7 @@ pub mod http;
 mod job_watch;
 pub mod mcp;
 pub mod metrics;
+pub mod output;
 pub mod page;
 pub mod prompt;
 mod question;

@@ -47,8 +47,8 @@ pub struct Tool {
     /// Other argument names that are accepted: (other, real).
     pub aliases: &'static [(&'static str, &'static str)],
     pub input: fn() -> Map<String, Value>,
-    /// Top-level keys that are always in a reply.
-    pub output: &'static [&'static str],
+    /// What an answer holds, as `output` reads it.
+    pub output: &'static str,
     pub run: Run,
     /// It may take longer than a client should wait for an answer.
     pub may_be_long: bool,
@@ -68,7 +68,7 @@ impl Tool {
         description: &'static str,
         hints: Hints,
         input: fn() -> Map<String, Value>,
-        output: &'static [&'static str],
+        output: &'static str,
         run: Run,
     ) -> Self {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };

@@ -10,6 +10,7 @@ use callboard_surface::args::schema_of;
 use callboard_surface::catalog::Catalog;
 use callboard_surface::error::{Said, Voice};
 use callboard_surface::front::{Hints, ToolInfo};
+use callboard_surface::output;
 use callboard_surface::tool::{Answer, Call, Tool, Toolset};
 use callboard_surface::toolsets;
 use serde_json::{Value, json};
@@ -82,7 +83,7 @@ fn the_tools_are_as_published() {
 #[test]
 fn the_default_tool_list_fits_in_a_small_context() {
     let tools = shown(&Catalog::of(&[&toolsets::graph::TOOLSET]).list(&principal()));
-    let bytes = tools.to_string().len();
+    let bytes = json!({ "tools": tools }).to_string().len();
     assert!(bytes <= 8_000, "tools/list has {bytes} bytes; at most 8,000 are allowed");
 }
 
@@ -121,6 +122,51 @@ fn schemas_are_portable() {
         );
         check(tool.name, &Value::Object(tool.input_schema));
         check(tool.name, &Value::Object(tool.output_schema));
+    }
+}
+
+/// Every tool there is, with what it publishes of its answers.
+fn outputs() -> impl Iterator<Item = (String, Value)> {
+    let tools = toolsets::ALL
+        .iter()
+        .flat_map(|toolset| toolset.tools.iter().map(move |tool| (toolset.name, tool)));
+    tools.map(|(toolset, tool)| {
+        let schema = output::schema(&output::keys(tool.output));
+        (format!("{toolset} {}", tool.name), Value::Object(schema))
+    })
+}
+
+#[test]
+fn every_key_of_an_answer_has_a_type() {
+    fn check(tool: &str, schema: &Value) {
+        let types = match &schema["type"] {
+            Value::Array(types) => types.clone(),
+            one => vec![one.clone()],
+        };
+        assert!(types.iter().all(Value::is_string), "{tool}: {schema} has no type");
+        for (key, schema) in schema["properties"].as_object().into_iter().flatten() {
+            check(&format!("{tool} {key}"), schema);
+        }
+    }
+    for (tool, schema) in outputs() {
+        let properties = schema["properties"].as_object().expect("an object");
+        assert!(!properties.is_empty(), "{tool} names no key");
+        check(&tool, &schema);
+    }
+}
+
+/// Version 1 of the TypeScript SDK shows a refusal to nobody that does not fit the schema of an answer.
+#[test]
+fn a_refusal_fits_the_schema_of_an_answer() {
+    let keys = [("code", "string"), ("message", "string"), ("hint", "string")];
+    let keys = keys.into_iter().chain([("retryable", "boolean"), ("details", "object")]);
+    for (tool, schema) in outputs() {
+        assert!(schema.get("required").is_none(), "{tool}: a refusal lacks the keys of an answer");
+        for (key, kind) in keys.clone() {
+            let Some(property) = schema["properties"].get(key) else { continue };
+            let types = property["type"].to_string();
+            assert!(types.contains(&format!("{kind:?}")), "{tool}: {key} of a refusal is a {kind}");
+        }
     }
 }
 
@@ -230,7 +276,7 @@ static FIRST: Toolset = Toolset {
         for_crew: false,
         actions: &[],
         input: schema_of::<ById>,
-        output: &["id", "state"],
+        output: "id:string state:string",
         run: nothing,
     }],
     voice: voice(|_, refusal| Said::plain(refusal)),
@@ -254,7 +300,7 @@ static SECOND: Toolset = Toolset {
         for_crew: false,
         actions: &[],
         input: schema_of::<ByJob>,
-        output: &["job", "state"],
+        output: "job:string state:string",
         run: nothing,
     }],
     voice: voice(|_, refusal| Said { code: "SECOND", ..Said::plain(refusal) }),
@@ -275,7 +321,9 @@ fn a_shared_name_is_listed_once_with_both_sets_of_properties() {
         !tools[0].input_schema.contains_key("required"),
         "neither requires what the other does"
     );
-    assert_eq!(tools[0].output_schema["properties"], json!({"state": {}}), "what both promise");
+    let output = &tools[0].output_schema["properties"];
+    assert_eq!(output["state"], json!({"type": "string"}), "what both promise");
+    assert_eq!(output["id"], json!({"type": "string", "description": "optional"}), "of one");
     let reader = Principal { rights: reading(), ..principal() };
     assert_eq!(catalog.list(&reader)[0].description, "Shows a task.", "only what may be called");
 }

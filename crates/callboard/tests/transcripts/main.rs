@@ -1,11 +1,13 @@
 //! Runs every Markdown file under `transcripts/` on every store and transport; on PostgreSQL when
 //! `CALLBOARD_TEST_POSTGRES` names one. `CALLBOARD_BLESS=1` rewrites
-//! the replies instead; review them with `git diff transcripts/`.
+//! the replies instead; review them with `git diff transcripts/`. Each reply must fit the `outputSchema` of
+//! its tool.
 
 mod agents;
 mod hook;
 mod lanes;
 mod names;
+mod outputs;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests ask more of it")]
 mod schema;
@@ -40,7 +42,14 @@ fn main() {
     // Scenes wait more than they reckon: for flushes, for git, for PostgreSQL.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.test_threads = arguments.test_threads.or(Some(2 * processors));
-    libtest_mimic::run(&arguments, trials).exit();
+    let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let never_seen = if is_whole { outputs::never_seen() } else { Vec::new() };
+    if !conclusion.has_failed() && !never_seen.is_empty() {
+        eprintln!("no reply of a transcript has these keys of an outputSchema:\n{never_seen:#?}");
+        std::process::exit(101);
+    }
+    conclusion.exit();
 }
 
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {

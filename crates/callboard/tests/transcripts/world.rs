@@ -464,7 +464,12 @@ impl World {
         };
         let (actor, tool) = (actor(who), tool.to_owned());
         let asked = Asked { arguments, key };
-        let running = tokio::spawn(async move { lane.call(&actor, &tool, asked).await });
+        let running = tokio::spawn(async move {
+            let given = asked.arguments.clone();
+            let reply = lane.call(&actor, &tool, asked).await;
+            crate::outputs::judge(&tool, &given, &reply);
+            reply
+        });
         if starts {
             self.under_way.insert(who.into(), (running, keys));
             return Vec::new();

@@ -37,7 +37,7 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         for_crew: false,
         actions: &[],
         input: any,
-        output: &[],
+        output: "",
         run,
     }
 }

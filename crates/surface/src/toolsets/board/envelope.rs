@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::error::{GIT_FAILED, GIT_FAILED_HINT};
+use crate::output;
 use crate::tool::Call;
 
 pub(super) type Reply = Result<Value, EngineError>;
@@ -162,19 +163,20 @@ fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
     fields
 }
 
-/// The tool's own fields, with nothing in them but what is known without its work.
-fn fields(call: &Call<'_>, task: Option<&str>) -> Value {
+/// The fields that every answer of the tool has, with nothing in them but what is known without its work.
+pub(super) fn fields(call: &Call<'_>, task: Option<&str>) -> Value {
     let mut fields = Map::new();
-    let is_job = call.tool.output.contains(&"job_id");
-    for key in call.tool.output.iter().filter(|key| !KEYS.contains(key)) {
-        let value = match *key {
+    let keys = output::keys(call.tool.output);
+    let is_job = keys.iter().any(|key| key.name == "job_id");
+    for key in keys.iter().filter(|key| !key.optional && !KEYS.contains(&key.name)) {
+        let value = match key.name {
             "task_id" => task.into(),
             "status" if is_job => Value::Null,
             "status" => "error".into(),
             "checks" | "conflict_files" => json!([]),
             _ => Value::Null,
         };
-        fields.insert((*key).into(), value);
+        fields.insert(key.name.into(), value);
     }
     fields.into()
 }

@@ -10,9 +10,9 @@ use callboard_domain::refusal::Refusal;
 use callboard_engine::{At, EngineError, WorkJob, WorkWaited, WorkWish};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::envelope::{Envelope, Next, Reply};
+use super::envelope::{self, Envelope, Next, Reply};
 use super::job_view::{self, Shown};
 use super::tasks::task_id;
 use super::words::{Action, TaskType, WAIT_TIMEOUT};
@@ -380,13 +380,10 @@ async fn fields(
 }
 
 /// A "no" to arguments that name nothing.
-fn no(call: &Call<'_>, task: &str, job: &str, envelope: Envelope) -> Value {
+fn no(call: &Call<'_>, task: &str, job: &str, answer: Envelope) -> Value {
     let named = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let mut fields = Map::new();
-    for key in super::JOB_KEYS {
-        fields.insert((*key).into(), Value::Null);
-    }
-    fields.insert("task_id".into(), json!(named(task)));
-    fields.insert("job_id".into(), json!(named(job)));
-    envelope.answer(call, fields.into())
+    let mut fields = envelope::fields(call, None);
+    fields["task_id"] = json!(named(task));
+    fields["job_id"] = json!(named(job));
+    answer.answer(call, fields)
 }

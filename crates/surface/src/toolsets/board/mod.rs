@@ -52,10 +52,14 @@ pub static TOOLSET: Toolset = Toolset {
     audit: Some(envelope::said_no),
 };
 
-/// What the answer of every tool with the envelope ends with.
+/// The keys of a tool, and those that the answer of every tool with the envelope ends with.
 macro_rules! with_envelope {
-    ($($key:literal),*) => {
-        &[$($key,)* "success", "message", "code", "hint", "next_tool", "next_arguments"]
+    ($keys:expr) => {
+        concat!(
+            $keys,
+            " success:boolean message:string code:string|null hint:string|null next_tool:string|null ",
+            "next_arguments:object|null"
+        )
     };
 }
 
@@ -66,20 +70,17 @@ macro_rules! and_next {
     };
 }
 
-/// What an answer about a job has.
-const JOB_KEYS: &[&str] = with_envelope!(
-    "job_id",
-    "task_id",
-    "action",
-    "status",
-    "timed_out",
-    "timeout_metadata",
-    "created_at",
-    "updated_at",
-    "result",
-    "runtime",
-    "current_task_type"
-);
+/// An answer about a job. A refused call has the same keys; what it does not know is null.
+macro_rules! job {
+    ($more:literal) => {
+        with_envelope!(concat!(
+            "job_id:string|null task_id:string|null action:string|null status:string|null timed_out:boolean|null ",
+            "timeout_metadata:object|null created_at:string|null updated_at:string|null result:object|null ",
+            "runtime:object|null current_task_type:string|null",
+            $more
+        ))
+    };
+}
 
 const DESTRUCTIVE: Hints = Hints { destructive: true, ..Hints::WRITE };
 
@@ -90,132 +91,148 @@ static TOOLS: &[Tool] = &[
     Tool::new("propose_plan", "Propose plan",
         and_next!("Proposes tasks. Nothing is made of them before a person approves the plan."),
         Hints::WRITE, schema_of::<plans::Propose>,
-        with_envelope!("status", "task_count", "todo_count", "tasks", "todos", "plan_id"),
+        with_envelope!("status:string task_count:integer|null todo_count:integer|null tasks:[object]|null \
+            todos:[object]|null plan_id:string|null"),
         plans::PROPOSE_PLAN).for_profile(Profile::Planner),
     Tool::new("get_task", "Get task",
         "Reads one task, with its notes, logs or review if wanted.",
         Hints::READ, schema_of::<tasks::Get>,
-        &["task_id", "title", "status", "description", "acceptance_criteria", "scratchpad",
-            "review_feedback", "logs", "runtime", "updated_at", "priority", "task_type", "project_id"],
+        "task_id:string number:integer title:string status:string description:string acceptance_criteria:[string] \
+            scratchpad:string|null review_feedback:string|null logs:[object]|null runtime:object updated_at:string \
+            priority:string task_type:string project_id:string created_at:string parent_id:string|null \
+            base_branch:string|null agent_backend:string|null terminal_backend:string|null closed_as:string|null \
+            review:object|null scratchpad_truncated:boolean|null logs_truncated:boolean|null",
         handler!(tasks::get_task)).for_profile(Profile::Viewer),
     Tool::new("tasks_list", "Tasks list",
         "Lists tasks by column, priority and age, all or those with the words of query. Paged: while \
             has_more, go on with offset = next_offset. Fields that are null, false or empty are left out.",
-        Hints::READ, schema_of::<tasks::List>, &["tasks", "count", "total", "has_more", "next_offset"],
+        Hints::READ, schema_of::<tasks::List>, "tasks:[object] count:integer total:integer has_more:boolean next_offset:integer|null",
         handler!(tasks::tasks_list)).for_profile(Profile::Viewer),
     Tool::new("tasks_wait", "Tasks wait",
         "Waits until a task (or any of task_ids) changes its status, or gets to one of wait_for_status. Use it instead of polling. If your client gives up after 60 s, set window_seconds to 50 and call again on WAIT_TIMEOUT.",
         Hints::READ, schema_of::<wait::Wait>,
-        &["changed", "timed_out", "task_id", "previous_status", "current_status", "changed_at", "task", "code"],
+        "changed:boolean timed_out:boolean task_id:string|null previous_status:string|null current_status:string|null \
+            changed_at:string|null task:object|null code:string message:string cursor?:string|null \
+            seconds_left?:number tasks?:[object]",
         wait::TASKS_WAIT).for_profile(Profile::Viewer).long(),
     Tool::new("projects_list", "Projects list",
         "Lists projects, those opened last first; new tasks go to the open one. Paged: while has_more, \
             go on with offset = next_offset.",
-        Hints::READ, schema_of::<projects::List>, &["projects", "count", "has_more", "next_offset"],
+        Hints::READ, schema_of::<projects::List>,
+        "projects:[object] count:integer has_more:boolean next_offset:integer|null",
         handler!(projects::projects_list)).for_profile(Profile::Viewer),
     Tool::new("repos_list", "Repos list",
         "Lists all repositories of a project, the primary one first.",
-        Hints::READ, schema_of::<projects::ProjectArgument>, &["repos", "count"],
+        Hints::READ, schema_of::<projects::ProjectArgument>, "repos:[object] count:integer",
         handler!(projects::repos_list)).for_profile(Profile::Viewer),
     Tool::new("audit_tail", "Audit tail",
         "Who did what, the newest first: every write of any toolset and every refused call of this one. \
             Paged: go on with cursor = next_cursor until that is null.",
-        Hints::READ, schema_of::<audit::Tail>, &["events", "count", "next_cursor"],
+        Hints::READ, schema_of::<audit::Tail>, "events:[object] count:integer next_cursor:string|null",
         handler!(audit::audit_tail)).for_profile(Profile::Viewer),
     Tool::new("get_context", "Get context",
         "What is needed to work on a task: text, notes, workspace, repos, tasks it mentions.",
         Hints::READ, schema_of::<tasks::TaskArgument>,
-        &["task_id", "title", "description", "acceptance_criteria", "scratchpad", "workspace_id",
-            "workspace_branch", "workspace_path", "working_dir", "repos", "repo_count", "linked_tasks", "runtime"],
+        "task_id:string number:integer title:string description:string acceptance_criteria:[string] scratchpad:string \
+            workspace_id:string|null workspace_branch:string|null workspace_path:string|null \
+            working_dir:string|null repos:[object] repo_count:integer linked_tasks:[object] runtime:object",
         handler!(tasks::get_context)).for_profile(Profile::Viewer),
     Tool::new("update_scratchpad", "Update scratchpad",
         and_next!("Appends to a task's notes."),
-        Hints::WRITE, schema_of::<edit::Scratchpad>, with_envelope!("task_id"),
+        Hints::WRITE, schema_of::<edit::Scratchpad>, with_envelope!("task_id:string|null"),
         answered!(edit::update_scratchpad)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("tasks_create", "Tasks create",
         and_next!("Creates a task, or all of tasks or none. Starts no agent."),
-        Hints::WRITE, schema_of::<edit::Create>, with_envelope!("task_id", "title", "status"),
+        Hints::WRITE, schema_of::<edit::Create>,
+        with_envelope!("task_id:string|null title:string|null status:string|null tasks?:[object]"),
         answered!(edit::tasks_create)).for_profile(Profile::Operator),
     Tool::new("tasks_update", "Tasks update",
         and_next!("Changes fields of a task, all or nothing; an empty text clears a field."),
-        Hints::WRITE, schema_of::<edit::Update>, with_envelope!("task_id", "current_task_type"),
+        Hints::WRITE, schema_of::<edit::Update>,
+        with_envelope!("task_id:string|null current_task_type:string|null checks?:[object]"),
         answered!(edit::tasks_update)).for_profile(Profile::Operator).on_task().long(),
     Tool::new("tasks_move", "Tasks move",
         and_next!("Moves a task to another column. Starts no agent."),
-        Hints::WRITE, schema_of::<edit::Move>, with_envelope!("task_id", "new_status"),
+        Hints::WRITE, schema_of::<edit::Move>,
+        with_envelope!("task_id:string|null new_status:string|null checks?:[object]"),
         answered!(edit::tasks_move)).for_profile(Profile::Operator).on_task().long(),
     Tool::new("tasks_delete", "Tasks delete",
         and_next!("Deletes a task that nothing open depends on."),
-        DESTRUCTIVE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id"),
+        DESTRUCTIVE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id:string|null"),
         answered!(edit::tasks_delete)).for_profile(Profile::Maintainer).on_task(),
     Tool::new("projects_create", "Projects create",
         and_next!("Makes a project, with repositories if any are named. Opens it only if it is the first."),
         Hints::WRITE, schema_of::<projects::Create>,
-        with_envelope!("project_id", "name", "description", "repo_count"),
+        with_envelope!("project_id:string|null name:string|null description:string|null repo_count:integer|null"),
         answered!(projects::projects_create)).for_profile(Profile::Maintainer),
     Tool::new("projects_open", "Projects open",
         and_next!("Makes a project the one that your new tasks go to."),
-        Hints::WRITE, schema_of::<projects::ProjectArgument>, with_envelope!("project_id", "name"),
+        Hints::WRITE, schema_of::<projects::ProjectArgument>,
+        with_envelope!("project_id:string|null name:string|null"),
         answered!(projects::projects_open)).for_profile(Profile::Maintainer),
     Tool::new("jobs_list_actions", "Jobs list actions",
         "Lists the actions that jobs_submit takes.",
-        Hints::READ, schema_of::<NoArguments>, &["actions"],
+        Hints::READ, schema_of::<NoArguments>, "actions:[string]",
         handler!(jobs::jobs_list_actions)).for_profile(Profile::PairWorker),
     Tool::new("jobs_submit", "Jobs submit",
         and_next!("Starts an agent on an AUTO task, or stops it. Answers at once; confirm with jobs_wait."),
-        Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, JOB_KEYS,
+        Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, job!(""),
         answered!(jobs::jobs_submit)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_get", "Jobs get",
         and_next!("Says what became of a job."),
-        Hints::READ, schema_of::<jobs::JobArgument>, JOB_KEYS,
+        Hints::READ, schema_of::<jobs::JobArgument>, job!(""),
         answered!(jobs::jobs_get)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_wait", "Jobs wait",
         and_next!("Waits until a job is decided: the agent runs, is stopped, or did not start. If your client gives up after 60 s, set window_seconds to 50."),
-        Hints::READ, schema_of::<jobs::Wait>, JOB_KEYS,
+        Hints::READ, schema_of::<jobs::Wait>, job!(" cursor?:string seconds_left?:number"),
         jobs::JOBS_WAIT).for_profile(Profile::PairWorker).on_task().long(),
     Tool::new("jobs_events", "Jobs events",
         "What happened to a job, oldest first. Paged: while has_more, go on with offset = next_offset.",
         Hints::READ, schema_of::<jobs::Events>,
-        &["job_id", "task_id", "events", "total_events", "returned_events", "offset", "limit", "has_more", "next_offset"],
+        "job_id:string task_id:string events:[object] total_events:integer returned_events:integer offset:integer \
+            limit:integer has_more:boolean next_offset:integer|null",
         handler!(jobs::jobs_events)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("jobs_cancel", "Jobs cancel",
         and_next!("Takes back a job that is not decided. Stops no agent that runs."),
-        Hints::WRITE, schema_of::<jobs::JobArgument>, JOB_KEYS,
+        Hints::WRITE, schema_of::<jobs::JobArgument>, job!(""),
         answered!(jobs::jobs_cancel)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("sessions_create", "Sessions create",
         and_next!("Opens a session on a PAIR task in a worktree of its own: a terminal, or an editor's command."),
         Hints::WRITE_OUTSIDE, schema_of::<sessions::Create>,
-        with_envelope!("task_id", "session_name", "backend", "already_exists", "worktree_path",
-            "prompt_path", "primary_command", "commands", "links", "instructions", "next_step",
-            "current_task_type"),
+        with_envelope!("task_id:string|null session_name:string|null backend:string|null already_exists:boolean|null \
+            worktree_path:string|null prompt_path:string|null primary_command:string|null commands:[string]|null \
+            links:object|null instructions:string|null next_step:string|null current_task_type:string|null"),
         answered!(sessions::sessions_create)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("sessions_exists", "Sessions exists",
         "Says whether a task's session is open, and where.",
         Hints::READ, schema_of::<tasks::TaskArgument>,
-        &["task_id", "exists", "session_name", "backend", "worktree_path", "prompt_path"],
+        "task_id:string exists:boolean session_name:string backend:string|null worktree_path:string|null \
+            prompt_path:string|null",
         handler!(sessions::sessions_exists)).for_profile(Profile::PairWorker),
     Tool::new("sessions_kill", "Sessions kill",
         and_next!("Ends a task's session with every process in it. Worktree and status stay."),
-        Hints::WRITE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id"),
+        Hints::WRITE, schema_of::<tasks::TaskArgument>, with_envelope!("task_id:string|null"),
         answered!(sessions::sessions_kill)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("request_review", "Request review",
         and_next!("Says what was done and moves the task to REVIEW."),
-        Hints::WRITE, schema_of::<review::Request>, with_envelope!("status"),
+        Hints::WRITE, schema_of::<review::Request>, with_envelope!("status:string"),
         answered!(review::request_review)).for_profile(Profile::PairWorker).on_task(),
     Tool::new("review", "Review",
         and_next!("Approves or rejects a task in REVIEW; merge and rebase its branch. preview changes nothing: it says \
             whether a merge would conflict, where, and how far the branch is behind."),
         DESTRUCTIVE_OUTSIDE, schema_of::<review::Review>,
-        with_envelope!("task_id", "new_status", "conflict_files", "merge_commit", "pushed", "checks"),
+        with_envelope!("task_id:string|null new_status:string|null conflict_files:[string] merge_commit:string|null \
+            pushed:boolean|null checks:[object] merges_cleanly?:boolean|null commits_behind?:integer|null \
+            has_uncommitted_changes?:boolean|null"),
         answered!(review::review)).for_profile(Profile::Operator).on_task().long()
         .with_actions(&REVIEW_ACTIONS),
     Tool::new("settings_get", "Settings get",
         "Reads the board's settings as they hold now.",
-        Hints::READ, schema_of::<NoArguments>, &["settings"],
+        Hints::READ, schema_of::<NoArguments>, "settings:object",
         handler!(settings::settings_get)).for_profile(Profile::Maintainer),
     Tool { aliases: settings::ALIASES, ..Tool::new("settings_update", "Settings update",
         and_next!("Changes settings, all of those named or none, at once in every process."),
-        Hints::WRITE, settings::input, with_envelope!("updated", "settings"),
+        Hints::WRITE, settings::input, with_envelope!("updated:object|null settings:object|null"),
         settings::SETTINGS_UPDATE).for_profile(Profile::Maintainer) },
 ];
 

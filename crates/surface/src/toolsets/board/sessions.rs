@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::envelope::{Envelope, Next, Reply};
+use super::envelope::{self, Envelope, Next, Reply};
 use super::tasks::{TaskArgument, task_id};
 use super::words::TaskType;
 use crate::tool::Call;
@@ -32,13 +32,10 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: Create) -> Reply {
         Ok(made) => made,
         Err(fault) => {
             let no = refused(&fault, &args.task_id);
-            let mut fields = Map::new();
-            for key in FIELDS {
-                fields.insert((*key).into(), Value::Null);
-            }
-            fields.insert("task_id".into(), json!(task));
-            fields.insert("current_task_type".into(), mode.into());
-            return Ok(no.answer(call, fields.into()));
+            let mut fields = envelope::fields(call, None);
+            fields["task_id"] = json!(task);
+            fields["current_task_type"] = mode.into();
+            return Ok(no.answer(call, fields));
         }
     };
     let settings = call.engine.board_settings(&call.op.principal.org).await?;
@@ -74,22 +71,6 @@ pub(super) async fn sessions_create(call: &Call<'_>, args: Create) -> Reply {
     };
     Ok(done.answer(call, fields))
 }
-
-/// The answer's own fields.
-pub(super) const FIELDS: &[&str] = &[
-    "task_id",
-    "session_name",
-    "backend",
-    "already_exists",
-    "worktree_path",
-    "prompt_path",
-    "primary_command",
-    "commands",
-    "links",
-    "instructions",
-    "next_step",
-    "current_task_type",
-];
 
 fn refused(fault: &SessionFault, task: &str) -> Envelope {
     let message = fault.to_string();

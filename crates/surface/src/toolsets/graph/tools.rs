@@ -45,7 +45,7 @@ pub(super) struct List {
     execution: Option<ExecutionState>,
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// `next` of the last page
+    /// the last `next`
     after: Option<String>,
 }
 
@@ -179,7 +179,7 @@ pub(super) async fn transition(call: &Call<'_>, args: Transition) -> Reply {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RunChecks {
     id: String,
-    /// indices from 0
+    /// from 0
     only: Option<Vec<u32>>,
 }
 
@@ -303,7 +303,7 @@ pub(super) struct ListSessions {
     health: Option<SessionHealth>,
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// `next` of the last page
+    /// the last `next`
     after: Option<String>,
 }
 

@@ -45,24 +45,29 @@ const CANCEL: &str = "jobs_cancel";
 const SUBMITS: Hints = Hints { idempotent: true, ..Hints::WRITE_OUTSIDE };
 const CANCELS: Hints = Hints { destructive: true, ..Hints::WRITE_AGAIN };
 
+/// A client that follows the job as a task gets, at its end, the result instead of the last four keys.
+const SUBMITTED: &str = "jobId:string state:string deduplicated?:boolean statusUri?:string specMatches?:boolean \
+    note?:string";
+
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new(SUBMIT, "Submit job",
         "Queues a job: an agent works read-only on a commit and answers with a patch, a test plan and notes. Returns at once; the same idempotencyKey finds the same job.",
-        SUBMITS, schema_of::<spec::Submit>, &["jobId", "state", "deduplicated", "statusUri"],
+        SUBMITS, schema_of::<spec::Submit>, SUBMITTED,
         tools::JOBS_SUBMIT).for_profile(Profile::PairWorker),
     Tool::new(GET, "Get job",
         "How far a job is: state, summary, artifacts, place in the queue; the patch itself up to 8 kB.",
         Hints::READ, schema_of::<tools::JobArgument>,
-        &["id", "state", "summary", "lastUpdate", "attempt", "artifacts", "taskId", "stateVersion"],
+        "id:string state:string summary:string|null lastUpdate:integer attempt:integer pr?:object reasonCode?:string \
+            artifacts:object queuePosition?:integer taskId:string|null stateVersion:integer patch?:string patchNote?:string",
         handler!(tools::jobs_get)),
     Tool::new("jobs_list", "List jobs",
         "Jobs in the order of the queue: by priority, then the oldest. Paged: while hasMore, go on with a higher offset.",
-        Hints::READ, schema_of::<tools::List>, &["items", "total", "hasMore"],
+        Hints::READ, schema_of::<tools::List>, "items:[object] total:integer hasMore:boolean",
         handler!(tools::jobs_list)),
     Tool::new(CANCEL, "Cancel job",
         "Ends a job that is not over; its agent is stopped and its work dropped.",
-        CANCELS, schema_of::<tools::JobArgument>, &["ok", "state"],
+        CANCELS, schema_of::<tools::JobArgument>, "ok:boolean state:string code?:string",
         handler!(tools::jobs_cancel)).for_profile(Profile::PairWorker),
 ];
 
