@@ -229,7 +229,7 @@ async fn labels_are_the_configured_ones() {
     assert!(told.contains("\"status\": \"todo\"") && told.contains("goes to check"), "{told}");
     for tool in front.tools(&principal()).await {
         assert!(!tool.description.contains("backlog"), "{}", tool.description);
-        assert_eq!(tool.description.contains("\"todo\""), tool.name == "list");
+        assert_eq!(tool.description.contains("status todo"), tool.name == "list");
     }
     let start = prompt(&front, &principal(), "start-work", json!({})).await;
     assert!(start.contains("\"status\": \"todo\"") && start.contains("goes to check"), "{start}");
