@@ -124,13 +124,13 @@ pub(super) fn summary(task: &Task, runs: &[(usize, Verdict)]) -> Option<String> 
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Checks that do not pass. A stored pass that `passes` does not accept, because it speaks of other
-/// files, is as good as pending.
+/// Checks that do not pass. A stored pass that `passes` does not accept speaks of other files: it is
+/// stale, as readers of the task see it.
 pub(super) fn unmet(task: &Task, passes: impl Fn(&Check) -> bool) -> Vec<UnmetCheck> {
     let unmet = |(index, check): (usize, &Check)| UnmetCheck {
         index: Some(index),
         desc: check.desc.clone(),
-        result: if check.result() == "pass" { "pending" } else { check.result() },
+        result: if check.is_pass() { "stale" } else { check.result() },
         log: check.verdict.as_ref().and_then(|verdict| match &verdict.source {
             VerdictSource::Run { log, .. } => Some(log.clone()),
             VerdictSource::Attested { .. } => None,

@@ -60,11 +60,21 @@ pub(super) fn unmet(draft: &Draft<'_>, approved: bool, work: Option<&str>) -> Op
     if passed || approved || draft.actor().is_human() {
         return None;
     }
-    let failed = status == Some(VerificationStatus::Failed);
+    let result = match status {
+        Some(VerificationStatus::Failed) => "fail",
+        // A pass that does not count was given for other files.
+        Some(VerificationStatus::Passed) => "stale",
+        Some(
+            VerificationStatus::Pending
+            | VerificationStatus::Skipped
+            | VerificationStatus::AwaitingHuman,
+        )
+        | None => "pending",
+    };
     Some(UnmetCheck {
         index: None,
         desc: format!("verification {}", contract.kind.as_str()),
-        result: if failed { "fail" } else { "pending" },
+        result,
         log: None,
     })
 }
