@@ -76,6 +76,9 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let options = compose::mcp_options(&settings, capped, args.conformance_fixtures);
     let served = serve_stdio(front, options, identity, stop.clone()).await;
     stop.cancel();
+    if let Some(agents) = signal::agents_at_work(&app.engine) {
+        signal::say_stopping(context.out, &agents);
+    }
     app.engine.handles_stop().await;
     if let Some(working) = working {
         working.ended().await;

@@ -164,15 +164,11 @@ impl Server {
 /// What the end waits for, so that nobody wonders after Ctrl-C.
 async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
     stop.cancelled().await;
-    let (agents, drain) = engine.agents_at_work();
-    let waits = match agents {
-        0 => "calls in flight".to_owned(),
-        count => {
-            let agents = if count == 1 { "1 agent".into() } else { format!("{count} agents") };
-            format!("{agents} at work, at most {} s, and for calls in flight", drain.as_secs())
-        }
+    let waits = match signal::agents_at_work(&engine) {
+        None => "calls in flight".to_owned(),
+        Some(agents) => format!("{agents}, and for calls in flight"),
     };
-    out.note(&format!("stopping: waiting for {waits}; a second Ctrl-C or SIGTERM ends it at once"));
+    signal::say_stopping(out, &waits);
 }
 
 fn tokens_needed(address: SocketAddr) -> Failure {

@@ -19,6 +19,9 @@ pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Fail
     let working = open.app.work_until(&stop, Alert::Everybody).await?;
     context.out.note("working; Ctrl-C ends it");
     stop.cancelled().await;
+    if let Some(agents) = signal::agents_at_work(open.engine()) {
+        signal::say_stopping(context.out, &agents);
+    }
     working.ended().await;
     Ok(())
 }

@@ -432,3 +432,42 @@ fn the_next_agent_gets_what_none_could_hear_on_postgres() {
         the_next_agent_is_told(Some(schema));
     }
 }
+
+/// The line that a process says when it is asked to end while its agent is at work.
+fn says_at_its_end(arguments: &[&str]) -> Option<String> {
+    let shop = Shop::open(None, "");
+    let (begun, go) = (shop.at("begun"), shop.at("go"));
+    assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
+    let script = format!(
+        "cat > /dev/null\necho on > {begun:?}\nread -r word < {go:?}\necho '<complete/>'\n"
+    );
+    fs::write(shop.at("agent.sh"), script).unwrap();
+    ok(&shop, &["run", &task(&shop, "Say hello")]);
+    let mut process = cli(&shop, arguments);
+    process.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = process.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    shop.begun();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let said = lines.find_map(|line| line.ok().filter(|line| line.contains("stopping")));
+    if said.is_some() {
+        // Nobody reads it once the agent is stopped.
+        fs::write(go, "on\n").unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+    said
+}
+
+#[test]
+fn a_worker_says_what_its_end_waits_for() {
+    let said = says_at_its_end(&["worker"]).expect("a line");
+    let wanted = "stopping: waiting for 1 agent at work, at most ";
+    assert!(said.starts_with(wanted), "{said}");
+    assert!(said.ends_with(" s; a second Ctrl-C or SIGTERM ends it at once"), "{said}");
+}
+
+#[test]
+fn a_server_of_one_agent_says_what_its_end_waits_for() {
+    let said = says_at_its_end(&["mcp", "--actor", "agent:me"]).expect("a line");
+    assert!(said.starts_with("stopping: waiting for 1 agent at work, at most "), "{said}");
+}
