@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use crate::bench::{self, BenchArgs, Figure};
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 
 pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure> {
     let out = context.out;
@@ -15,7 +15,7 @@ pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure
     let figures = apart(move || bench::run(&args, postgres.as_deref(), say)).await?;
     if out.json {
         let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
-        return out.document(&json!({"version": 1, "figures": figures}));
+        return out.object(Object::Bench, json!({"version": 1, "figures": figures}));
     }
     figures.iter().try_for_each(|figure| out.line(&figure.line()))
 }

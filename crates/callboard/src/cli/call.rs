@@ -45,7 +45,7 @@ pub async fn cmd_call(context: &Context, args: CallArgs) -> Result<(), Failure> 
     };
     match answer {
         Ok(value) => {
-            context.out.document(&value)?;
+            context.out.answer(&value)?;
             match refused(&value) {
                 Some(exit) => Err(Failure::Silent(exit as u8)),
                 None => Ok(()),

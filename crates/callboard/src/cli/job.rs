@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Open};
 use super::job_list::{ListArgs, cmd_job_list, word};
 use super::view::plain;
-use crate::output::{Exit, Failure, exit_of};
+use crate::output::{Exit, Failure, Object, exit_of};
 
 /// Submit jobs for agents, look at them, end them
 #[derive(clap::Subcommand, Debug)]
@@ -97,7 +97,7 @@ async fn cmd_job_submit(context: &Context, args: SubmitArgs) -> Result<(), Failu
     let open = context.open().await?;
     let answer = ask(&open, "jobs_submit", json!({ "spec": text })).await?;
     if context.out.json {
-        return context.out.document(&answer);
+        return context.out.object(Object::JobSubmitted, answer);
     }
     if let Some(note) = answer["note"].as_str() {
         context.out.warning(note);
@@ -113,7 +113,7 @@ async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> 
         None => ask(&open, "jobs_get", json!({ "jobId": id })).await?,
     };
     if context.out.json {
-        return context.out.document(&job);
+        return context.out.object(Object::Job, job);
     }
     for (key, value) in job.as_object().into_iter().flatten() {
         match value {
@@ -186,7 +186,7 @@ async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failu
     open.say_canceled(&ended)?;
     let state = word(&ended.job.state);
     match context.out.json {
-        true => context.out.document(&json!({ "ok": true, "state": state })),
+        true => context.out.object(Object::JobCanceled, json!({ "ok": true, "state": state })),
         false => context.out.line(state),
     }
 }
@@ -213,7 +213,8 @@ async fn cmd_job_answer(context: &Context, args: AnswerArgs) -> Result<(), Failu
     let record = open.engine().run_answer(&open.op("job_answer"), job, None, granted).await?;
     let state = record.job.state.as_str();
     if context.out.json {
-        return context.out.document(&json!({ "granted": granted, "state": state }));
+        let answered = json!({ "granted": granted, "state": state });
+        return context.out.object(Object::JobAnswered, answered);
     }
     context.out.line(if granted { "granted" } else { "refused" })
 }

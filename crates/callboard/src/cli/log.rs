@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::log_words::sentence;
-use crate::output::{Exit, Failure, List, Style};
+use crate::output::{Exit, Failure, List, Object, Style};
 
 /// Show who did what, when
 #[derive(clap::Args, Debug)]
@@ -135,7 +135,7 @@ impl Log<'_> {
     async fn print(&mut self, event: &LoggedEvent, now: Timestamp) -> Result<(), Failure> {
         let out = self.open.out;
         if out.json {
-            return out.line(&to_json(event).to_string());
+            return out.object_line(Object::Event, to_json(event));
         }
         let called = match event.task() {
             Some(task) => self.called(task).await?,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::context::{Context, Open};
 use super::view::plain;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 
 /// Let an agent work on a task, in a worktree and on a branch of its own
 ///
@@ -80,7 +80,8 @@ pub async fn cmd_run(context: &Context, args: RunArgs) -> Result<(), Failure> {
         return open.follow(&op, id, job).await;
     }
     if context.out.json {
-        return context.out.document(&json!({"task": id, "job": job, "runner": has_runner}));
+        let queued = json!({"task": id, "job": job, "runner": has_runner});
+        return context.out.object(Object::Run, queued);
     }
     context.out.note(&format!("callboard run {id} --wait follows it"));
     context.out.line(&job.to_string())

@@ -10,7 +10,7 @@ use super::context::{Context, Open};
 use super::id_ref::TaskOrJob;
 use super::job::already_over;
 use super::job_list::word;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, Object};
 
 /// Stop the agent of a task or of a job, with its processes
 ///
@@ -41,7 +41,7 @@ pub async fn cmd_stop(context: &Context, args: StopArgs) -> Result<(), Failure> 
         }
     };
     match context.out.json {
-        true => context.out.document(&json!({ "stopped": jobs })),
+        true => context.out.object(Object::RunStopped, json!({ "stopped": jobs })),
         false => context.out.line("stopped"),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::context::{Context, Open};
-use crate::output::Failure;
+use crate::output::{Failure, Object};
 
 /// Tell the agent of a task something
 ///
@@ -35,7 +35,7 @@ pub async fn cmd_tell(context: &Context, args: TellArgs) -> Result<(), Failure> 
     told.map_err(|error| Failure::from(error).about(id))?;
     let is_heard = open.is_heard(&op, id).await?;
     if context.out.json {
-        return context.out.document(&json!({"task": id, "heard": is_heard}));
+        return context.out.object(Object::TaskTold, json!({"task": id, "heard": is_heard}));
     }
     context.out.line(match is_heard {
         true => "the agent has it",

@@ -38,12 +38,29 @@ impl Out {
 
     /// One object, with the name of its form before everything else.
     pub fn object(&self, object: Object, value: Value) -> Result<(), Failure> {
+        self.document(&object.named(value))
+    }
+
+    /// One of many objects, each in a line of its own.
+    pub fn object_line(&self, object: Object, value: Value) -> Result<(), Failure> {
+        self.line(&object.named(value).to_string())
+    }
+
+    /// What a tool answered, as it is.
+    pub fn answer(&self, value: &Value) -> Result<(), Failure> {
+        self.document(value)
+    }
+}
+
+impl Object {
+    /// The value with the name of its form before everything else.
+    pub(super) fn named(self, value: Value) -> Value {
         let mut document = Map::new();
-        document.insert("schema".into(), object.schema().into());
+        document.insert("schema".into(), self.schema().into());
         if let Value::Object(fields) = camel(value) {
             document.extend(fields);
         }
-        self.document(&document.into())
+        document.into()
     }
 }
 

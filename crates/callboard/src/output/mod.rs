@@ -65,9 +65,9 @@ impl Out {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(from_io)
     }
 
-    /// The one document of a command as it is, readable when a person looks at it. The CLI's own JSON
-    /// goes through `list` and `object`.
-    pub fn document(&self, value: &Value) -> Result<(), Failure> {
+    /// The one document of a command as it is, readable when a person looks at it. Commands print through
+    /// `list`, `object` and `answer`, so that none forgets the name of its form.
+    fn document(&self, value: &Value) -> Result<(), Failure> {
         let text = if self.terminal { format!("{value:#}") } else { value.to_string() };
         self.line(&text)
     }
@@ -84,7 +84,7 @@ impl Out {
     pub fn failure(&self, failure: &Failure) {
         let Failure::Said(complaint) = failure else { return };
         if self.json {
-            return self.note(&complaint.to_json().to_string());
+            return self.note(&Object::Error.named(complaint.to_json()).to_string());
         }
         let head = format!("error[{}]:", complaint.code);
         let head = self.paint(Style::Red, &head, self.color_stderr);

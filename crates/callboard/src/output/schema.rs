@@ -107,6 +107,16 @@ objects! {
     Backup => "backup",
     Restore => "restore",
     WebhookSecret => "webhook.secret",
+    TaskTold => "task.told",
+    Job => "job",
+    JobSubmitted => "job.submitted",
+    JobCanceled => "job.canceled",
+    JobAnswered => "job.answered",
+    Run => "run",
+    RunStopped => "run.stopped",
+    Bench => "bench",
+    Event => "event",
+    Error => "error",
 }
 
 impl List {

@@ -106,6 +106,7 @@ fn objects_name_their_form_too() {
         ("token", &["token", "add", "--actor", "agent:ci"]),
         ("knowledge", &["learn", "x"]),
         ("config", &["config", "get", "graph.prefix"]),
+        ("task.told", &["tell", &id, "mind the tests"]),
         ("task.removed", &["task", "rm", &id]),
     ];
     for (name, command) in objects {
@@ -115,4 +116,56 @@ fn objects_name_their_form_too() {
         assert!(forms.contains_key(&schema), "{schema} is not documented");
         assert!(is_camel(&printed), "{command:?}: {printed}");
     }
+}
+
+/// A job that nobody runs here.
+fn patch() -> Value {
+    let commit = "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d";
+    let url = "https://example.org/shop.git";
+    json!({
+        "repo": {"type": "git", "url": url, "baseBranch": "main", "baselineCommit": commit},
+        "task": {"title": "A", "description": "B", "acceptance": ["C"]},
+        "scope": {"readPaths": ["src/"], "fileGlobs": ["**/*.rs"], "disallowReformatting": false},
+        "outputContract": ["DIFF", "TEST_PLAN", "NOTES"],
+        "execution": {
+            "preferredModel": "any",
+            "sandbox": "read-only",
+            "askPolicy": "untrusted",
+            "priority": "P1",
+            "ttlS": 1800,
+        },
+        "idempotencyKey": "key",
+    })
+}
+
+#[test]
+fn what_becomes_of_a_job_names_its_form() {
+    let (world, forms) = (World::project(), forms());
+    let settings =
+        "[general]\ndefault_worker_agent = \"mine\"\n\n[executors.mine]\ncommand = [\"true\"]\n";
+    world.write(&world.callboard("config.local.toml"), settings);
+    let id = world.task(&["A"]);
+    let named = |name: &str, command: &[&str]| {
+        let printed = world.ok(&[command, &["--json"]].concat()).json();
+        let schema = format!("callboard.{name}/1");
+        assert_eq!(printed["schema"], schema, "{command:?}");
+        assert!(forms.contains_key(&schema), "{schema} is not documented");
+        assert!(is_camel(&printed), "{command:?}: {printed}");
+        printed
+    };
+    let job = |printed: &Value, key: &str| printed[key].as_str().expect("a job").to_owned();
+    let ran = job(&named("run", &["run", &id]), "job");
+    assert_eq!(named("job", &["job", "show", &ran])["id"], ran);
+    named("run.stopped", &["stop", &id]);
+    let again = job(&named("run", &["run", &id]), "job");
+    named("job.canceled", &["job", "cancel", &again]);
+    let spec = world.root().join("spec.json");
+    world.write(&spec, &patch().to_string());
+    let spec = spec.display().to_string();
+    let submitted = job(&named("job.submitted", &["job", "submit", &spec]), "jobId");
+    assert_eq!(named("job", &["job", "show", &submitted])["id"], submitted);
+    let refused = world.run(&["job", "show", "job_x", "--json"]);
+    let error: Value = serde_json::from_str(&refused.stderr).expect("one document");
+    assert_eq!(error["schema"], "callboard.error/1");
+    assert!(forms.contains_key("callboard.error/1"));
 }

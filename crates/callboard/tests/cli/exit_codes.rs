@@ -112,6 +112,7 @@ fn an_interrupted_command_is_130() {
     world.task(&["seen"]);
     let (following, first) = world.start(&["log", "--follow", "--json"]);
     assert!(first.contains("task.created"), "{first}");
+    assert!(first.starts_with(r#"{"schema":"callboard.event/1","#), "{first}");
     assert_eq!(following.signal(Signal::INT), 130);
 }
 
