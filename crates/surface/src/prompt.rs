@@ -5,10 +5,11 @@ mod moment;
 mod own;
 
 use callboard_engine::EngineError;
-use callboard_engine::context::Principal;
+use callboard_engine::context::{OpContext, Principal};
 use serde_json::{Map, Value};
 
 use crate::front::{Front, PromptArgument, PromptInfo, Unknown};
+use crate::task_name;
 use crate::tool::Toolset;
 
 pub(crate) use moment::NOTHING_READY;
@@ -94,11 +95,21 @@ pub(crate) async fn text(
     let Some(prompt) = PROMPTS.iter().find(|prompt| prompt.info.name == name) else {
         return Ok(Err(Unknown(name.into())));
     };
-    let moment = Moment::of(front, principal, arguments).await?;
+    let mut arguments = Value::Object(arguments.clone());
+    let op = OpContext::new(principal.clone(), "prompt");
+    task_name::resolve(front.engine(), &op, &mut arguments).await?;
+    let moment = Moment::of(front, &op, &arguments).await?;
     let usual = joined(front.toolsets(), &moment, prompt.words);
-    Ok(Ok(match front.own_prompts().get(prompt.info.name) {
+    let text = match front.own_prompts().get(prompt.info.name) {
         Some(own) => own::filled(own, &moment, &usual),
         None => usual,
+    };
+    Ok(Ok(match &moment.task_blank {
+        Some(blank) => format!(
+            "{text}\n\n\
+             If a task is named between these quotes, it is that one instead: \"{blank}\"."
+        ),
+        None => text,
     }))
 }
 

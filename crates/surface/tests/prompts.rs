@@ -204,6 +204,45 @@ async fn a_bound_connection_is_told_its_task() {
 }
 
 #[tokio::test]
+async fn a_task_goes_by_its_short_name_too() {
+    let world = World::new().await;
+    world.task("First").await;
+    let second = world.call("create", json!({"title": "Second"})).await;
+    let id = second["id"].as_str().expect("an id");
+    let prefix = id.split('-').next().expect("a prefix");
+    let name = format!("{prefix}-{}", second["number"]);
+    let front = world.front(&[&toolsets::graph::TOOLSET]);
+    for task in [id, name.as_str()] {
+        let text = prompt(&front, &principal(), "start-work", json!({ "task": task })).await;
+        assert!(text.starts_with(&format!("Work on task {id} ")), "{task}: {text}");
+    }
+}
+
+/// opencode fetches a prompt before its user has typed anything, with `$1` for the first argument.
+#[tokio::test]
+async fn a_client_may_leave_a_blank_for_its_user() {
+    let world = World::new().await;
+    let next = world.task("First").await;
+    for toolset in toolsets::ALL {
+        let rights = Rights { agent_type: Some(AgentType::Worker), ..Rights::default() };
+        let (who, front) = (Principal { rights, ..principal() }, world.front(&[toolset]));
+        for name in ["start-work", "diagnose"] {
+            let usual = prompt(&front, &who, name, json!({})).await;
+            let text = prompt(&front, &who, name, json!({"task": "$1"})).await;
+            let rest = text.strip_prefix(&usual).expect("the usual text first");
+            assert!(rest.ends_with(" it is that one instead: \"$1\"."), "{}: {rest}", toolset.name);
+            let task = Some(next.parse().expect("an id"));
+            let bound = Principal { rights: Rights { task, ..who.rights.clone() }, ..who.clone() };
+            let text = prompt(&front, &bound, name, json!({"task": "$1"})).await;
+            assert!(!text.contains('$'), "{}: {text}", toolset.name);
+        }
+    }
+    let front = world.front(&[&toolsets::graph::TOOLSET]);
+    let text = prompt(&front, &principal(), "plan", json!({"goal": "$1"})).await;
+    assert!(text.contains("The goal: \"$1\". If nothing is quoted, ask"), "{text}");
+}
+
+#[tokio::test]
 async fn an_agent_of_a_crew_is_told_its_type() {
     let world = World::new().await;
     let front = world.front(&[&toolsets::crew::TOOLSET]);

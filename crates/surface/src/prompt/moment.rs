@@ -9,9 +9,9 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
-use callboard_engine::context::{OpContext, Principal};
+use callboard_engine::context::OpContext;
 use callboard_engine::{At, CardFilter, Engine, EngineError, TaskFilter};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::front::Front;
 
@@ -34,6 +34,8 @@ pub struct Moment {
     pub task: Option<TaskId>,
     /// What to take when no task is named.
     pub next: Option<TaskId>,
+    /// The placeholder that a client sent as the task, and fills in when its user names one.
+    pub task_blank: Option<String>,
     pub goal: Option<String>,
     /// Every task in review, in the board's order.
     pub review: Vec<Waiting>,
@@ -60,22 +62,24 @@ pub struct Waiting {
 impl Moment {
     pub(super) async fn of(
         front: &Front,
-        principal: &Principal,
-        arguments: &Map<String, Value>,
+        op: &OpContext,
+        arguments: &Value,
     ) -> Result<Self, EngineError> {
-        let engine = front.engine();
-        let op = OpContext::new(principal.clone(), "prompt");
-        let agent = engine.agent_find(&op, &AgentId::of(&principal.actor)).await?;
+        let (engine, principal) = (front.engine(), &op.principal);
+        let agent = engine.agent_find(op, &AgentId::of(&principal.actor)).await?;
         let said = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
-        let named = said("task").filter(|id| !id.is_empty()).map(known).transpose()?;
+        let (blank, named) = match said("task").filter(|id| !id.is_empty()) {
+            Some(text) if is_blank(text) => (Some(text.to_owned()), None),
+            text => (None, text.map(known).transpose()?),
+        };
         let own = agent.as_ref().and_then(|agent| agent.task);
         let task = principal.rights.task.or(named).or(own);
-        let next = engine.task_next(&op, 1).await?.it.first().map(|row| row.task.id);
+        let next = engine.task_next(op, 1).await?.it.first().map(|row| row.task.id);
         let facts = match task {
-            Some(task) => facts(&engine.task_get(&op, task).await?, engine.policy()),
+            Some(task) => facts(&engine.task_get(op, task).await?, engine.policy()),
             None => Vec::new(),
         };
-        let (review, review_more) = in_review(engine, &op).await?;
+        let (review, review_more) = in_review(engine, op).await?;
         let policy = engine.policy();
         let word = |phase| policy.first_of(phase).map(|label| label.name.clone());
         let tools = front.tools(principal).await.iter().map(|tool| tool.name).collect();
@@ -86,11 +90,12 @@ impl Moment {
             bound: principal.rights.task,
             task,
             next,
+            task_blank: blank.filter(|_| principal.rights.task.is_none()),
             goal: said("goal").filter(|goal| !goal.is_empty()).map(goal),
             review,
             review_more,
             facts,
-            stalled: stalled(engine, &op).await?,
+            stalled: stalled(engine, op).await?,
             initial: policy.initial().name.clone(),
             review_label: policy.review().map(|label| label.name.clone()),
             done: word(Phase::ClosedDone).unwrap_or_default(),
@@ -121,6 +126,11 @@ impl Moment {
 
     pub fn goal_words(&self) -> String {
         match &self.goal {
+            Some(blank) if is_blank(blank) => {
+                format!(
+                    "The goal: \"{blank}\". If nothing is quoted, ask the user for the goal first."
+                )
+            }
             Some(goal) => format!("The goal: {goal}"),
             None => "Ask the user for the goal first.".into(),
         }
@@ -141,6 +151,13 @@ impl Moment {
 
 pub(crate) const NOTHING_READY: &str =
     "Nothing is ready to start on this callboard. Say so and stop.";
+
+/// Whether an argument is a placeholder. opencode fetches a prompt before its user has typed anything:
+/// it sends `$1` as the first argument, and replaces `$1` in the text with what the user types, if anything.
+fn is_blank(text: &str) -> bool {
+    let digits = text.strip_prefix('$').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 fn known(id: &str) -> Result<TaskId, Refusal> {
     id.parse().map_err(|_| Refusal::TaskNotFound { task: id.into() })
