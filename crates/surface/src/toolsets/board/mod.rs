@@ -133,7 +133,8 @@ static TOOLS: &[Tool] = &[
     Tool::new("get_context", "Get context",
         "What is needed to work on a task: text, notes, workspace, repos, tasks it mentions.",
         Hints::READ, schema_of::<tasks::TaskArgument>,
-        "task_id:string number:integer title:string description:string acceptance_criteria:[string] scratchpad:string \
+        "task_id:string number:integer title:string description:string acceptance_criteria:[string] \
+            task_type:string scratchpad:string \
             workspace_id:string|null workspace_branch:string|null workspace_path:string|null \
             working_dir:string|null repos:[object] repo_count:integer linked_tasks:[object] runtime:object",
         handler!(tasks::get_context)).for_profile(Profile::Viewer),

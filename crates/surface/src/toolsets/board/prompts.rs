@@ -16,9 +16,10 @@ fn start_work(now: &Moment) -> String {
         "Work on task {task} of this callboard as {actor}.\n\
          1. `get_context` {{\"task_id\": \"{task}\"}}: read the text, the criteria, the notes and where \
          to work.\n\
-         2. Work in workspace_path if there is one. An AUTO task can be given to an agent of its own \
-         instead: `jobs_submit` with action start_agent, `jobs_wait`, then `tasks_wait` until REVIEW. \
-         `sessions_create` opens the worktree of a PAIR task.\n\
+         2. Work and commit in workspace_path. If there is none, `sessions_create` opens the worktree of \
+         a PAIR task; work in its worktree_path. An AUTO task goes to an agent of its own instead: \
+         `jobs_submit` with action start_agent, `jobs_wait`, then `tasks_wait` until REVIEW, and you \
+         are done.\n\
          3. `update_scratchpad` with what the next one should know.\n\
          4. `request_review` with a summary a reviewer can act on.",
         actor = now.actor

@@ -217,6 +217,7 @@ pub(super) fn context(
         "title": task.title,
         "description": record.body,
         "acceptance_criteria": card.criteria,
+        "task_type": TaskType::of(card.mode).word(),
         "scratchpad": scratchpad,
         "workspace_id": place.map(|_| format!("ws_{}", task.id)),
         "workspace_branch": place.map(|place| &place.branch),

@@ -35,8 +35,8 @@ fn start_work(now: &Moment) -> String {
              written to you.\n\
              2. `mcp__epic__list_tasks` shows the work; `mcp__epic__create_task` adds what is missing. \
              Workers get it by themselves.\n\
-             3. `mcp__epic__get_review_queue`: approve with `mcp__epic__approve_pr`, or send back with \
-             `mcp__epic__request_changes`.\n\
+             3. `mcp__epic__get_review_queue`: read each change with `mcp__epic__get_diff`, then \
+             `mcp__epic__approve_pr`, or send it back with `mcp__epic__request_changes`.\n\
              4. When every task is over, `mcp__epic__create_epic_pr`."
         }
         AgentType::Orchestrator => {
@@ -62,8 +62,9 @@ fn review_queue(now: &Moment) -> String {
     let steps = match kind {
         AgentType::Supervisor => {
             "For each, in the order of `mcp__epic__get_review_queue`: read the change with \
-             `mcp__epic__read_file`, then `mcp__epic__approve_pr`, or `mcp__epic__request_changes` with \
-             feedback that says what is missing."
+             `mcp__epic__get_diff` and whole files with `mcp__epic__read_file`, then \
+             `mcp__epic__approve_pr`, or `mcp__epic__request_changes` with feedback that says what is \
+             missing."
         }
         AgentType::Orchestrator => {
             "The supervisor of each epic judges them. `mcp__mail__send` reminds one of what waits."

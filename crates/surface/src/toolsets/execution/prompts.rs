@@ -24,7 +24,9 @@ fn start_work(now: &Moment) -> String {
          3. `update_task_status` with status in_progress starts the work; repeat it before \
          leaseExpiresAt. Stop when it is refused.\n\
          4. `complete_task` with the output, and with learnings that help the next agent. The answer \
-         says whether the verification passed, failed or is pending.",
+         says whether the verification passed, failed or is pending.\n\
+         5. While it is pending, look with `get_task` now and then. If it failed, read why, mend the \
+         work, and claim and complete the task again. Stop if a person has to decide.",
         actor = now.actor
     )
 }

@@ -95,7 +95,7 @@ enum Section {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 struct Execution {
-    /// a model's name, or executor:model
+    /// a model's name, or executor:model; any other word takes the default
     preferred_model: String,
     sandbox: Sandbox,
     ask_policy: AskPolicy,
