@@ -1,76 +1,18 @@
-// A real coding agent and callboard: it runs jobs, by its command line and over ACP, and does tasks
-// as an MCP client. opencode and Codex; what they think is scripted (scripts.mjs, model.mjs).
+// Real coding agents and callboard: opencode and Codex run jobs, by their command line and over ACP,
+// and do tasks as MCP clients. What they think is scripted (scripts.mjs, model.mjs).
 //
-// Prints a line for each check, `ok` or `FAILED` first; `run` counts them. Whatever the agents keep
-// stands below the folder of the lane, and their proxy is a closed port: they reach loopback and
-// nothing else.
+// Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { startModel } from './model.mjs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RUN_MS_MAX, binary, check, openLane, part, write } from './lane.mjs';
 import { diff, scripts } from './scripts.mjs';
 
-const RUN_MS_MAX = 60_000;
-
-const binary = process.env.CALLBOARD_BINARY;
-const lane = join(import.meta.dirname, 'agents');
-const home = join(lane, 'home');
-const repo = join(lane, 'repo');
-const nowhere = 'http://127.0.0.1:9';
-const env = {
-  PATH: process.env.PATH,
-  HOME: home,
-  LANG: 'C.UTF-8',
-  HTTP_PROXY: nowhere,
-  HTTPS_PROXY: nowhere,
-  NO_PROXY: '127.0.0.1',
-};
-
-const model = await startModel(scripts());
+const lane = await openLane('agents', scripts());
+const { home, repo, env, run, cli, asked } = lane;
+const { opencode, codex } = lane.agents;
 const server = { url: undefined, process: undefined, ended: undefined };
-
-// How each is called, and told where its model and its MCP server are.
-const opencode = {
-  name: 'opencode',
-  model: (script) => `scripted/opencode-${script}`,
-  run: (script) => ['opencode', ['run', '--model', opencode.model(script)]],
-  configure({ command, url, permission = {} } = {}) {
-    const scripted = {
-      npm: '@ai-sdk/openai-compatible',
-      options: { baseURL: model.url, apiKey: 'none' },
-      models: Object.fromEntries(model.names.map((name) => [name, {}])),
-    };
-    const callboard = url ? { type: 'remote', url, oauth: false } : { type: 'local', command };
-    const mcp = url || command ? { callboard } : {};
-    const settings = { autoupdate: false, share: 'disabled', provider: { scripted }, permission, mcp };
-    write(join(home, '.config/opencode/opencode.json'), JSON.stringify(settings));
-  },
-};
-
-const codex = {
-  name: 'codex',
-  ownSandbox: true,
-  model: (script) => `codex-${script}`,
-  run: (script) => {
-    const free = ['--dangerously-bypass-approvals-and-sandbox', '--skip-git-repo-check'];
-    return ['codex', ['exec', ...free, '--model', codex.model(script), '-']];
-  },
-  configure({ command, url } = {}) {
-    const [program, ...args] = command ?? [];
-    const text = JSON.stringify;
-    const mcp = url ? `url = ${text(url)}` : `command = ${text(program)}\nargs = ${text(args)}`;
-    const settings = `model_provider = "scripted"
-check_for_update_on_startup = false
-[model_providers.scripted]
-name = "scripted"
-base_url = ${text(model.url)}
-wire_api = "responses"
-${url || command ? `[mcp_servers.callboard]\n${mcp}` : ''}
-`;
-    write(join(home, '.codex/config.toml'), settings);
-  },
-};
 
 await part('agents', prepare);
 await part('agents', serve);
@@ -82,61 +24,11 @@ for (const agent of [opencode, codex]) {
 await part('opencode', overAcp);
 server.process?.kill('SIGTERM');
 await server.ended;
-model.stop();
-const left = processes();
-check('agents', 'nothing is left of them', left.length === 0, left);
-for (const id of left) process.kill(id, 'SIGKILL');
+lane.close();
 
-// What is broken in one must not hide the others.
-async function part(name, checks) {
-  try {
-    await checks();
-  } catch (error) {
-    check(name, 'runs to its end', false, error);
-  }
-}
-
-function check(name, what, passed, seen) {
-  const detail = seen instanceof Error ? seen.stack : JSON.stringify(seen);
-  console.log(passed ? `ok      ${name}: ${what}` : `FAILED  ${name}: ${what}: ${detail}`);
-}
-
-// Ends with what it printed; one that takes too long is killed.
-function run(program, args, input = '') {
-  const child = spawn(program, args, { cwd: repo, env, timeout: RUN_MS_MAX, killSignal: 'SIGKILL' });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (data) => (stdout += data));
-  child.stderr.on('data', (data) => (stderr += data));
-  // Not everybody reads what is said.
-  child.stdin.on('error', () => {});
-  child.stdin.end(input);
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code, signal) => {
-      if (code === 0) resolve(stdout);
-      else reject(new Error(`${program} ${args.join(' ')}: ${code ?? signal}: ${stdout}${stderr}`));
-    });
-  });
-}
-
-function cli(...args) {
-  return run(binary, args);
-}
-
-async function asked(...args) {
-  return JSON.parse(await cli(...args, '--json'));
-}
-
-// A repository with one commit and a board that knows opencode over ACP, too.
+// A board that knows opencode over ACP, too.
 async function prepare() {
-  rmSync(lane, { recursive: true, force: true });
-  for (const folder of [home, repo]) mkdirSync(folder, { recursive: true });
-  writeFileSync(join(repo, 'greeting.txt'), 'hello\n');
-  const someone = ['-c', 'user.name=ana', '-c', 'user.email=ana@example.org'];
-  await run('git', ['init', '--quiet', '--initial-branch', 'main']);
-  await run('git', ['add', 'greeting.txt']);
-  await run('git', [...someone, 'commit', '--quiet', '--message', 'first']);
-  await cli('init', '--prefix', 'TASK');
+  await lane.prepare();
   const acp = `[executors.opencode-acp]
 kind = "acp"
 command = ["opencode", "acp"]
@@ -144,11 +36,6 @@ env = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 writable = ["~/.local/share/opencode/", "~/.local/state/opencode/", "~/.cache/opencode/"]
 `;
   write(join(repo, '.callboard/config.local.toml'), acp);
-}
-
-function write(file, text) {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
 }
 
 // Serves MCP and runs jobs; its first words on stdout hold the address.
@@ -186,7 +73,7 @@ async function submit(preferredModel) {
     },
     idempotencyKey: preferredModel,
   };
-  const file = join(lane, 'spec.json');
+  const file = join(lane.folder, 'spec.json');
   writeFileSync(file, JSON.stringify(spec));
   return (await asked('job', 'submit', file)).jobId;
 }
@@ -263,17 +150,4 @@ async function asMcpClient(agent, transport, toolset) {
   check(name, 'the task is done', task.status === 'done', task);
   const doers = task.provenance.slice(1).map(({ who }) => who);
   check(name, 'and it is who did it', doers.length > 0 && doers.every((who) => who === actor), task);
-}
-
-// Those that have the agents' home, wherever they went.
-function processes() {
-  if (!existsSync('/proc/self/environ')) return [];
-  const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return ids.filter((id) => {
-    try {
-      return readFileSync(`/proc/${id}/environ`, 'utf8').split('\0').includes(`HOME=${home}`);
-    } catch {
-      return false;
-    }
-  });
 }

@@ -1,32 +1,35 @@
-// A model that says what was prepared, streamed, on loopback: OpenAI's API of chat completions and
-// the one of responses.
+// A model that says what was prepared, streamed, on loopback: OpenAI's APIs of chat completions and of
+// responses, and Anthropic's of messages.
 //
-// A model's name picks a script, a list of turns; how often the assistant has spoken in the
-// conversation says which turn is next, so nothing is remembered between requests and a repeated
-// request gets the same answer. A turn is text, or `{tool, input, namespace?}`; a function is given
-// the texts of the tool results so far and answers either.
+// A model's name picks a script: a generator that yields tool calls, `{tool, input, namespace?}`, is
+// given the text of each result, and returns its last words. It runs from its beginning in every
+// request, over the results that the request has, so nothing is remembered between requests and a
+// repeated request gets the same answer. The generator is called with what the request has: `texts`
+// (all but what the model said and the results), `results`, and `tools`, schemas by name.
 
 import { createServer } from 'node:http';
 
 const paths = {
   '/v1/chat/completions': { read: readChat, write: writeChat },
   '/v1/responses': { read: readResponses, write: writeResponses },
+  '/v1/messages': { read: readMessages, write: writeMessages },
 };
 
 export async function startModel(scripts) {
   const server = createServer(async (request, response) => {
     try {
-      const api = request.method === 'POST' && paths[request.url];
+      const { pathname } = new URL(request.url, 'http://model');
+      const api = request.method === 'POST' && paths[pathname];
       if (!api) throw new Error(`${request.method} ${request.url} is not scripted`);
       let body = '';
       for await (const part of request) body += part;
       const asked = api.read(JSON.parse(body));
       const turn = next(scripts, asked);
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-      response.end(api.write(turn, `call_${asked.spoken}`));
+      response.end(api.write(turn, `call_${asked.results.length}`));
     } catch (fault) {
       response.writeHead(400, { 'Content-Type': 'application/json' });
-      response.end(JSON.stringify({ error: { message: fault.message } }));
+      response.end(JSON.stringify({ type: 'error', error: { message: fault.message } }));
     }
   });
   await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
@@ -34,34 +37,48 @@ export async function startModel(scripts) {
     server.close();
     server.closeAllConnections();
   };
-  return { url: `http://127.0.0.1:${server.address().port}/v1`, names: Object.keys(scripts), stop };
+  return { url: `http://127.0.0.1:${server.address().port}`, names: Object.keys(scripts), stop };
 }
 
-function next(scripts, { model, spoken, results, tools }) {
-  const script = scripts[model];
-  if (!script) throw new Error(`no script for model ${model}`);
-  // Without tools it is asked for a title of the conversation, or a summary.
-  if (tools.length === 0) return 'A title';
-  let turn = script[spoken];
-  if (turn === undefined) throw new Error(`the script of ${model} has ${script.length} turns`);
-  if (typeof turn === 'function') turn = turn(results);
-  if (turn.tool && !tools.includes(turn.tool)) {
-    throw new Error(`no tool ${turn.tool} among ${tools.join(', ')}`);
+function next(scripts, asked) {
+  const script = scripts[asked.model];
+  if (!script) throw new Error(`no script for model ${asked.model}`);
+  const offered = Object.keys(asked.tools);
+  // A request without tools asks for a title of the conversation, or a summary.
+  if (offered.length === 0) return 'A title';
+  const turns = script(asked);
+  let turn = turns.next();
+  for (const result of asked.results) {
+    if (turn.done) throw new Error(`the script of ${asked.model} is over`);
+    turn = turns.next(result);
   }
-  return turn;
+  const { tool } = turn.value;
+  if (tool && !offered.includes(tool)) throw new Error(`no tool ${tool} among ${offered.join(', ')}`);
+  return turn.value;
 }
 
 function textOf(content) {
-  return typeof content === 'string' ? content : content.map((part) => part.text).join('');
+  return typeof content === 'string' ? content : content.map(({ text }) => text ?? '').join('');
+}
+
+function byName(tools, schema) {
+  return Object.fromEntries(tools.map((tool) => [tool.name, tool[schema] ?? {}]));
 }
 
 function readChat({ model, messages, tools = [] }) {
+  const of = (...roles) => messages.filter(({ role }) => roles.includes(role));
   return {
     model,
-    spoken: messages.filter(({ role }) => role === 'assistant').length,
-    results: messages.filter(({ role }) => role === 'tool').map(({ content }) => textOf(content)),
-    tools: tools.map((tool) => tool.function.name),
+    texts: of('system', 'user').map(({ content }) => textOf(content)),
+    results: of('tool').map(({ content }) => textOf(content)),
+    tools: byName(tools.map((tool) => tool.function), 'parameters'),
   };
+}
+
+// A text is streamed in three parts, so that a client has to join them.
+function thirds(text) {
+  const third = Math.ceil(text.length / 3);
+  return [0, third, 2 * third].map((at) => text.slice(at, at + third));
 }
 
 function writeChat(turn, id) {
@@ -71,9 +88,7 @@ function writeChat(turn, id) {
   const said = (delta) => chunk({ delta: { role: 'assistant', ...delta }, finish_reason: null });
   const chunks = [];
   if (typeof turn === 'string') {
-    // In three, so that whoever reads them has to put them together.
-    const third = Math.ceil(turn.length / 3);
-    for (const at of [0, third, 2 * third]) chunks.push(said({ content: turn.slice(at, at + third) }));
+    chunks.push(...thirds(turn).map((content) => said({ content })));
     chunks.push(chunk({ delta: {}, finish_reason: 'stop' }, { usage }));
   } else {
     const call = { name: turn.tool, arguments: JSON.stringify(turn.input) };
@@ -83,15 +98,20 @@ function writeChat(turn, id) {
   return chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('') + 'data: [DONE]\n\n';
 }
 
-function readResponses({ model, input, tools = [] }) {
-  const said = ({ type, role }) => type === 'function_call' || role === 'assistant';
+function readResponses({ model, instructions = '', input, tools = [] }) {
+  const told = input.filter(({ type, role }) => type === 'message' && role !== 'assistant');
   const results = input.filter(({ type }) => type === 'function_call_output');
+  const spaces = tools.filter((tool) => tool.tools);
   return {
     model,
-    spoken: input.filter(said).length,
+    texts: [instructions, ...spaces.map(textOfSpace), ...told.map(({ content }) => textOf(content))],
     results: results.map(({ output }) => textOf(output)),
-    tools: tools.flatMap((tool) => tool.tools ?? [tool]).map(({ name }) => name),
+    tools: byName(tools.flatMap((tool) => tool.tools ?? [tool]), 'parameters'),
   };
+}
+
+function textOfSpace({ description }) {
+  return description ?? '';
 }
 
 function writeResponses(turn, id) {
@@ -108,10 +128,44 @@ function writeResponses(turn, id) {
           arguments: JSON.stringify(turn.input),
         };
   const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
-  const events = [
+  return events([
     { type: 'response.created', response: { id: 'resp_1' } },
     { type: 'response.output_item.done', output_index: 0, item },
     { type: 'response.completed', response: { id: 'resp_1', usage } },
-  ];
-  return events.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join('');
+  ]);
+}
+
+function readMessages({ model, system = [], messages, tools = [] }) {
+  const blocks = ({ content }) => (typeof content === 'string' ? [{ text: content }] : content);
+  const heard = messages.filter(({ role }) => role !== 'assistant').flatMap(blocks);
+  const results = heard.filter(({ type }) => type === 'tool_result');
+  return {
+    model,
+    texts: [textOf(system), ...heard.map(({ text }) => text ?? '')],
+    results: results.map(({ content = '' }) => textOf(content)),
+    tools: byName(tools, 'input_schema'),
+  };
+}
+
+function writeMessages(turn, id) {
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const about = { id: 'msg_1', type: 'message', role: 'assistant', model: 'scripted', content: [] };
+  const isText = typeof turn === 'string';
+  const block = isText ? { type: 'text', text: '' } : { type: 'tool_use', id, name: turn.tool, input: {} };
+  const deltas = isText
+    ? thirds(turn).map((text) => ({ type: 'text_delta', text }))
+    : [{ type: 'input_json_delta', partial_json: JSON.stringify(turn.input) }];
+  const ending = { stop_reason: isText ? 'end_turn' : 'tool_use', stop_sequence: null };
+  return events([
+    { type: 'message_start', message: { ...about, stop_reason: null, stop_sequence: null, usage } },
+    { type: 'content_block_start', index: 0, content_block: block },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index: 0, delta })),
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: ending, usage },
+    { type: 'message_stop' },
+  ]);
+}
+
+function events(list) {
+  return list.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join('');
 }
