@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use callboard_domain::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
+use callboard_engine::ports::{AgentRunner, Courier, Forge};
 use callboard_engine::store::clock::{Clock, SystemClock};
 use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::{RestoreError, Restored, SqliteStore};
@@ -13,7 +15,7 @@ use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
 use callboard_engine::{Alert, Engine, Parts, Working, Workshop};
 use callboard_runner::{
     AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
-    LocalRoots, LocalWorktrees, Webhooks,
+    LocalRoots, LocalWorktrees, Webhooks, tracked,
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
@@ -22,12 +24,13 @@ use callboard_surface::time::rfc3339_ms;
 use callboard_surface::tool::Toolset;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Settings, StoreUrl, without_password};
+use crate::config::{LOCAL, Settings, StoreUrl, without_password};
 use crate::embedder;
 use crate::identity;
-use crate::output::Failure;
+use crate::output::{Exit, Failure};
 use crate::place::{self, Place};
 use crate::prompts;
+use crate::trust::Mark;
 
 const DATABASE: &str = "callboard.db";
 const STORE_FILES: [&str; 6] = ["", "-wal", "-shm", "-gate", "-turn", "-bell"];
@@ -35,6 +38,10 @@ const STORE_FILES: [&str; 6] = ["", "-wal", "-shm", "-gate", "-turn", "-bell"];
 /// An open project.
 pub struct App {
     pub engine: Arc<Engine>,
+    /// Whether commands, agents and messages of the store run here.
+    pub is_trusted: bool,
+    /// Where the store lies inside the project's folder.
+    inside: Option<Place>,
     repo: Option<String>,
     prompts: OwnPrompts,
 }
@@ -45,8 +52,9 @@ impl App {
         place: Option<&Place>,
         org: &str,
     ) -> Result<Self, Failure> {
-        let prompts = place.map(prompts::read).transpose()?.unwrap_or_default();
-        let store = open_store(settings, place).await?;
+        let own_prompts = place.filter(|_| settings.untrusted.is_empty());
+        let prompts = own_prompts.map(prompts::read).transpose()?.unwrap_or_default();
+        let (store, is_trusted) = open_store(settings, place).await?;
         let machine = identity::machine();
         let folder = place.map(Place::name);
         let home = store
@@ -68,38 +76,45 @@ impl App {
             home,
             machine,
             runner: identity::runner(),
-            forge: Some(forge(settings)?),
-            checks: Some(Arc::new(LocalChecks::new(settings.checks_enabled))),
+            forge: is_trusted.then_some(forge(settings)? as Arc<dyn Forge>),
+            checks: Some(Arc::new(LocalChecks::new(settings.checks_enabled && is_trusted))),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,
             digest: settings.digest,
-            embedder: embedder::of(settings).ok().flatten(),
+            embedder: embedder::of(settings).ok().flatten().filter(|_| is_trusted),
             runs: settings.runs.clone(),
             board: settings.board.clone(),
             crew: settings.crew.clone(),
-            agents: Some(agents.clone()),
-            courier: Some(Arc::new(courier(settings))),
-            workshop: Some(workshop(settings, place, agents)),
+            agents: is_trusted.then(|| agents.clone() as Arc<dyn AgentRunner>),
+            courier: is_trusted.then(|| Arc::new(courier(settings)) as Arc<dyn Courier>),
+            workshop: is_trusted.then(|| workshop(settings, place, agents)),
             is_gone: identity::is_gone,
         });
-        Ok(Self { engine, repo: folder, prompts })
+        let inside = place.filter(|_| settings.store == StoreUrl::Default).cloned();
+        Ok(Self { engine, is_trusted, inside, repo: folder, prompts })
     }
 
-    /// Does this process's share of background work. Leases that no server watched get their time
+    /// Does this process's share of background work; none of it for a store that is not trusted,
+    /// which may come with queued commands of somebody else. Leases that no server watched get their time
     /// first, before any reader of this server sees them as over. A command that ends after its
     /// answer does not call this: a read must not write.
     pub async fn work_until(
         &self,
         stop: &CancellationToken,
         alert: Alert,
-    ) -> Result<Working, Failure> {
+    ) -> Result<Option<Working>, Failure> {
+        if !self.is_trusted {
+            return Ok(None);
+        }
+        // Git would replace the file under a running server, too.
+        refuse_tracked(self.inside.as_ref(), DATABASE).await?;
         self.engine.watch_leases().await?;
         if alert == Alert::Everybody {
             // Before anybody is told that the server is up. One that serves a single agent says so a
             // moment later, which costs that agent no time.
             self.engine.runner_say().await?;
         }
-        Ok(self.engine.clone().work_until(stop, alert))
+        Ok(Some(self.engine.clone().work_until(stop, alert)))
     }
 
     pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {
@@ -108,19 +123,87 @@ impl App {
     }
 }
 
-async fn open_store(settings: &Settings, place: Option<&Place>) -> Result<Arc<dyn Store>, Failure> {
+/// Opens the store, and says whether what is queued in there may run. A store that the user named
+/// is trusted. The one inside the project may have come with a repository: it is trusted where it
+/// was made.
+async fn open_store(
+    settings: &Settings,
+    place: Option<&Place>,
+) -> Result<(Arc<dyn Store>, bool), Failure> {
+    if settings.untrusted.iter().any(|key| key == "store.url") {
+        return Err(untrusted_store());
+    }
+    if place.is_some_and(|place| place.folder().join(LOCAL).exists()) {
+        refuse_tracked(place, LOCAL).await?;
+    }
     if let StoreUrl::Postgres(url) = &settings.store {
-        return Ok(Arc::new(PostgresStore::open(url.reveal(), None).await?));
+        return Ok((Arc::new(PostgresStore::open(url.reveal(), None).await?), true));
     }
     let path = store_path(settings, place).ok_or_else(place::missing)?;
-    Ok(Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?))
+    let is_new = !path.exists();
+    let is_trusted = settings.store != StoreUrl::Default || is_new || is_store_trusted(&path).await;
+    if !is_trusted {
+        refuse_tracked(place, DATABASE).await?;
+    }
+    let store = Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?);
+    if is_new {
+        trust_store(&path);
+    }
+    Ok((store, is_trusted))
+}
+
+/// What holds on one machine only must not come from another one by git.
+async fn refuse_tracked(place: Option<&Place>, name: &str) -> Result<(), Failure> {
+    let Some(place) = place.filter(|place| place.is_in_git()) else { return Ok(()) };
+    let refused = |words: String| Failure::new(Exit::Auth, "TRACKED_BY_GIT", words);
+    match tracked(&place.folder(), &[name]).await {
+        Ok(found) if found.is_empty() => Ok(()),
+        Ok(_) => {
+            let words = format!("git tracks .callboard/{name}, so it may be of somebody else");
+            let way_out = format!("git rm --cached .callboard/{name}, then look at the file");
+            Err(refused(words).hint(way_out))
+        }
+        Err(words) => Err(refused(format!("whether git tracks .callboard/{name}: {words}"))),
+    }
+}
+
+/// Another store in its place would take tasks that belong into the named one.
+fn untrusted_store() -> Failure {
+    let words = "store.url in .callboard/config.toml is not trusted, so no board is opened";
+    let failure = Failure::new(Exit::Auth, "NOT_TRUSTED", words);
+    failure.hint("callboard trust --show prints what the file asks for; callboard trust allows it")
+}
+
+fn trust_store(path: &Path) {
+    let trusted = Mark::of_store(path).map(|mark| mark.trust());
+    if let Some(Err(error)) = trusted {
+        tracing::warn!(%error, "cannot keep in mind that the store was made here");
+    }
+}
+
+/// Waits a moment for the mark of a store that another process has just made.
+async fn is_store_trusted(path: &Path) -> bool {
+    const JUST_MADE: Duration = Duration::from_secs(5);
+    const LOOKS: u32 = 20;
+    let is_trusted = || Mark::of_store(path).is_some_and(|mark| mark.is_trusted());
+    let age = path.metadata().and_then(|found| found.created()).map(|made| made.elapsed());
+    let is_young = matches!(age, Ok(Ok(age)) if age < JUST_MADE);
+    for _ in 0..if is_young { LOOKS } else { 0 } {
+        if is_trusted() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    is_trusted()
 }
 
 /// Puts a copy of a backup in the place of an embedded store, which nobody may have open.
 pub fn restore_store(file: &Path, database: &Path) -> Result<Restored, RestoreError> {
     let now = rfc3339_ms(SystemClock.now());
     let stamp: String = now.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
-    SqliteStore::restore(file, database, &stamp)
+    let restored = SqliteStore::restore(file, database, &stamp)?;
+    trust_store(database);
+    Ok(restored)
 }
 
 /// Of an embedded store; `None` where there is no place for one.
@@ -159,7 +242,7 @@ pub async fn settings_kept(
         }
     };
     match is_made {
-        true => Ok(open_store(settings, place).await?.settings(org).await?),
+        true => Ok(open_store(settings, place).await?.0.settings(org).await?),
         false => Ok(Vec::new()),
     }
 }
@@ -174,7 +257,11 @@ pub fn store_address(url: &StoreUrl) -> Option<Address> {
 }
 
 pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Moved, TransferError> {
-    transfer::transfer(from, to, Arc::new(SystemClock), tell).await
+    let moved = transfer::transfer(from, to, Arc::new(SystemClock), tell).await?;
+    if let Address::Sqlite(path) = to {
+        trust_store(path);
+    }
+    Ok(moved)
 }
 
 /// Who runs agents here. Whether anybody may name a local repository where no roots are set is

@@ -16,6 +16,7 @@ mod output;
 mod place;
 mod prompts;
 mod served;
+mod trust;
 
 fn main() -> std::process::ExitCode {
     cli::run()

@@ -22,6 +22,18 @@ const SECRET_WORDS: [&str; 10] = [
 /// is us; `GIT_*` (a hook's GIT_DIR, GIT_INDEX_FILE) would point a check at another repository.
 const OUR_PREFIXES: [&str; 2] = ["CALLBOARD_", "GIT_"];
 
+/// Where programs and the user's files are, and how to talk.
+const AGENTS: [&str; 8] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "TERM",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+];
+
 pub(crate) fn inherited() -> Variables {
     without_secrets(std::env::vars_os())
 }
@@ -35,7 +47,7 @@ pub(crate) fn for_agent(ours: &Variables, named: &[String]) -> AgentVariables {
     };
     let is_ours = |name: &&str| name.starts_with("CALLBOARD_");
     let named: Vec<&str> = named.iter().map(String::as_str).filter(|name| !is_ours(name)).collect();
-    let mut base = pick(&["PATH", "HOME", "LANG", "TERM"]);
+    let mut base = pick(&AGENTS);
     base.retain(|(name, _)| !named.iter().any(|named| name == *named));
     AgentVariables { base, named: pick(&named) }
 }

@@ -25,6 +25,7 @@ mod run_log;
 mod sandbox;
 mod scratch;
 mod tail;
+mod tracked;
 mod tree;
 mod turn;
 mod webhook;
@@ -40,5 +41,6 @@ pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, Prompt
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
 pub use sandbox::SandboxMode;
+pub use tracked::tracked;
 pub use webhook::{Webhooks, judge_secret};
 pub use worktree::LocalWorktrees;

@@ -9,7 +9,7 @@ use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};
-use super::trust;
+use super::rights;
 use super::view::short_id;
 use crate::output::{Failure, List, Object, Style, Table};
 
@@ -40,7 +40,7 @@ pub struct AddArgs {
     /// What it is called: letters, digits, '.', '_' or '-'
     id: String,
     /// SUPERVISOR, ORCHESTRATOR or WORKER
-    #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = rights::agent_type)]
     kind: AgentType,
     /// What a supervisor or an orchestrator looks after
     #[arg(long, value_name = "ID", conflicts_with = "task")]
@@ -55,7 +55,7 @@ pub struct AddArgs {
 #[command(after_help = "Example:\n  callboard agent list --type WORKER")]
 pub struct ListArgs {
     /// Only agents of this type
-    #[arg(long = "type", value_name = "TYPE", value_parser = trust::agent_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = rights::agent_type)]
     kind: Option<AgentType>,
     /// At most this many
     #[arg(long, default_value_t = 100)]

@@ -11,7 +11,7 @@ use callboard_engine::context::{OpContext, Principal, Progress};
 use tokio_util::sync::CancellationToken;
 
 use super::names::Names;
-use super::{GlobalArgs, signal};
+use super::{GlobalArgs, signal, trust};
 use crate::compose::App;
 use crate::config::{FlagValue, Resolved, Settings, StoreUrl};
 use crate::identity::{self, Connection};
@@ -118,6 +118,7 @@ impl Context {
         let app = App::open(settings, place.as_ref(), org).await?;
         let open = Open { app, principal, root: place.map(|place| place.root), out: self.out };
         self.names.get_or_init(|| open.names());
+        trust::say(&self.out, settings, &open.app);
         Ok(open)
     }
 

@@ -8,8 +8,8 @@ use callboard_surface::stdio::{StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
-use super::signal;
-use super::trust::TrustArgs;
+use super::rights::RightsArgs;
+use super::{signal, trust};
 use crate::compose;
 use crate::config::FlagValue;
 use crate::output::{Exit, Failure};
@@ -31,7 +31,7 @@ pub struct McpArgs {
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
     #[command(flatten)]
-    trust: TrustArgs,
+    rights: RightsArgs,
     /// The one task the agent works on; it may change no other
     #[arg(long, value_name = "ID")]
     task: Option<String>,
@@ -44,7 +44,7 @@ pub struct McpArgs {
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     let mut connection = context.connection(&args.scopes, args.client)?;
-    let capped = args.trust.apply(&mut connection.rights);
+    let capped = args.rights.apply(&mut connection.rights);
     if let Some(words) = &capped {
         context.out.note(words);
     }
@@ -67,13 +67,16 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
     signal::cancel_on_signal(&stop)?;
     let working = match args.no_runner {
         true => None,
-        false => Some(app.work_until(&stop, Alert::Own).await?),
+        false => app.work_until(&stop, Alert::Own).await?,
     };
     if std::io::stdin().is_terminal() {
         context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
     }
     let front = app.front(&settings.toolsets);
-    let options = compose::mcp_options(&settings, capped, args.conformance_fixtures);
+    let notes: Vec<String> =
+        [capped, trust::words(&settings, &app)].into_iter().flatten().collect();
+    let note = Some(notes.join("\n\n")).filter(|note| !note.is_empty());
+    let options = compose::mcp_options(&settings, note, args.conformance_fixtures);
     let served = serve_stdio(front, options, identity, stop.clone()).await;
     stop.cancel();
     if let Some(agents) = signal::agents_at_work(&app.engine) {

@@ -43,6 +43,7 @@ mod reject;
 mod release;
 mod restore;
 mod review;
+mod rights;
 mod run;
 mod search;
 mod serve;
@@ -116,6 +117,7 @@ enum Command {
     Up(up::UpArgs),
     Demo(demo::DemoArgs),
     Init(init::InitArgs),
+    Trust(trust::TrustArgs),
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
     Doctor(doctor::DoctorArgs),
@@ -251,6 +253,7 @@ impl Command {
             Command::Up(args) => up::cmd_up(context, args).await,
             Command::Demo(args) => demo::cmd_demo(context, args).await,
             Command::Init(args) => init::cmd_init(context, args).await,
+            Command::Trust(args) => trust::cmd_trust(context, args).await,
             Command::Serve(args) => serve::cmd_serve(context, args).await,
             Command::Mcp(args) => mcp::cmd_mcp(context, args).await,
             Command::Doctor(args) => doctor::cmd_doctor(context, args).await,

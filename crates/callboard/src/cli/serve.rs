@@ -16,9 +16,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
-use super::signal;
-use super::trust::TrustArgs;
+use super::rights::RightsArgs;
 use super::up::say_waiting;
+use super::{signal, trust};
 use crate::compose::{self, App};
 use crate::config::{FlagValue, Settings};
 use crate::limits;
@@ -39,7 +39,7 @@ pub struct ServeArgs {
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
     #[command(flatten)]
-    trust: TrustArgs,
+    rights: RightsArgs,
     /// Do no background work in this process
     #[arg(long)]
     no_runner: bool,
@@ -57,7 +57,7 @@ pub async fn cmd_serve(context: &Context, args: ServeArgs) -> Result<(), Failure
         place,
         listener,
         scopes: args.scopes,
-        trust: args.trust,
+        rights: args.rights,
         no_runner: args.no_runner,
         fixtures: args.conformance_fixtures,
     };
@@ -70,7 +70,7 @@ pub(super) struct Server {
     pub place: Option<Place>,
     pub listener: TcpListener,
     pub scopes: Vec<String>,
-    pub trust: TrustArgs,
+    pub rights: RightsArgs,
     pub no_runner: bool,
     pub fixtures: bool,
 }
@@ -94,8 +94,9 @@ impl Server {
     ) -> Result<(), Failure> {
         limits::open_files();
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
+        trust::say(&context.out, &self.settings, &app);
         let mut connection = context.connection(&self.scopes, None)?;
-        let capped = self.trust.apply(&mut connection.rights);
+        let capped = self.rights.apply(&mut connection.rights);
         if let Some(words) = &capped {
             context.out.note(words);
         }
@@ -110,7 +111,7 @@ impl Server {
         signal::cancel_on_signal(&stop)?;
         let working = match self.no_runner {
             true => None,
-            false => Some(app.work_until(&stop, Alert::Everybody).await?),
+            false => app.work_until(&stop, Alert::Everybody).await?,
         };
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Open};
 use super::duration::duration;
-use super::trust;
+use super::rights;
 use crate::identity;
 use crate::output::{Exit, Failure, List, Object, Style, Table};
 
@@ -106,7 +106,7 @@ async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
         document["token"] = text.reveal().into();
         return context.out.object(Object::Token, document);
     }
-    if let Some(words) = trust::capped(&token.rights) {
+    if let Some(words) = rights::capped(&token.rights) {
         context.out.note(&words);
     }
     context.out.line(text.reveal())?;
@@ -164,7 +164,7 @@ async fn rights(open: &Open, args: &AddArgs) -> Result<Rights, Failure> {
     };
     let lane = args.lane.as_deref().map(|text| {
         let known = || Lane::ALL.iter().map(|lane| lane.as_str()).collect();
-        trust::lane(text).map_err(|_| unknown("--lane", text, known()))
+        rights::lane(text).map_err(|_| unknown("--lane", text, known()))
     });
     let profile = args.profile.as_deref().map(|text| {
         let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect();

@@ -1,56 +1,129 @@
-//! What the callers of a server without tokens are: `--lane`, `--profile` and `--as-type`.
+//! `callboard trust`: a user's yes to what came with a repository.
 
-use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
+use std::fs;
 
-#[derive(clap::Args, Clone, Debug, Default)]
+use serde_json::json;
+
+use super::context::Context;
+use crate::compose::{self, App};
+use crate::config::{Settings, StoreUrl};
+use crate::output::{Exit, Failure, Object, Out};
+use crate::place::{self, Place};
+use crate::trust::{CONFIG, Mark};
+
+/// Trust the settings, prompts and store that came with this repository
+///
+/// Settings in .callboard/config.toml that run programs, name addresses or variables, or loosen
+/// confinement count after this, and so do the files in .callboard/prompts/. A store that was not
+/// made at this place runs its queued commands after this. A file that changes later is asked for
+/// again. What you write into .callboard/config.local.toml or your own configuration counts anyway.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  callboard trust --show\n  callboard trust")]
 pub struct TrustArgs {
-    /// What callers may be trusted with at most: kagan or kagan_admin (admin) [default: kagan]
-    #[arg(long, value_parser = lane)]
-    lane: Option<Lane>,
-    /// What they are trusted with: viewer, planner, pair_worker, operator, maintainer [default: what their lane allows]
-    #[arg(long, value_parser = profile)]
-    profile: Option<Profile>,
-    /// What an agent that the crew does not know becomes at its first call: SUPERVISOR, ORCHESTRATOR, WORKER [default: SUPERVISOR]
-    #[arg(long, value_name = "TYPE", value_parser = agent_type)]
-    as_type: Option<AgentType>,
+    /// Print what would be trusted, and trust nothing
+    #[arg(long, conflicts_with = "forget")]
+    show: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    forget: bool,
 }
 
-impl TrustArgs {
-    /// Sets it in the rights of a connection; says so when the lane allows less than was asked for.
-    pub fn apply(&self, rights: &mut Rights) -> Option<String> {
-        rights.lane = self.lane.unwrap_or(Lane::Kagan);
-        rights.profile_wanted = self.profile;
-        rights.agent_type = Some(self.as_type.unwrap_or(AgentType::Supervisor));
-        capped(rights)
+pub async fn cmd_trust(context: &Context, args: TrustArgs) -> Result<(), Failure> {
+    let place = Place::find()?.ok_or_else(place::missing)?;
+    let settings = context.settings(Some(&place), None)?;
+    let marks = Marks::of(&place, &settings);
+    if args.forget {
+        for mark in marks.all() {
+            mark.forget().map_err(|error| Failure::io("cannot forget", &error))?;
+        }
+        return marks.say(context, &settings, "no longer trusted");
+    }
+    if args.show {
+        show(&context.out, &place, &settings)?;
+        return marks.say(context, &settings, "not trusted yet");
+    }
+    for mark in marks.all() {
+        mark.trust().map_err(|error| Failure::io("cannot keep what is trusted", &error))?;
+    }
+    marks.say(context, &settings, "trusted")
+}
+
+/// What of a project can be trusted.
+struct Marks {
+    settings: Option<Mark>,
+    store: Option<Mark>,
+}
+
+impl Marks {
+    fn of(place: &Place, settings: &Settings) -> Self {
+        let store = (settings.store == StoreUrl::Default)
+            .then(|| compose::store_path(settings, Some(place)))
+            .flatten();
+        Self {
+            settings: Mark::of_settings(place),
+            store: store.as_deref().and_then(Mark::of_store),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Mark> {
+        self.settings.iter().chain(&self.store)
+    }
+
+    fn say(&self, context: &Context, settings: &Settings, word: &str) -> Result<(), Failure> {
+        let is_trusted = |mark: &Option<Mark>| mark.as_ref().is_none_or(Mark::is_trusted);
+        let (files, store) = (is_trusted(&self.settings), is_trusted(&self.store));
+        if context.out.json {
+            let asks = &settings.untrusted;
+            let document = json!({"settings": files, "store": store, "asks": asks});
+            return context.out.object(Object::Trust, document);
+        }
+        let out = &context.out;
+        match settings.untrusted.as_slice() {
+            [] => out.line("the settings ask for nothing that needs trust")?,
+            asks => out.line(&format!("{word}: {}", asks.join(", ")))?,
+        }
+        match (&self.store, store) {
+            (None, _) => Ok(()),
+            (Some(_), true) => out.line("the store is trusted"),
+            (Some(_), false) => out.line("the store is not trusted; nothing queued in it runs"),
+        }
     }
 }
 
-/// What to tell whoever asked for more than their lane allows.
-pub fn capped(rights: &Rights) -> Option<String> {
-    let wanted = rights.profile_wanted.filter(|wanted| *wanted > rights.profile())?;
-    Some(format!(
-        "The profile {} was asked for, but the lane {} allows {} at most, which is what holds.",
-        wanted.as_str(),
-        rights.lane.as_str(),
-        rights.profile().as_str()
-    ))
+/// The file as it is, so that a person judges the text and not our reading of it.
+pub fn show(out: &Out, place: &Place, settings: &Settings) -> Result<(), Failure> {
+    if out.json || settings.untrusted.is_empty() {
+        return Ok(());
+    }
+    let path = place.folder().join(CONFIG);
+    let text = fs::read_to_string(&path)
+        .map_err(|error| Failure::io(format!("cannot read {}", path.display()), &error))?;
+    out.line(&format!("{} asks for trust:", path.display()))?;
+    text.lines().try_for_each(|line| out.line(&format!("  {}", super::view::plain(line))))
 }
 
-/// `admin` is the short word that people of the board use.
-pub fn lane(text: &str) -> Result<Lane, String> {
-    let known = || Lane::ALL.iter().map(|lane| lane.as_str()).collect::<Vec<_>>();
-    let word = if text == "admin" { Lane::KaganAdmin.as_str() } else { text };
-    Lane::parse(word).ok_or_else(|| format!("lanes are {}", known().join(", ")))
+/// One line for what does not count or does not run yet.
+pub fn say(out: &Out, settings: &Settings, app: &App) {
+    if let Some(words) = words(settings, app) {
+        out.warning(&words);
+    }
 }
 
-/// In any case, as people type it.
-pub fn agent_type(text: &str) -> Result<AgentType, String> {
-    let known = || AgentType::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
-    let found = AgentType::parse(&text.trim().to_ascii_uppercase());
-    found.ok_or_else(|| format!("types are {}", known().join(", ")))
+/// The same for agents and people.
+pub fn words(settings: &Settings, app: &App) -> Option<String> {
+    let asks = settings.untrusted.join(", ");
+    let store = (!app.is_trusted)
+        .then(|| "a store that was not made here: nothing queued in it runs".to_owned());
+    let asks = (!asks.is_empty()).then(|| format!("settings of .callboard/: {asks}"));
+    let parts: Vec<String> = [asks, store].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| {
+        let parts = parts.join("; and ");
+        format!("not trusted: {parts}. callboard trust --show prints it, callboard trust allows it")
+    })
 }
 
-fn profile(text: &str) -> Result<Profile, String> {
-    let known = || Profile::ALL.iter().map(|profile| profile.as_str()).collect::<Vec<_>>();
-    Profile::parse(text).ok_or_else(|| format!("profiles are {}", known().join(", ")))
+/// Where nothing can be done without running what is queued.
+pub fn store_is_foreign() -> Failure {
+    let words = "this store was not made here, so nothing that is queued in it runs";
+    Failure::new(Exit::Auth, "NOT_TRUSTED", words).hint("callboard trust, if you know its owner")
 }

@@ -8,9 +8,9 @@ use callboard_runner::open_in_browser;
 use tokio::net::TcpListener;
 
 use super::context::Context;
-use super::init;
 use super::serve::{Server, bind};
 use super::waiting::Waiting;
+use super::{init, trust};
 use crate::config::{FlagValue, Settings};
 use crate::output::{Exit, Failure};
 use crate::place::Place;
@@ -46,6 +46,9 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
     let is_fixed = args.listen.is_some();
     let listen = args.listen.map(|value| FlagValue { flag: "--listen", key: "http.listen", value });
     let settings = context.settings(Some(&place), listen)?;
+    if context.out.terminal {
+        trust::show(&context.out, &place, &settings)?;
+    }
     let opens = !args.no_open && context.out.terminal && !is_ci();
     if let Some(served) = Served::running(&place, &settings, context.org()) {
         return found(context, &settings, &served, is_fixed, opens).await;
@@ -59,7 +62,7 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
         place: Some(place),
         listener,
         scopes: Vec::new(),
-        trust: Default::default(),
+        rights: Default::default(),
         no_runner: args.no_runner,
         fixtures: false,
     };

@@ -4,7 +4,7 @@ use callboard_engine::Alert;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
-use super::signal;
+use super::{signal, trust};
 use crate::output::Failure;
 
 /// Run agents and other background work, and serve nobody
@@ -17,6 +17,7 @@ pub async fn cmd_worker(context: &Context, _args: WorkerArgs) -> Result<(), Fail
     let stop = CancellationToken::new();
     signal::cancel_on_signal(&stop)?;
     let working = open.app.work_until(&stop, Alert::Everybody).await?;
+    let working = working.ok_or_else(trust::store_is_foreign)?;
     context.out.note("working; Ctrl-C ends it");
     stop.cancelled().await;
     if let Some(agents) = signal::agents_at_work(open.engine()) {

@@ -9,6 +9,9 @@ pub struct Key {
     /// As it would be written in a variable; empty when nothing is the default.
     pub default: &'static str,
     pub help: &'static str,
+    /// Whether it runs programs, names addresses or variables, or loosens confinement. A settings
+    /// file that came with a repository sets such a key only after `callboard trust`.
+    pub is_guarded: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub enum Kind {
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Key {
-    Key { name, kind, default, help }
+    Key { name, kind, default, help, is_guarded: false }
 }
 
 const SECONDS: Kind = Kind::Integer { min: 1, max: 86_400 };
@@ -49,9 +52,9 @@ pub static KEYS: &[Key] = &[
     key("graph.check_timeout_default", Kind::Integer { min: 1, max: 3600 }, "120",
         "Seconds a command check may run unless it says otherwise."),
     key("graph.check_shell", Kind::Text, "sh",
-        "Shell that runs command checks, with -c."),
+        "Shell that runs command checks, with -c.").guarded(),
     key("graph.checks_enabled", Kind::Boolean, "true",
-        "Whether this server runs command checks at all; they have its rights."),
+        "Whether this server runs command checks at all; they have its rights.").guarded(),
     key("graph.check_log_tail_bytes", Kind::Integer { min: 0, max: 16_777_216 }, "65536",
         "Bytes of output kept in a check's log."),
     key("graph.session_heartbeat_interval", SECONDS, "30",
@@ -91,7 +94,7 @@ pub static KEYS: &[Key] = &[
     key("execution.quota.tasks_created", Kind::Limit, "unlimited",
         "Tasks an org may add with add_task in a month (UTC)."),
     key("board.repo_roots", Kind::List, "",
-        "Folders that hold the repositories projects may have; empty = any, for a local user without tokens."),
+        "Folders that hold the repositories projects may have; empty = any, for a local user without tokens.").guarded(),
     key("board.push_after_merge", Kind::Boolean, "false",
         "Whether every merge pushes its target branch to origin; --push does that for one merge."),
     key("board.run_ttl_seconds", SECONDS, "14400",
@@ -121,23 +124,23 @@ pub static KEYS: &[Key] = &[
     key("crew.read_file_max_bytes", Kind::Integer { min: 1, max: 16_777_216 }, "1048576",
         "The largest file that a supervisor is shown."),
     key("crew.executor", Kind::Text, "",
-        "The executor that runs a crew's workers; empty = somebody else starts them."),
+        "The executor that runs a crew's workers; empty = somebody else starts them.").guarded(),
     key("crew.worker_stale_after_sec", SECONDS, "420",
         "Seconds of silence until a busy worker's supervisor is told of it."),
     key("crew.merge_wait_sec", Kind::Integer { min: 0, max: 3600 }, "30",
         "Seconds that a merge at a forge is waited for; one that takes longer is followed."),
     key("crew.webhook", Kind::Text, "",
-        "URL that is told of every mail.sent and task.created, by the rules of relay.webhook_*; empty = nobody."),
+        "URL that is told of every mail.sent and task.created, by the rules of relay.webhook_*; empty = nobody.").guarded(),
     key("forge.kind", Kind::Word(&["local", "github", "gitlab"]), "local",
         "Where pull requests are opened: as records of Callboard's own (local), or at a forge."),
     key("forge.github_url", Kind::Text, "https://api.github.com",
-        "Root of GitHub's API; its token is in GITHUB_TOKEN."),
+        "Root of GitHub's API; its token is in GITHUB_TOKEN.").guarded(),
     key("forge.gitlab_url", Kind::Text, "https://gitlab.com/api/v4",
-        "Root of GitLab's API; its token is in GITLAB_TOKEN."),
+        "Root of GitLab's API; its token is in GITLAB_TOKEN.").guarded(),
     key("general.auto_review", Kind::Boolean, "true",
         "Whether a task of an agent that comes into review starts a reviewer: the task's agent once more, with read access only. The server logs each start."),
     key("general.auto_approve", Kind::Boolean, "false",
-        "Whether permission prompts of planning agents are granted; workers are limited to their worktree anyway."),
+        "Whether permission prompts of planning agents are granted; workers are limited to their worktree anyway.").guarded(),
     key("general.require_review_approval", Kind::Boolean, "false",
         "Whether merging needs an approval first."),
     key("general.serialize_merges", Kind::Boolean, "true",
@@ -151,7 +154,7 @@ pub static KEYS: &[Key] = &[
     key("general.max_concurrent_agents", Kind::Integer { min: 1, max: 10 }, "3",
         "Agents that work on tasks at a time, on this machine and store."),
     key("general.default_worker_agent", Kind::Text, "claude",
-        "Executor of tasks that name none."),
+        "Executor of tasks that name none.").guarded(),
     key("general.default_pair_terminal_backend", Kind::Word(&["tmux", "vscode", "cursor"]),
         if cfg!(windows) { "vscode" } else { "tmux" },
         "Where pair sessions open that name no place."),
@@ -176,25 +179,25 @@ pub static KEYS: &[Key] = &[
     key("mcp.task_handles", Kind::Boolean, "true",
         "Whether calls that take over a second answer clients of the tasks extension with a handle."),
     key("http.listen", Kind::Text, "127.0.0.1:3001",
-        "Address and port of callboard serve."),
+        "Address and port of callboard serve.").guarded(),
     key("http.allowed_hosts", Kind::List, "",
-        "Host names accepted beside the loopback ones."),
+        "Host names accepted beside the loopback ones.").guarded(),
     key("http.allowed_origins", Kind::List, "",
-        "Origins accepted beside the server's own."),
+        "Origins accepted beside the server's own.").guarded(),
     key("http.public_url", Kind::Text, "",
-        "Where clients find this server when a proxy stands before it, like https://board.example."),
+        "Where clients find this server when a proxy stands before it, like https://board.example.").guarded(),
     key("http.rate_limit", Kind::Integer { min: 0, max: 1_000_000 }, "0",
         "Requests per minute and token; 0 = no limit."),
     key("knowledge.embedder", Kind::Word(&["auto", "off", "model", "openai"]), "auto",
-        "What finds knowledge by meaning: an installed model if there is one (auto), nothing (off), a model, or an endpoint (openai)."),
+        "What finds knowledge by meaning: an installed model if there is one (auto), nothing (off), a model, or an endpoint (openai).").guarded(),
     key("knowledge.model", Kind::Text, "",
         "Folder of a sentence-transformers model; empty = the one that callboard model install put in place."),
     key("knowledge.openai_url", Kind::Text, "",
-        "An OpenAI-compatible API up to and with /v1, like http://127.0.0.1:11434/v1."),
+        "An OpenAI-compatible API up to and with /v1, like http://127.0.0.1:11434/v1.").guarded(),
     key("knowledge.openai_model", Kind::Text, "",
-        "What the embedding model is called there."),
+        "What the embedding model is called there.").guarded(),
     key("knowledge.openai_key_variable", Kind::Text, "OPENAI_API_KEY",
-        "The environment variable that holds the key of that API."),
+        "The environment variable that holds the key of that API.").guarded(),
     key("relay.max_concurrency", Kind::Integer { min: 0, max: 1000 }, "3",
         "Jobs that agents work on at a time, on this machine and store."),
     key("relay.max_queued", Kind::Integer { min: 1, max: 1_000_000 }, "1000",
@@ -217,21 +220,21 @@ pub static KEYS: &[Key] = &[
         "Seconds that an agent's question waits for an answer before it counts as refused."),
     key("relay.trusted_commands", Kind::List,
         "ls, cat, head, tail, wc, grep, rg, git log, git show, git diff, git status, git ls-files, git blame",
-        "Commands that agents may run without asking."),
+        "Commands that agents may run without asking.").guarded(),
     key("relay.sandbox", Kind::Word(&["auto", "os", "executor"]), "auto",
-        "What keeps agents from writing: the system where it can (auto), the system or nothing runs (os), their own switches alone (executor)."),
+        "What keeps agents from writing: the system where it can (auto), the system or nothing runs (os), their own switches alone (executor).").guarded(),
     key("relay.default_executor", Kind::Text, "",
-        "Executor of models that none serves; empty = the first one found."),
+        "Executor of models that none serves; empty = the first one found.").guarded(),
     key("relay.git_schemes", Kind::List, "https, ssh",
-        "Schemes that a job's repository URL may have; http and file may be added."),
+        "Schemes that a job's repository URL may have; http and file may be added.").guarded(),
     key("relay.local_roots", Kind::List, "",
-        "Folders that hold the local repositories jobs may name; empty = any, for a local user without tokens."),
+        "Folders that hold the local repositories jobs may name; empty = any, for a local user without tokens.").guarded(),
     key("relay.webhook_default", Kind::Text, "",
-        "URL that is told of the end of jobs which name none; empty = nobody."),
+        "URL that is told of the end of jobs which name none; empty = nobody.").guarded(),
     key("relay.webhook_secret", Kind::Secret, "",
-        "What webhooks are signed with, like whsec_ and base64; empty = one made for each org, which callboard webhook secret shows."),
+        "What webhooks are signed with, like whsec_ and base64; empty = one made for each org, which callboard webhook secret shows.").guarded(),
     key("relay.webhook_allow_private", Kind::Boolean, "false",
-        "Whether webhooks may go to loopback and private addresses."),
+        "Whether webhooks may go to loopback and private addresses.").guarded(),
     key("relay.retention_days", Kind::Integer { min: 1, max: 36_500 }, "30",
         "Days that jobs and their artifacts are kept after their end."),
     key("runner.kill_grace_s", Kind::Integer { min: 0, max: 3600 }, "10",
@@ -241,12 +244,17 @@ pub static KEYS: &[Key] = &[
     key("runner.worktree_dir", Kind::Text, ".callboard/worktrees",
         "Folder of the worktrees of tasks, from the top of their repository."),
     key("store.url", Kind::Text, "",
-        "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db."),
+        "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db.").guarded(),
     key("ui.skip_pair_instructions", Kind::Boolean, "false",
         "Whether pair sessions come without instructions."),
 ];
 
 impl Key {
+    const fn guarded(mut self) -> Self {
+        self.is_guarded = true;
+        self
+    }
+
     pub fn find(name: &str) -> Option<&'static Key> {
         KEYS.iter().find(|key| key.name == name)
     }

@@ -14,6 +14,7 @@ use super::key::{KEYS, Key};
 use super::value::Value;
 use crate::output::Failure;
 use crate::place::Place;
+use crate::trust::{self, CONFIG, Mark};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -39,7 +40,12 @@ impl fmt::Display for Origin {
 
 /// Every key with its value and where that came from, and the executors that files describe.
 #[derive(Clone, Debug)]
-pub struct Resolved(HashMap<&'static str, (Value, Origin)>, Executors);
+pub struct Resolved {
+    values: Values,
+    executors: Executors,
+    /// What the project's file sets and nobody trusted yet, as it is written there.
+    untrusted: Vec<String>,
+}
 
 /// In the order of the files; a stronger one replaces what a weaker one says of the same name.
 type Executors = Vec<(String, RawExecutor)>;
@@ -54,14 +60,20 @@ pub struct FlagValue {
 
 impl Resolved {
     pub fn read(place: Option<&Place>, flags: &[FlagValue]) -> Result<Self, Failure> {
-        let (mut values, mut executors) = (HashMap::new(), Vec::new());
+        let mut values = HashMap::new();
         for key in KEYS {
             values.insert(key.name, (key.default_value(), Origin::Default));
         }
+        let mut all = Self { values, executors: Vec::new(), untrusted: Vec::new() };
         // From the weakest to the strongest; a later one replaces an earlier.
-        for path in files(place) {
-            read_file(&path, &mut values, &mut executors)?;
+        if let Some(user) = user_folder() {
+            all.take(Read::of(&user.join(CONFIG))?);
         }
+        if let Some(place) = place {
+            all.take_project(place, Read::of(&place.folder().join(CONFIG))?);
+            all.take(Read::of(&place.folder().join(LOCAL))?);
+        }
+        let values = &mut all.values;
         for key in KEYS {
             // The last variable looked at wins, so the shorter name comes last.
             for name in key.variables().into_iter().rev() {
@@ -77,7 +89,40 @@ impl Resolved {
                 .map_err(|error| Failure::config(format!("{}: {error}", given.flag)))?;
             values.insert(key.name, (value, Origin::Flag(given.flag)));
         }
-        Ok(Self(values, executors))
+        Ok(all)
+    }
+
+    fn take(&mut self, read: Read) {
+        self.values.extend(read.values);
+        for (name, executor) in read.executors {
+            self.executors.retain(|(known, _)| *known != name);
+            self.executors.push((name, executor));
+        }
+    }
+
+    /// Takes what may count of the file that a repository brings along.
+    fn take_project(&mut self, place: &Place, mut read: Read) {
+        let is_guarded = |name: &str| Key::find(name).is_some_and(|key| key.is_guarded);
+        let guarded = read.values.keys().filter(|name| is_guarded(name));
+        let mut asks: Vec<String> = guarded.map(ToString::to_string).collect();
+        asks.sort();
+        asks.extend(read.executors.iter().map(|(name, _)| format!("{EXECUTORS}.{name}")));
+        let prompts = trust::prompt_files(&place.folder()).unwrap_or_default();
+        asks.extend(prompts.iter().filter_map(|path| {
+            Some(format!("{}/{}", trust::PROMPTS, path.file_name()?.to_string_lossy()))
+        }));
+        let is_trusted = || Mark::of_settings(place).is_some_and(|mark| mark.is_trusted());
+        if !asks.is_empty() && !is_trusted() {
+            read.values.retain(|name, _| !is_guarded(name));
+            read.executors.clear();
+            self.untrusted = asks;
+        }
+        self.take(read);
+    }
+
+    /// What the project's own files ask for and do not get before `callboard trust`.
+    pub fn untrusted(&self) -> &[String] {
+        &self.untrusted
     }
 
     /// Puts what the store keeps in its place: below flags and variables, above the files.
@@ -94,13 +139,13 @@ impl Resolved {
                 Origin::Store | Origin::File(_) | Origin::Default => true,
             };
             if let Some(value) = Value::from_text(key, &text).ok().filter(|_| is_weaker) {
-                self.0.insert(key.name, (value, Origin::Store));
+                self.values.insert(key.name, (value, Origin::Store));
             }
         }
     }
 
     pub fn executors(&self) -> &[(String, RawExecutor)] {
-        &self.1
+        &self.executors
     }
 
     pub fn value(&self, name: &str) -> &Value {
@@ -112,17 +157,12 @@ impl Resolved {
     }
 
     fn get(&self, name: &str) -> &(Value, Origin) {
-        self.0.get(name).expect("every key of the table has at least its default")
+        self.values.get(name).expect("every key of the table has at least its default")
     }
 }
 
-/// The files that are looked at, weakest first.
-fn files(place: Option<&Place>) -> Vec<PathBuf> {
-    let user = user_folder().map(|folder| folder.join("config.toml"));
-    let project = place.map(|place| place.folder().join("config.toml"));
-    let local = place.map(|place| place.folder().join("config.local.toml"));
-    [user, project, local].into_iter().flatten().collect()
-}
+/// What holds on one machine only.
+pub const LOCAL: &str = "config.local.toml";
 
 fn user_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -132,29 +172,41 @@ fn user_folder() -> Option<PathBuf> {
 
 type Values = HashMap<&'static str, (Value, Origin)>;
 
-fn read_file(path: &Path, values: &mut Values, executors: &mut Executors) -> Result<(), Failure> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(());
-        }
-        Err(error) => return Err(Failure::config(format!("{}: {error}", path.display()))),
-    };
-    let document = Document::parse(text.as_str()).map_err(|error| {
-        let words = error.message().trim().replace('\n', ", ");
-        Failure::config(format!("{}{}: {words}", path.display(), line_of(&text, error.span())))
-    })?;
-    read_table(&File { path, text: &text }, document.as_table(), "", values)?;
-    let described = document.as_table().get(EXECUTORS).and_then(Item::as_table_like);
-    for (name, item) in described.into_iter().flat_map(TableLike::iter) {
-        let executor = read_executor(item).map_err(|words| {
-            let place = format!("{}{}", path.display(), line_of(&text, item.span()));
-            Failure::config(format!("{place}: {EXECUTORS}.{name}: {words}"))
+/// What one file says.
+#[derive(Default)]
+struct Read {
+    values: Values,
+    executors: Executors,
+}
+
+impl Read {
+    /// Empty for a file that is not there.
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(Failure::config(format!("{}: {error}", path.display()))),
+        };
+        let document = Document::parse(text.as_str()).map_err(|error| {
+            let words = error.message().trim().replace('\n', ", ");
+            Failure::config(format!("{}{}: {words}", path.display(), line_of(&text, error.span())))
         })?;
-        executors.retain(|(known, _)| known != name);
-        executors.push((name.to_owned(), executor));
+        let mut read = Self::default();
+        read_table(&File { path, text: &text }, document.as_table(), "", &mut read.values)?;
+        let described = document.as_table().get(EXECUTORS).and_then(Item::as_table_like);
+        for (name, item) in described.into_iter().flat_map(TableLike::iter) {
+            let executor = read_executor(item).map_err(|words| {
+                let place = format!("{}{}", path.display(), line_of(&text, item.span()));
+                Failure::config(format!("{place}: {EXECUTORS}.{name}: {words}"))
+            })?;
+            read.executors.push((name.to_owned(), executor));
+        }
+        Ok(read)
     }
-    Ok(())
 }
 
 /// Tables whose names are anybody's choice.

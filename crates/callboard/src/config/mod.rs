@@ -9,7 +9,7 @@ mod settings;
 mod value;
 
 pub use key::{KEYS, Key, Kind};
-pub use layer::{FlagValue, Resolved, unknown};
+pub use layer::{FlagValue, LOCAL, Resolved, unknown};
 pub use schema::schema;
 pub use settings::{EmbedderChoice, Settings, StoreUrl};
 pub use value::{Value, without_password};

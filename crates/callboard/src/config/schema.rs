@@ -54,6 +54,9 @@ fn of_key(key: &Key) -> Value {
         }),
     };
     schema["description"] = key.help.into();
+    if key.is_guarded {
+        schema["x-guarded"] = true.into();
+    }
     schema["default"] = match key.kind {
         Kind::Fraction => json!(key.default.parse::<f64>().ok()),
         Kind::Text

@@ -47,6 +47,8 @@ pub struct Settings {
     pub board: BoardRule,
     pub crew: CrewRule,
     pub store: StoreUrl,
+    /// What the project's own files ask for and do not get before `callboard trust`.
+    pub untrusted: Vec<String>,
 }
 
 /// How agents are run on this machine.
@@ -177,6 +179,7 @@ impl Reader<'_> {
             board: self.board()?,
             crew: self.crew()?,
             store: self.store()?,
+            untrusted: self.0.untrusted().to_vec(),
         })
     }
 

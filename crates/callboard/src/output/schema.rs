@@ -102,6 +102,7 @@ objects! {
     Setting => "config",
     Doctor => "doctor",
     Init => "init",
+    Trust => "trust",
     Migrate => "migrate",
     Model => "model",
     Backup => "backup",

@@ -22,6 +22,7 @@ fn the_nearest_layer_wins() {
     ];
     for (path, value) in &layers {
         world.write(path, &format!("[store]\nurl = \"{value}\"\n"));
+        world.ok(&["trust"]);
         let (found, origin) = origin_of(&world, key, &[]);
         assert_eq!(&found, value);
         let named = path.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -82,11 +83,11 @@ fn values_that_make_no_sense_stop_the_start() {
         ("crew.executor = \"nobody\"", "must be one of claude, codex"),
         ("crew.webhook = \"http://127.0.0.1/x\"", "must not be a loopback, private"),
         ("graph = 1", "graph must be a table"),
-        ("graph.prefix = ", "config.toml:1"),
+        ("graph.prefix = ", "config.local.toml:1"),
     ];
     let world = World::project();
     for (text, said) in cases {
-        world.write(&world.callboard("config.toml"), text);
+        world.write(&world.callboard("config.local.toml"), text);
         for command in [vec!["mcp"], vec!["task", "list"], vec!["config"]] {
             let ran = world.run(&command);
             assert_eq!(ran.code, 2, "{text}");

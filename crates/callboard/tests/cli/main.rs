@@ -28,3 +28,4 @@ mod stale_checks;
 mod stores;
 mod terminal;
 mod time;
+mod trust;

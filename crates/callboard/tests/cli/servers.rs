@@ -114,6 +114,7 @@ fn mcp_names_its_task_and_gives_the_projects_own_prompts() {
     let prompts = world.callboard("prompts");
     std::fs::create_dir(&prompts).expect("a folder");
     std::fs::write(prompts.join("plan.md"), "Plan {task} as we do.").expect("a file");
+    world.ok(&["trust"]);
     let get = |id: u8, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "prompts/get", "params": {"name": name}});
     let bound = ["mcp", "--actor", "agent:x", "--task", "SHOP-1"];
     let answers = ask(&world, &bound, &[get(2, "plan"), get(3, "start-work")]);
@@ -123,6 +124,7 @@ fn mcp_names_its_task_and_gives_the_projects_own_prompts() {
     assert_eq!(text(&answers[1]), format!("Plan {task} as we do."));
     assert!(text(&answers[2]).as_str().is_some_and(|text| text.contains("`begin` it")));
     std::fs::write(prompts.join("plan.md"), "x".repeat(40_000)).expect("a file");
+    world.ok(&["trust"]);
     let refused = world.run(&["mcp"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("plan.md has more than 32768 bytes"), "{}", refused.stderr);

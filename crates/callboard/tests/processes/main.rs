@@ -15,6 +15,7 @@ mod events;
 mod files;
 mod forge;
 mod handles;
+mod hostile;
 mod http;
 mod job_losses;
 mod jobs;

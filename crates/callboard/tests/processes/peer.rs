@@ -34,6 +34,8 @@ pub fn clean(command: &mut Command, folder: &Path) {
         }
     }
     command.current_dir(folder).env("XDG_CONFIG_HOME", folder.join("no-config"));
+    // What is trusted is kept there, for every folder of a board.
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
 }
 
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
@@ -79,13 +81,18 @@ impl Peer {
         peer
     }
 
-    pub fn over(mut command: Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
+    pub fn over(command: Command) -> Self {
+        Self::with_errors_to(command, Stdio::inherit())
+    }
+
+    /// Its words on stderr wait in the child for a test that reads them.
+    pub fn over_quietly(command: Command) -> Self {
+        Self::with_errors_to(command, Stdio::piped())
+    }
+
+    fn with_errors_to(mut command: Command, errors: Stdio) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, input, output, next: 1, notes: Vec::new() }

@@ -9,6 +9,7 @@ use rustix::fs::Access;
 
 use super::{Finding, handshake, machine};
 use crate::cli::context::Context;
+use crate::cli::trust;
 use crate::compose::{self, App};
 use crate::config::Settings;
 use crate::embedder;
@@ -45,7 +46,13 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
     found.extend(lost_files(&settings, &place));
     match App::open(&settings, Some(&place), context.org()).await {
         Err(failure) => found.push(Finding::failed("database", &failure)),
-        Ok(app) => found.extend(opened(&app, &settings).await),
+        Ok(app) => {
+            found.push(match trust::words(&settings, &app) {
+                None => Finding::ok("trust", "nothing waits for callboard trust"),
+                Some(words) => Finding::warn("trust", words, "callboard trust --show"),
+            });
+            found.extend(opened(&app, &settings).await);
+        }
     }
     found
 }

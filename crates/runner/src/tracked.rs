@@ -1,0 +1,19 @@
+//! Whether git keeps files of a folder.
+
+use std::path::Path;
+
+use crate::git::{Git, GitFault};
+
+/// Those of `names` in `folder` that git tracks. Nothing is tracked outside of a repository; a
+/// repository that git cannot read is an error.
+pub async fn tracked(folder: &Path, names: &[&str]) -> Result<Vec<String>, String> {
+    let args = [["ls-files", "-z", "--"].as_slice(), names].concat();
+    match Git::at(folder).ask(&args).await {
+        Ok(found) => {
+            let found = String::from_utf8_lossy(&found);
+            Ok(found.split_terminator('\0').map(str::to_owned).collect())
+        }
+        Err(GitFault::Outside) => Ok(Vec::new()),
+        Err(fault) => Err(fault.words()),
+    }
+}
