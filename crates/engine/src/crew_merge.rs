@@ -375,6 +375,8 @@ impl Engine {
             message: record.task.title.clone(),
             fetch: false,
             one_at_a_time: true,
+            // Nothing is merged here; the merge itself is judged.
+            settings_seen: true,
         };
         let failed = |fault: MergeFault| match fault {
             MergeFault::Conflict { files, .. } => {

@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub use deliver::{Courier, Letter};
 pub use forge::{Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, Wanted};
 pub use merge::{
-    MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
-    PreparedPart,
+    MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergeWish, MergedPart, Merges,
+    PreparedMerge, PreparedPart, settings_files,
 };
 pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD};
 pub use run::{

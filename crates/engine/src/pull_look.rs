@@ -8,7 +8,7 @@ use callboard_domain::pull::{OPEN, Pull};
 use callboard_store::PullQuery;
 
 use crate::context::{OpContext, Scope};
-use crate::ports::{MergeOutlook, WorktreeDiff};
+use crate::ports::{MergeOutlook, MergeWish, WorktreeDiff};
 use crate::pull::kind_of;
 use crate::{Engine, EngineError, Merged, PullEnd};
 
@@ -110,7 +110,7 @@ impl Engine {
         &self,
         op: &OpContext,
         pull: &Pull,
-        push: bool,
+        wish: MergeWish,
     ) -> Result<(PullEnd, Merged), EngineError> {
         if let Some(task) = pull.task {
             let seen = self.parts.store.task(&op.principal.org, task).await?;
@@ -119,7 +119,7 @@ impl Engine {
                 return Ok((PullEnd::Refused { why }, Merged::default()));
             }
         }
-        let push = push || self.parts.board.push_after_merge;
-        self.pull_merge_with(op, pull, None, push).await
+        let push = wish.push || self.parts.board.push_after_merge;
+        self.pull_merge_with(op, pull, None, MergeWish { push, ..wish }).await
     }
 }

@@ -9,7 +9,7 @@ use callboard_domain::pull::{CLOSED, MERGED, Pull};
 use tokio::time::Instant;
 
 use crate::context::{OpContext, Scope};
-use crate::ports::{ForgeMerge, MergeFault, MergeFrom, MergeOrder, MergePlan};
+use crate::ports::{ForgeMerge, MergeFault, MergeFrom, MergeOrder, MergePlan, MergeWish};
 use crate::pull::{kind_of, settle};
 use crate::pull_open::lasting;
 use crate::{Engine, EngineError, Merged};
@@ -49,7 +49,7 @@ impl Engine {
         pull: &Pull,
         head: Option<&str>,
     ) -> Result<PullEnd, EngineError> {
-        Ok(self.pull_merge_with(op, pull, head, false).await?.0)
+        Ok(self.pull_merge_with(op, pull, head, MergeWish::default()).await?.0)
     }
 
     /// Merges a pull request, and pushes its base to `origin` if that is wanted and it was merged
@@ -59,7 +59,7 @@ impl Engine {
         op: &OpContext,
         pull: &Pull,
         head: Option<&str>,
-        push: bool,
+        wish: MergeWish,
     ) -> Result<(PullEnd, Merged), EngineError> {
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let pull = self.pull_again(op, pull).await?;
@@ -73,7 +73,7 @@ impl Engine {
         }
         let end = match kind_of(&pull.forge) {
             Some(kind) => self.merge_at(op, kind, &pull, head).await?,
-            None => self.merge_here(&pull, head, push, &mut merged).await?,
+            None => self.merge_here(&pull, head, wish, &mut merged).await?,
         };
         let step = match &end {
             PullEnd::Merged { commit } => PullStep::Merged { commit: commit.clone(), asked: true },
@@ -129,7 +129,7 @@ impl Engine {
         &self,
         pull: &Pull,
         head: Option<&str>,
-        push: bool,
+        wish: MergeWish,
         merged: &mut Merged,
     ) -> Result<PullEnd, EngineError> {
         let refused = |why: String| Ok(PullEnd::Refused { why });
@@ -142,10 +142,11 @@ impl Engine {
         let mut tries = 0;
         loop {
             tries += 1;
-            let prepared = match shop.merges.merge_prepare(vec![order(pull, false)]).await {
-                Ok(prepared) => prepared,
-                Err(fault) => return Ok(faulty(fault)),
-            };
+            let prepared =
+                match shop.merges.merge_prepare(vec![order(pull, false, wish.settings)]).await {
+                    Ok(prepared) => prepared,
+                    Err(fault) => return Ok(faulty(fault)),
+                };
             let moved = prepared.parts.iter().any(|part| {
                 let is_new = matches!(part.plan, MergePlan::Commit { .. });
                 is_new && head.is_some_and(|head| head != part.head)
@@ -158,7 +159,7 @@ impl Engine {
                 shop.merges.merge_abandon(prepared).await;
                 return Ok(PullEnd::Nothing);
             }
-            match shop.merges.merge_publish(prepared, push).await {
+            match shop.merges.merge_publish(prepared, wish.push).await {
                 Ok(parts) => {
                     *merged = Merged::of(&parts);
                     return Ok(PullEnd::Merged { commit: merged.commit.clone() });
@@ -234,7 +235,7 @@ impl Engine {
         };
         for repo in repos {
             let here = Pull { repo: repo.path.display().to_string(), ..pull.clone() };
-            match shop.merges.merge_prepare(vec![order(&here, true)]).await {
+            match shop.merges.merge_prepare(vec![order(&here, true, true)]).await {
                 Ok(prepared) => shop.merges.merge_abandon(prepared).await,
                 Err(MergeFault::Conflict { files, .. }) => return Ok(files),
                 Err(fault) => tracing::warn!(%fault, "git cannot say which files conflict"),
@@ -244,7 +245,7 @@ impl Engine {
     }
 }
 
-fn order(pull: &Pull, fetch: bool) -> MergeOrder {
+fn order(pull: &Pull, fetch: bool, settings_seen: bool) -> MergeOrder {
     let title = pull.title.split_whitespace().collect::<Vec<_>>().join(" ");
     MergeOrder {
         from: MergeFrom::Branch { repo: pull.repo.clone().into(), name: pull.branch.clone() },
@@ -253,6 +254,7 @@ fn order(pull: &Pull, fetch: bool) -> MergeOrder {
         message: format!("{title}\n\nPull request: {}", pull.url),
         fetch,
         one_at_a_time: true,
+        settings_seen,
     }
 }
 

@@ -13,7 +13,9 @@ use callboard_domain::refusal::ReviewAction;
 use callboard_domain::task::TaskRecord;
 
 use crate::context::{OpContext, Scope};
-use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergedPart, PreparedMerge, Rebased, Turn};
+use crate::ports::{
+    MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, Rebased, Turn,
+};
 use crate::work_stop::{STOPPED_WITHIN, Stopped};
 use crate::workspace::{Workshop, WorkspacePart};
 use crate::{CardSeen, Engine, EngineError, WorkWish};
@@ -57,18 +59,18 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Reviewed, EngineError> {
-        self.review_merge_with(op, task, false).await
+        self.review_merge_with(op, task, MergeWish::default()).await
     }
 
     /// Brings a task's work into its target as one commit per repository, if its checks pass on what
-    /// that would be. `push` pushes the targets too, whatever the settings say.
+    /// that would be.
     pub async fn review_merge_with(
         &self,
         op: &OpContext,
         task: TaskId,
-        push: bool,
+        wish: MergeWish,
     ) -> Result<Reviewed, EngineError> {
-        let push = push || self.parts.board.push_after_merge;
+        let push = wish.push || self.parts.board.push_after_merge;
         op.principal.judge(op.tool, Scope::TasksWrite)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
@@ -110,6 +112,7 @@ impl Engine {
                     message: message(&seen.record),
                     fetch: settings.auto_sync_base_branch,
                     one_at_a_time: settings.serialize_merges,
+                    settings_seen: wish.settings,
                 })
             })
             .collect();

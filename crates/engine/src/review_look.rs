@@ -9,7 +9,7 @@ use callboard_store::{CardPage, CardQuery, CardRow};
 
 use crate::check_look::Trees;
 use crate::context::{OpContext, Scope};
-use crate::ports::{FileDiff, MergeOutlook, WorktreeDiff, WorktreeState};
+use crate::ports::{FileDiff, MergeOutlook, WorktreeDiff, WorktreeState, settings_files};
 use crate::workspace::{Workshop, WorkspacePart};
 use crate::{At, CardSeen, Engine, EngineError, WorkspaceFault, WorkspaceSeen};
 
@@ -48,6 +48,8 @@ pub struct Foresight {
     pub conflicts: Vec<String>,
     /// Commits of the targets that the branches lack.
     pub behind: u64,
+    /// Changed files that hold settings of Callboard; a person has to see them.
+    pub settings: Vec<String>,
     /// A merge commits first what nobody committed; no conflict of that is known.
     pub has_uncommitted: bool,
     /// What git says where the rest cannot be known.
@@ -66,6 +68,7 @@ impl ReviewSeen {
                 }
             };
             all.has_uncommitted |= !look.state.uncommitted.is_empty();
+            all.settings.extend(settings_files(look.files.iter().map(|file| &file.path)));
             match &look.outlook {
                 Ok(outlook) => {
                     let several = self.work.len() > 1;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use callboard_engine::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
-    PreparedPart, Rebased, Turn, WorktreeFault,
+    PreparedPart, Rebased, Turn, WorktreeFault, settings_files,
 };
 
 use crate::git::{Git, GitFault};
@@ -40,7 +40,10 @@ impl Merges for LocalWorktrees {
             let mut parts = Vec::new();
             for order in orders {
                 look::close(&folder, order.from.repo(), &order.task).await;
-                parts.push(prepare(order).await?);
+                let settings_seen = order.settings_seen;
+                let part = prepare(order).await?;
+                judge_settings(&part, settings_seen)?;
+                parts.push(part);
             }
             Ok(PreparedMerge { parts, turn })
         });
@@ -104,6 +107,14 @@ async fn take_turns(orders: &[MergeOrder]) -> Result<Turn, WorktreeFault> {
         locks.push(repo_lock(place, what).await?);
     }
     Ok(Turn::new(locks))
+}
+
+fn judge_settings(part: &PreparedPart, seen: bool) -> Result<(), MergeFault> {
+    let MergePlan::Commit { files, .. } = &part.plan else { return Ok(()) };
+    match settings_files(files) {
+        files if files.is_empty() || seen => Ok(()),
+        files => Err(MergeFault::Settings { files }),
+    }
 }
 
 async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {

@@ -2,6 +2,7 @@
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
+use callboard_engine::ports::MergeWish;
 use callboard_engine::{At, Merged, ReviewEnd, Reviewed};
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
@@ -25,6 +26,9 @@ pub struct ApproveArgs {
     /// Push the branch it is merged into to origin as well [default: board.push_after_merge]
     #[arg(long, requires = "merge")]
     push: bool,
+    /// Merge changes of Callboard's own settings too; review names the files
+    #[arg(long, requires = "merge")]
+    settings: bool,
     /// What to say about it
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     message: String,
@@ -41,7 +45,8 @@ pub async fn cmd_approve(context: &Context, args: ApproveArgs) -> Result<(), Fai
     let waits = approved.it.task.phase == Phase::Review;
     if waits && args.merge {
         let At { now, .. } = approved;
-        return match open.engine().review_merge_with(&op, id, args.push).await {
+        let wish = MergeWish { push: args.push, settings: args.settings };
+        return match open.engine().review_merge_with(&op, id, wish).await {
             Ok(Reviewed { record, end }) => {
                 open.print_merged(At { it: record, now }, end, args.push)
             }

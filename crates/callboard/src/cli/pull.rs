@@ -1,7 +1,7 @@
 //! `callboard pull …`: pull requests, wherever they are, and a person's word that merges one.
 
 use callboard_domain::pull::{LOCAL, Pull, local_url};
-use callboard_engine::ports::MergeOutlook;
+use callboard_engine::ports::{MergeOutlook, MergeWish};
 use callboard_engine::{PullEnd, PullLook, PullNamed};
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
@@ -67,6 +67,9 @@ pub struct MergeArgs {
     /// Push the base to origin as well; a forge merges its own pull requests there already
     #[arg(long)]
     push: bool,
+    /// Merge changes of Callboard's own settings too
+    #[arg(long)]
+    settings: bool,
 }
 
 async fn cmd_pull_list(context: &Context, args: ListArgs) -> Result<(), Failure> {
@@ -143,7 +146,8 @@ async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failur
     let open = context.open().await?;
     let pull = open.pull(&args.pull).await?;
     let op = open.op_long("pull_merge")?;
-    let (end, merged) = open.engine().pull_accept(&op, &pull, args.push).await?;
+    let wish = MergeWish { push: args.push, settings: args.settings };
+    let (end, merged) = open.engine().pull_accept(&op, &pull, wish).await?;
     let failed = |words: String| {
         Failure::new(Exit::Conflict, "MERGE_FAILED", format!("{} is not merged: {words}", pull.url))
     };

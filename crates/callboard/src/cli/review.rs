@@ -5,7 +5,7 @@ use callboard_domain::ids::TaskId;
 use callboard_domain::job::Job;
 use callboard_domain::run::RunRecord;
 use callboard_domain::task::{Task, TaskRow};
-use callboard_engine::ports::MergeOutlook;
+use callboard_engine::ports::{FileDiff, MergeOutlook, settings_files};
 use callboard_engine::store::CardRow;
 use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork, TaskFilter};
 use callboard_surface::time::rfc3339_ms;
@@ -221,6 +221,7 @@ impl Open {
         };
         text += &fact("merge", &readiness(look, &part.target));
         text += &fact("missing", &uncommitted(&look.state.uncommitted));
+        text += &fact("settings", &settings_words(&look.files));
         text + &fact("files", changes(&look.files, &self.out).trim_end())
     }
 }
@@ -271,6 +272,17 @@ pub fn outlook_words(outlook: &MergeOutlook) -> String {
     format!("{behind}, {conflicts}")
 }
 
+/// What is merged there decides what Callboard runs.
+fn settings_words(files: &[FileDiff]) -> String {
+    match settings_files(files.iter().map(|file| &file.path)).as_slice() {
+        [] => String::new(),
+        files => format!(
+            "read {} with care: they are settings of Callboard, merged with --settings only",
+            plain(&files.join(", "))
+        ),
+    }
+}
+
 /// A merge commits these first.
 fn uncommitted(files: &[String]) -> String {
     match files {
@@ -318,6 +330,7 @@ fn work_json(work: &ReviewWork) -> Value {
         document["behind"] = json!(look.outlook.as_ref().ok().map(|outlook| outlook.behind));
         document["conflicts"] = json!(look.outlook.as_ref().ok().map(|outlook| &outlook.conflicts));
         document["error"] = json!(look.outlook.as_ref().err());
+        document["settings"] = settings_files(look.files.iter().map(|file| &file.path)).into();
         document["files"] = look.files.iter().map(file_json).collect();
     }
     document

@@ -206,3 +206,27 @@ fn nothing_is_decided(world: &World, id: &str) {
     let shown = world.ok(&["task", "show", id, "--json"]).json();
     assert_eq!(shown["status"], "in_review", "{shown}");
 }
+
+#[test]
+fn settings_of_callboard_are_merged_by_somebody_who_saw_them() {
+    let world = project();
+    world.run_git(&world.root(), &["add", ".callboard/config.toml"]);
+    world.run_git(&world.root(), &["commit", "-q", "-m", "settings"]);
+    let (id, place) = worked_on(&world, "Add b");
+    world.write(&place.join(".callboard/config.toml"), "[graph]\ncheck_shell = \"./mine\"\n");
+    board(&world, "request_review", &format!(r#"{{"task_id": "{id}", "summary": "done"}}"#));
+    let shown = world.ok(&["review", &id]).stdout;
+    assert!(shown.contains("settings  read .callboard/config.toml with care"), "{shown}");
+    let merge = format!(r#"{{"task_id": "{id}", "action": "preview"}}"#);
+    let preview = ["call", "review", &merge, "--toolsets", "board"];
+    let preview = world.ok(&preview).json();
+    assert_eq!(preview["settings_files"], json!([".callboard/config.toml"]), "{preview}");
+    let refused = world.run(&["approve", &id, "--merge", "--json"]);
+    assert_eq!((refused.code, refused.error_code()), (5, "MERGE_FAILED".into()));
+    assert!(refused.stderr.contains("--settings"), "{}", refused.stderr);
+    assert!(!world.root().join("b").exists(), "nothing of it is merged");
+    world.ok(&["approve", &id, "--merge", "--settings"]);
+    assert!(world.root().join("b").exists());
+    let shell = world.ok(&["config", "get", "graph.check_shell"]).stdout;
+    assert_eq!(shell, "sh\n", "merged settings wait for trust like any others");
+}

@@ -50,6 +50,24 @@ pub struct MergeOrder {
     pub fetch: bool,
     /// Waits until no other merge in this repository is under way, by any process.
     pub one_at_a_time: bool,
+    /// Whether somebody has seen that it changes settings of Callboard, if it does.
+    pub settings_seen: bool,
+}
+
+/// How a person wants something merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeWish {
+    /// Push the target to `origin`, whatever the settings say.
+    pub push: bool,
+    /// Merge changes of Callboard's own settings, too.
+    pub settings: bool,
+}
+
+/// Those of some changed files that hold settings of Callboard. What is merged there decides what
+/// runs on the machine of whoever trusts it.
+pub fn settings_files<'a>(files: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let is_setting = |file: &&String| file.split('/').any(|part| part == ".callboard");
+    files.into_iter().filter(is_setting).cloned().collect()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +151,12 @@ pub enum MergeFault {
     Moved { target: String },
     #[error("{target} is checked out in {}, where these are in the way: {}", place.display(), files.join(", "))]
     InTheWay { target: String, place: PathBuf, files: Vec<String> },
+    #[error(
+        "the work changes settings of Callboard in {}; a person merges it with --settings after \
+         reading them",
+        files.join(", ")
+    )]
+    Settings { files: Vec<String> },
     #[error("{0} names a remote's branch: merge into a local one")]
     RemoteTarget(String),
     #[error(
@@ -147,7 +171,9 @@ impl MergeFault {
     /// The files that somebody must look at.
     pub fn files(&self) -> &[String] {
         match self {
-            Self::Conflict { files, .. } | Self::InTheWay { files, .. } => files,
+            Self::Conflict { files, .. }
+            | Self::InTheWay { files, .. }
+            | Self::Settings { files } => files,
             Self::Moved { .. } | Self::RemoteTarget(_) | Self::Diverged(_) | Self::Worktree(_) => {
                 &[]
             }

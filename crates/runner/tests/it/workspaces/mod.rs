@@ -75,6 +75,7 @@ pub fn merge_order(worktree: &Worktree, target: &str) -> MergeOrder {
         message: "Add login (callboard CB-1)\n\nWith a form.".into(),
         fetch: true,
         one_at_a_time: true,
+        settings_seen: false,
     }
 }
 

@@ -224,7 +224,7 @@ static TOOLS: &[Tool] = &[
         DESTRUCTIVE_OUTSIDE, schema_of::<review::Review>,
         with_envelope!("task_id:string|null new_status:string|null conflict_files:[string] merge_commit:string|null \
             pushed:boolean|null checks:[object] merges_cleanly?:boolean|null commits_behind?:integer|null \
-            has_uncommitted_changes?:boolean|null"),
+            has_uncommitted_changes?:boolean|null settings_files?:[string]"),
         answered!(review::review)).for_profile(Profile::Operator).on_task().long()
         .with_actions(&REVIEW_ACTIONS),
     Tool::new("settings_get", "Settings get",

@@ -150,6 +150,9 @@ fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
     };
     let is_known = foresight.fault.is_none() && foresight.repos > 0;
     fields["conflict_files"] = json!(foresight.conflicts);
+    if !foresight.settings.is_empty() {
+        fields["settings_files"] = json!(foresight.settings);
+    }
     fields["merges_cleanly"] = json!(is_known.then_some(files == 0));
     fields["commits_behind"] = json!(is_known.then_some(foresight.behind));
     fields["has_uncommitted_changes"] = json!(is_known.then_some(foresight.has_uncommitted));
