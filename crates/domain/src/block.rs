@@ -6,6 +6,9 @@ use crate::actor::Actor;
 use crate::command::Command;
 use crate::time::Timestamp;
 
+/// What stands there when an agent names no reason.
+pub const NO_REASON: &str = "no reason given";
+
 /// A worker of the task gave it, or an agent did not start. A blocked task is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {

@@ -1,18 +1,22 @@
 //! A worker's task: where its worker says it stands, with a pull request when it can be looked at.
 
+use std::sync::Arc;
+
+use callboard_domain::block::NO_REASON;
 use callboard_domain::command::{Command, CrewMove, PullOpen};
 use callboard_domain::comment::{Comment, CommentKind};
 use callboard_domain::crew::state::TaskState;
-use callboard_domain::crew::{Agent, MailId};
+use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::forge::{ForgeKind, PullRef};
 use callboard_domain::ids::TaskId;
+use callboard_domain::limits::REASON_CHARS_MAX;
 use callboard_domain::pull::Pull;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 
 use crate::comment::CommentDraft;
-use crate::context::{OpContext, Scope};
+use crate::context::{OpContext, Principal, Scope};
 use crate::epic::task_state;
 use crate::pull::word;
 use crate::workspace::place_of;
@@ -62,6 +66,46 @@ impl Engine {
                 moved => return moved,
             }
         }
+    }
+
+    /// Says BLOCKED for a worker that is at work on the task and whose agent cannot say so itself.
+    pub(crate) async fn crew_block(
+        &self,
+        org: &Arc<str>,
+        worker: &AgentId,
+        task: TaskId,
+        reason: &str,
+    ) -> Result<(), EngineError> {
+        let agent = self.parts.store.agent(org, worker).await?;
+        let Some(agent) = agent.filter(|agent| agent.task == Some(task)) else { return Ok(()) };
+        let principal = Principal { org: org.clone(), ..Principal::local(worker.actor()) };
+        let op = OpContext::new(principal, "crew");
+        let At { it: seen, now } = self.card_get(&op, task).await?;
+        let steps: &[TaskState] = match task_state(&seen, now) {
+            TaskState::Assigned => &[TaskState::InProgress, TaskState::Blocked],
+            TaskState::InProgress => &[TaskState::Blocked],
+            TaskState::Pending
+            | TaskState::Review
+            | TaskState::Blocked
+            | TaskState::Completed
+            | TaskState::Failed => &[],
+        };
+        let reason: String = reason.trim().chars().take(REASON_CHARS_MAX).collect();
+        let reason = if reason.is_empty() { NO_REASON.to_owned() } else { reason };
+        for to in steps {
+            let (reason, mail) = (Some(reason.clone()), MailId(self.fresh_id()));
+            let said = CrewSaid { to: *to, reason, url: None, mail };
+            match self.crew_move(&op, &agent, said).await {
+                Ok(_) => {}
+                // Somebody else has it, or it may not leave its place.
+                Err(EngineError::Refused(refusal)) => {
+                    tracing::info!(%task, refusal = refusal.message(), "a task stays unblocked");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     async fn crew_moved(

@@ -226,6 +226,22 @@ impl Engine {
         self.work_over(ground, end).await
     }
 
+    /// What keeps a crew's worker from its task: in the words of its last message, or why its agent did
+    /// not start. On the board the same stands on the task when the run ends.
+    async fn crew_hindered(&self, ground: &Ground, end: &WorkEnd) -> Result<(), EngineError> {
+        let reason = match end {
+            _ if ground.order.role != Role::Crew => return Ok(()),
+            WorkEnd::NotStarted { reason } => reason,
+            WorkEnd::Replied { ending: Some(Ending::Blocked { reason }), .. } => reason,
+            WorkEnd::Failed { .. } | WorkEnd::Stopped | WorkEnd::Replied { .. } => return Ok(()),
+        };
+        let Ground { taken, record, agent, .. } = ground;
+        if !self.run_is_ours(taken).await? {
+            return Ok(());
+        }
+        self.crew_block(&taken.org, &AgentId::of(agent), record.task.id, reason).await
+    }
+
     /// Where it works, with the branch that the work goes to.
     async fn work_place(
         &self,
@@ -414,6 +430,7 @@ impl Engine {
     }
 
     async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
+        self.crew_hindered(ground, &end).await?;
         let Taken { org, job, fence } = &ground.taken;
         let (job, fence) = (*job, *fence);
         let settings = self.board_settings(org).await?;

@@ -229,7 +229,9 @@ impl LocalAgents {
                 Outcome::failed(FailReason::Timeout, summary)
             }
             Said::Stopped => Outcome::stopped(),
-            Said::Failed(summary) => Outcome::failed(FailReason::ExecutorError, summary),
+            Said::NotStarted(summary) | Said::Failed(summary) => {
+                Outcome::failed(FailReason::ExecutorError, summary)
+            }
             Said::Output(Err(bad)) => Outcome::failed(FailReason::BadArtifacts, bad),
             Said::Output(Ok(output)) => {
                 let bytes_max = self.settings.artifact_bytes_max;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::draft::Draft;
 use super::input;
 use crate::actor::Actor;
-use crate::block::Blocked;
+use crate::block::{Blocked, NO_REASON};
 use crate::command::Command;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
@@ -14,9 +14,6 @@ use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
-
-/// What stands there when an agent names no reason.
-const NO_REASON: &str = "no reason given";
 
 pub(super) fn task_block(
     world: &World<'_>,

@@ -10,7 +10,7 @@ use super::run::{LOST, Step};
 use super::work;
 use crate::command::{RunLease, WorkSubmit};
 use crate::crew::AgentId;
-use crate::crew::state::worker_of;
+use crate::crew::state::{TaskState, worker_of};
 use crate::event::EventName;
 use crate::job::JobState;
 use crate::refusal::Refusal;
@@ -47,6 +47,15 @@ pub(super) fn admit(mut step: Step<'_>, draft: Draft<'_>, lease: &RunLease) -> C
     let fence = step.run.fence + 1;
     step.begin(lease, fence);
     step.alone(EventName::JobStarted, json!({"fence": fence}))
+}
+
+/// The next agent would not start either before the cause is removed, so the engine blocks the task first
+/// (`crew_run.rs` there). A task that could not be blocked gets its other tries.
+pub(super) fn not_started(step: Step<'_>, reason: &str) -> Change {
+    match step.draft().is_some_and(|draft| stands(&draft) == TaskState::Blocked) {
+        true => work::refused(step, WorkFault::NotStarted, reason),
+        false => ended(step, Some(reason)),
+    }
 }
 
 /// The agent ended. What it leaves behind is how its task stands; one that it should have gone on with

@@ -266,9 +266,8 @@ pub(super) fn work_end(
     }
     let role = role(&step.run).ok_or(Refusal::JobLost { job: id })?;
     match (end, role) {
-        (WorkEnd::NotStarted { reason } | WorkEnd::Failed { reason }, Role::Crew) => {
-            Ok(crew_run::ended(step, Some(reason)))
-        }
+        (WorkEnd::NotStarted { reason }, Role::Crew) => Ok(crew_run::not_started(step, reason)),
+        (WorkEnd::Failed { reason }, Role::Crew) => Ok(crew_run::ended(step, Some(reason))),
         (WorkEnd::Replied { .. }, Role::Crew) => Ok(crew_run::ended(step, None)),
         (WorkEnd::NotStarted { reason }, _) => Ok(not_started(step, reason, agent)),
         (WorkEnd::Failed { reason }, _) => Ok(step.fail(WorkFault::Failed.as_str(), reason)),

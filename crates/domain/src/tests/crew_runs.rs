@@ -145,6 +145,25 @@ fn who_hands_over_is_done_however_it_ends() {
     }
 }
 
+#[test]
+fn an_agent_that_does_not_start_is_not_tried_again_on_a_blocked_task() {
+    let missing = || WorkEnd::NotStarted { reason: "no program".into() };
+    let mut crew = Crew::assigned();
+    let job = crew.running();
+    for state in [TaskState::InProgress, TaskState::Blocked] {
+        crew.said("w1", state).expect("it may");
+    }
+    crew.ends(job, missing()).expect("it is its own");
+    assert_eq!((crew.run(job).as_str(), crew.stands("A")), ("failed a1", TaskState::Blocked));
+    let JobState::Failed { reason, .. } = &crew.model.jobs[&job].state else { panic!("it failed") };
+    assert_eq!(reason, "not_started");
+    assert_eq!(crew.model.runs[&job].summary.as_deref(), Some("no program"));
+    let mut crew = Crew::assigned();
+    let job = crew.running();
+    crew.ends(job, missing()).expect("it is its own");
+    assert_eq!(crew.run(job), "stale a1", "nobody could block the task");
+}
+
 /// Each way into review of a worker's run asks for the checks; a worker that Callboard did not start asks
 /// for none.
 #[test]

@@ -141,6 +141,7 @@ impl LocalAgents {
                 Worked::Failed(format!("Timeout after {}s", call.timeout.as_secs()))
             }
             Said::Stopped => Worked::Stopped,
+            Said::NotStarted(words) => Worked::NotStarted(words),
             Said::Failed(words) | Said::Output(Err(words)) => Worked::Failed(words),
             Said::Output(Ok(reply)) => Worked::Replied(reply),
         })

@@ -164,7 +164,7 @@ pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran
         io::ErrorKind::NotFound => format!("Executor '{}': {program} not found", executor.name),
         _ => format!("Executor '{}' cannot be started: {error}", executor.name),
     };
-    Ran { said: Said::Failed(words), stdout: String::new(), stderr: String::new() }
+    Ran { said: Said::NotStarted(words), stdout: String::new(), stderr: String::new() }
 }
 
 /// Exit code and the last line of stderr.

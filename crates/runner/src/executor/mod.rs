@@ -91,7 +91,8 @@ pub(crate) struct Ran {
 pub(crate) enum Said {
     /// Ended by the token: whoever cancelled it knows why.
     Stopped,
-    /// In words for a summary.
+    /// Nothing ran. In words for a summary, as those of a failure.
+    NotStarted(String),
     Failed(String),
     /// What is to be read as the answer, or why there is nothing to read.
     Output(Result<String, String>),

@@ -144,6 +144,14 @@ async fn what_goes_wrong_is_told_apart() {
     let (was_up, report) = work(settings(bed.script("exit 3")), call(folder.clone())).await;
     assert!(was_up);
     assert!(matches!(&report.end, Worked::Failed(words) if words.contains("code 3")));
+    let broken = bed.script("exit 0").command[1].clone();
+    fs::write(&broken, "#!/no/such/interpreter\n").expect("writes");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&broken, mode).expect("makes it a program");
+    let agent = ExecutorSettings::command("script", vec![broken]);
+    let (was_up, report) = work(settings(agent), call(folder.clone())).await;
+    assert!(!was_up);
+    assert!(matches!(&report.end, Worked::NotStarted(words) if words.contains("not found")));
     let late = WorkCall { timeout: Duration::from_millis(200), ..call(folder) };
     let (_, report) = work(settings(bed.script("sleep 600")), late).await;
     assert!(matches!(&report.end, Worked::Failed(words) if words.contains("Timeout")));
