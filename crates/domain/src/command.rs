@@ -22,7 +22,7 @@ use crate::plan::PlanId;
 use crate::policy::Phase;
 use crate::refusal::Quota;
 use crate::relay::{JobSpec, RunVerdict};
-use crate::run::Artifact;
+use crate::run::{Artifact, Terminal};
 use crate::task::{Check, Verdict};
 use crate::time::Timestamp;
 use crate::work::WorkEnd;
@@ -307,6 +307,7 @@ pub enum Command {
         job: JobId,
         fence: u64,
         place: WorkPlace,
+        terminal: Option<Terminal>,
     },
     /// What came of a run; of one that was ended meanwhile, that nothing is left of it.
     WorkEnd {

@@ -61,6 +61,31 @@ pub struct Run {
     pub question: Option<Question>,
     pub pr: Option<PullRequest>,
     pub webhook: Option<Webhook>,
+    /// Of the newest run, from when its agent is at work.
+    pub terminal: Option<Terminal>,
+}
+
+/// A tmux session in which a person sees what the agent of a run prints, on the machine of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminal {
+    pub session: String,
+    /// Where its tmux server is reached; each run has a server of its own.
+    pub socket: String,
+}
+
+impl Terminal {
+    /// What a person types to get there.
+    pub fn attach(&self) -> String {
+        format!("tmux -S {} attach -t {}", shell_word(&self.socket), self.session)
+    }
+}
+
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// What is asked of an agent.
@@ -198,6 +223,12 @@ impl RunRecord {
             | JobState::Canceled { .. }
             | JobState::Expired { .. } => None,
         }
+    }
+
+    /// The terminal of a run that is under way. That of a lost run ends with the run's processes.
+    pub fn terminal(&self) -> Option<&Terminal> {
+        let is_running = matches!(self.job.state, JobState::Running { .. });
+        self.run.terminal.as_ref().filter(|_| is_running && self.is_alive())
     }
 
     /// Whether processes of its newest run may live: it began, and no word came that all have ended.

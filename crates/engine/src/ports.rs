@@ -32,7 +32,9 @@ pub use run::{
     AgentRunner, Answer, Asks, Branch, BranchState, EarlierRuns, NOT_ALLOWED, PatchOrder, Question,
     RunOrder, RunReport,
 };
-pub use work::{CUT, McpServer, Printout, SO_FAR, Saying, WorkCall, WorkReport, Worked, Workers};
+pub use work::{
+    CUT, McpServer, Printout, SO_FAR, Saying, Up, WorkCall, WorkReport, Worked, Workers,
+};
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,
     ShareOrder, TaskBranch, Worktree, WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder,

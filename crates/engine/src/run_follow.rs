@@ -1,12 +1,15 @@
 //! What an agent prints, as it prints it. On the machine of the run it is read from the run's file; from
-//! elsewhere it is what the store has, which is renewed every other second.
+//! elsewhere it is what the store has. A reader there says so in the store, and the runner then writes
+//! what is new within a third of a second instead of every other second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
 use callboard_domain::run::RunRecord;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::context::{OpContext, Scope};
@@ -15,8 +18,15 @@ use crate::{Engine, EngineError};
 
 /// How often a file is looked at: with the writer's own pause well below a second.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often the store is asked how far the job is.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// How often the store is asked how far the job is, and for what the agent printed where there is no file.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+/// How often a reader says in the store that it follows.
+const FOLLOW_EVERY: Duration = Duration::from_secs(2);
+/// How often new output is written to the store while nobody follows it there.
+const KEEP_EVERY: Duration = Duration::from_secs(2);
+/// How often while somebody does, and how often it is asked whether somebody does. With the runner's own
+/// pause (200 ms) and the reader's, a line is seen within 0.75 s and two commits.
+const KEEP_FOLLOWED_EVERY: Duration = Duration::from_millis(300);
 /// So much of what was shown is looked for in a text whose beginning was cut.
 const OVERLAP_BYTES: usize = 256;
 
@@ -31,6 +41,8 @@ pub struct RunFollow {
     /// What the store had when it was last asked, if that is where the text comes from.
     kept: Option<String>,
     asked_at: Option<Instant>,
+    /// When the store was last told that somebody follows.
+    said_at: Option<Instant>,
 }
 
 impl Engine {
@@ -48,6 +60,7 @@ impl Engine {
             read: 0,
             kept: None,
             asked_at: None,
+            said_at: None,
         })
     }
 
@@ -84,6 +97,17 @@ impl RunFollow {
         }
     }
 
+    /// A word that is lost makes the output late, not wrong.
+    async fn say_follow(&mut self) {
+        if self.said_at.is_some_and(|at| at.elapsed() < FOLLOW_EVERY) {
+            return;
+        }
+        self.said_at = Some(Instant::now());
+        if let Err(error) = self.engine.parts.store.run_follow(&self.org, self.job).await {
+            tracing::info!(%error, job = %self.job, "the runner does not hear that somebody follows");
+        }
+    }
+
     fn read_live(&mut self) -> Option<String> {
         let live = self.live.as_mut()?;
         // Asked first: what comes between the two is read.
@@ -108,6 +132,9 @@ impl RunFollow {
                 return Ok(None);
             }
         }
+        if !record.job.is_over() {
+            self.say_follow().await;
+        }
         // What was read from a file is not told again.
         let is_told = self.read > 0;
         let is_begun = record.run.up_at.is_some() || record.job.is_over();
@@ -118,6 +145,33 @@ impl RunFollow {
         let fresh = fresh(self.kept.as_deref().unwrap_or_default(), &text).to_owned();
         self.kept = Some(text);
         Ok(Some(fresh).filter(|fresh| !fresh.is_empty()))
+    }
+}
+
+/// Where what an agent printed so far is kept for readers without the run's file.
+#[async_trait]
+pub(crate) trait TailKeeper: Sync {
+    /// Whether somebody follows it there.
+    async fn is_followed(&self) -> bool;
+    async fn keep(&self, text: String);
+}
+
+/// Keeps the newest of what is heard: the first at once, then every other second, and more often while
+/// somebody follows. That is asked only while there is something to keep.
+pub(crate) async fn keep_paced(keeper: &impl TailKeeper, mut heard: watch::Receiver<String>) {
+    let mut kept_at: Option<Instant> = None;
+    while heard.changed().await.is_ok() {
+        while let Some(passed) = kept_at.map(|at| at.elapsed())
+            && passed < KEEP_EVERY
+        {
+            if passed >= KEEP_FOLLOWED_EVERY && keeper.is_followed().await {
+                break;
+            }
+            tokio::time::sleep(KEEP_FOLLOWED_EVERY.min(KEEP_EVERY - passed)).await;
+        }
+        let text = heard.borrow_and_update().clone();
+        keeper.keep(text).await;
+        kept_at = Some(Instant::now());
     }
 }
 
@@ -139,7 +193,54 @@ fn fresh<'t>(before: &str, now: &'t str) -> &'t str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// Counts what is kept, with the longest time between two.
+    struct Counted {
+        is_followed: bool,
+        kept: Mutex<(u32, Instant, Duration)>,
+    }
+
+    #[async_trait]
+    impl TailKeeper for Counted {
+        async fn is_followed(&self) -> bool {
+            self.is_followed
+        }
+
+        async fn keep(&self, _: String) {
+            let mut kept = self.kept.lock().expect("nobody panicked");
+            let (count, at, longest) = *kept;
+            *kept = (count + 1, Instant::now(), longest.max(at.elapsed()));
+        }
+    }
+
+    /// A minute of an agent that prints all the time.
+    async fn paced(is_followed: bool) -> (u32, Duration) {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let (says, heard) = watch::channel(String::new());
+        let start = Instant::now();
+        let prints = async move {
+            while start.elapsed() < MINUTE {
+                says.send_replace(start.elapsed().as_millis().to_string());
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let keeper = Counted { is_followed, kept: Mutex::new((0, start, Duration::ZERO)) };
+        tokio::join!(prints, keep_paced(&keeper, heard));
+        let (count, _, longest) = *keeper.kept.lock().expect("nobody panicked");
+        (count, longest)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_chatty_agent_is_written_down_once_in_two_seconds_unless_somebody_follows() {
+        let (writes, _) = paced(false).await;
+        assert!((29..=31).contains(&writes), "{writes} writes in a minute");
+        let (writes, longest) = paced(true).await;
+        assert!((150..=201).contains(&writes), "{writes} writes in a minute");
+        assert!(longest < Duration::from_millis(400), "{longest:?}");
+    }
 
     #[test]
     fn only_what_is_new_is_told() {

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::card::{Card, ReviewState};
 use callboard_domain::command::{Command, RunLease, WorkPlace};
@@ -24,15 +25,16 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::work::ending::{Ending, ending};
 use callboard_domain::work::prompt::{Brief, Post, prompt};
 use callboard_domain::work::{Role, WorkEnd, WorkOrder};
-use callboard_store::DueJob;
+use callboard_store::{DueJob, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
+use crate::ports::{McpServer, Up, WorkCall, WorkReport, Worked, Workers};
 use crate::review::leftovers;
 use crate::run::run_of;
+use crate::run_follow::{TailKeeper, keep_paced};
 use crate::run_work::{AsksFor, Taken};
 use crate::tell;
 use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
@@ -67,6 +69,26 @@ enum Told {
     Unwanted,
     /// It did not come up in time.
     Late,
+}
+
+/// Where what a run printed so far is kept.
+struct TailOf<'a> {
+    store: &'a dyn Store,
+    taken: &'a Taken,
+}
+
+#[async_trait]
+impl TailKeeper for TailOf<'_> {
+    async fn is_followed(&self) -> bool {
+        self.store.run_is_followed(self.taken.job).await.unwrap_or(false)
+    }
+
+    async fn keep(&self, text: String) {
+        let Taken { org, job, fence } = self.taken;
+        if let Err(error) = self.store.run_tail_put(org, *job, *fence, &text).await {
+            tracing::info!(%error, %job, "what an agent printed so far cannot be kept");
+        }
+    }
 }
 
 /// What came of trying to begin a run.
@@ -286,13 +308,13 @@ impl Engine {
         };
         let told = async {
             match timeout_at(start_by, is_up).await {
-                Ok(Ok(())) if self.work_up(taken, parts).await => {
+                Ok(Ok(up)) if self.work_up(taken, parts, &up).await => {
                     if upto > Timestamp(0) {
                         self.task_hear(taken, task, upto).await;
                     }
                     Told::Up
                 }
-                Ok(Ok(())) => Told::Unwanted,
+                Ok(Ok(_)) => Told::Unwanted,
                 // It ended before it was up, and says why.
                 Ok(Err(_)) => Told::Up,
                 Err(_) => Told::Late,
@@ -339,15 +361,15 @@ impl Engine {
     }
 
     /// Says that the agent is at work; false when another run has followed or nobody wants it any more.
-    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart]) -> bool {
+    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart], up: &Up) -> bool {
         let place = parts.iter().find_map(|part| part.worktree.as_ref());
         let place = WorkPlace {
             worktree: place.map(|place| place.path.display().to_string()),
             branch: place.map(|place| place.branch.clone()),
             head: None,
         };
-        let (job, fence) = (taken.job, taken.fence);
-        match self.job_act(&taken.org, Command::WorkUp { job, fence, place }).await {
+        let (job, fence, terminal) = (taken.job, taken.fence, up.terminal.clone());
+        match self.job_act(&taken.org, Command::WorkUp { job, fence, place, terminal }).await {
             Ok(_) => true,
             Err(EngineError::Refused(_)) => false,
             Err(error) => {
@@ -372,18 +394,8 @@ impl Engine {
     }
 
     /// What it printed so far is there for others to see; who asks about it is not told of it.
-    async fn work_tail_keep(
-        &self,
-        taken: &Taken,
-        mut heard: watch::Receiver<String>,
-    ) -> Infallible {
-        let Taken { org, job, fence } = taken;
-        while heard.changed().await.is_ok() {
-            let text = heard.borrow_and_update().clone();
-            if let Err(error) = self.parts.store.run_tail_put(org, *job, *fence, &text).await {
-                tracing::info!(%error, %job, "what an agent printed so far cannot be kept");
-            }
-        }
+    async fn work_tail_keep(&self, taken: &Taken, heard: watch::Receiver<String>) -> Infallible {
+        keep_paced(&TailOf { store: &*self.parts.store, taken }, heard).await;
         std::future::pending().await
     }
 

@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -69,8 +68,8 @@ pub(crate) struct Leash {
     /// Where its leader is written down.
     pub(crate) record: PathBuf,
     pub(crate) confinement: Option<Confinement>,
-    /// Told when the program runs.
-    pub(crate) started: Option<oneshot::Sender<()>>,
+    /// Called when the program runs.
+    pub(crate) started: Option<Box<dyn FnOnce() + Send>>,
     /// Who else reads along.
     pub(crate) printed: Option<Arc<Printed>>,
 }
@@ -215,8 +214,7 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
         group.mark = Some(leash.mark);
         family::write_leader(&leash.record, leader)?;
         if let Some(started) = leash.started {
-            // Nobody need be waiting for it.
-            let _ = started.send(());
+            started();
         }
     }
     if program.dies_with_us {

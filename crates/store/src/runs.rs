@@ -47,6 +47,10 @@ pub trait RunStore {
         fence: u64,
         text: &str,
     ) -> Result<(), StoreError>;
+    /// Says that somebody follows what a run prints and reads it here, for the next five seconds.
+    async fn run_follow(&self, org: &str, job: JobId) -> Result<(), StoreError>;
+    /// Whether somebody does now.
+    async fn run_is_followed(&self, job: JobId) -> Result<bool, StoreError>;
     async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError>;
     /// The log of this run is kept elsewhere now.
     async fn run_tail_drop(&self, job: JobId, fence: u64) -> Result<(), StoreError>;
@@ -129,7 +133,7 @@ pub(crate) const FORGOTTEN_MAX: usize = 100;
 /// Behind the columns of its job.
 pub(crate) const RUN: &str = "r.spec, r.content_hash, r.changed_at, r.summary, \
      r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
-     r.question, r.pr, r.up_at, r.gone_at, r.webhook";
+     r.question, r.pr, r.up_at, r.gone_at, r.webhook, r.terminal";
 
 /// What a new row says until the event that made it has its number, in the same transaction.
 pub(crate) const UNNUMBERED: i64 = 1;
@@ -137,10 +141,10 @@ pub(crate) const UNNUMBERED: i64 = 1;
 /// Every column, in the order of an INSERT.
 pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, version, changed_at, \
      summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, \
-     gone_at, webhook";
+     gone_at, webhook, terminal";
 
 /// Columns that change.
-pub(crate) const RUN_STEPS: [&str; 12] = [
+pub(crate) const RUN_STEPS: [&str; 13] = [
     "changed_at",
     "summary",
     "attempt",
@@ -153,6 +157,7 @@ pub(crate) const RUN_STEPS: [&str; 12] = [
     "expires_at",
     "up_at",
     "gone_at",
+    "terminal",
 ];
 
 /// A queued job's place among those of its org. The `+` keeps SQLite from the index of an org's jobs,
@@ -216,6 +221,17 @@ pub(crate) fn tail_put(job: &str, org: &str, fence: &str, text: &str) -> String 
              AND j.state IN ('running', 'stale') \
          ON CONFLICT (job) DO UPDATE SET fence = excluded.fence, text = excluded.text"
     )
+}
+
+/// How long a reader's word holds: some renewals long, so that a late one changes nothing.
+pub(crate) const FOLLOWED_MS: i64 = 5000;
+
+pub(crate) fn follow(job: &str, org: &str, until: &str) -> String {
+    format!("UPDATE runs SET followed_until = {until} WHERE job = {job} AND org = {org}")
+}
+
+pub(crate) fn is_followed(job: &str, now: &str) -> String {
+    format!("SELECT 1 FROM runs WHERE job = {job} AND followed_until > {now}")
 }
 
 pub(crate) fn tail(job: &str, org: &str) -> String {

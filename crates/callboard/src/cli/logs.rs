@@ -12,8 +12,8 @@ use crate::output::{Exit, Failure};
 
 /// Print what the agent of a task or a job printed, so far if it is at work
 ///
-/// With --follow, output is printed within a second of the agent writing it, until the job is over.
-/// From another machine than the agent's it comes every two seconds.
+/// With --follow, output is printed within a second of the agent writing it, until the job is over,
+/// also from another machine than the agent's.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  callboard logs SHOP-01j8x2k7 -f\n  \
                         callboard logs job_01k0v3e8xq7rjw2m5c9n4d6t0z --tail 20")]

@@ -13,7 +13,7 @@ use callboard_domain::relay::{FailReason, Problem, RunVerdict};
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ports::{
     AgentRunner, Answer, Asks, Branch, BranchState, EarlierRuns, PatchOrder, Question, RunOrder,
-    RunReport, Saying, WorkCall, WorkReport, Worked, Workers,
+    RunReport, Saying, Up, WorkCall, WorkReport, Worked, Workers,
 };
 use callboard_engine::{CrewSaid, Engine};
 use serde_json::{Value, json};
@@ -221,7 +221,7 @@ impl Workers for ScriptedAgent {
     async fn work(
         &self,
         call: WorkCall,
-        up: oneshot::Sender<()>,
+        up: oneshot::Sender<Up>,
         _printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
         _says: mpsc::Receiver<Saying>,
@@ -243,7 +243,7 @@ impl Workers for ScriptedAgent {
         if verb == "runs" && !file.is_empty() {
             shell(&call.folder, &format!("echo '{text}' > '{file}'"));
         }
-        let _ = up.send(());
+        let _ = up.send(Up::default());
         if call.worktrees.is_empty() {
             let review = self.review.lock().unwrap_or_else(PoisonError::into_inner).clone();
             return WorkReport { end: Worked::Replied(review), logs };

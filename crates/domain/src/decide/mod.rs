@@ -160,7 +160,9 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         }
         Command::CallAnswer { tool, task } => Ok(call::call_answer(world, tool, *task)),
         Command::WorkSubmit(c) => work::work_submit(world, c, now),
-        Command::WorkUp { job, fence, place } => work::work_up(world, *job, *fence, place, now),
+        Command::WorkUp { job, fence, place, terminal } => {
+            work::work_up(world, *job, *fence, (place, terminal.as_ref()), now)
+        }
         Command::WorkEnd { job, fence, end, agent, reviewer } => {
             work::work_end(world, *job, *fence, end, agent, *reviewer, now)
         }

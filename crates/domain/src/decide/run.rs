@@ -178,6 +178,7 @@ impl<'w> Step<'w> {
         run.attempt = run.attempt.max(1);
         run.started_at = Some(self.now);
         run.gone_at = None;
+        run.terminal = None;
         run.runs_on = Some(lease.machine.clone());
         run.summary = None;
         run.question = run.question.take().map(|asked| Question { answer: Some(false), ..asked });
@@ -296,6 +297,7 @@ pub(super) fn run_submit(
         question: None,
         pr: None,
         webhook: new.webhook.clone(),
+        terminal: None,
     };
     let about = Some(About { project: new.project, task: new.task, attempt: None });
     let claimed = json!({"assignee": holder()});

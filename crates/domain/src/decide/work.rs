@@ -14,7 +14,7 @@ use crate::event::{About, Event, EventName};
 use crate::job::{Job, JobId, JobState};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
-use crate::run::{Order, Run, RunRecord};
+use crate::run::{Order, Run, RunRecord, Terminal};
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::work::ending::without_tags;
@@ -147,6 +147,7 @@ pub(super) fn queued(
         question: None,
         pr: None,
         webhook: None,
+        terminal: None,
     };
     let step = Step { world: draft.world, job: job.clone(), run: run.clone(), now };
     let asked = json!({"role": new.order.role.as_str(), "waits": new.waits});
@@ -223,10 +224,11 @@ pub(super) fn work_up(
     world: &World<'_>,
     id: JobId,
     fence: u64,
-    place: &WorkPlace,
+    (place, terminal): (&WorkPlace, Option<&Terminal>),
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut step = Step::own(world, id, fence, now)?;
+    step.run.terminal = terminal.cloned();
     let placed = attempt_of(world, &step.run).map(|live| Write::AttemptUpdate {
         attempt: Attempt {
             worktree: place.worktree.clone(),

@@ -320,6 +320,7 @@ fn record(state: JobState, gone: bool) -> RunRecord {
         question: None,
         pr: None,
         webhook: None,
+        terminal: None,
     };
     RunRecord { job, run }
 }

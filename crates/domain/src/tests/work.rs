@@ -80,7 +80,7 @@ impl Works {
                 lease_s: 60,
                 early: verb == "early",
             }),
-            "up" => Command::WorkUp { job, fence, place: WorkPlace::default() },
+            "up" => Command::WorkUp { job, fence, place: WorkPlace::default(), terminal: None },
             "keep" => Command::RunKeep { job, fence, lease_s: 60 },
             "settle" => {
                 Command::RunSettle(RunSettle { job, hold_s: 0, attempts_max: 3, is_gone: false })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::run::Terminal;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -18,13 +19,13 @@ pub const CUT: &str = "[more was written here]\n";
 #[async_trait]
 pub trait Workers: Send + Sync {
     /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work, `printed`
-    /// what it printed so far: the end of it, with secrets replaced, and not at every line.
+    /// what it printed so far: the end of it, with secrets replaced, a moment after it was printed.
     /// What comes by `says` is told to it at once; whoever cannot be told anything closes that. Nothing of
     /// it is left running when this returns or is dropped.
     async fn work(
         &self,
         call: WorkCall,
-        up: oneshot::Sender<()>,
+        up: oneshot::Sender<Up>,
         printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
         says: mpsc::Receiver<Saying>,
@@ -41,6 +42,13 @@ pub trait Workers: Send + Sync {
     fn executors(&self) -> Option<Vec<String>> {
         None
     }
+}
+
+/// An agent is at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Up {
+    /// Where a person sees it, if that was asked for and could be made.
+    pub terminal: Option<Terminal>,
 }
 
 /// Something that an agent is told while it works.

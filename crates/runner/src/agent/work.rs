@@ -4,14 +4,13 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::run::Terminal;
 use callboard_engine::ports::{
-    Asks, McpServer, Printout, Saying, WorkCall, WorkReport, Worked, Workers,
+    Asks, McpServer, Printout, Saying, Up, WorkCall, WorkReport, Worked, Workers,
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::quiet_git::{self, GitDirs};
@@ -24,16 +23,12 @@ use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
 
-/// Those who look from elsewhere want to see that it goes on, not each line of it: each time it is said
-/// is one write to the store. Readers on this machine have the run's file.
-const TELL_EVERY: Duration = Duration::from_secs(2);
-
 #[async_trait]
 impl Workers for LocalAgents {
     async fn work(
         &self,
         call: WorkCall,
-        up: oneshot::Sender<()>,
+        up: oneshot::Sender<Up>,
         printed: watch::Sender<String>,
         asks: Arc<dyn Asks>,
         says: mpsc::Receiver<Saying>,
@@ -71,7 +66,7 @@ impl Workers for LocalAgents {
 }
 
 /// Where its start and its output go, and where words for it come from.
-type Ends = (oneshot::Sender<()>, watch::Sender<String>, mpsc::Receiver<Saying>);
+type Ends = (oneshot::Sender<Up>, watch::Sender<String>, mpsc::Receiver<Saying>);
 
 impl LocalAgents {
     /// The error is why it did not start.
@@ -100,7 +95,12 @@ impl LocalAgents {
         }
         let mut leash = self.leash(executor, &folder, places, log)?;
         let lines = Arc::new(Printed::new());
-        (leash.started, leash.printed) = (Some(up), Some(lines.clone()));
+        leash.printed = Some(lines.clone());
+        let terminal: Option<Terminal> = None;
+        leash.started = Some(Box::new(move || {
+            // Nobody need be waiting for it.
+            let _ = up.send(Up { terminal });
+        }));
         let variables = environment::for_agent(&self.settings.environment, &executor.env);
         log.secrets.add_variables(&variables.named);
         log.secrets.add_variables(&secrets_of(&call.mcp_servers));
@@ -148,36 +148,22 @@ impl LocalAgents {
     }
 }
 
-/// Says what was printed so far: in the run's file within a moment, and to the store a first line at once
-/// and then every so often.
+/// Says what was printed so far, in the run's file and to whoever keeps it: a first line at once, and then
+/// every moment.
 pub(super) async fn told(
     lines: &Printed,
     log: &RunLog,
     live: &mut Live,
     to: Option<&watch::Sender<String>>,
 ) -> Infallible {
-    let mut told_at: Option<Instant> = None;
-    let mut is_owed = false;
     loop {
-        let due = told_at.map_or_else(Instant::now, |at| at + TELL_EVERY);
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep_until(due), if is_owed => {}
-            () = lines.grown() => {
-                live.write(lines.fresh(), &log.secrets);
-                if to.is_some() && !is_owed {
-                    is_owed = true;
-                    continue;
-                }
-                tokio::time::sleep(live::WRITE_EVERY).await;
-                continue;
-            }
-        }
-        let (text, is_cut) = lines.end();
+        lines.grown().await;
+        live.write(lines.fresh(), &log.secrets);
         if let Some(to) = to {
+            let (text, is_cut) = lines.end();
             to.send_replace(log.so_far(&text, is_cut));
         }
-        (told_at, is_owed) = (Some(Instant::now()), false);
+        tokio::time::sleep(live::WRITE_EVERY).await;
     }
 }
 
@@ -225,37 +211,30 @@ async fn what_a_commit_writes(worktree: &Path) -> Result<(Vec<PathBuf>, GitDirs)
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    /// How often the store is written for an agent that prints all the time: `to` is written down each
-    /// time it changes.
+    /// A line is in the file, and with whoever keeps it, a fifth of a second after it was printed.
     #[tokio::test(start_paused = true)]
-    async fn a_chatty_agent_is_written_down_once_in_two_seconds() {
-        const MINUTE: Duration = Duration::from_secs(60);
+    async fn a_line_is_told_within_a_moment() {
         let folder = tempfile::tempdir().expect("a folder");
         let (lines, log, mut live) =
             (Printed::new(), RunLog::default(), Live::create(folder.path()));
-        let (to, mut heard) = watch::channel(String::new());
-        let writes = tokio::spawn(async move {
-            let mut writes = 0;
-            while heard.changed().await.is_ok() {
-                writes += 1;
-            }
-            writes
-        });
+        let mut reader = LiveReader::open(folder.path()).expect("a file");
+        let (to, heard) = watch::channel(String::new());
         let prints = async {
-            let start = Instant::now();
-            while start.elapsed() < MINUTE {
-                lines.push(b"one more line\n");
-                tokio::time::sleep(Duration::from_millis(10)).await;
+            for n in 0..100 {
+                let line = format!("line {n}\n");
+                lines.push(line.as_bytes());
+                tokio::time::sleep(live::WRITE_EVERY + Duration::from_millis(1)).await;
+                let shown = reader.read().expect("reads");
+                assert!(shown.ends_with(&line) && heard.borrow().ends_with(&line), "{shown}");
             }
         };
         tokio::select! {
             () = prints => {}
             never = told(&lines, &log, &mut live, Some(&to)) => match never {},
         }
-        drop(to);
-        let writes = writes.await.expect("counted");
-        assert!((29..=31).contains(&writes), "{writes} writes in a minute");
     }
 }

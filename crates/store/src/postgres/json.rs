@@ -171,6 +171,7 @@ pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
         "up_at": run.up_at,
         "gone_at": run.gone_at,
         "webhook": run.webhook.as_ref().map(to_json),
+        "terminal": run.terminal.as_ref().map(to_json),
     })
 }
 

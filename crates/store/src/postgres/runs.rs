@@ -15,8 +15,8 @@ use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::rows::{self, uuid};
 use super::{PostgresStore, load, read};
 use crate::runs::{
-    FORGOTTEN_MAX, POSITION, RUN, RUNNERS, RUNNERS_KEPT_MS, overdue, runner_put, tail, tail_drop,
-    tail_put,
+    FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUN, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed,
+    overdue, runner_put, tail, tail_drop, tail_put,
 };
 use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
@@ -24,7 +24,7 @@ use crate::{
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
-pub(super) const RUN_COLUMNS: usize = 16;
+pub(super) const RUN_COLUMNS: usize = 17;
 
 /// Jobs with their runs: of these jobs, and the open ones of these tasks.
 pub(super) fn lookup() -> String {
@@ -61,6 +61,7 @@ pub(super) fn record(row: &Row) -> Result<RunRecord> {
         up_at: row.try_get::<_, Option<i64>>(at(13))?.map(Timestamp),
         gone_at: row.try_get::<_, Option<i64>>(at(14))?.map(Timestamp),
         webhook: rows::json(row, at(15), "webhook")?,
+        terminal: rows::json(row, at(16), "terminal")?,
     };
     Ok(RunRecord { job, run })
 }
@@ -274,6 +275,28 @@ impl RunStore for PostgresStore {
                 let org = self.shared.orgs.get(&db, org).await?;
                 let sql = tail_put("$1", "$2", "$3", "$4::text");
                 read::one(&db, &sql, &[&id, &org, fence, text]).await.map(|_| ())
+            })
+            .await
+    }
+
+    async fn run_follow(&self, org: &str, job: JobId) -> Result<(), StoreError> {
+        let (clock, id) = (&self.shared.clock, uuid(job.0));
+        self.shared
+            .read(|db| async move {
+                let org = self.shared.orgs.get(&db, org).await?;
+                let until = load::now(&db, clock).await?.plus_ms(FOLLOWED_MS).0;
+                let sql = follow("$1", "$2", "$3");
+                read::one(&db, &sql, &[&id, &org, &until]).await.map(|_| ())
+            })
+            .await
+    }
+
+    async fn run_is_followed(&self, job: JobId) -> Result<bool, StoreError> {
+        let (clock, id) = (&self.shared.clock, uuid(job.0));
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, clock).await?.0;
+                Ok(read::one(&db, &is_followed("$1", "$2"), &[&id, &now]).await?.is_some())
             })
             .await
     }

@@ -13,14 +13,14 @@ use super::errors::from_sqlite;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::{SqliteStore, read, rows};
 use crate::runs::{
-    FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, RUNNERS, RUNNERS_KEPT_MS, UNNUMBERED, json,
-    overdue, runner_put, tail, tail_drop, tail_put,
+    FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUN, RUN_ALL, RUN_STEPS, RUNNERS, RUNNERS_KEPT_MS,
+    UNNUMBERED, follow, is_followed, json, overdue, runner_put, tail, tail_drop, tail_put,
 };
 use crate::{
     DueJob, RunOrder, RunPage, RunQuery, RunSeen, RunStore, RunTail, RunnerSeen, StoreError,
 };
 
-const RUN_COLUMNS: usize = 16;
+const RUN_COLUMNS: usize = 17;
 
 fn record_sql(rest: &str) -> String {
     format!("SELECT {JOB}, {RUN} FROM {JOB_FROM} JOIN runs r ON r.job = j.id {rest}")
@@ -48,6 +48,7 @@ fn record(row: &Row<'_>) -> Result<RunRecord> {
         up_at: row.get::<_, Option<i64>>(at(13))?.map(Timestamp),
         gone_at: row.get::<_, Option<i64>>(at(14))?.map(Timestamp),
         webhook: rows::json(row, at(15), "webhook")?,
+        terminal: rows::json(row, at(16), "terminal")?,
     };
     Ok(RunRecord { job, run })
 }
@@ -212,7 +213,7 @@ fn works_open(db: &Connection, org: i64, limit: usize) -> Result<Vec<RunRecord>>
 }
 
 pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Result<()> {
-    let places: Vec<String> = (1..=21).map(|n| format!("?{n}")).collect();
+    let places: Vec<String> = (1..=22).map(|n| format!("?{n}")).collect();
     let sql = format!("INSERT INTO runs ({RUN_ALL}) VALUES ({})", places.join(", "));
     db.prepare_cached(&sql)?.execute(params![
         run.job.0.to_bytes(),
@@ -236,6 +237,7 @@ pub(super) fn insert(db: &Connection, org: i64, run: &Run, task: TaskId) -> Resu
         run.up_at.map(|at| at.0),
         run.gone_at.map(|at| at.0),
         run.webhook.as_ref().map(json),
+        run.terminal.as_ref().map(json),
     ])?;
     Ok(())
 }
@@ -258,6 +260,7 @@ pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
         run.expires_at.0,
         run.up_at.map(|at| at.0),
         run.gone_at.map(|at| at.0),
+        run.terminal.as_ref().map(json),
     ])?;
     Ok(())
 }
@@ -373,6 +376,24 @@ impl RunStore for SqliteStore {
             db.execute(&sql, values).map(|_| ()).map_err(from_sqlite)
         })
         .await
+    }
+
+    async fn run_follow(&self, org: &str, job: JobId) -> Result<(), StoreError> {
+        let (org, shared) = (org.to_owned(), self.shared.clone());
+        self.on_writer(move |db| {
+            let org = read::org(db, &org)?;
+            let until = shared.now().plus_ms(FOLLOWED_MS).0;
+            let values = params![job.0.to_bytes(), org, until];
+            db.execute(&follow("?1", "?2", "?3"), values).map(|_| ()).map_err(from_sqlite)
+        })
+        .await
+    }
+
+    async fn run_is_followed(&self, job: JobId) -> Result<bool, StoreError> {
+        self.shared.read(|db, now| {
+            let mut found = db.prepare_cached(&is_followed("?1", "?2")).map_err(from_sqlite)?;
+            found.exists(params![job.0.to_bytes(), now.0]).map_err(from_sqlite)
+        })
     }
 
     async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError> {

@@ -63,6 +63,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 22, name: "blocks", sql: include_str!("migrations/0022_blocks.sql") },
     Migration { version: 23, name: "runners", sql: include_str!("migrations/0023_runners.sql") },
     Migration { version: 24, name: "numbers", sql: include_str!("migrations/0024_numbers.sql") },
+    Migration {
+        version: 25,
+        name: "terminals",
+        sql: include_str!("migrations/0025_terminals.sql"),
+    },
 ];
 
 pub(super) fn latest() -> u32 {

@@ -9,7 +9,7 @@ use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::pull::{LOCAL, OPEN};
 use callboard_domain::relay::spec::Priority;
 use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
-use callboard_domain::run::{Artifact, ArtifactName, RunRecord};
+use callboard_domain::run::{Artifact, ArtifactName, RunRecord, Terminal};
 use callboard_domain::work::{Role, WorkOrder};
 use callboard_store::{
     Applied, EventQuery, JobQuery, Outcome, RunOrder, RunPage, RunQuery, RunSeen, RunTail,
@@ -32,6 +32,7 @@ conformance! {
     of_a_tasks_work_the_open_one_comes_first,
     a_stop_is_one_job_until_it_is_over,
     what_a_run_printed_so_far_is_its_own,
+    somebody_follows_for_a_while,
     jobs_are_listed_open_ones_and_ended_ones,
     whoever_starts_agents_says_so,
 }
@@ -399,7 +400,9 @@ async fn of_a_tasks_work_the_open_one_comes_first(f: Fixture) {
     assert_eq!(work(&f, task).await, first, "the one that waits is found");
     let fence = work_lease(&f, first).await;
     let place = WorkPlace { worktree: Some(ODD.into()), ..WorkPlace::default() };
-    f.done("runner:r1", Command::WorkUp { job: first, fence, place }).await;
+    let terminal = Some(Terminal { session: ODD.into(), socket: "/run/s".into() });
+    let up = Command::WorkUp { job: first, fence, place, terminal: terminal.clone() };
+    assert_eq!(seen(f.done("runner:r1", up).await).terminal(), terminal.as_ref());
     let asked = work(&f, task).await;
     assert_ne!(asked, first, "what runs already is a question with an answer");
     let works = |each| {
@@ -479,6 +482,21 @@ async fn what_a_run_printed_so_far_is_its_own(f: Fixture) {
     f.done("runner:r1", Command::WorkStop { job }).await;
     put(fence, "too late").await;
     assert_eq!(tail().await, None);
+    f.assert_sound().await;
+}
+
+async fn somebody_follows_for_a_while(f: Fixture) {
+    let [job, other] = [work(&f, auto(&f).await).await, work(&f, auto(&f).await).await];
+    let store = f.neighbour().await.store;
+    let follow = async |org: &str| store.run_follow(org, job).await;
+    assert!(!f.store.run_is_followed(job).await.unwrap());
+    let before = f.store.last_seq().await.unwrap();
+    follow("default").await.unwrap();
+    assert!(f.store.run_is_followed(job).await.unwrap(), "another process says so");
+    assert!(!f.store.run_is_followed(other).await.unwrap());
+    assert_eq!(f.store.last_seq().await.unwrap(), before, "no event says so");
+    f.clock.advance_ms(6000);
+    assert!(!f.store.run_is_followed(job).await.unwrap(), "it went away");
     f.assert_sound().await;
 }
 
