@@ -12,10 +12,10 @@ use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::{RestoreError, Restored, SqliteStore};
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
-use callboard_engine::{Alert, Engine, Parts, Working, Workshop};
+use callboard_engine::{Alert, CrewTerminal, Engine, Parts, Working, Workshop};
 use callboard_runner::{
     AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
-    LocalRoots, LocalWorktrees, Webhooks, tracked,
+    LocalRoots, LocalWorktrees, Webhooks, tmux_is_installed, tracked,
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
@@ -108,6 +108,13 @@ impl App {
         }
         // Git would replace the file under a running server, too.
         refuse_tracked(self.inside.as_ref(), DATABASE).await?;
+        let crew = self.engine.crew();
+        let is_tmux = crew.executor.is_some() && crew.terminal == CrewTerminal::Tmux;
+        if is_tmux && !tmux_is_installed() {
+            let words = "crew.terminal is tmux, and there is no tmux on the PATH of this process";
+            let failure = Failure::config(words.to_owned());
+            return Err(failure.hint("install tmux 3.2 or newer, or set crew.terminal to none"));
+        }
         self.engine.watch_leases().await?;
         if alert == Alert::Everybody {
             // Before anybody is told that the server is up. One that serves a single agent says so a

@@ -11,6 +11,7 @@ use callboard_domain::crew::{Agent, AgentId, AgentState, Decision, DecisionId, M
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
+use callboard_domain::run::{RunRecord, Terminal};
 use callboard_domain::time::Timestamp;
 use callboard_store::{AgentQuery, DecisionQuery, MailQuery, MailSeen, Outcome};
 
@@ -35,8 +36,17 @@ pub struct CrewRule {
     pub file_bytes_max: u64,
     /// Whom workers are run by; `None`: somebody else starts them.
     pub executor: Option<String>,
+    /// Where a person sees what a worker that is run prints.
+    pub terminal: CrewTerminal,
     /// Seconds of silence until somebody hears that a busy worker says nothing.
     pub stale_after_s: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CrewTerminal {
+    #[default]
+    None,
+    Tmux,
 }
 
 impl Default for CrewRule {
@@ -50,6 +60,7 @@ impl Default for CrewRule {
             base_branch: None,
             file_bytes_max: 1024 * 1024,
             executor: None,
+            terminal: CrewTerminal::default(),
             stale_after_s: 420,
         }
     }
@@ -65,6 +76,8 @@ pub struct AgentStanding {
     pub task: Option<TaskId>,
     /// Since when a busy worker says nothing, if that is too long.
     pub silent_since: Option<Timestamp>,
+    /// Of a worker whose agent runs.
+    pub terminal: Option<Terminal>,
 }
 
 /// A page of an inbox.
@@ -214,12 +227,30 @@ impl Engine {
         let is_busy = agent.kind == AgentType::Worker && state == AgentState::Busy;
         let now = self.parts.store.now();
         let is_silent = is_busy && is_silent(heard_at, self.parts.crew.stale_after_s, now);
+        let task = task.map(|seen| seen.record.task.id);
         Ok(AgentStanding {
             state,
             epic,
-            task: task.map(|seen| seen.record.task.id),
+            task,
             silent_since: is_silent.then_some(heard_at),
+            terminal: self.agent_terminal(op, agent, task).await?,
         })
+    }
+
+    async fn agent_terminal(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+        task: Option<TaskId>,
+    ) -> Result<Option<Terminal>, EngineError> {
+        let task = task.filter(|_| agent.kind == AgentType::Worker);
+        let Some(task) = task else { return Ok(None) };
+        let runs = self.parts.store.works(&op.principal.org, &[task], 1).await?;
+        let is_its = |record: &&RunRecord| {
+            let order = record.run.order.work();
+            order.is_some_and(|order| AgentId::of(&order.asked_by) == agent.id)
+        };
+        Ok(runs.iter().find(is_its).and_then(RunRecord::terminal).cloned())
     }
 
     /// What an agent is on, if that is still there.

@@ -64,6 +64,7 @@ mod token;
 mod verify;
 mod wait;
 mod work;
+mod work_call;
 mod work_here;
 mod work_look;
 mod work_run;
@@ -86,7 +87,9 @@ pub use card::{CardFilter, CardSeen, ReviewAsked};
 pub use card_wait::{CardWait, CardWaited, WaitEnd};
 pub use check_log::{CheckLog, LOG_TAIL_BYTES};
 pub use comment::CommentDraft;
-pub use crew::{AgentStanding, CallLine, CrewRule, DecisionPage, MailFilter, MailPage};
+pub use crew::{
+    AgentStanding, CallLine, CrewRule, CrewTerminal, DecisionPage, MailFilter, MailPage,
+};
 pub use crew_merge::{CrewApproved, EpicFinished};
 pub use crew_report::BrokenCall;
 pub use crew_task::{CrewMoved, CrewSaid};

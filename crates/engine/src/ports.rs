@@ -33,7 +33,8 @@ pub use run::{
     RunOrder, RunReport,
 };
 pub use work::{
-    CUT, McpServer, Printout, SO_FAR, Saying, Up, WorkCall, WorkReport, Worked, Workers,
+    CUT, McpServer, Printout, SO_FAR, Saying, TerminalWish, Up, WorkCall, WorkReport, Worked,
+    Workers,
 };
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,

@@ -3,27 +3,24 @@
 //! printed, say how it ended.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
-use callboard_domain::card::{Card, ReviewState};
+use callboard_domain::card::Card;
 use callboard_domain::command::{Command, RunLease, WorkPlace};
 use callboard_domain::crew::AgentId;
 use callboard_domain::ids::AttemptId;
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::rights::Profile;
 use callboard_domain::run::{ArtifactName, Run};
 use callboard_domain::settings::BoardSettings;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::time::Timestamp;
 use callboard_domain::work::ending::{Ending, ending};
-use callboard_domain::work::prompt::{Brief, Post, prompt};
 use callboard_domain::work::{Role, WorkEnd, WorkOrder};
 use callboard_store::{DueJob, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -31,13 +28,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{McpServer, Up, WorkCall, WorkReport, Worked, Workers};
+use crate::ports::{Up, WorkReport, Worked, Workers};
 use crate::review::leftovers;
 use crate::run::run_of;
 use crate::run_follow::{TailKeeper, keep_paced};
 use crate::run_work::{AsksFor, Taken};
-use crate::tell;
-use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
+use crate::workspace::{WorkspaceFault, WorkspacePart};
 use crate::{CardSeen, Engine, EngineError};
 
 /// Jobs that are looked at in one go.
@@ -45,14 +41,14 @@ pub(crate) const BATCH: usize = 32;
 
 /// A run in the hands of this process, and what it is about.
 pub(crate) struct Ground {
-    taken: Taken,
-    run: Run,
-    order: WorkOrder,
-    record: TaskRecord,
-    card: Card,
-    settings: BoardSettings,
-    executor: String,
-    agent: Actor,
+    pub(crate) taken: Taken,
+    pub(crate) run: Run,
+    pub(crate) order: WorkOrder,
+    pub(crate) record: TaskRecord,
+    pub(crate) card: Card,
+    pub(crate) settings: BoardSettings,
+    pub(crate) executor: String,
+    pub(crate) agent: Actor,
 }
 
 impl Ground {
@@ -469,99 +465,6 @@ impl Engine {
         }
         Ok(())
     }
-
-    async fn work_call(
-        &self,
-        ground: &Ground,
-        parts: &[WorkspacePart],
-        left: Duration,
-    ) -> Result<WorkCall, EngineError> {
-        let Ground { taken, order, .. } = ground;
-        let places: Vec<PathBuf> = parts
-            .iter()
-            .filter_map(|part| part.worktree.as_ref())
-            .map(|place| place.path.clone())
-            .collect();
-        let folder = places.first().cloned().unwrap_or_default();
-        let brief = self.brief(ground, parts).await?;
-        let usual = ground.settings.default_model(&ground.executor);
-        let model = order.model.as_deref().or(usual).unwrap_or_default().to_owned();
-        let mut variables = vec![
-            ("CALLBOARD_TASK_ID".to_owned(), brief.task.clone()),
-            ("CALLBOARD_TASK_TITLE".to_owned(), brief.title.clone()),
-            ("CALLBOARD_WORKTREE_PATH".to_owned(), folder.display().to_string()),
-        ];
-        if order.role == Role::Crew {
-            variables.push(("CALLBOARD_ACTOR".into(), ground.agent.to_string()));
-        }
-        let shop = self.parts.workshop.as_ref();
-        if let Some(root) = shop.and_then(|shop| shop.root.as_ref()) {
-            variables.push(("CALLBOARD_PROJECT_ROOT".into(), root.display().to_string()));
-        }
-        Ok(WorkCall {
-            job: taken.job.to_string(),
-            attempt: ground.run.attempt,
-            executor: ground.executor.clone(),
-            model,
-            prompt: prompt(order.role, &brief),
-            variables,
-            folder,
-            worktrees: match order.role {
-                Role::Worker | Role::Crew => places,
-                Role::Reviewer => Vec::new(),
-            },
-            mcp_servers: shop.and_then(|shop| own_server(shop, ground)).into_iter().collect(),
-            timeout: left,
-        })
-    }
-
-    async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
-        let Ground { taken, order, record, card, .. } = ground;
-        let review = card.review.as_ref();
-        // What a worker of a crew handed over again is answered already.
-        let is_open = order.role != Role::Crew || record.task.phase != Phase::Review;
-        let rejected =
-            review.filter(|review| review.state == ReviewState::Rejected).filter(|_| is_open);
-        let post = match order.role {
-            Role::Crew => self.crew_post(ground, parts).await?,
-            Role::Worker | Role::Reviewer => Post::default(),
-        };
-        let notes = self.parts.store.scratchpad(&taken.org, record.task.id).await?;
-        Ok(Brief {
-            task: record.task.id.to_string(),
-            title: record.task.title.clone(),
-            description: record.body.clone(),
-            acceptance: card.criteria.clone(),
-            scratchpad: notes.unwrap_or_default(),
-            feedback: rejected.and_then(|review| review.feedback.clone()),
-            conflict_files: review.map(|review| review.conflict_files.clone()).unwrap_or_default(),
-            summary: review.map(|review| review.summary.clone()),
-            base_branch: parts.first().map(|part| part.target.clone()),
-            instructions: order.instructions.clone(),
-            told: match order.role {
-                Role::Worker | Role::Crew => tell::in_prompt(card),
-                Role::Reviewer => Vec::new(),
-            },
-            post,
-        })
-    }
-
-    async fn crew_post(
-        &self,
-        ground: &Ground,
-        parts: &[WorkspacePart],
-    ) -> Result<Post, EngineError> {
-        let Ground { taken, record, card, .. } = ground;
-        let seen = CardSeen { record: record.clone(), card: card.clone() };
-        let worker = AgentId::of(&ground.agent);
-        let told = self.crew_told(&taken.org, &seen, &worker, ground.run.attempt).await?;
-        let place = parts.iter().find_map(|part| part.worktree.as_ref());
-        Ok(Post {
-            worktree: place.map(|place| place.path.display().to_string()).unwrap_or_default(),
-            branch: place.map(|place| place.branch.clone()).unwrap_or_default(),
-            ..told
-        })
-    }
 }
 
 /// `agent:<executor>-<last 6 of its attempt id>`.
@@ -570,19 +473,4 @@ fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
     let last = &id[id.len().saturating_sub(6)..];
     let agent = format!("agent:{executor}-{last}").parse();
     agent.map_err(|_| EngineError::Internal(format!("'{executor}' is no name for an agent")))
-}
-
-/// The agent's own door to the board. It runs nothing: whoever started the agent does.
-fn own_server(shop: &Workshop, ground: &Ground) -> Option<McpServer> {
-    let (org, agent, task) = (&ground.taken.org, &ground.agent, ground.record.task.id);
-    let words = match ground.order.role {
-        Role::Worker => shop.server_for(org, agent, task, Profile::PairWorker),
-        Role::Reviewer => shop.server_for(org, agent, task, Profile::Viewer),
-        Role::Crew => shop.crew_server_for(org, agent, task),
-    };
-    let mut words = words.into_iter();
-    let program = words.next()?;
-    let args = words.chain(["--no-runner".to_owned()]).collect();
-    let (name, env) = ("callboard".to_owned(), shop.server_secrets.clone());
-    Some(McpServer::Stdio { name, program, args, env })
 }

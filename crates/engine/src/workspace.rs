@@ -56,6 +56,21 @@ impl Workshop {
         self.door(org, agent, task, "crew", &["--as-type", AgentType::Worker.as_str()])
     }
 
+    /// Tells the agent of a task what is put behind these words. Whoever says it is the user.
+    pub(crate) fn tell(&self, org: &str, task: TaskId) -> Vec<String> {
+        let mut words = self.words_for(org);
+        words.extend(["tell", &task.to_string(), "--"].map(str::to_owned));
+        words
+    }
+
+    fn words_for(&self, org: &str) -> Vec<String> {
+        let mut words = self.server.clone();
+        if org != "default" {
+            words.extend(["--org".to_owned(), org.to_owned()]);
+        }
+        words
+    }
+
     fn door(
         &self,
         org: &str,
@@ -64,10 +79,7 @@ impl Workshop {
         toolset: &str,
         rights: &[&str],
     ) -> Vec<String> {
-        let mut words = self.server.clone();
-        if org != "default" {
-            words.extend(["--org".to_owned(), org.to_owned()]);
-        }
+        let mut words = self.words_for(org);
         let task = task.to_string();
         let who = ["mcp", "--actor", agent.as_str(), "--toolsets", toolset, "--task", &task];
         words.extend(who.iter().chain(rights).map(|word| (*word).to_owned()));

@@ -187,10 +187,12 @@ impl LocalAgents {
         let variables = environment::for_agent(&self.settings.environment, &chosen.executor.env);
         log.secrets.add_variables(&variables.named);
         let scratch = workspace.folder().scratch();
-        let mut leash = match self.leash(chosen.executor, workspace.folder(), Vec::new(), log) {
-            Ok(leash) => leash,
+        let folder = workspace.folder();
+        let confinement = match self.confinement(chosen.executor, folder, Vec::new(), log) {
+            Ok(confinement) => confinement,
             Err(summary) => return Outcome::failed(FailReason::ExecutorError, summary),
         };
+        let mut leash = self.leash(folder);
         let lines = Arc::new(Printed::new());
         leash.printed = Some(lines.clone());
         let call = Call {
@@ -208,6 +210,7 @@ impl LocalAgents {
             ]
             .concat(),
             leash,
+            confinement,
             output_bytes_max: self.settings.artifact_bytes_max.saturating_mul(4),
         };
         let mut live = Live::create(workspace.folder().path());
@@ -251,7 +254,7 @@ impl LocalAgents {
         stop: &CancellationToken,
     ) -> (Ran, bool) {
         let (end, budget) = (stop.child_token(), Budget::new(limit));
-        let leeway = match (places.is_empty(), &call.leash.confinement) {
+        let leeway = match (places.is_empty(), &call.confinement) {
             (true, _) => Leeway::Looks,
             (false, Some(_)) => Leeway::Confined,
             (false, None) => Leeway::OnItsWord,
@@ -283,13 +286,13 @@ impl LocalAgents {
     }
 
     /// `places` is where it may write besides what its executor needs.
-    fn leash(
+    fn confinement(
         &self,
         executor: &ExecutorSettings,
         folder: &Folder,
         places: Vec<PathBuf>,
         log: &mut RunLog,
-    ) -> Result<Leash, String> {
+    ) -> Result<Option<Confinement>, String> {
         let home = environment::value(&self.settings.environment, "HOME").map(Path::new);
         let writable = executor.writable.iter().filter_map(|path| match path.strip_prefix("~/") {
             Some(rest) => home.map(|home| home.join(rest)),
@@ -308,14 +311,17 @@ impl LocalAgents {
             (None, _) => log.note("sandbox: the agent's own switches alone"),
             (Some(_), _) => log.note("sandbox: the system lets it write in its own folders only"),
         }
-        Ok(Leash {
+        Ok(confinement)
+    }
+
+    fn leash(&self, folder: &Folder) -> Leash {
+        Leash {
             mark: folder.path().into(),
             grace: self.settings.kill_grace,
             record: folder.record(),
-            confinement,
             started: None,
             printed: None,
-        })
+        }
     }
 
     async fn prompt(&self, spec: &JobSpec, workspace: &Workspace) -> String {

@@ -86,6 +86,7 @@ impl CheckRunner for LocalChecks {
             dies_with_us: true,
             leash: None,
             keeps: None,
+            confinement: None,
         };
         let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
         let (exit_code, timed_out) = match ended.ending {

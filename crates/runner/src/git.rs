@@ -242,6 +242,7 @@ impl<'a> Git<'a> {
             dies_with_us: false,
             leash: None,
             keeps: self.keeps.clone(),
+            confinement: None,
         }
     }
 }

@@ -25,6 +25,8 @@ mod run_log;
 mod sandbox;
 mod scratch;
 mod tail;
+mod terminal;
+mod tmux;
 mod tracked;
 mod tree;
 mod turn;
@@ -41,6 +43,7 @@ pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, Prompt
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
 pub use sandbox::SandboxMode;
+pub use tmux::tmux_is_installed;
 pub use tracked::tracked;
 pub use webhook::{Webhooks, judge_secret};
 pub use worktree::LocalWorktrees;

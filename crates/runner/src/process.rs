@@ -34,7 +34,7 @@ use crate::tail::Tail;
 
 pub(crate) use converse::{Pipes, converse};
 pub(crate) use earlier::{end_earlier, is_left};
-pub(crate) use family::{MARK, end_marked, kill_leftovers};
+pub(crate) use family::{MARK, end_marked, kill_leftovers, kill_marked_all};
 use group::Group;
 use streams::{Stdin, Stream, Streams};
 
@@ -57,6 +57,7 @@ pub(crate) struct Program {
     pub(crate) leash: Option<Leash>,
     /// A lock of ours that the program holds too until it ends.
     pub(crate) keeps: Option<Arc<File>>,
+    pub(crate) confinement: Option<Confinement>,
 }
 
 /// For programs that are not trusted to keep together.
@@ -67,7 +68,6 @@ pub(crate) struct Leash {
     pub(crate) grace: Duration,
     /// Where its leader is written down.
     pub(crate) record: PathBuf,
-    pub(crate) confinement: Option<Confinement>,
     /// Called when the program runs.
     pub(crate) started: Option<Box<dyn FnOnce() + Send>>,
     /// Who else reads along.
@@ -195,18 +195,20 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
         if let Some(file) = program.keeps {
             keep_open(&mut command, file);
         }
-        match program.leash {
-            None => (command.process_group(0).spawn()?, None),
+        match &program.leash {
+            None => {
+                command.process_group(0);
+            }
             Some(leash) => {
                 command.env(MARK, &leash.mark);
                 lead_a_session(&mut command);
-                let leader = match &leash.confinement {
-                    None => command.spawn()?,
-                    Some(confinement) => confinement.around(|| command.spawn())?,
-                };
-                (leader, Some(leash))
             }
         }
+        let leader = match &program.confinement {
+            None => command.spawn()?,
+            Some(confinement) => confinement.around(|| command.spawn())?,
+        };
+        (leader, program.leash)
     };
     let mut group = Group { leader, watchman: None, exits, mark: None };
     let grace = leash.as_ref().map_or(Duration::ZERO, |leash| leash.grace);

@@ -46,6 +46,11 @@ impl Confinement {
         system::is_there().then_some(Self { writable })
     }
 
+    /// The same with more places.
+    pub(crate) fn and(&self, more: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { writable: self.writable.iter().cloned().chain(more).collect() }
+    }
+
     /// Calls `spawn` on a thread that is confined, and with it whatever it spawns, for good. Only
     /// the thread is: nothing of ours is kept from writing.
     pub(crate) fn around<T: Send>(

@@ -4,6 +4,7 @@ use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
+use callboard_domain::run::Terminal;
 use callboard_engine::{AgentStanding, Holder};
 use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
@@ -167,7 +168,15 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
     if table.is_empty() {
         return context.out.line("no agents");
     }
-    context.out.raw(&table.render(&context.out))
+    context.out.raw(&table.render(&context.out))?;
+    let terminals = seen.iter().filter_map(|(agent, at)| Some((agent, at.terminal.as_ref()?)));
+    for (at, (agent, terminal)) in terminals.enumerate() {
+        if at == 0 {
+            context.out.line("")?;
+        }
+        context.out.line(&format!("{}: {}", agent.id, terminal.attach()))?;
+    }
+    Ok(())
 }
 
 async fn cmd_agent_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
@@ -195,7 +204,7 @@ async fn show(context: &Context, open: &Open, agent: &Agent) -> Result<(), Failu
     }
     let words = document.as_object().into_iter().flatten();
     words.filter(|(_, value)| !value.is_null()).try_for_each(|(key, value)| {
-        context.out.line(&format!("{key:<14} {}", value.as_str().unwrap_or_default()))
+        context.out.line(&format!("{key:<15} {}", value.as_str().unwrap_or_default()))
     })
 }
 
@@ -224,6 +233,8 @@ fn document(agent: &Agent, at: &AgentStanding) -> Value {
         "state": at.state.as_str(),
         "currentEpicId": at.epic,
         "currentTaskId": at.task,
+        "tmuxSessionName": at.terminal.as_ref().map(|terminal| &terminal.session),
+        "attach": at.terminal.as_ref().map(Terminal::attach),
         "silentSince": at.silent_since.map(rfc3339_ms),
         "lastActiveAt": rfc3339_ms(agent.last_active_at),
         "createdAt": rfc3339_ms(agent.created_at),

@@ -125,6 +125,8 @@ pub static KEYS: &[Key] = &[
         "The largest file that a supervisor is shown."),
     key("crew.executor", Kind::Text, "",
         "The executor that runs a crew's workers; empty = somebody else starts them.").guarded(),
+    key("crew.terminal", Kind::Word(&["none", "tmux"]), "none",
+        "Where a person sees what a worker that crew.executor runs prints; tmux = a session to attach to."),
     key("crew.worker_stale_after_sec", SECONDS, "420",
         "Seconds of silence until a busy worker's supervisor is told of it."),
     key("crew.merge_wait_sec", Kind::Integer { min: 0, max: 3600 }, "30",

@@ -11,7 +11,7 @@ use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
 use callboard_domain::relay::{SpecRules, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
-use callboard_engine::{BoardRule, CrewRule, DigestRule, Quotas, RunRule};
+use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};
 use callboard_runner::{Executors, SandboxMode, judge_secret};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
@@ -193,6 +193,10 @@ impl Reader<'_> {
             base_branch: Some(self.text("crew.base_branch").to_owned()).filter(|it| !it.is_empty()),
             file_bytes_max: self.number("crew.read_file_max_bytes").into(),
             executor: self.crew_executor()?,
+            terminal: match self.text("crew.terminal") {
+                "tmux" => CrewTerminal::Tmux,
+                _ => CrewTerminal::None,
+            },
             stale_after_s: self.number("crew.worker_stale_after_sec"),
         })
     }

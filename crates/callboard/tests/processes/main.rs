@@ -10,6 +10,7 @@ mod calls;
 mod crew;
 mod crew_outage;
 mod crew_story;
+mod crew_terminal;
 mod disk;
 mod events;
 mod files;

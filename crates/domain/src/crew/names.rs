@@ -1,6 +1,7 @@
 //! The names of worktrees and branches that tasks are worked on in. They are made here and nowhere
 //! else.
 
+use super::AgentId;
 use crate::ids::TaskId;
 use crate::task::Task;
 
@@ -36,6 +37,13 @@ pub fn task_branch(prefix: &str, task: &Task) -> String {
 /// Where the work of an epic's tasks comes together.
 pub fn epic_branch(prefix: &str, epic: TaskId) -> String {
     format!("{prefix}epic-{}", end_of(epic))
+}
+
+/// `worker-123-session`: the terminal of a worker that is run. tmux takes neither '.' nor ':' in a name.
+pub fn terminal(worker: &AgentId) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = worker.as_str().chars().map(|c| if is_plain(c) { c } else { '-' });
+    name.chain("-session".chars()).collect()
 }
 
 fn end_of(task: TaskId) -> String {
@@ -84,6 +92,17 @@ mod tests {
         assert_eq!(numbered(&name, 2), "task-k7q7f3az-a-2");
         assert_eq!(branch("callboard/", &name), "callboard/task-k7q7f3az-a");
         assert_eq!(epic_branch("callboard/", task), "callboard/epic-k7q7f3az");
+    }
+
+    #[test]
+    fn a_terminal_has_a_name_that_tmux_takes() {
+        for (worker, name) in [
+            ("worker-123", "worker-123-session"),
+            ("w.1_a", "w-1_a-session"),
+            ("human:ana", "human-ana-session"),
+        ] {
+            assert_eq!(terminal(&AgentId::parse(worker).expect("an id")), name);
+        }
     }
 
     proptest! {

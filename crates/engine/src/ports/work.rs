@@ -77,6 +77,20 @@ pub struct WorkCall {
     pub variables: Vec<(String, String)>,
     pub mcp_servers: Vec<McpServer>,
     pub timeout: Duration,
+    pub terminal: Option<TerminalWish>,
+}
+
+/// A terminal in which a person sees what the agent prints. What is typed there is told to the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TerminalWish {
+    /// What it is called; a name that tmux takes.
+    pub session: String,
+    /// Its first line.
+    pub title: String,
+    /// A program and arguments that a typed line is put behind.
+    pub tell: Vec<String>,
+    /// What that program needs and no list of arguments may show.
+    pub variables: Vec<(String, String)>,
 }
 
 /// A server that an agent is given.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_domain::run::Terminal;
 use callboard_engine::ports::{
     Asks, McpServer, Printout, Saying, Up, WorkCall, WorkReport, Worked, Workers,
 };
@@ -22,6 +21,7 @@ use crate::git::{Git, GitFault};
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
+use crate::terminal::{self, Terminal};
 
 #[async_trait]
 impl Workers for LocalAgents {
@@ -93,19 +93,15 @@ impl LocalAgents {
             places.extend(writes);
             git_dirs.push(dirs);
         }
-        let mut leash = self.leash(executor, &folder, places, log)?;
+        let confinement = self.confinement(executor, &folder, places, log)?;
+        let mut leash = self.leash(&folder);
         let lines = Arc::new(Printed::new());
         leash.printed = Some(lines.clone());
-        let terminal: Option<Terminal> = None;
-        leash.started = Some(Box::new(move || {
-            // Nobody need be waiting for it.
-            let _ = up.send(Up { terminal });
-        }));
         let variables = environment::for_agent(&self.settings.environment, &executor.env);
         log.secrets.add_variables(&variables.named);
         log.secrets.add_variables(&secrets_of(&call.mcp_servers));
         let scratch = folder.scratch();
-        let git = match leash.confinement.is_some() && may_write {
+        let git = match confinement.is_some() && may_write {
             true => quiet_git::place(&scratch, &variables.base, &git_dirs)
                 .map_err(|error| format!("{}: {error}", scratch.display()))?,
             false => Variables::new(),
@@ -114,6 +110,29 @@ impl LocalAgents {
         let given: Variables =
             call.variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let model = if call.model.is_empty() { &executor.default_model } else { &call.model };
+        let mut live = Live::create(folder.path());
+        let terminal = match &call.terminal {
+            Some(wish) => {
+                let place = terminal::Place {
+                    run: folder.path(),
+                    workdir: &call.folder,
+                    environment: &self.settings.environment,
+                    confinement: confinement.as_ref(),
+                };
+                let opened = Terminal::open(wish, place).await;
+                log.note(match &opened {
+                    Ok(terminal) => format!("terminal: {}", terminal.shown().attach()),
+                    Err(words) => format!("no terminal: {words}"),
+                });
+                opened.ok()
+            }
+            None => None,
+        };
+        let shown = terminal.as_ref().map(|terminal| terminal.shown().clone());
+        leash.started = Some(Box::new(move || {
+            // Nobody need be waiting for it.
+            let _ = up.send(Up { terminal: shown });
+        }));
         let call_of = Call {
             executor,
             command: if may_write { &executor.write_command } else { &executor.command },
@@ -124,15 +143,18 @@ impl LocalAgents {
             scratch: &scratch,
             env: [variables.base, git, variables.named, own, given].concat(),
             leash,
+            confinement,
             output_bytes_max: self.settings.artifact_bytes_max,
         };
         let places = &call.worktrees;
-        let mut live = Live::create(folder.path());
         let (ran, timed_out) = tokio::select! {
             ran = self.executed(call_of, call.timeout, (asks, Some(says)), places, stop) => ran,
             never = told(&lines, log, &mut live, Some(&printed)) => match never {},
         };
         live.finish(lines.fresh(), &log.secrets);
+        if let Some(terminal) = terminal {
+            terminal.close().await;
+        }
         log.stream("stdout", &log.shown(&ran.stdout));
         log.stream("stderr", &log.shown(&ran.stderr));
         folder.close().await;

@@ -17,6 +17,7 @@ use super::{Ran, Said};
 use crate::environment::Variables;
 use crate::process::{self, Ending, Leash, Output, Program};
 use crate::run_log::text_of;
+use crate::sandbox::Confinement;
 use crate::tail::Ends;
 
 /// One call of an executor, ready but for its kind.
@@ -33,6 +34,7 @@ pub(crate) struct Call<'a> {
     pub(crate) scratch: &'a Path,
     pub(crate) env: Variables,
     pub(crate) leash: Leash,
+    pub(crate) confinement: Option<Confinement>,
     pub(crate) output_bytes_max: usize,
 }
 
@@ -83,6 +85,7 @@ impl Call<'_> {
             dies_with_us: true,
             leash: Some(self.leash),
             keeps: None,
+            confinement: self.confinement,
         }
     }
 

@@ -2,18 +2,14 @@
 //! that runs in them.
 
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use callboard_engine::ports::PairFault;
-use tokio_util::sync::CancellationToken;
 
 use crate::environment::Variables;
-use crate::process::{self, Ended, Ending, MARK, Output, Program};
-
-const TIME_MAX: Duration = Duration::from_secs(20);
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+use crate::process::{self, MARK};
+use crate::tmux::{self, TmuxFault};
 
 /// How long programs may take to end after their terminal is gone.
 const GRACE: Duration = Duration::from_secs(2);
@@ -80,24 +76,8 @@ fn mark(place: &OsStr) -> OsString {
 }
 
 async fn ask<A: AsRef<OsStr>>(env: &Variables, args: &[A]) -> Result<(), PairFault> {
-    let program = Program {
-        name: "tmux".into(),
-        args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
-        cwd: "/".into(),
-        env: env.clone(),
-        input: Vec::new(),
-        timeout: TIME_MAX,
-        output: Output::Merged { bytes_max: ANSWER_BYTES_MAX },
-        dies_with_us: false,
-        leash: None,
-        keeps: None,
-    };
-    let failed = |words: &str| PairFault::Failed(format!("tmux: {}", words.trim()));
-    match process::run(program, &CancellationToken::new()).await {
-        Ok(Ended { ending: Ending::Exited(Some(0)), .. }) => Ok(()),
-        Ok(ended) if ended.ending == Ending::TimedOut => Err(failed("it took too long")),
-        Ok(ended) => Err(failed(&String::from_utf8_lossy(&ended.stdout.finish().0))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(PairFault::NoTmux),
-        Err(error) => Err(failed(&error.to_string())),
-    }
+    tmux::ask(env, args, None).await.map_err(|fault| match fault {
+        TmuxFault::NotInstalled => PairFault::NoTmux,
+        TmuxFault::Failed(words) => PairFault::Failed(words),
+    })
 }

@@ -152,6 +152,11 @@ pub(crate) fn kill_leftovers(record: &Path, mark: &OsStr) {
             let _ = rustix::process::kill_process_group(leader, Signal::KILL);
         }
     }
+    kill_marked_all(mark);
+}
+
+/// Kills those that carry the mark until none is left.
+pub(crate) fn kill_marked_all(mark: &OsStr) {
     for _ in 0..PASSES_MAX {
         if kill_marked(mark) == 0 {
             return;

@@ -88,12 +88,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
-        let Some(mark) = &self.mark else { return };
-        for _ in 0..family::PASSES_MAX {
-            if family::kill_marked(mark) == 0 {
-                return;
-            }
-            std::thread::yield_now();
+        if let Some(mark) = &self.mark {
+            family::kill_marked_all(mark);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use callboard_engine::ports::EarlierRuns;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::process;
+use crate::{process, terminal};
 
 /// Dropped, it is removed with everything in it.
 pub(crate) struct Folder {
@@ -140,8 +140,10 @@ fn records(jobs: &Path, runs: &[EarlierRuns]) -> Vec<PathBuf> {
     attempts.filter(|attempt| is_of(attempt, runs)).map(|attempt| attempt.join(RECORD)).collect()
 }
 
-/// Whether `…/<job>/<attempt>` is one of these runs.
+/// Whether `…/<job>/<attempt>`, or the mark of its terminal, is one of these runs.
 fn is_of(folder: &Path, runs: &[EarlierRuns]) -> bool {
+    let terminals = folder.parent().filter(|_| folder.ends_with(terminal::RECORD));
+    let folder = terminals.unwrap_or(folder);
     let attempt = folder.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
     let job = folder.parent().and_then(Path::file_name);
     let is_one = |run: &EarlierRuns| {
@@ -170,6 +172,7 @@ fn is_shown(path: &Path) -> bool {
 /// Kills what still runs there and removes all but the lock.
 fn end_and_empty(path: &Path) -> io::Result<()> {
     process::kill_leftovers(&path.join(RECORD), path.as_os_str());
+    terminal::clear(&path.join(terminal::RECORD));
     for entry in entries(path).filter(|entry| !entry.ends_with("lock")) {
         remove_all(&entry)?;
     }

@@ -51,6 +51,7 @@ fn agent_item(agent: &Agent, standing: &AgentStanding) -> Markup {
                 (state(standing.state))
                 @if let Some(task) = standing.task { " on " (link(task)) }
                 @if let Some(epic) = standing.epic { " for epic " (link(epic)) }
+                @if let Some(terminal) = &standing.terminal { " in " code { (terminal.attach()) } }
                 " seen " (time(agent.last_active_at)) " "
                 a href={ "/mail?to=" (agent.id) "#write" } { "Write to " (agent.id) }
             }

@@ -5,6 +5,7 @@ use callboard_domain::card::Told;
 use callboard_domain::comment::Comment;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::Job;
+use callboard_domain::run::{RunRecord, Terminal};
 use callboard_domain::task::{Task, TaskRecord};
 use callboard_engine::context::OpContext;
 use callboard_engine::store::CardRow;
@@ -47,6 +48,8 @@ struct Seen {
     parent: Option<Task>,
     deps: Vec<Task>,
     children: Vec<CardRow>,
+    /// Where a person sees what its agent prints now.
+    terminal: Option<Terminal>,
 }
 
 pub async fn cmd_task_show(context: &Context, args: ShowArgs) -> Result<(), Failure> {
@@ -73,7 +76,9 @@ async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
         Some(parent) => find(open, &op, parent).await?,
         None => None,
     };
+    let run = engine.work_newest(&op, id).await?;
     Ok(Seen {
+        terminal: run.as_ref().and_then(RunRecord::terminal).cloned(),
         comments: engine.comment_list(&op, id).await?,
         check_job: engine.check_job_get(&op, id).await?,
         told: card.told,
@@ -107,6 +112,8 @@ fn document(open: &Open, seen: &Seen) -> Value {
     document["checkJob"] = seen.check_job.as_ref().map_or(Value::Null, check_job_json);
     document["told"] = seen.told.iter().map(told_json).collect();
     document["branch"] = json!(seen.branch);
+    document["tmuxSessionName"] = json!(seen.terminal.as_ref().map(|it| &it.session));
+    document["attach"] = json!(seen.terminal.as_ref().map(Terminal::attach));
     document["notes"] = seen.notes.as_str().into();
     document["attempts"] = seen.attempts.iter().map(session).collect();
     document["waitsFor"] = seen.deps.iter().map(named).collect();
@@ -142,6 +149,9 @@ fn text(open: &Open, seen: &Seen) -> String {
     }
     if let Some(branch) = &seen.branch {
         fact("branch", &plain(branch));
+    }
+    if let Some(terminal) = &seen.terminal {
+        fact("attach", &terminal.attach());
     }
     fact("verify", &verification_words(task, open.policy()));
     let named = |task: &Task| format!("{} ({}) {}", task.name(), task.label, plain(&task.title));

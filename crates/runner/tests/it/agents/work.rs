@@ -32,6 +32,7 @@ fn call(folder: PathBuf) -> WorkCall {
         variables: vec![("CALLBOARD_TASK_ID".into(), "T1".into())],
         mcp_servers: Vec::new(),
         timeout: Duration::from_secs(30),
+        terminal: None,
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn get_status(seat: &Seat<'_>, _: NoArguments) -> Data {
         "state": standing.state.as_str(),
         "currentEpicId": standing.epic,
         "currentTaskId": standing.task,
-        "tmuxSessionName": null,
+        "tmuxSessionName": standing.terminal.map(|terminal| terminal.session),
         "lastActiveAt": rfc3339_ms(agent.last_active_at),
         "createdAt": rfc3339_ms(agent.created_at),
         "updatedAt": rfc3339_ms(agent.updated_at),

@@ -1,0 +1,56 @@
+//! How tmux is asked to do something.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::Variables;
+use crate::executor::find_program;
+use crate::process::{self, Ended, Ending, Output, Program};
+use crate::sandbox::Confinement;
+
+const TIME_MAX: Duration = Duration::from_secs(20);
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(crate) enum TmuxFault {
+    NotInstalled,
+    Failed(String),
+}
+
+/// Whether there is a tmux for agents of this process.
+pub fn tmux_is_installed() -> bool {
+    let path = std::env::var_os("PATH");
+    find_program("tmux", path.as_deref()).is_some()
+}
+
+/// A server that is started for it is confined as the call is, and has its variables.
+pub(crate) async fn ask(
+    env: &Variables,
+    args: &[impl AsRef<OsStr>],
+    confinement: Option<Confinement>,
+) -> Result<(), TmuxFault> {
+    let program = Program {
+        name: "tmux".into(),
+        args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
+        cwd: "/".into(),
+        env: env.clone(),
+        input: Vec::new(),
+        timeout: TIME_MAX,
+        output: Output::Merged { bytes_max: ANSWER_BYTES_MAX },
+        dies_with_us: false,
+        leash: None,
+        keeps: None,
+        confinement,
+    };
+    let failed = |words: &str| TmuxFault::Failed(format!("tmux: {}", words.trim()));
+    match process::run(program, &CancellationToken::new()).await {
+        Ok(Ended { ending: Ending::Exited(Some(0)), .. }) => Ok(()),
+        Ok(ended) if ended.ending == Ending::TimedOut => Err(failed("it took too long")),
+        Ok(ended) => Err(failed(&String::from_utf8_lossy(&ended.stdout.finish().0))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(TmuxFault::NotInstalled),
+        Err(error) => Err(failed(&error.to_string())),
+    }
+}
