@@ -2,6 +2,7 @@
 //!
 //! One document with `--json`, a table on a terminal, the same columns plain without one.
 
+mod clean;
 mod document;
 mod failure;
 mod schema;
@@ -40,18 +41,20 @@ impl Color {
 pub struct Out {
     pub json: bool,
     pub terminal: bool,
+    terminal_stderr: bool,
     color: bool,
     color_stderr: bool,
 }
 
 impl Out {
     pub fn new(json: bool, color: Color) -> Self {
-        let terminal = io::stdout().is_terminal();
+        let (terminal, terminal_stderr) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self {
             json,
             terminal,
+            terminal_stderr,
             color: color.wanted(terminal),
-            color_stderr: color.wanted(io::stderr().is_terminal()),
+            color_stderr: color.wanted(terminal_stderr),
         }
     }
 
@@ -60,7 +63,9 @@ impl Out {
         self.raw(&format!("{text}\n"))
     }
 
+    /// Text as it is for a program; a terminal gets nothing that it would obey.
     pub fn raw(&self, text: &str) -> Result<(), Failure> {
+        let text = if self.terminal { clean::clean(text) } else { text.into() };
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(from_io)
     }
@@ -74,6 +79,7 @@ impl Out {
 
     /// A progress line or a hint. Losing it is no failure of the command.
     pub fn note(&self, text: &str) {
+        let text = if self.terminal_stderr { clean::clean(text) } else { text.into() };
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
@@ -116,6 +122,16 @@ pub enum Style {
 }
 
 impl Style {
+    const ALL: [Style; 7] = [
+        Style::Plain,
+        Style::Bold,
+        Style::Dim,
+        Style::Red,
+        Style::Green,
+        Style::Yellow,
+        Style::Cyan,
+    ];
+
     fn code(self) -> u8 {
         match self {
             Style::Plain => 0,

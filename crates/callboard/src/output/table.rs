@@ -190,7 +190,13 @@ mod tests {
     use super::*;
 
     fn rendered(terminal: bool) -> String {
-        let out = Out { json: false, terminal, color: false, color_stderr: false };
+        let out = Out {
+            json: false,
+            terminal,
+            terminal_stderr: false,
+            color: false,
+            color_stderr: false,
+        };
         let mut table = Table::new(&["ID", "TITLE"]);
         table.row([("T-1".into(), Style::Plain), ("short\u{1b}[2J".into(), Style::Red)]);
         table.row([("T-10".into(), Style::Plain), ("x".repeat(500), Style::Plain)]);

@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod crew;
 mod envelopes;
+mod escapes;
 mod exit_codes;
 mod fixture;
 mod goldens;
