@@ -77,7 +77,10 @@ impl App {
             machine,
             runner: identity::runner(),
             forge: is_trusted.then_some(forge(settings)? as Arc<dyn Forge>),
-            checks: Some(Arc::new(LocalChecks::new(settings.checks_enabled && is_trusted))),
+            checks: Some(Arc::new(
+                LocalChecks::new(settings.checks_enabled && is_trusted)
+                    .with_env(settings.check_env.clone()),
+            )),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,
             digest: settings.digest,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ pub(crate) fn write(repo: &Path, task: TaskId, at: Timestamp, text: &[u8]) -> io
 }
 
 fn create(repo: &Path, task: TaskId, at: Timestamp) -> io::Result<(File, String)> {
-    fs::create_dir_all(repo.join(RUNS))?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(repo.join(RUNS))?;
     let at = at.strftime("%Y%m%d-%H%M%S%.3f");
     let mut n = 0;
     loop {
         let log = format!("{RUNS}/{task}-{at}-{n}.log");
-        match OpenOptions::new().write(true).create_new(true).open(repo.join(&log)) {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(repo.join(&log)) {
             Ok(file) => return Ok((file, log)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => n += 1,
             Err(error) => return Err(error),

@@ -22,12 +22,20 @@ use crate::{check_log, environment, git, tree};
 /// Runs checks as processes of this machine, with this server's rights.
 pub struct LocalChecks {
     checks_enabled: bool,
+    /// Variables that checks see beside the usual ones.
+    env: Vec<String>,
     turns: Turns,
 }
 
 impl LocalChecks {
     pub fn new(checks_enabled: bool) -> Self {
-        Self { checks_enabled, turns: Turns::default() }
+        Self { checks_enabled, env: Vec::new(), turns: Turns::default() }
+    }
+
+    /// Lets checks see these variables, too.
+    pub fn with_env(mut self, names: Vec<String>) -> Self {
+        self.env = names;
+        self
     }
 }
 
@@ -79,7 +87,7 @@ impl CheckRunner for LocalChecks {
             name: run.shell.clone().into(),
             args: vec!["-c".into(), run.cmd.clone().into()],
             cwd: working_directory(&run)?,
-            env: environment::inherited(),
+            env: environment::for_check(std::env::vars_os(), &self.env),
             input: Vec::new(),
             timeout: run.timeout,
             output: Output::Merged { bytes_max: run.log_tail_bytes },

@@ -34,6 +34,34 @@ const AGENTS: [&str; 8] = [
     "XDG_STATE_HOME",
 ];
 
+/// What shells, compilers and test runners need to find their way. None of these holds a secret.
+#[rustfmt::skip]
+const CHECKS: [&str; 62] = [
+    "ANDROID_HOME", "ANDROID_SDK_ROOT", "AR", "BUN_INSTALL", "CARGO_HOME", "CARGO_TARGET_DIR", "CC", "CFLAGS",
+    "CI", "COLORTERM", "CONDA_PREFIX", "CPATH", "CXX", "CXXFLAGS", "C_INCLUDE_PATH", "DENO_DIR", "DISPLAY",
+    "DOTNET_ROOT", "GEM_HOME", "GEM_PATH", "GOCACHE", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOROOT",
+    "GRADLE_USER_HOME", "HOME", "JAVA_HOME", "LANG", "LANGUAGE", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH",
+    "LOGNAME", "MAKEFLAGS", "MAVEN_HOME", "NIX_PATH", "NODE_OPTIONS", "NODE_PATH", "NO_COLOR", "NVM_DIR", "PATH",
+    "PKG_CONFIG_PATH", "PNPM_HOME", "PYENV_ROOT", "PYTHONPATH", "RBENV_ROOT", "RUSTFLAGS", "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ",
+    "USER", "UV_CACHE_DIR", "VIRTUAL_ENV", "VOLTA_HOME", "WAYLAND_DISPLAY",
+];
+const CHECKS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+
+/// What a check sees: the usual ones, and what the settings name. Nothing of ours, whoever names it.
+pub(crate) fn for_check(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    named: &[String],
+) -> Variables {
+    let is_seen = |name: &str| {
+        let is_usual =
+            CHECKS.contains(&name) || CHECKS_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let is_named = named.iter().any(|named| named == name);
+        (is_usual || is_named) && !name.starts_with("CALLBOARD_")
+    };
+    ours.filter(|(name, _)| name.to_str().is_some_and(is_seen)).collect()
+}
+
 pub(crate) fn inherited() -> Variables {
     without_secrets(std::env::vars_os())
 }
@@ -89,6 +117,36 @@ mod tests {
         };
         assert_eq!(names(&seen.base), ["PATH", "HOME", "LANG"]);
         assert_eq!(names(&seen.named), ["GH_TOKEN"]);
+    }
+
+    #[test]
+    fn a_check_sees_the_usual_variables_and_those_that_are_named() {
+        let table = "
+            PATH                     seen
+            HOME                     seen
+            CARGO_HOME               seen
+            LC_ALL                   seen
+            XDG_RUNTIME_DIR          seen
+            DATABASE_URL             hidden
+            GH_PAT                   hidden
+            OPENAI_KEY               hidden
+            NPM_AUTH                 hidden
+            SENTRY_DSN               hidden
+            PGPASSFILE               hidden
+            SSH_AUTH_SOCK            hidden
+            GITHUB_TOKEN             hidden
+            GIT_DIR                  hidden
+            TEST_DATABASE            seen
+            DEPLOY_TOKEN             seen
+            CALLBOARD_STORE          hidden
+        ";
+        let named = ["TEST_DATABASE", "DEPLOY_TOKEN", "CALLBOARD_STORE"].map(str::to_owned);
+        for line in table.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, wanted) = line.trim().split_once(' ').expect("two columns");
+            let given = [(OsString::from(name), OsString::from("value"))];
+            let seen = for_check(given.into_iter(), &named);
+            assert_eq!(seen.len() == 1, wanted.trim() == "seen", "{name}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -32,7 +33,7 @@ pub(crate) struct Held {
 impl Turns {
     pub(crate) async fn take(&self, runs: &Path, task: TaskId) -> io::Result<Held> {
         let first = self.place(task).lock_owned().await;
-        fs::create_dir_all(runs)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(runs)?;
         let path = runs.join(format!(".{task}.lock"));
         if let Some(file) = lock(&path, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Held { path, file, _first_in_process: first });

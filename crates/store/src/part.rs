@@ -1,8 +1,9 @@
 //! A database file that gets its name only when it is whole. A process that is killed on the way
 //! leaves `NAME.part-PID`, which nobody takes for a database.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -32,7 +33,7 @@ impl Part {
 
     /// Gives a closed database its name. A file that has the name already stays as it is.
     pub fn put_in_place(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()?;
+        self.seal()?;
         match renameat_with(CWD, &self.path, CWD, &self.to, RenameFlags::NOREPLACE) {
             // Some file systems cannot rename in this way; a second name never replaces a file.
             Err(Errno::INVAL | Errno::NOSYS) => {
@@ -46,9 +47,16 @@ impl Part {
 
     /// Gives a closed database its name, in place of the file that has the name now.
     pub fn replace(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()?;
+        self.seal()?;
         std::fs::rename(&self.path, &self.to)?;
         sync_folder(&self.to)
+    }
+
+    /// On disk, and readable by its owner alone. SQLite gives the files beside a database its mode.
+    fn seal(&self) -> io::Result<()> {
+        let file = File::open(&self.path)?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.sync_all()
     }
 
     fn remove(&self) {

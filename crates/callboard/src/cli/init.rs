@@ -1,6 +1,7 @@
 //! `callboard init`: makes `.callboard/` and the database. Doing it again changes nothing.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use callboard_domain::ids::Prefix;
@@ -72,7 +73,11 @@ pub(super) async fn make(context: &Context, prefix: Option<&str>) -> Result<Made
         ));
     }
     let folder = place.folder();
-    fs::create_dir_all(&folder)
+    // Tasks, logs and what agents wrote are for the owner alone.
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
         .map_err(|error| Failure::io(format!("cannot make {}", folder.display()), &error))?;
     let mut made = Vec::new();
     if write_new(&folder.join(".gitignore"), IGNORED)? {

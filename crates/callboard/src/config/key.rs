@@ -69,6 +69,8 @@ pub static KEYS: &[Key] = &[
         "Who may attest manual checks."),
     key("checks.on_review", Kind::Word(&["runs", "always", "never"]), "runs",
         "Which ways into review let a task's command checks run by themselves: work of runs and requests for review (runs), every way (always), none (never)."),
+    key("checks.env", Kind::List, "",
+        "Variables that checks see beside those that shells, compilers and test runners need.").guarded(),
     key("execution.lease_default_sec", SECONDS, "900",
         "Seconds that claim_task leases a task for unless the caller says otherwise."),
     key("execution.lease_min_sec", SECONDS, "60",

@@ -30,6 +30,8 @@ pub struct Settings {
     pub sweep_every: Duration,
     pub check_shell: String,
     pub checks_enabled: bool,
+    /// Variables that checks see beside the usual ones.
+    pub check_env: Vec<String>,
     pub check_log_tail_bytes: usize,
     pub github_url: String,
     pub gitlab_url: String,
@@ -162,6 +164,7 @@ impl Reader<'_> {
             sweep_every: Duration::from_secs(self.number("execution.sweep_interval_sec").into()),
             check_shell: self.required("graph.check_shell")?,
             checks_enabled: self.boolean("graph.checks_enabled"),
+            check_env: self.list("checks.env").to_vec(),
             check_log_tail_bytes: self.number("graph.check_log_tail_bytes") as usize,
             github_url: self.required("forge.github_url")?,
             gitlab_url: self.required("forge.gitlab_url")?,

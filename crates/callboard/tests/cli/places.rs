@@ -86,3 +86,32 @@ fn a_folder_that_cannot_be_made_is_said() {
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains(".callboard"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_board_is_for_its_owner_alone() {
+    let world = World::project();
+    let task = world.task(&["Add b", "--check", "true"]);
+    world.ok(&["check", "run", &task]);
+    let mode = |path: &std::path::Path| {
+        let found = std::fs::metadata(path).expect("it is there");
+        std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o777
+    };
+    assert_eq!(mode(&world.callboard("")), 0o700);
+    for name in ["callboard.db", "callboard.db-bell", "callboard.db-gate", "callboard.db-turn"] {
+        assert_eq!(mode(&world.callboard(name)), 0o600, "{name}");
+    }
+    let logs = std::fs::read_dir(world.callboard("runs")).expect("a folder");
+    let logs: Vec<_> = logs.map(|entry| entry.expect("an entry").path()).collect();
+    let log = logs.iter().find(|path| path.extension().is_some_and(|end| end == "log"));
+    assert_eq!(mode(log.expect("a log")), 0o600);
+    assert_eq!(mode(&world.callboard("runs")), 0o700);
+
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(world.callboard(""), open).expect("changed");
+    let said = world.run(&["doctor"]).stdout;
+    assert!(!said.contains("other users of this machine"), "the files are closed: {said}");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(world.callboard("callboard.db"), open).expect("changed");
+    let said = world.run(&["doctor"]).stdout;
+    assert!(said.contains("other users of this machine can read"), "{said}");
+}

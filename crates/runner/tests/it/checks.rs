@@ -72,11 +72,14 @@ async fn a_flood_of_output_is_cut_to_its_end() {
 }
 
 #[tokio::test]
-async fn git_and_secrets_do_not_reach_a_check() {
-    // Cargo sets CARGO_* for tests; that these pass shows that the environment was handed on.
+async fn a_check_sees_the_usual_variables_and_those_that_are_named() {
+    // Cargo sets CARGO_PKG_NAME for tests, which no check needs.
     let repo = Repo::plain();
-    let cmd = "env | grep -q '^CARGO_PKG_NAME=' && ! env | grep -E '^(GIT_|CALLBOARD_)|TOKEN='";
-    assert!(run(repo.check(cmd)).await.expect("it runs").passed());
+    let usual = "test -n \"$PATH\" && ! env | grep -E '^(GIT_|CALLBOARD_|CARGO_PKG_NAME)|TOKEN='";
+    assert!(run(repo.check(usual)).await.expect("it runs").passed());
+    let checks = LocalChecks::new(true).with_env(vec!["CARGO_PKG_NAME".into()]);
+    let named = repo.check("test -n \"$CARGO_PKG_NAME\"");
+    assert!(checks.run(named, CancellationToken::new()).await.expect("it runs").passed());
 }
 
 #[tokio::test]

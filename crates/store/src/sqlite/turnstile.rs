@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -66,5 +66,5 @@ fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
 pub(super) fn beside(database: &Path, suffix: &str) -> io::Result<File> {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(name)
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(name)
 }

@@ -1,5 +1,6 @@
 //! Looks at the project: its folder, settings, database, and whether agents could connect.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use callboard_engine::ports::{CheckRunner, RepositoryFault};
@@ -90,7 +91,19 @@ fn embedder(settings: &Settings) -> Finding {
 
 fn permissions(folder: &Path) -> Finding {
     let needed = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let others = |name: &str| {
+        let found = std::fs::metadata(folder.join(name)).ok()?;
+        Some(found.permissions().mode() & 0o077 != 0)
+    };
     match rustix::fs::access(folder, needed) {
+        // A folder that only its owner enters hides what is in it.
+        Ok(()) if others(".") == Some(true) && others("callboard.db") == Some(true) => {
+            Finding::warn(
+                "permissions",
+                format!("other users of this machine can read {}", folder.display()),
+                format!("chmod 700 {}", folder.display()),
+            )
+        }
         Ok(()) => Finding::ok("permissions", format!("{} can be written", folder.display())),
         Err(error) => Finding::fail(
             "permissions",
