@@ -183,6 +183,25 @@ fn documents_name_files_that_exist() {
 }
 
 #[test]
+fn every_threat_names_a_test_that_exists() {
+    let code: String = sources().iter().map(|file| read(file)).collect();
+    let text = read(&root().join("docs/threat-model.md"));
+    let rows = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| asset"));
+    let mut count = 0;
+    for row in rows {
+        count += 1;
+        let shown_by = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap();
+        let tests = shown_by.split('`').skip(1).step_by(2);
+        let names: Vec<&str> = tests.filter_map(|test| Some(test.rsplit_once("::")?.1)).collect();
+        assert!(!names.is_empty(), "no test shows this: {row}");
+        for name in names {
+            assert!(code.contains(&format!("fn {name}(")), "there is no test {name}: {row}");
+        }
+    }
+    assert!(count > 10, "the table cannot be read");
+}
+
+#[test]
 fn numbers_of_notes_and_decisions_are_given_once() {
     for folder in ["docs/decisions", "changes/unreleased"] {
         let mut taken = std::collections::BTreeMap::new();
