@@ -258,7 +258,15 @@ fn the_page_asks_for_a_token_once() {
         agent.post(format!("{}/login", door.server.url)).send_form(form).unwrap()
     };
     assert_eq!(login("cb_wrong", "/").status(), 401);
-    for (next, to) in [("/tasks/P-1", "/tasks/P-1"), ("//evil.example", "/"), ("https://x", "/")] {
+    for (next, to) in [
+        ("/tasks/P-1", "/tasks/P-1"),
+        ("//evil.example", "/"),
+        ("https://x", "/"),
+        // Browsers drop tabs and line ends, which makes each of these `//evil.example`.
+        ("/\t/evil.example", "/"),
+        ("/\n/evil.example", "/"),
+        ("/\r/evil.example", "/"),
+    ] {
         let entered = login(&good, next);
         assert_eq!(entered.status(), 303);
         assert_eq!(entered.headers()["location"], to);

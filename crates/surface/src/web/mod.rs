@@ -315,7 +315,9 @@ fn time(at: Timestamp) -> Markup {
 
 /// Where a form leads; nobody can make it lead elsewhere.
 fn inside(path: &str) -> &str {
-    if path.starts_with('/') && !path.starts_with("//") && !path.contains('\\') {
+    // Browsers drop tabs and line ends from an address before they read it.
+    let is_odd = |c: char| c == '\\' || c.is_control();
+    if path.starts_with('/') && !path.starts_with("//") && !path.contains(is_odd) {
         path
     } else {
         "/"
