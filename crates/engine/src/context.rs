@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use callboard_domain::actor::Actor;
+use callboard_domain::crew::AgentId;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, RetryKey};
+use callboard_domain::rights::Lane;
 pub use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::token::TokenId;
 use serde_json::Value;
@@ -51,6 +53,13 @@ impl Principal {
         } else {
             Err(Refusal::AuthorizationDenied { verb: verb.into(), scope: scope.as_str() })
         }
+    }
+
+    /// The one agent whose mail and decisions this caller reads. Only an agent that had to show a token
+    /// is kept to its own; people and the lane of administrators read everybody's.
+    pub(crate) fn kept_to(&self) -> Option<AgentId> {
+        let is_trusted = self.actor.is_human() || self.rights.lane == Lane::KaganAdmin;
+        (self.token.is_some() && !is_trusted).then(|| AgentId::of(&self.actor))
     }
 
     /// Refuses a name that several clients share where only one client can be meant.

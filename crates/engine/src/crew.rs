@@ -405,7 +405,8 @@ impl Engine {
         }
     }
 
-    /// The newest first; no more than fit into a page, and at least one.
+    /// The newest first; no more than fit into a page, and at least one. An agent reads its own rows. With
+    /// a token nobody reads there what others wrote to each other.
     pub async fn decision_list(
         &self,
         op: &OpContext,
@@ -414,6 +415,14 @@ impl Engine {
         limit: usize,
     ) -> Result<DecisionPage, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
+        let own = op.principal.kept_to();
+        let agent = match (own, agent) {
+            (Some(own), Some(asked)) if asked != own => {
+                return Ok(DecisionPage { rows: Vec::new(), more: false });
+            }
+            (own, asked) => own.or(asked),
+        };
+        let reader = op.principal.token.map(|_| AgentId::of(&op.principal.actor));
         let (mut rows, mut bytes, mut before) = (Vec::new(), 0, before);
         loop {
             let (org, agent) = (op.principal.org.clone(), agent.clone());
@@ -428,7 +437,10 @@ impl Engine {
                     return Ok(DecisionPage { rows, more: true });
                 }
                 before = Some(row.id);
-                rows.push(row);
+                rows.push(match &reader {
+                    Some(reader) if row.agent != *reader => row.without_mail(),
+                    _ => row,
+                });
             }
             if is_last {
                 return Ok(DecisionPage { rows, more: false });

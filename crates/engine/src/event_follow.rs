@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::crew::AgentId;
 use callboard_domain::event::{EventName, LoggedEvent};
-use callboard_domain::rights::Lane;
 use callboard_store::EventQuery;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::context::{OpContext, Principal};
+use crate::context::OpContext;
 use crate::wait::Watch;
 use crate::{Engine, EngineError};
 
@@ -57,13 +56,6 @@ fn is_for(event: &LoggedEvent, agent: &AgentId) -> bool {
     }
 }
 
-/// Whose mail a reader hears of. Only an agent that had to show a token is kept to its own.
-fn mail_of(reader: &Principal) -> Option<AgentId> {
-    let Principal { actor, rights, token, .. } = reader;
-    let is_bound = token.is_some() && !actor.is_human() && rights.lane != Lane::KaganAdmin;
-    is_bound.then(|| AgentId::of(actor))
-}
-
 pub struct EventFollow {
     engine: Arc<Engine>,
     op: OpContext,
@@ -93,8 +85,8 @@ impl Engine {
             op: op.clone(),
             tail: self.tail(&op.principal.org, watch, last),
             wanted,
-            mail_of: mail_of(&op.principal),
-            // A number that there is not yet is one of another log.
+            mail_of: op.principal.kept_to(),
+            // A later number is one of another log or another org, and this org has nothing up to it.
             read: after.unwrap_or(last).min(last),
             is_behind: true,
             ready: VecDeque::new(),

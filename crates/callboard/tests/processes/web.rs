@@ -176,6 +176,45 @@ fn an_agent_that_signs_in_has_its_own_inbox() {
 }
 
 #[test]
+fn an_agent_reads_its_own_decisions_and_nobody_reads_the_mail_of_others_there() {
+    let folder = board();
+    for (id, kind) in [("boss", "SUPERVISOR"), ("w1", "WORKER"), ("w2", "WORKER")] {
+        cli(folder.path(), &["agent", "add", id, "--type", kind]);
+    }
+    let add = |flags: &[&str]| token(folder.path(), flags).1;
+    let [boss, w1, w2] = ["boss", "w1", "w2"].map(|id| add(&["--actor", &format!("agent:{id}")]));
+    let people = add(&["--actor", "human:ana"]);
+    let admin = add(&["--actor", "agent:ops", "--lane", "kagan_admin"]);
+    let site = Site::of(folder.path()).with(&boss);
+    site.send(json!("w2"), "s3cret subject");
+    let inbox = json!({"agentId": "w2", "toolName": "mcp__mail__list_inbox"});
+    let request = site.agent.post(format!("{}/mcp/execute", site.server.url));
+    let mut listed =
+        request.header("Authorization", format!("Bearer {w2}")).send_json(&inbox).unwrap();
+    let listed: Value = listed.body_mut().read_json().unwrap();
+    assert_eq!(listed["data"]["mails"][0]["body"], HOSTILE, "{listed}");
+
+    let shown = "&lt;script&gt;";
+    let own = site.get("/decisions").text;
+    assert!(own.contains("mcp__mail__send") && own.contains(shown), "{own}");
+    let mut site = site.with(&w2);
+    let own = site.get("/decisions").text;
+    assert!(own.contains("mcp__mail__list_inbox") && own.contains(shown), "{own}");
+    assert!(site.get("/decisions?agent=boss").text.contains("Nothing was decided yet."));
+    site = site.with(&w1);
+    for path in ["/decisions", "/decisions?agent=boss"] {
+        let page = site.get(path).text;
+        assert!(page.contains("Nothing was decided yet."), "{path}: {page}");
+    }
+    for token in [&people, &admin] {
+        site = site.with(token);
+        let page = site.get("/decisions").text;
+        assert!(page.contains("mcp__mail__send") && page.contains("mcp__mail__list_inbox"));
+        assert!(page.contains("s3cret subject") && !page.contains(shown), "{page}");
+    }
+}
+
+#[test]
 fn an_inbox_is_shown_fifty_at_a_time() {
     let folder = board();
     let site = Site::of(folder.path());

@@ -28,6 +28,41 @@ pub struct Decision {
     pub at: Timestamp,
 }
 
+impl Decision {
+    /// The same without what letters say, for those who may not open them.
+    pub fn without_mail(self) -> Self {
+        if !self.decision.contains(MAIL_TOOLS) {
+            return self;
+        }
+        let context = self.context.map(|text| {
+            // One that was cut to a single string may hold anything.
+            match serde_json::from_str(&text) {
+                Ok(value @ (Value::Object(_) | Value::Array(_))) => pretty(&without_bodies(value)),
+                Ok(_) | Err(_) => pretty(&Value::from(LEFT_OUT)),
+            }
+        });
+        Self { context, ..self }
+    }
+}
+
+/// What the names of the tools for mail begin with.
+const MAIL_TOOLS: &str = "mcp__mail__";
+const LEFT_OUT: &str = "[left out: mail of others]";
+
+fn without_bodies(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(without_bodies).collect(),
+        Value::Object(fields) => {
+            let field = |(key, value): (String, Value)| match key.as_str() {
+                "body" => (key, LEFT_OUT.into()),
+                _ => (key, without_bodies(value)),
+            };
+            fields.into_iter().map(field).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
 /// A call's context as it is kept. Of one that is too large the long strings are cut; if that is not
 /// enough, it is one string with the beginning of everything. What is cut says how much is missing.
 pub fn context(value: &Value) -> String {
