@@ -65,10 +65,10 @@ impl Connection {
     }
 }
 
-/// Reads `tasks:read,tasks:write`; nothing given means all.
+/// Reads `tasks:read,tasks:write`; nothing given means all but those that reach beyond an org.
 pub fn scopes(given: &[String]) -> Result<Vec<Scope>, Failure> {
     if given.is_empty() {
-        return Ok(Scope::ALL.to_vec());
+        return Ok(Scope::USUAL.to_vec());
     }
     let parse = |text: &String| {
         Scope::parse(text.trim()).ok_or_else(|| {

@@ -32,7 +32,15 @@ words! {
         TasksWrite => "tasks:write",
         KnowledgeRead => "knowledge:read",
         KnowledgeWrite => "knowledge:write",
+        /// The counts of the server, which are those of every org.
+        MetricsRead => "metrics:read",
     }
+}
+
+impl Scope {
+    /// What a caller has that names no scopes: everything in its own org.
+    pub const USUAL: &'static [Scope] =
+        &[Scope::TasksRead, Scope::TasksWrite, Scope::KnowledgeRead, Scope::KnowledgeWrite];
 }
 
 words! {
@@ -91,7 +99,7 @@ pub struct Rights {
 impl Default for Rights {
     fn default() -> Self {
         Self {
-            scopes: Scope::ALL.to_vec(),
+            scopes: Scope::USUAL.to_vec(),
             lane: Lane::Kagan,
             profile_wanted: None,
             agent_type: None,

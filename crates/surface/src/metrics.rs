@@ -2,7 +2,8 @@
 //! tool or a code, all of them known beforehand: never an id, an actor or anything a client sent.
 //!
 //! Counting happens where things happen; here are the counts of calls, sessions and streams, and
-//! the page that shows all of them. Without that page nobody collects and counting costs nothing.
+//! the page that shows all of them. The counts are those of every org, so a token needs the scope
+//! `metrics:read`, which none has by itself. Without that page nobody collects and counting costs nothing.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -11,16 +12,18 @@ use ::metrics::{
     counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
     set_global_recorder,
 };
-use axum::Router;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
+use callboard_engine::context::{Principal, Scope};
 use callboard_engine::counts::QUEUE_WAIT;
 use callboard_engine::store::tally::BATCH_SIZE;
 use callboard_engine::{Engine, counts};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::error::{CANCELED, INTERNAL_ERROR};
+use crate::http::refusal;
 
 const TASKS: &str = "callboard_tasks";
 const CALLS: &str = "callboard_mcp_calls_total";
@@ -58,7 +61,14 @@ pub fn routes(engine: Arc<Engine>) -> Router {
             collected.run_upkeep();
         }
     });
-    Router::new().route("/metrics", get(async move || show(&engine, collected).await))
+    let metrics = async move |Extension(reader): Extension<Principal>| {
+        // Without tokens the reader is the local user.
+        match reader.token.map_or(Ok(()), |_| reader.judge("metrics", Scope::MetricsRead)) {
+            Ok(()) => show(&engine, collected).await,
+            Err(no) => refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &no.message()),
+        }
+    };
+    Router::new().route("/metrics", get(metrics))
 }
 
 fn collect() -> PrometheusHandle {

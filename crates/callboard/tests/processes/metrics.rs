@@ -238,12 +238,16 @@ fn strangers_read_no_metrics() {
 }
 
 #[test]
-fn once_there_are_tokens_a_scrape_needs_one() {
+fn once_there_are_tokens_a_scrape_needs_one_with_its_own_scope() {
     let board = board();
     let server = Server::start(board.path());
     let url = format!("{}/metrics", server.url);
     assert_eq!(agent().get(&url).call().unwrap().status(), 200);
-    let (_, prometheus) = token(board.path(), &["--actor", "agent:prometheus"]);
+    let (_, worker) = token(board.path(), &["--actor", "agent:worker"]);
+    let admin = ["--actor", "agent:ops", "--org", "rivals", "--lane", "kagan_admin"];
+    let (_, admin) = token(board.path(), &admin);
+    let scope = ["--actor", "agent:prometheus", "--scopes", "metrics:read"];
+    let (_, prometheus) = token(board.path(), &scope);
     let refused = agent().get(&url).call().unwrap();
     assert_eq!(refused.status(), 401);
     assert!(refused.headers()["www-authenticate"].to_str().unwrap().starts_with("Bearer "));
@@ -252,4 +256,9 @@ fn once_there_are_tokens_a_scrape_needs_one() {
         asked.call().unwrap().status().as_u16()
     };
     assert_eq!((bearer(&prometheus), bearer("nonsense")), (200, 401));
+    // The counts are those of every org.
+    assert_eq!((bearer(&worker), bearer(&admin)), (403, 403));
+    let page = agent().get(format!("{}/", server.url));
+    let page = page.header("Authorization", format!("Bearer {prometheus}")).call().unwrap();
+    assert_eq!(page.status(), 403, "its token opens nothing else");
 }
