@@ -79,7 +79,7 @@ impl Engine {
         wanted: EventsWanted,
     ) -> Result<EventFollow, EngineError> {
         let watch = self.event_watch().await?;
-        let last = self.last_seq().await?;
+        let last = self.last_seq_in(&op.principal.org).await?;
         let mut follow = EventFollow {
             engine: self.clone(),
             op: op.clone(),

@@ -1,5 +1,7 @@
 //! Read models: one task, pages of tasks, attempts and events. Reads never write.
 
+use std::sync::Arc;
+
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::{AttemptId, Id, IdKind, TaskId, TaskName};
@@ -7,7 +9,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 pub use callboard_store::AsWork;
-use callboard_store::{AttemptQuery, EventQuery, FreeQuery, Project, TaskQuery};
+use callboard_store::{AttemptQuery, BackQuery, EventQuery, FreeQuery, Project, TaskQuery};
 
 use crate::context::{OpContext, Principal, Scope};
 use crate::{At, Engine, EngineError};
@@ -209,6 +211,13 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = Some(op.principal.org.clone());
         Ok(self.parts.store.events(EventQuery { org, after, task, limit }).await?)
+    }
+
+    /// The number of an org's newest event; numbers of other orgs are nothing to tell its readers.
+    pub async fn last_seq_in(&self, org: &Arc<str>) -> Result<u64, EngineError> {
+        let query = BackQuery { org: org.clone(), before: None, names: None, limit: 1 };
+        let newest = self.parts.store.events_back(query).await?;
+        Ok(newest.first().map_or(0, |event| event.seq))
     }
 
     pub async fn last_seq(&self) -> Result<u64, EngineError> {

@@ -172,7 +172,7 @@ impl Watching {
                 // It may come to be.
                 Err(_) => return Ok(()),
             },
-            None => self.engine.store().last_seq().await.unwrap_or_default(),
+            None => self.engine.last_seq_in(&self.op.principal.org).await.unwrap_or_default(),
         };
         self.updated(text, version).await.map(|_| ())
     }

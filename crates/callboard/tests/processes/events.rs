@@ -178,6 +178,47 @@ fn an_agent_hears_of_its_own_mail_and_people_of_all() {
     assert!(none.next().is_none(), "it said something before it ended");
 }
 
+/// Numbers are given to the events of all orgs together, so the last one tells how much others do.
+#[test]
+fn a_stream_names_no_event_of_another_org() {
+    names_no_other(&[]);
+}
+
+#[test]
+fn a_stream_names_no_event_of_another_org_on_postgres() {
+    if let Some(schema) = Schema::new() {
+        names_no_other(&["--store", schema.url()]);
+    }
+}
+
+fn names_no_other(store: &[&str]) {
+    let folder = board();
+    let folder = folder.path();
+    let cli = |arguments: &[&str]| cli(folder, &[store, arguments].concat());
+    let added = |arguments: &[&str]| {
+        let made = cli(&[&["token", "add"], arguments].concat());
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let theirs = added(&["--actor", "human:eve", "--org", "rivals"]);
+    (0..3).for_each(|n| drop(cli(&["task", "add", &format!("ours {n}")])));
+    let server = Server::start_with(folder, store);
+    let first = |query: &str| {
+        let request = agent().get(format!("{}/events{query}", server.url));
+        let request = request.header("Authorization", format!("Bearer {theirs}"));
+        let mut lines = BufReader::new(request.call().unwrap().into_body().into_reader()).lines();
+        lines.next().unwrap().unwrap()
+    };
+    assert_eq!((first(""), first("?after=999")), ("id: 0".into(), "id: 0".into()));
+    let page = agent().get(format!("{}/", server.url)).header("Accept", "text/html");
+    let page = page.header("Cookie", format!("callboard_token={theirs}")).call().unwrap();
+    let page = page.into_body().read_to_string().unwrap();
+    assert!(page.contains("data-seen=\"0\""), "{page}");
+    cli(&["--org", "rivals", "task", "add", "theirs"]);
+    let own = cli(&["--org", "rivals", "log"])["items"][0]["seq"].as_u64().unwrap();
+    cli(&["task", "add", "ours again"]);
+    assert_eq!(first(""), format!("id: {own}"));
+}
+
 /// Asks a server to end and waits until it has.
 fn stop(mut server: Server) {
     let pid = rustix::process::Pid::from_child(&server.child);

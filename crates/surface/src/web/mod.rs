@@ -119,7 +119,7 @@ const AGENT_EVENTS: &[EventName] = &[
 struct Page {
     engine: Arc<Engine>,
     reader: Principal,
-    /// The last event before it was read: what comes after, the page hears of. `None` when the log
+    /// The last event of the org before it was read: what comes after, the page hears of. `None` when the log
     /// cannot be read.
     seen: Option<u64>,
 }
@@ -135,7 +135,7 @@ where
         // The gate lets nobody in without one.
         let reader = reader.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
         let engine = Arc::<Engine>::from_ref(state);
-        let seen = engine.last_seq().await.ok();
+        let seen = engine.last_seq_in(&reader.org).await.ok();
         Ok(Self { engine, reader, seen })
     }
 }
