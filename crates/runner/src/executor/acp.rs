@@ -3,7 +3,6 @@
 //! rule of untrusted agents, and a person is asked where that says so.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 use callboard_domain::relay::ask::{AskVerdict, Leeway, Wish, judge};
 use callboard_engine::ports::{Answer, Asks, Question, Saying};
@@ -12,11 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::command::{Call, failed, not_started};
+use super::heard::Heard;
 use super::mcp;
 use super::wire::{Message, Wire};
 use super::{Ran, Said};
 use crate::budget::Budget;
-use crate::printed::Printed;
 use crate::process::{Ending, Pipes, converse};
 use crate::run_log::text_of;
 
@@ -42,7 +41,7 @@ pub(crate) async fn run(
     let model = if told { String::new() } else { call.model.to_owned() };
     let bytes_max = call.output_bytes_max;
     let servers = mcp::session_servers(call.mcp_servers);
-    let mut heard = Heard { printed: call.leash.printed.clone(), ..Heard::default() };
+    let mut heard = Heard::new(bytes_max, call.leash.printed.clone());
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
         let (said, ack) = Default::default();
@@ -60,7 +59,7 @@ pub(crate) async fn run(
         (Ending::Exited(_), Some(Ok(reason))) if reason == "refusal" || reason == "cancelled" => {
             Said::Failed(format!("Executor '{}' ended its turn with {reason}", executor.name))
         }
-        (Ending::Exited(_), Some(Ok(_))) => Said::Output(Ok(std::mem::take(&mut heard.text))),
+        (Ending::Exited(_), Some(Ok(_))) => Said::Output(Ok(heard.answer())),
         (Ending::Exited(_), Some(Err(Broken::Error(words)))) => {
             Said::Failed(format!("Executor '{}': {words}", executor.name))
         }
@@ -68,28 +67,7 @@ pub(crate) async fn run(
             Said::Failed(failed(executor, code, ended.signal, &stderr))
         }
     };
-    Ran { said, stdout: heard.transcript, stderr }
-}
-
-/// What the agent said, and the same with what it did.
-#[derive(Default)]
-struct Heard {
-    text: String,
-    transcript: String,
-    /// As last told, by their ids; a request for leave may leave out what was said before.
-    tools: Vec<(String, Value)>,
-    /// Who reads along, and how much of the transcript they have.
-    printed: Option<Arc<Printed>>,
-    told: usize,
-}
-
-impl Heard {
-    fn tell(&mut self) {
-        if let Some(printed) = &self.printed {
-            printed.push(&self.transcript.as_bytes()[self.told..]);
-            self.told = self.transcript.len();
-        }
-    }
+    Ran { said, stdout: heard.transcript(), stderr }
 }
 
 enum Broken {
@@ -147,11 +125,8 @@ impl Session<'_, '_> {
 
     /// The next prompt, noted where readers of the log see it.
     fn speak(&mut self, Saying { text, heard }: Saying) -> String {
-        end_line(&mut self.heard.text);
-        end_line(&mut self.heard.transcript);
-        let line = one_line(&Value::from(text.as_str()));
-        self.heard.transcript.push_str(&format!("[told] {line}\n"));
-        self.heard.tell();
+        self.heard.end_line();
+        self.heard.note("told", &one_line(&Value::from(text.as_str())));
         self.ack = Some(heard);
         text
     }
@@ -165,8 +140,8 @@ impl Session<'_, '_> {
                 self.request("session/set_config_option", wish, None).await?;
             }
             _ => {
-                let words = format!("[model] {model} is not offered; the agent takes its own\n");
-                self.heard.transcript.push_str(&words);
+                let words = format!("{model} is not offered; the agent takes its own");
+                self.heard.note("model", &words);
             }
         }
         Ok(())
@@ -210,8 +185,7 @@ impl Session<'_, '_> {
                 }
                 Message::Answer { .. } => {}
                 Message::Notice { method, params } if method == "session/update" => {
-                    self.update(&params["update"]);
-                    self.heard.tell();
+                    self.heard.update(&params["update"]);
                 }
                 Message::Notice { .. } => {}
                 Message::Request { id, method, params } => {
@@ -225,44 +199,10 @@ impl Session<'_, '_> {
         }
     }
 
-    fn update(&mut self, update: &Value) {
-        let Heard { text, transcript, tools, .. } = &mut *self.heard;
-        match update["sessionUpdate"].as_str().unwrap_or_default() {
-            "agent_message_chunk" => {
-                let chunk = update["content"]["text"].as_str().unwrap_or_default();
-                text.push_str(chunk);
-                transcript.push_str(chunk);
-            }
-            "tool_call" => {
-                // What is said after it begins on a line of its own.
-                end_line(text);
-                note_tool(transcript, &update["title"]);
-                let id = update["toolCallId"].as_str().unwrap_or_default();
-                tools.push((id.to_owned(), update.clone()));
-            }
-            "tool_call_update" => {
-                let id = update["toolCallId"].as_str().unwrap_or_default();
-                let known = tools.iter_mut().rev().find(|(known, _)| known == id);
-                let Some((_, tool)) = known else { return };
-                // Some say only now what it is that they do.
-                if update["title"].is_string() && update["title"] != tool["title"] {
-                    note_tool(transcript, &update["title"]);
-                }
-                for part in ["title", "kind", "rawInput", "locations", "content"] {
-                    if !update[part].is_null() {
-                        tool[part] = update[part].clone();
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
     async fn permission(&mut self, params: &Value) -> Value {
         let asked = &params["toolCall"];
         let id = asked["toolCallId"].as_str().unwrap_or_default();
-        let known = self.heard.tools.iter().rev().find(|(known, _)| known == id);
-        let known = known.map(|(_, tool)| tool.clone()).unwrap_or_default();
+        let known = self.heard.tool(id);
         let part = |name: &str| match &asked[name] {
             Value::Null => known[name].clone(),
             given => given.clone(),
@@ -281,8 +221,7 @@ impl Session<'_, '_> {
             Answer::Granted => "granted",
             Answer::Refused => "refused",
         };
-        self.heard.transcript.push_str(&format!("[{outcome}] {title}\n"));
-        self.heard.tell();
+        self.heard.note(outcome, &title);
         chosen(&params["options"], answer)
     }
 
@@ -310,17 +249,6 @@ async fn next_of(says: &mut Option<mpsc::Receiver<Saying>>) -> Saying {
     }
     *says = None;
     std::future::pending().await
-}
-
-fn note_tool(transcript: &mut String, title: &Value) {
-    end_line(transcript);
-    transcript.push_str(&format!("[tool] {}\n", one_line(title)));
-}
-
-fn end_line(text: &mut String) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
 }
 
 /// Values to choose from, some of them in groups.
@@ -352,7 +280,7 @@ fn wish(kind: &str, inside: bool) -> Wish {
     }
 }
 
-fn command_in(input: &Value) -> Option<String> {
+pub(super) fn command_in(input: &Value) -> Option<String> {
     let words = |words: &Vec<Value>| {
         let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
         words.map(|words| words.join(" "))
@@ -380,7 +308,7 @@ fn chosen(options: &Value, answer: Answer) -> Value {
     }
 }
 
-fn one_line(text: &Value) -> String {
+pub(super) fn one_line(text: &Value) -> String {
     let words = text.as_str().unwrap_or_default().split_whitespace();
     words.collect::<Vec<_>>().join(" ").chars().take(500).collect()
 }

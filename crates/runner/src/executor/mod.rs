@@ -4,6 +4,7 @@ pub(crate) mod acp;
 mod builtin;
 mod choose;
 pub(crate) mod command;
+mod heard;
 pub(crate) mod mcp;
 mod settings;
 mod wire;

@@ -284,3 +284,25 @@ async fn an_agent_that_errs_hangs_up_or_refuses_is_an_executor_error() {
         assert_failed(&report, FailReason::ExecutorError, words);
     }
 }
+
+/// What it said first is dropped, and the answer is read from the end.
+#[tokio::test]
+async fn an_agent_that_talks_for_long_still_gives_its_answer() {
+    let bed = Bed::new();
+    let text = format!("{}\n", "x".repeat(999));
+    let content = json!({"type": "text", "text": text});
+    let chunk = update(json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+    let tool = update(json!({
+        "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Read", "kind": "read",
+        "content": [{"type": "diff", "path": "a.txt", "newText": "y".repeat(1000)}]
+    }));
+    fs::write(bed.file("flood"), format!("{chunk}\n{tool}\n").repeat(1000)).expect("writes");
+    let lines = format!("{OPENING} cat \"$BED/flood\" \"$BED/updates\"; {END}");
+    let mut settings = bed.settings(agent(&bed, &lines));
+    settings.artifact_bytes_max = 100_000;
+    let agents = LocalAgents::new(settings);
+    let desk = Desk::new(Answer::Refused);
+    let report = agents.run(bed.order(bed.spec(&[])), desk, CancellationToken::new()).await;
+    assert_succeeded(&report);
+    assert_eq!(report.patch.as_deref(), Some(DIFF));
+}
