@@ -8,6 +8,7 @@ mod execute;
 mod gate;
 mod hosts;
 mod rate;
+mod ready;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use execute::Door;
 use gate::{Admitted, Denied, METADATA};
 pub use gate::{Gate, GateOptions};
 use hosts::Hosts;
+use ready::Readiness;
 
 /// How long calls in flight may still run after shutdown was asked for.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -91,7 +93,7 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
     let closing = options.shutdown.clone();
     let streamable = Streamable::new(mcp, limits, options.body_max, closing, cut);
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
-    let ready = doors.ready.clone();
+    let ready = Arc::new(Readiness::new(doors.ready.clone()));
     let gate = doors.gate.clone();
     let door = Door::new(hosts.clone(), gate.clone(), doors.front_for.clone());
     let execute = any(execute::execute).with_state(Arc::new(door));
@@ -110,7 +112,7 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         // Says no in envelopes, so it asks hosts and gate itself.
         .route("/mcp/execute", execute)
         .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(async move || readyz(ready().await)))
+        .route("/readyz", get(async move || ready.answer().await))
         .layer(middleware::from_fn(body::read_on))
 }
 
@@ -239,13 +241,6 @@ async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Nex
     match hosts.judge(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(fault) => refusal(StatusCode::FORBIDDEN, fault.code(), &fault.to_string()),
-    }
-}
-
-fn readyz(ready: Result<(), String>) -> Response {
-    match ready {
-        Ok(()) => "ok\n".into_response(),
-        Err(reason) => refusal(StatusCode::SERVICE_UNAVAILABLE, "NOT_READY", &reason),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Streamable HTTP: doors, both eras, sessions and their owners, lost connections, the end.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use callboard_surface::http::HttpOptions;
@@ -37,9 +38,19 @@ async fn who_may_ask_and_where() {
         }
     }
     assert_eq!(site.ask("GET", "/livez", &[("Host", "any")], "").await.status, 200);
-    let ready = site.ask("GET", "/readyz", &[], "").await;
-    assert_eq!(ready.status, 503);
-    assert_eq!(ready.json().await["error"]["message"], "migrating");
+}
+
+/// Anybody may ask, under any name and as often as they like.
+#[tokio::test]
+async fn whether_the_server_is_ready_is_one_word_and_asked_once_a_second() {
+    let site = Site::new().await;
+    for _ in 0..20 {
+        let ready = site.ask("GET", "/readyz", &[("Host", "evil.example")], "").await;
+        assert_eq!(ready.status, 503);
+        assert_eq!(ready.text().await, "unavailable\n");
+    }
+    let probes = site.probes.load(Ordering::SeqCst);
+    assert!(probes < 20, "the store was asked each time");
 }
 
 #[tokio::test]

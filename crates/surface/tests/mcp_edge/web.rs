@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use callboard_surface::http::{Gate, GateOptions, HttpDoors, HttpOptions, router, serve_http};
@@ -18,6 +19,8 @@ pub struct Site {
     pub address: SocketAddr,
     pub shutdown: CancellationToken,
     pub server: JoinHandle<std::io::Result<()>>,
+    /// How often somebody looked whether the server is ready.
+    pub probes: Arc<AtomicUsize>,
     _world: Option<World>,
 }
 
@@ -39,16 +42,21 @@ impl Site {
         let shutdown = http.shutdown.clone();
         let front = world.front.clone();
         let local = principal("human:default");
+        let probes = Arc::new(AtomicUsize::new(0));
+        let counts = probes.clone();
         let doors = HttpDoors {
             front_for: Arc::new(move |names| {
                 matches!(names, "" | "graph" | "crew").then(|| front.clone())
             }),
             gate: Arc::new(Gate::new(world.front.engine(), local, GateOptions::default())),
-            ready: Arc::new(|| Box::pin(async { Err("migrating".into()) })),
+            ready: Arc::new(move || {
+                counts.fetch_add(1, Ordering::SeqCst);
+                Box::pin(async { Err("migrating".into()) })
+            }),
         };
         let router = router(http, options(), doors, Router::new());
         let server = tokio::spawn(serve_http(listener, router, shutdown.clone()));
-        Self { address, shutdown, server, _world: None }
+        Self { address, shutdown, server, probes, _world: None }
     }
 
     /// Sends one request on a connection of its own.
