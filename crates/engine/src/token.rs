@@ -19,6 +19,9 @@ use crate::{Engine, EngineError};
 
 /// How long an answer of the store about a token is believed: the delay of a revocation.
 const BELIEVED: Duration = Duration::from_secs(1);
+/// How long a text that opens nothing is remembered. It can open nothing later either: a token's text is
+/// made with the token, and no end of one is taken back. Only a restored backup could know better.
+const WRONG_KNOWN: Duration = Duration::from_secs(60);
 /// Answers kept; a store with more live tokens is asked more often.
 const KEPT_MAX: usize = 10_000;
 
@@ -117,6 +120,7 @@ pub enum TokenFault {
 pub struct TokenBook {
     store: Arc<dyn Store>,
     seen: Mutex<HashMap<TokenId, (Instant, KeptToken)>>,
+    wrong: Mutex<HashMap<TokenHash, (Instant, TokenFault)>>,
     needed: AtomicBool,
 }
 
@@ -125,6 +129,7 @@ impl TokenBook {
         Self {
             store: engine.parts.store.clone(),
             seen: Mutex::default(),
+            wrong: Mutex::default(),
             needed: AtomicBool::new(false),
         }
     }
@@ -140,8 +145,36 @@ impl TokenBook {
         Ok(found)
     }
 
+    /// What is wrong with a text that was checked a moment ago.
+    pub fn known_fault(&self, shown: &str) -> Option<TokenFault> {
+        let wrong = self.wrong();
+        let found = wrong.get(&hash(shown)).filter(|(at, _)| at.elapsed() < WRONG_KNOWN);
+        found.map(|(_, fault)| *fault)
+    }
+
+    /// Whether this text opened something in this process; it may have ended since.
+    pub fn opened_before(&self, shown: &str) -> bool {
+        let Some(id) = claimed(shown) else { return false };
+        let kept = self.seen().get(&id).map(|(_, kept)| kept.hash);
+        kept.is_some_and(|kept| bool::from(kept.ct_eq(&hash(shown))))
+    }
+
     /// Whose token this is, if it is one and lives.
     pub async fn check(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
+        let checked = self.look_up(shown).await?;
+        if let Err(fault) = checked {
+            let mut wrong = self.wrong();
+            if wrong.len() >= KEPT_MAX {
+                wrong.retain(|_, (at, _)| at.elapsed() < WRONG_KNOWN);
+            }
+            if wrong.len() < KEPT_MAX {
+                wrong.insert(hash(shown), (Instant::now(), fault));
+            }
+        }
+        Ok(checked)
+    }
+
+    async fn look_up(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
         let Some(id) = claimed(shown) else { return Ok(Err(TokenFault::Unknown)) };
         let Some(kept) = self.kept(id).await? else { return Ok(Err(TokenFault::Unknown)) };
         if !bool::from(kept.hash.ct_eq(&hash(shown))) {
@@ -179,6 +212,10 @@ impl TokenBook {
         }
         seen.insert(id, (Instant::now(), kept.clone()));
         Ok(Some(kept))
+    }
+
+    fn wrong(&self) -> MutexGuard<'_, HashMap<TokenHash, (Instant, TokenFault)>> {
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<TokenId, (Instant, KeptToken)>> {

@@ -4,11 +4,13 @@
 //! ready is a question to the function it is given, who asks one to the gate.
 
 pub(crate) mod body;
+mod connection;
 mod execute;
 mod gate;
 mod hosts;
 mod rate;
 mod ready;
+mod serve;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,27 +22,24 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use axum::serve::ListenerExt;
 use axum::{Extension, Json, Router};
 use callboard_domain::rights::Rights;
 use callboard_domain::token::TokenId;
 use futures_util::StreamExt;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::STORE_DAMAGED;
 use crate::front::Front;
 use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
 use crate::web;
+pub(crate) use connection::Connection;
 use execute::Door;
 use gate::{Admitted, Denied, METADATA};
 pub use gate::{Gate, GateOptions};
 use hosts::Hosts;
 use ready::Readiness;
-
-/// How long calls in flight may still run after shutdown was asked for.
-pub const GRACE: Duration = Duration::from_secs(5);
+pub use serve::{ConnectionLimits, GRACE, serve_http};
 
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
@@ -52,6 +51,8 @@ pub struct HttpOptions {
     pub sessions_max: usize,
     pub session_idle: Duration,
     pub body_max: usize,
+    /// How long a client may take for the body of a request.
+    pub body_within: Duration,
     /// The token that `serve_http` gets: streams end when it is cancelled.
     pub shutdown: CancellationToken,
 }
@@ -65,6 +66,7 @@ impl Default for HttpOptions {
             sessions_max: 1000,
             session_idle: Duration::from_secs(3600),
             body_max: 4 * 1024 * 1024,
+            body_within: Duration::from_secs(60),
             shutdown: CancellationToken::new(),
         }
     }
@@ -113,33 +115,13 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .route("/mcp/execute", execute)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || ready.answer().await))
-        .layer(middleware::from_fn(body::read_on))
+        .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))
 }
 
 async fn cut_after_grace(shutdown: CancellationToken, cut: CancellationToken) {
     shutdown.cancelled().await;
     tokio::time::sleep(GRACE).await;
     cut.cancel();
-}
-
-/// Serves until `shutdown` is cancelled; calls in flight then get `GRACE` to finish.
-pub async fn serve_http(
-    listener: TcpListener,
-    router: Router,
-    shutdown: CancellationToken,
-) -> std::io::Result<()> {
-    // With Nagle's algorithm a streamed answer waits 40 ms for an acknowledgement.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    let serving =
-        axum::serve(listener, router).with_graceful_shutdown(shutdown.clone().cancelled_owned());
-    let out_of_time = async {
-        shutdown.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        ended = serving.into_future() => ended,
-        () = out_of_time => Ok(()),
-    }
 }
 
 struct Edge {

@@ -9,7 +9,8 @@ use callboard_engine::{Alert, Engine};
 use callboard_surface::events::{self, EventsOptions};
 use callboard_surface::front::Front;
 use callboard_surface::http::{
-    FrontFor, Gate, GateOptions, HttpDoors, HttpOptions, ReadyProbe, router, serve_http,
+    ConnectionLimits, FrontFor, Gate, GateOptions, HttpDoors, HttpOptions, ReadyProbe, router,
+    serve_http,
 };
 use callboard_surface::{metrics, toolsets, web};
 use tokio::net::TcpListener;
@@ -113,10 +114,12 @@ impl Server {
             true => None,
             false => app.work_until(&stop, Alert::Everybody).await?,
         };
+        let bounds = self.settings.bounds;
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),
             listener_is_loopback: address.ip().is_loopback(),
+            body_within: bounds.body_within,
             shutdown: stop.clone(),
             ..HttpOptions::default()
         };
@@ -125,6 +128,7 @@ impl Server {
             .merge(events::routes(app.engine.clone(), EventsOptions::until(stop.clone())));
         let gate = GateOptions {
             rate_limit: self.settings.rate_limit,
+            wrong_token_limit: bounds.wrong_token_limit,
             public_url: self.settings.public_url.clone(),
         };
         let engine = app.engine.clone();
@@ -150,7 +154,11 @@ impl Server {
             tracing::info!(%failure, "cannot say what waits for a person");
         }
         let goodbye = tokio::spawn(say_stopping(context.out, engine.clone(), stop.clone()));
-        let served = serve_http(self.listener, routes, stop.clone()).await;
+        let limits = ConnectionLimits {
+            head_within: bounds.head_within,
+            strangers_max: bounds.unauthenticated_max,
+        };
+        let served = serve_http(self.listener, routes, limits, stop.clone()).await;
         stop.cancel();
         // It only prints.
         let _ = goodbye.await;

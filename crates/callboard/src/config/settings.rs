@@ -42,6 +42,7 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     pub public_url: Option<String>,
     pub rate_limit: u32,
+    pub bounds: Bounds,
     pub embedder: EmbedderChoice,
     pub runs: RunRule,
     pub webhook_secret: Option<Secret>,
@@ -51,6 +52,15 @@ pub struct Settings {
     pub store: StoreUrl,
     /// What the project's own files ask for and do not get before `callboard trust`.
     pub untrusted: Vec<String>,
+}
+
+/// What one caller may hold of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub wrong_token_limit: u32,
+    pub unauthenticated_max: usize,
+    pub head_within: Duration,
+    pub body_within: Duration,
 }
 
 /// How agents are run on this machine.
@@ -175,6 +185,7 @@ impl Reader<'_> {
             allowed_origins: self.list("http.allowed_origins").to_vec(),
             public_url: self.public_url()?,
             rate_limit: self.number("http.rate_limit"),
+            bounds: self.bounds(),
             embedder: self.embedder()?,
             runs: self.runs()?,
             webhook_secret: self.webhook_secret()?,
@@ -184,6 +195,16 @@ impl Reader<'_> {
             store: self.store()?,
             untrusted: self.0.untrusted().to_vec(),
         })
+    }
+
+    fn bounds(&self) -> Bounds {
+        let seconds = |name| Duration::from_secs(self.number(name).into());
+        Bounds {
+            wrong_token_limit: self.number("http.wrong_token_limit"),
+            unauthenticated_max: self.number("http.unauthenticated_max") as usize,
+            head_within: seconds("http.head_timeout_sec"),
+            body_within: seconds("http.body_timeout_sec"),
+        }
     }
 
     fn crew(&self) -> Result<CrewRule, String> {

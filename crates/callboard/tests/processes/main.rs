@@ -6,6 +6,7 @@
 
 mod agents;
 mod board;
+mod bounds;
 mod calls;
 mod crew;
 mod crew_outage;

@@ -186,7 +186,7 @@ async fn listen(front: &Arc<Front>, rights: Rights, stop: &CancellationToken) ->
     };
     let http_options = HttpOptions { shutdown: stop.clone(), ..HttpOptions::default() };
     let router = http::router(http_options, options(), doors, axum::Router::new());
-    tokio::spawn(http::serve_http(listener, router, stop.clone()));
+    tokio::spawn(http::serve_http(listener, router, Default::default(), stop.clone()));
     url
 }
 

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use axum::Error;
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::{Stream, StreamExt};
+use tokio::time::Sleep;
 
 /// How long a client may go on sending what nobody reads, and how long it may pause in between.
 const SENDS_MAX: Duration = Duration::from_secs(30);
@@ -26,7 +27,17 @@ pub(crate) enum Unread {
     TooLarge,
     /// The connection broke, or the client closed its side, before the end.
     CutShort,
+    /// The end did not come in time.
+    TooSlow,
 }
+
+/// How long a client may take for a body.
+#[derive(Clone, Copy)]
+pub(super) struct Within(pub(super) Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the body took too long")]
+struct TooSlow;
 
 /// The whole body, if it has at most `bytes_max` bytes. One that says it has more is not read at all.
 pub(crate) async fn whole(
@@ -42,7 +53,10 @@ pub(crate) async fn whole(
     let mut read = Vec::new();
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| Unread::CutShort)?;
+        let chunk = chunk.map_err(|error| match is_too_slow(&error) {
+            true => Unread::TooSlow,
+            false => Unread::CutShort,
+        })?;
         if chunk.len() > bytes_max - read.len() {
             return Err(Unread::TooLarge);
         }
@@ -51,9 +65,17 @@ pub(crate) async fn whole(
     Ok(read.into())
 }
 
-/// Reads on behind the answer what a handler left of its request. Of a body that is too large only the
-/// answer is of use, so the connection ends with it.
-pub(super) async fn read_on(request: Request, next: Next) -> Response {
+fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<TooSlow>() || error.source().is_some_and(is_too_slow)
+}
+
+/// Gives a body its deadline, and reads on behind the answer what a handler left of its request. Of a body
+/// that is too large or too slow only the answer is of use, so the connection ends with it.
+pub(super) async fn read_on(
+    State(Within(within)): State<Within>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
@@ -61,10 +83,12 @@ pub(super) async fn read_on(request: Request, next: Next) -> Response {
     let waits = request.headers().contains_key(header::EXPECT);
     let request = request.map(|body| {
         let rest = Some(body.into_data_stream());
-        Body::from_stream(Watched { rest, waits, left: left.clone() })
+        let late = Box::pin(tokio::time::sleep(within));
+        Body::from_stream(Watched { rest, late, waits, left: left.clone() })
     });
     let mut response = next.run(request).await;
-    if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
+    let is_of_no_use = [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT];
+    if is_of_no_use.contains(&response.status()) {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let rest = left.lock().take();
@@ -95,6 +119,7 @@ impl Left {
 struct Watched {
     /// Gone when it is over or broken.
     rest: Option<BodyDataStream>,
+    late: Pin<Box<Sleep>>,
     /// The client sends nothing before somebody reads (`Expect: 100-continue`).
     waits: bool,
     left: Left,
@@ -105,10 +130,15 @@ impl Stream for Watched {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.waits = false;
-        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
-        let chunk = ready!(rest.poll_next_unpin(context));
+        let this = &mut *self;
+        let Some(rest) = &mut this.rest else { return Poll::Ready(None) };
+        let Poll::Ready(chunk) = rest.poll_next_unpin(context) else {
+            ready!(this.late.as_mut().poll(context));
+            this.rest = None;
+            return Poll::Ready(Some(Err(Error::new(TooSlow))));
+        };
         if !matches!(chunk, Some(Ok(_))) {
-            self.rest = None;
+            this.rest = None;
         }
         Poll::Ready(chunk)
     }

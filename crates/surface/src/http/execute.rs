@@ -98,6 +98,10 @@ pub(super) async fn execute(State(door): State<Arc<Door>>, request: Request) -> 
             return no(No(StatusCode::PAYLOAD_TOO_LARGE, said));
         }
         Err(Unread::CutShort) => return no(No::input("Request body was cut short")),
+        Err(Unread::TooSlow) => {
+            let said = Said::new(envelope::INVALID_INPUT, "Request body took too long");
+            return no(No(StatusCode::REQUEST_TIMEOUT, said));
+        }
     };
     let asked = match Asked::read(&body).and_then(|asked| asked.judged(principal)) {
         Ok(asked) => asked,
@@ -193,6 +197,10 @@ fn turned_away(
             Said::new(envelope::PERMISSION_DENIED, "Missing or invalid token")
         }
         Denied::TooMany { .. } => Said::new(envelope::TRANSIENT_ERROR, "Too many requests"),
+        Denied::TooManyWrong { .. } => {
+            let words = "Too many wrong tokens came from this address";
+            Said::new(envelope::TRANSIENT_ERROR, words)
+        }
         Denied::Actor(words) => Said::new(envelope::INVALID_INPUT, words.clone()),
         Denied::Away(words) => envelope::transient(words.clone(), tries),
         Denied::Damaged(words) => Said::new(STORE_DAMAGED, words.clone()),

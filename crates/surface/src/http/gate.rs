@@ -2,20 +2,22 @@
 //! shows one. Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::Query;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::actor::Actor;
 use callboard_domain::rights::Scope;
-use callboard_domain::token::TokenId;
+use callboard_domain::token::{Token, TokenId};
 use callboard_engine::context::Principal;
 use callboard_engine::{Engine, EngineError, TokenBook, TokenFault};
 use serde_json::{Value, json};
 
+use super::connection::{Connection, Source};
 use super::rate::RateLimit;
 use super::refusal;
 use crate::error::STORE_DAMAGED;
@@ -26,24 +28,39 @@ use crate::web;
 pub(crate) const COOKIE: &str = "callboard_token";
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
+/// Refusals of one address that are logged; of the rest nobody would read more.
+const NOTED_A_MINUTE: u32 = 60;
+
 /// JSON-RPC leaves these numbers to servers.
 const STALE: i32 = -32001;
 
 pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateOptions {
     /// Requests per minute and token; 0 is no limit.
     pub rate_limit: u32,
+    /// Different wrong tokens per minute and address; 0 is no limit.
+    pub wrong_token_limit: u32,
     /// Where clients find this server when a proxy stands before it.
     pub public_url: Option<String>,
+}
+
+impl Default for GateOptions {
+    fn default() -> Self {
+        Self { rate_limit: 0, wrong_token_limit: 60, public_url: None }
+    }
 }
 
 pub struct Gate {
     tokens: TokenBook,
     /// Who asks on loopback while there are no tokens.
     local: Principal,
-    limit: RateLimit,
+    limit: RateLimit<TokenId>,
+    /// Wrong tokens by address.
+    wrong: RateLimit<Source>,
+    /// Lines of the log by address.
+    noted: RateLimit<Source>,
     public_url: Option<String>,
 }
 
@@ -64,6 +81,10 @@ pub(super) enum Denied {
         token: TokenId,
         wait: Duration,
     },
+    /// Too many wrong tokens came from this address.
+    TooManyWrong {
+        wait: Duration,
+    },
     Actor(String),
     /// The store cannot be reached; the same request may succeed later.
     Away(String),
@@ -75,8 +96,14 @@ pub(super) enum Denied {
 impl Gate {
     pub fn new(engine: &Engine, local: Principal, options: GateOptions) -> Self {
         let public_url = options.public_url.map(|url| url.trim_end_matches('/').to_owned());
-        let limit = RateLimit::per_minute(options.rate_limit);
-        Self { tokens: TokenBook::new(engine), local, limit, public_url }
+        Self {
+            tokens: TokenBook::new(engine),
+            local,
+            limit: RateLimit::per_minute(options.rate_limit),
+            wrong: RateLimit::per_minute(options.wrong_token_limit),
+            noted: RateLimit::per_minute(NOTED_A_MINUTE),
+            public_url,
+        }
     }
 
     pub(super) fn public_url(&self) -> Option<&str> {
@@ -84,6 +111,14 @@ impl Gate {
     }
 
     pub(super) async fn admit(&self, parts: &Parts) -> Result<Admitted, Denied> {
+        let admitted = self.judged(parts).await?;
+        if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
+            connection.admitted();
+        }
+        Ok(admitted)
+    }
+
+    async fn judged(&self, parts: &Parts) -> Result<Admitted, Denied> {
         if !self.tokens.are_needed().await? {
             let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
             let (is_named, local) = (actor.is_some(), self.local.clone());
@@ -91,7 +126,7 @@ impl Gate {
             return Ok(Admitted { principal, is_named });
         }
         let shown = shown(parts).ok_or(Denied::NoToken)?;
-        let token = self.tokens.check(shown).await?.map_err(Denied::Token)?;
+        let token = self.token(shown, source(&parts.extensions)).await?;
         self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
         let principal = Principal {
             org: token.org,
@@ -102,9 +137,38 @@ impl Gate {
         Ok(Admitted { principal, is_named: true })
     }
 
-    /// Whether a text is a token that lives; what the page asks before it keeps one.
-    pub(crate) async fn opens(&self, shown: &str) -> bool {
-        matches!(self.tokens.check(shown).await, Ok(Ok(_)))
+    /// The token that a text is. From an address with too many wrong ones only a text that is known
+    /// already is judged: it costs the store nothing, and nobody is locked out by a neighbour.
+    async fn token(&self, shown: &str, source: Option<Source>) -> Result<Token, Denied> {
+        if let Some(fault) = self.tokens.known_fault(shown) {
+            return Err(Denied::Token(fault));
+        }
+        if let Some(source) = source.filter(|_| !self.tokens.opened_before(shown)) {
+            self.wrong.judge(source).map_err(|wait| Denied::TooManyWrong { wait })?;
+        }
+        let checked = self.tokens.check(shown).await?;
+        if let (Err(_), Some(source)) = (&checked, source) {
+            // Judged above; one that came at the same moment may have been the last.
+            let _ = self.wrong.count(source);
+        }
+        checked.map_err(Denied::Token)
+    }
+
+    /// Whether a text is a token that lives; what the page asks before it keeps one. Otherwise what to
+    /// tell the person, and with which status.
+    pub(crate) async fn opens(
+        &self,
+        shown: &str,
+        connection: &Connection,
+    ) -> Result<(), (StatusCode, &'static str)> {
+        match self.token(shown, Some(connection.source())).await {
+            Ok(_) => Ok(()),
+            Err(Denied::TooManyWrong { .. }) => {
+                let words = "Too many wrong tokens came from your address. Wait a minute.";
+                Err((StatusCode::TOO_MANY_REQUESTS, words))
+            }
+            Err(_) => Err((StatusCode::UNAUTHORIZED, "That token does not open this board.")),
+        }
     }
 
     pub(super) async fn until_it_ends(&self, token: TokenId) {
@@ -142,7 +206,10 @@ impl Gate {
     }
 
     pub(super) fn answer(&self, denied: &Denied, parts: &Parts) -> Response {
-        denied.log(parts.uri.path());
+        // A flood of refusals must not fill the log as well.
+        if source(&parts.extensions).is_none_or(|source| self.noted.count(source).is_ok()) {
+            denied.log(parts.uri.path());
+        }
         let (status, code, message) = denied.words();
         let page = wants_page(parts);
         let mut response = match denied {
@@ -169,7 +236,7 @@ impl Gate {
                 headers.insert(header::WWW_AUTHENTICATE, bearer);
             }
         }
-        if let Denied::TooMany { wait, .. } = denied {
+        if let Denied::TooMany { wait, .. } | Denied::TooManyWrong { wait } = denied {
             headers.insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
         }
         response
@@ -211,6 +278,14 @@ impl Denied {
                 "RATE_LIMITED",
                 format!("too many requests with this token; wait {} s", wait.as_secs().max(1)),
             ),
+            Denied::TooManyWrong { wait } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "RATE_LIMITED",
+                format!(
+                    "too many wrong tokens came from this address; wait {} s",
+                    wait.as_secs().max(1)
+                ),
+            ),
             Denied::Actor(words) => (StatusCode::BAD_REQUEST, "INVALID_INPUT", words.clone()),
             Denied::Away(words) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", words.clone()),
             Denied::Damaged(words) => {
@@ -230,6 +305,7 @@ impl Denied {
             Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
             Denied::NoToken
             | Denied::TooMany { .. }
+            | Denied::TooManyWrong { .. }
             | Denied::Actor(_)
             | Denied::Away(_)
             | Denied::Damaged(_)
@@ -244,6 +320,7 @@ impl Denied {
             Denied::Token(TokenFault::Expired(id) | TokenFault::Revoked(id))
             | Denied::TooMany { token: id, .. } => id.to_string(),
             Denied::NoToken
+            | Denied::TooManyWrong { .. }
             | Denied::Token(TokenFault::Unknown)
             | Denied::Actor(_)
             | Denied::Away(_)
@@ -263,6 +340,10 @@ fn stale(status: StatusCode, message: &str) -> Response {
     });
     let error = json!({"code": STALE, "message": message, "data": data});
     (status, Json(json!({"jsonrpc": "2.0", "id": null, "error": error}))).into_response()
+}
+
+fn source(extensions: &Extensions) -> Option<Source> {
+    extensions.get::<Arc<Connection>>().map(|connection| connection.source())
 }
 
 fn wants_page(parts: &Parts) -> bool {

@@ -1,69 +1,76 @@
-//! How often one token may ask: so many requests a minute, all of them at once if it likes.
+//! How often a token may ask, or an address may be wrong: so many times a minute, all of them at once if it
+//! likes.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use callboard_domain::token::TokenId;
-
 const MINUTE: Duration = Duration::from_secs(60);
-/// Above this many tokens, those that are not in debt are forgotten.
+/// Above this many, those that are not in debt are forgotten.
 const KEPT_MAX: usize = 10_000;
 
-pub(super) struct RateLimit {
-    /// What one request costs; `None` without a limit.
+pub(super) struct RateLimit<K> {
+    /// What one time costs; `None` without a limit.
     cost: Option<Duration>,
-    /// When each token will have paid for what it asked so far.
-    paid_at: Mutex<HashMap<TokenId, Instant>>,
+    /// When each will have paid for what it did so far.
+    paid_at: Mutex<HashMap<K, Instant>>,
 }
 
-impl RateLimit {
-    pub(super) fn per_minute(requests: u32) -> Self {
-        let cost = (requests > 0).then(|| MINUTE / requests);
+impl<K: Copy + Eq + Hash> RateLimit<K> {
+    pub(super) fn per_minute(times: u32) -> Self {
+        let cost = (times > 0).then(|| MINUTE / times);
         Self { cost, paid_at: Mutex::default() }
     }
 
-    /// Counts one request, or says how long to wait.
-    pub(super) fn count(&self, token: TokenId) -> Result<(), Duration> {
-        self.count_at(token, Instant::now())
+    /// Counts one time, or says how long to wait.
+    pub(super) fn count(&self, who: K) -> Result<(), Duration> {
+        self.look(who, Instant::now(), true)
     }
 
-    fn count_at(&self, token: TokenId, now: Instant) -> Result<(), Duration> {
+    /// The same without counting.
+    pub(super) fn judge(&self, who: K) -> Result<(), Duration> {
+        self.look(who, Instant::now(), false)
+    }
+
+    fn look(&self, who: K, now: Instant, counts: bool) -> Result<(), Duration> {
         let Some(cost) = self.cost else { return Ok(()) };
         let mut paid_at = self.paid_at.lock().unwrap_or_else(PoisonError::into_inner);
         if paid_at.len() >= KEPT_MAX {
             paid_at.retain(|_, at| *at > now);
         }
-        let next = paid_at.get(&token).copied().unwrap_or(now).max(now) + cost;
+        let next = paid_at.get(&who).copied().unwrap_or(now).max(now) + cost;
         let wait = next.duration_since(now).saturating_sub(MINUTE);
         if !wait.is_zero() {
             return Err(Duration::from_secs(wait.as_millis().div_ceil(1000) as u64));
         }
-        paid_at.insert(token, next);
+        if counts {
+            paid_at.insert(who, next);
+        }
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use callboard_domain::ids::Id;
-
     use super::*;
 
     #[test]
     fn a_minutes_worth_at_once_then_one_by_one() {
         let limit = RateLimit::per_minute(6);
-        let (one, other) = (TokenId(Id(1)), TokenId(Id(2)));
+        let (one, other) = (1, 2);
         let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
+        let count = |who, seconds| limit.look(who, start + Duration::from_secs(seconds), true);
+        let judge = |who, seconds| limit.look(who, start + Duration::from_secs(seconds), false);
         for n in 0..6 {
-            assert_eq!(limit.count_at(one, at(0)), Ok(()), "request {n}");
+            assert_eq!((judge(one, 0), count(one, 0)), (Ok(()), Ok(())), "time {n}");
         }
-        assert_eq!(limit.count_at(one, at(0)), Err(Duration::from_secs(10)));
-        assert_eq!(limit.count_at(one, at(4)), Err(Duration::from_secs(6)));
-        assert_eq!(limit.count_at(other, at(4)), Ok(()));
-        assert_eq!(limit.count_at(one, at(10)), Ok(()));
-        assert_eq!(limit.count_at(one, at(10)), Err(Duration::from_secs(10)));
-        assert_eq!(RateLimit::per_minute(0).count_at(one, at(0)), Ok(()));
+        assert_eq!(count(one, 0), Err(Duration::from_secs(10)));
+        assert_eq!(judge(one, 4), Err(Duration::from_secs(6)));
+        assert_eq!(count(one, 4), Err(Duration::from_secs(6)));
+        assert_eq!(count(other, 4), Ok(()));
+        assert_eq!((judge(one, 10), count(one, 10)), (Ok(()), Ok(())));
+        assert_eq!(count(one, 10), Err(Duration::from_secs(10)));
+        assert_eq!(RateLimit::per_minute(0).look(one, start, true), Ok(()));
     }
 }

@@ -125,6 +125,10 @@ impl Streamable {
             Err(Unread::CutShort) => {
                 Err(no_message(StatusCode::BAD_REQUEST, PARSE_ERROR, "the body was cut short"))
             }
+            Err(Unread::TooSlow) => {
+                let words = "the body took too long";
+                Err(no_message(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, words))
+            }
         }
     }
 

@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use axum::{Form, Router};
+use axum::{Extension, Form, Router};
 use maud::html;
 use serde::Deserialize;
 
 use super::{document, inside, plain};
-use crate::http::Gate;
+use crate::http::{Connection, Gate};
 
 const STYLE: &str = include_str!("style.css");
 const LIVE: &str = include_str!("live.js");
@@ -32,11 +32,14 @@ struct Login {
     next: String,
 }
 
-async fn login(State(gate): State<Arc<Gate>>, Form(login): Form<Login>) -> Response {
+async fn login(
+    State(gate): State<Arc<Gate>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    Form(login): Form<Login>,
+) -> Response {
     let token = login.token.trim();
-    if !gate.opens(token).await {
-        let words = "That token does not open this board.";
-        return login_page(StatusCode::UNAUTHORIZED, Some(words), &login.next);
+    if let Err((status, words)) = gate.opens(token, &connection).await {
+        return login_page(status, Some(words), &login.next);
     }
     let cookie = [(header::SET_COOKIE, gate.cookie(Some(token)))];
     (cookie, Redirect::to(inside(&login.next))).into_response()

@@ -3,12 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use callboard_surface::http::HttpOptions;
+use callboard_surface::http::{ConnectionLimits, HttpOptions};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
 use crate::lines::modern;
 use crate::probe::held;
 use crate::web::Site;
+use crate::world::World;
 
 fn call(id: i64, tool: &str, arguments: Value) -> Value {
     let params = json!({ "name": tool, "arguments": arguments });
@@ -51,6 +54,41 @@ async fn whether_the_server_is_ready_is_one_word_and_asked_once_a_second() {
     }
     let probes = site.probes.load(Ordering::SeqCst);
     assert!(probes < 20, "the store was asked each time");
+}
+
+/// Only half a head has a deadline: a connection may be kept for its next request.
+#[tokio::test]
+async fn a_kept_connection_outlives_the_deadline_of_heads() {
+    let world = World::new().await;
+    let limits =
+        ConnectionLimits { head_within: Duration::from_millis(200), ..ConnectionLimits::default() };
+    let site = Site::within(&world, HttpOptions::default(), limits).await;
+    let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", site.address);
+    let answered = async |stream: &mut BufReader<TcpStream>, status: &str| {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        assert!(line.contains(status), "{line:?}");
+        let mut length = 0;
+        while line.trim_end() != "" {
+            line.clear();
+            stream.read_line(&mut line).await.unwrap();
+            let given = line.strip_prefix("content-length: ").map(|n| n.trim().parse().unwrap());
+            length = given.unwrap_or(length);
+        }
+        stream.read_exact(&mut vec![0; length]).await.unwrap();
+    };
+    let connect = async || BufReader::new(TcpStream::connect(site.address).await.unwrap());
+    let (mut kept, mut stranger) = (connect().await, connect().await);
+    // There is no such toolset, but whoever hears that has come in.
+    kept.write_all(head("/mcp/nope").as_bytes()).await.unwrap();
+    answered(&mut kept, " 404 ").await;
+    stranger.write_all(head("/livez").as_bytes()).await.unwrap();
+    answered(&mut stranger, " 200 ").await;
+    assert_eq!(stranger.read_to_end(&mut Vec::new()).await.unwrap(), 0, "it was closed");
+    kept.write_all(head("/mcp/nope").as_bytes()).await.unwrap();
+    answered(&mut kept, " 404 ").await;
+    kept.write_all(b"GET /mcp/nope HT").await.unwrap();
+    assert_eq!(kept.read_to_end(&mut Vec::new()).await.unwrap(), 0, "half a head has a deadline");
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
-use callboard_surface::http::{Gate, GateOptions, HttpDoors, HttpOptions, router, serve_http};
+use callboard_surface::http::{
+    ConnectionLimits, Gate, GateOptions, HttpDoors, HttpOptions, router, serve_http,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,6 +39,10 @@ impl Site {
 
     /// One that serves a world which is kept elsewhere.
     pub async fn of(world: &World, http: HttpOptions) -> Self {
+        Self::within(world, http, ConnectionLimits::default()).await
+    }
+
+    pub async fn within(world: &World, http: HttpOptions, limits: ConnectionLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = http.shutdown.clone();
@@ -55,7 +61,7 @@ impl Site {
             }),
         };
         let router = router(http, options(), doors, Router::new());
-        let server = tokio::spawn(serve_http(listener, router, shutdown.clone()));
+        let server = tokio::spawn(serve_http(listener, router, limits, shutdown.clone()));
         Self { address, shutdown, server, probes, _world: None }
     }
 

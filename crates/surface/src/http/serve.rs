@@ -1,0 +1,125 @@
+//! The accept loop: a task per connection, deadlines for those that send half of something, and an
+//! orderly end. What is answered is the router's business.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use super::connection::{Connection, Held, Source, Strangers, Watched};
+
+/// How long calls in flight may still run after shutdown was asked for.
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How long to wait after an accept that failed, for want of descriptors most likely.
+const ACCEPTS_AGAIN: Duration = Duration::from_secs(1);
+
+/// What connections may cost before anybody knows whose they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// How long a client may take for the head of a request.
+    pub head_within: Duration,
+    /// Connections of one address without a request that was let in.
+    pub strangers_max: usize,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self { head_within: Duration::from_secs(10), strangers_max: 1024 }
+    }
+}
+
+/// Serves until `shutdown` is cancelled; calls in flight then get `GRACE` to finish.
+pub async fn serve_http(
+    listener: TcpListener,
+    router: Router,
+    limits: ConnectionLimits,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let strangers = Strangers::new(limits.strangers_max);
+    // Held by every connection; none is left when nothing more can be received.
+    let (open, mut all_closed) = mpsc::channel::<()>(1);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if is_of_one_connection(&error) => continue,
+            Err(error) => {
+                tracing::error!(%error, "cannot accept connections");
+                tokio::select! {
+                    () = tokio::time::sleep(ACCEPTS_AGAIN) => continue,
+                    () = shutdown.cancelled() => break,
+                }
+            }
+        };
+        let source = Source::of(peer.ip());
+        let (place, evicted) = strangers.enter(source);
+        let connection = Connection::new(source, place);
+        let (router, shutdown, open) = (router.clone(), shutdown.clone(), open.clone());
+        tokio::spawn(async move {
+            let _open = open;
+            let serving = converse(stream, connection.clone(), router, shutdown);
+            tokio::select! {
+                () = serving => {}
+                () = connection.overdue(limits.head_within) => {}
+                () = evicted.cancelled() => {}
+            }
+        });
+    }
+    drop((listener, open));
+    // Whoever is not done by then is cut off.
+    let _ = tokio::time::timeout(GRACE, all_closed.recv()).await;
+    Ok(())
+}
+
+async fn converse(
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    router: Router,
+    shutdown: CancellationToken,
+) {
+    // With Nagle's algorithm a streamed answer waits 40 ms for an acknowledgement.
+    drop(stream.set_nodelay(true));
+    let io = TokioIo::new(Watched { stream, connection: connection.clone() });
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (mut router, held) = (router.clone(), connection.begin());
+        let mut request = request.map(|body| Body::new(Held::new(body, held.clone())));
+        request.extensions_mut().insert(connection.clone());
+        async move {
+            let response = router.call(request).await?;
+            Ok::<_, Infallible>(response.map(|body| Held::new(body, held)))
+        }
+    });
+    let mut serving = pin!(http1::Builder::new().serve_connection(io, service).with_upgrades());
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection broke");
+    }
+}
+
+/// The client went away before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
