@@ -19,6 +19,7 @@ use callboard_runner::{
 };
 use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
+use callboard_surface::places::Places;
 use callboard_surface::prompt::OwnPrompts;
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::tool::Toolset;
@@ -44,6 +45,7 @@ pub struct App {
     inside: Option<Place>,
     repo: Option<String>,
     prompts: OwnPrompts,
+    long_calls: Arc<Places>,
 }
 
 impl App {
@@ -94,7 +96,8 @@ impl App {
             is_gone: identity::is_gone,
         });
         let inside = place.filter(|_| settings.store == StoreUrl::Default).cloned();
-        Ok(Self { engine, is_trusted, inside, repo: folder, prompts })
+        let long_calls = Places::new(settings.bounds.long_calls_per_token);
+        Ok(Self { engine, is_trusted, inside, repo: folder, prompts, long_calls })
     }
 
     /// Does this process's share of background work; none of it for a store that is not trusted,
@@ -129,7 +132,8 @@ impl App {
 
     pub fn front(&self, toolsets: &[&'static Toolset]) -> Arc<Front> {
         let front = Front::new(self.engine.clone(), toolsets, self.repo.clone());
-        Arc::new(front.with_prompts(self.prompts.clone()))
+        let front = front.with_prompts(self.prompts.clone());
+        Arc::new(front.with_long_calls(self.long_calls.clone()))
     }
 }
 

@@ -127,6 +127,10 @@ pub enum Refusal {
     NoPlace {
         limit: u32,
     },
+    /// A token has as many calls under way as it may, of those that may take long.
+    TooManyCalls {
+        limit: usize,
+    },
     /// Nobody but the server ends such a job.
     NotCancelable {
         job: JobId,
@@ -457,7 +461,9 @@ impl Refusal {
             Self::JobLost { .. } => "JOB_LOST",
             Self::JobNotFound { .. } => "JOB_NOT_FOUND",
             Self::InvalidSpec { .. } => "INVALID_SPEC",
-            Self::TooManyJobs { .. } | Self::NoPlace { .. } => "RATE_LIMIT",
+            Self::TooManyJobs { .. } | Self::NoPlace { .. } | Self::TooManyCalls { .. } => {
+                "RATE_LIMIT"
+            }
             Self::NoQuestion { .. } => "NO_QUESTION",
             Self::NotCancelable { .. } => "NOT_CANCELABLE",
             Self::TaskClosed { .. } | Self::Closed { .. } => "TASK_CLOSED",
@@ -494,6 +500,7 @@ impl Refusal {
             | Self::Conflict { .. }
             | Self::TooManyJobs { .. }
             | Self::NoPlace { .. }
+            | Self::TooManyCalls { .. }
             | Self::CheckInfrastructure { .. } => true,
             Self::InvalidInput { .. }
             | Self::TaskNotFound { .. }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use callboard_domain::crew::AgentId;
 use callboard_domain::job::JobId;
+use callboard_domain::refusal::Refusal;
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Scope};
 use callboard_engine::error::EngineError;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::catalog::Catalog;
 use crate::error::Speaker;
 use crate::metrics::Measured;
+use crate::places::{NoPlace, Places};
 use crate::prompt::OwnPrompts;
 use crate::retry::{self, Asked};
 use crate::ticket::{self, Ticket};
@@ -130,6 +132,7 @@ pub struct Front {
     catalog: Catalog,
     about: About,
     own_prompts: OwnPrompts,
+    long_calls: Arc<Places>,
 }
 
 impl Front {
@@ -137,7 +140,13 @@ impl Front {
         let catalog = Catalog::of(toolsets).with_words_of(engine.policy().clone());
         let about =
             About { version: env!("CARGO_PKG_VERSION"), toolsets: catalog.names.clone(), repo };
-        Self { engine, catalog, about, own_prompts: OwnPrompts::default() }
+        let (own_prompts, long_calls) = (OwnPrompts::default(), Places::unlimited());
+        Self { engine, catalog, about, own_prompts, long_calls }
+    }
+
+    /// The same with so many calls for each token that may take long. Fronts of one server share them.
+    pub fn with_long_calls(self, long_calls: Arc<Places>) -> Self {
+        Self { long_calls, ..self }
     }
 
     /// The same with texts of the project in the place of the usual prompts.
@@ -218,6 +227,15 @@ impl Front {
         };
         let judged = judged.and_then(|()| self.catalog.judge(name, &arguments));
         let judged = judged.and_then(|()| op.take_key(&arguments, key.as_ref()));
+        let place = match found.tool.may_be_long {
+            true => self.long_calls.take(op.principal.token),
+            false => Ok(None),
+        };
+        // Held until the call has its answer, behind a handle or not.
+        let (judged, _place) = match place {
+            Ok(place) => (judged, place),
+            Err(NoPlace { max: limit }) => (judged.and(Err(Refusal::TooManyCalls { limit })), None),
+        };
         let judged = match judged {
             Ok(()) => task_name::resolve(&self.engine, &op, &mut arguments).await,
             Err(refusal) => Err(refusal.into()),

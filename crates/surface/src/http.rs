@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::STORE_DAMAGED;
 use crate::front::Front;
 use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
+use crate::places::TakenPlace;
 use crate::web;
 pub(crate) use connection::Connection;
 use execute::Door;
@@ -49,6 +50,8 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     pub listener_is_loopback: bool,
     pub sessions_max: usize,
+    /// Of one token; 0 is no limit.
+    pub sessions_per_token: usize,
     pub session_idle: Duration,
     pub body_max: usize,
     /// How long a client may take for the body of a request.
@@ -64,6 +67,7 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             listener_is_loopback: true,
             sessions_max: 1000,
+            sessions_per_token: 200,
             session_idle: Duration::from_secs(3600),
             body_max: 4 * 1024 * 1024,
             body_within: Duration::from_secs(60),
@@ -91,7 +95,11 @@ pub struct HttpDoors {
 pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: Router) -> Router {
     let cut = CancellationToken::new();
     tokio::spawn(cut_after_grace(options.shutdown.clone(), cut.clone()));
-    let limits = SessionLimits { sessions_max: options.sessions_max, idle: options.session_idle };
+    let limits = SessionLimits {
+        sessions_max: options.sessions_max,
+        per_token: options.sessions_per_token,
+        idle: options.session_idle,
+    };
     let closing = options.shutdown.clone();
     let streamable = Streamable::new(mcp, limits, options.body_max, closing, cut);
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
@@ -190,24 +198,37 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         Err(denied) => return gate.answer(&denied, &parts),
     };
     let token = admitted.principal.token;
+    let place = match gate.stream_place(&parts, token) {
+        Ok(place) => place,
+        Err(denied) => return gate.answer(&denied, &parts),
+    };
     parts.extensions.insert(admitted.principal.clone());
     parts.extensions.insert(admitted);
     let Some(token) = token else { return next.run(Request::from_parts(parts, body)).await };
     let kept = parts.clone();
     tokio::select! {
         response = next.run(Request::from_parts(parts, body)) => {
-            cut_with_token(response, gate.clone(), token)
+            cut_with_token(response, gate.clone(), token, place)
         }
         () = gate.until_it_ends(token) => gate.answer(&Denied::gone(token), &kept),
     }
 }
 
-fn cut_with_token(response: Response, gate: Arc<Gate>, token: TokenId) -> Response {
+fn cut_with_token(
+    response: Response,
+    gate: Arc<Gate>,
+    token: TokenId,
+    place: Option<TakenPlace>,
+) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "text/event-stream") {
         return response;
     }
-    let end = async move { gate.until_it_ends(token).await };
+    let end = async move {
+        // The place is taken for as long as the stream is open.
+        let _place = place;
+        gate.until_it_ends(token).await;
+    };
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
 }
 

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod output;
 pub mod page;
+pub mod places;
 pub mod prompt;
 mod question;
 mod resource;

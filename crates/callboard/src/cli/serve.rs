@@ -119,6 +119,7 @@ impl Server {
             allowed_hosts: self.settings.allowed_hosts.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),
             listener_is_loopback: address.ip().is_loopback(),
+            sessions_per_token: bounds.sessions_per_token,
             body_within: bounds.body_within,
             shutdown: stop.clone(),
             ..HttpOptions::default()
@@ -129,6 +130,7 @@ impl Server {
         let gate = GateOptions {
             rate_limit: self.settings.rate_limit,
             wrong_token_limit: bounds.wrong_token_limit,
+            streams_per_token: bounds.streams_per_token,
             public_url: self.settings.public_url.clone(),
         };
         let engine = app.engine.clone();

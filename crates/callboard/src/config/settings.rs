@@ -61,6 +61,9 @@ pub struct Bounds {
     pub unauthenticated_max: usize,
     pub head_within: Duration,
     pub body_within: Duration,
+    pub sessions_per_token: usize,
+    pub streams_per_token: usize,
+    pub long_calls_per_token: usize,
 }
 
 /// How agents are run on this machine.
@@ -204,6 +207,9 @@ impl Reader<'_> {
             unauthenticated_max: self.number("http.unauthenticated_max") as usize,
             head_within: seconds("http.head_timeout_sec"),
             body_within: seconds("http.body_timeout_sec"),
+            sessions_per_token: self.number("http.sessions_per_token") as usize,
+            streams_per_token: self.number("http.streams_per_token") as usize,
+            long_calls_per_token: self.number("mcp.long_calls_per_token") as usize,
         }
     }
 

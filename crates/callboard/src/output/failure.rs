@@ -260,6 +260,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
         | Refusal::QuotaExceeded(_)
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
+        | Refusal::TooManyCalls { .. }
         | Refusal::NoQuestion { .. }
         | Refusal::NotCancelable { .. }
         | Refusal::HasDependents { .. }
@@ -354,6 +355,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
         | Refusal::InvalidSpec { .. }
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
+        | Refusal::TooManyCalls { .. }
         | Refusal::ProfileDenied { .. }
         | Refusal::SharedActor { .. }
         | Refusal::ProjectNotFound { .. }

@@ -1,4 +1,5 @@
-//! How much one caller may hold of a real server: half requests, slow bodies, wrong tokens.
+//! How much one caller may hold of a real server: half requests, slow bodies, wrong tokens, and the
+//! calls, streams and sessions of one token.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -6,8 +7,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::http::{Server, agent};
-use crate::peer::{board, command};
+use serde_json::{Value, json};
+use ureq::Body;
+use ureq::http::Response;
+
+use crate::http::{Server, agent, answer_of, modern};
+use crate::peer::{board, command, reply};
 use crate::tokens::token;
 
 /// Far longer than any deadline that a test sets.
@@ -111,4 +116,119 @@ fn an_address_with_many_wrong_tokens_waits_and_good_tokens_do_not() {
     let form = agent().post(format!("{}/login", server.url));
     assert_eq!(form.send_form([("token", wrong(4))]).unwrap().status(), 429);
     assert_eq!(ask(&good).status(), 400, "a token that opened before opens on");
+}
+
+struct Door<'a> {
+    server: &'a Server,
+    token: &'a str,
+}
+
+impl Door<'_> {
+    fn send(&self, path: &str, method: &str, mut params: Value) -> Response<Body> {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":
+                {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        });
+        let mut request = modern(&agent(), &format!("{}{path}", self.server.url), method);
+        if let Some(name) = params["name"].as_str() {
+            request = request.header("Mcp-Name", name);
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let bearer = format!("Bearer {}", self.token);
+        request.header("Authorization", bearer).send_json(&body).unwrap()
+    }
+
+    fn call(&self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        answer_of(&mut self.send("/mcp/graph,board", "tools/call", params)).unwrap()
+    }
+}
+
+#[test]
+fn a_token_has_so_many_long_calls_and_another_token_its_own() {
+    let folder = board();
+    let (_, one) = token(folder.path(), &["--actor", "agent:one"]);
+    let (_, two) = token(folder.path(), &["--actor", "agent:two"]);
+    let server = serve(folder.path(), &[("CALLBOARD_MCP_LONG_CALLS_PER_TOKEN", "5")]);
+    let [one, two] = [&one, &two].map(|token| Door { server: &server, token });
+    let task = reply(&one.call("create", json!({"title": "awaited"}))).unwrap()["id"].clone();
+    let wait = json!({"task_id": task, "timeout_seconds": 600});
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let waits: Vec<_> =
+            (0..20).map(|_| scope.spawn(|| one.call("tasks_wait", wait.clone()))).collect();
+        waits.into_iter().map(|wait| wait.join().unwrap()).collect()
+    });
+    let (handles, refused): (Vec<&Value>, Vec<&Value>) =
+        answers.iter().partition(|answer| answer["result"]["resultType"] == "task");
+    assert_eq!((handles.len(), refused.len()), (5, 15), "{answers:?}");
+    for answer in refused {
+        let said = answer["result"]["structuredContent"].to_string();
+        assert!(said.contains("RATE_LIMIT") && said.contains("long_calls_per_token"), "{said}");
+    }
+    assert_eq!(two.call("tasks_wait", wait.clone())["result"]["resultType"], "task");
+    // What cannot take long is not counted, and what ends makes room.
+    reply(&one.call("get", json!({"id": task}))).unwrap();
+    reply(&two.call("transition", json!({"id": task, "to": "in_progress"}))).unwrap();
+    let start = Instant::now();
+    while one.call("tasks_wait", wait.clone())["result"]["resultType"] != "task" {
+        assert!(start.elapsed() < PATIENCE, "the waits that ended still count");
+    }
+}
+
+#[test]
+fn a_token_has_so_many_streams_and_another_token_its_own() {
+    let folder = board();
+    let (_, one) = token(folder.path(), &["--actor", "agent:one"]);
+    let (_, two) = token(folder.path(), &["--actor", "agent:two"]);
+    let server = serve(folder.path(), &[("CALLBOARD_HTTP_STREAMS_PER_TOKEN", "2")]);
+    let events = |token: &str| {
+        let request = agent().get(format!("{}/events", server.url));
+        request.header("Authorization", format!("Bearer {token}")).call().unwrap()
+    };
+    let listen = || {
+        let filter = json!({"notifications": {"toolsListChanged": true}});
+        Door { server: &server, token: &one }.send("/mcp", "subscriptions/listen", filter)
+    };
+    let (first, second) = (events(&one), listen());
+    assert_eq!((first.status().as_u16(), second.status().as_u16()), (200, 200));
+    for mut refused in [events(&one), listen()] {
+        assert_eq!(refused.status(), 429);
+        let said: Value = refused.body_mut().read_json().unwrap();
+        assert_eq!(said["error"]["code"], "TOO_MANY_STREAMS", "{said}");
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(message.contains("http.streams_per_token"), "{message}");
+    }
+    assert_eq!(events(&two).status(), 200);
+    drop(first);
+    let start = Instant::now();
+    while events(&one).status() != 200 {
+        assert!(start.elapsed() < PATIENCE, "the stream that ended still counts");
+    }
+}
+
+#[test]
+fn a_token_has_so_many_sessions_and_another_token_its_own() {
+    let folder = board();
+    let (_, one) = token(folder.path(), &["--actor", "agent:one"]);
+    let (_, two) = token(folder.path(), &["--actor", "agent:two"]);
+    let server = serve(folder.path(), &[("CALLBOARD_HTTP_SESSIONS_PER_TOKEN", "2")]);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }});
+    let open = |token: &str| {
+        let request = agent().post(format!("{}/mcp", server.url));
+        let request = request.header("Accept", "application/json, text/event-stream");
+        request.header("Authorization", format!("Bearer {token}")).send_json(&hello).unwrap()
+    };
+    assert_eq!([(); 2].map(|()| open(&one).status().as_u16()), [200, 200]);
+    let mut refused = open(&one);
+    assert_eq!(refused.status(), 429);
+    let said: Value = refused.body_mut().read_json().unwrap();
+    assert_eq!(said["error"]["code"], "TOO_MANY_SESSIONS", "{said}");
+    assert!(said.to_string().contains("http.sessions_per_token"), "{said}");
+    assert_eq!(open(&two).status(), 200);
 }

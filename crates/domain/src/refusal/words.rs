@@ -130,6 +130,9 @@ impl Refusal {
                 open.queued, open.running
             ),
             Self::NoPlace { limit } => format!("{limit} jobs run on this machine already"),
+            Self::TooManyCalls { limit } => format!(
+                "this token has {limit} waits and other long calls under way, the most it may have"
+            ),
             Self::NotCancelable { job, kind } => {
                 format!("{job} is a job of the kind {}, which ends by itself", kind.as_str())
             }
@@ -263,6 +266,10 @@ impl Refusal {
             Self::InvalidSpec { .. } => "correct every field named, then submit again",
             Self::TooManyJobs { .. } => "wait until some are over, or raise relay.max_concurrency",
             Self::NoPlace { .. } => "wait until one is over",
+            Self::TooManyCalls { .. } => {
+                "wait until one ends, or end one with tasks/cancel; mcp.long_calls_per_token is the \
+                 setting"
+            }
             Self::NotCancelable { .. } => "leave it; it takes nobody's place",
             Self::NoQuestion { .. } => "look at the job; it was answered, or is over",
             Self::AlreadyClaimed { hold, .. } if hold.is_stalled => {
@@ -360,6 +367,7 @@ impl Refusal {
             | Self::NotTaskAuthor { .. }
             | Self::JobNotFound { .. }
             | Self::NoPlace { .. }
+            | Self::TooManyCalls { .. }
             | Self::NoQuestion { .. }
             | Self::NotCancelable { .. }
             | Self::ProfileDenied { .. }

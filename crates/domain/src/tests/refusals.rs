@@ -98,6 +98,7 @@ fn examples() -> Vec<Refusal> {
         },
         Refusal::TooManyJobs { open: OpenRuns { queued: 997, running: 3 }, limit: 1000 },
         Refusal::NoPlace { limit: 3 },
+        Refusal::TooManyCalls { limit: 100 },
         Refusal::NoQuestion { job: JobId(Id(7)) },
         Refusal::ProfileDenied {
             verb: text("jobs_submit"),

@@ -201,6 +201,9 @@ fn turned_away(
             let words = "Too many wrong tokens came from this address";
             Said::new(envelope::TRANSIENT_ERROR, words)
         }
+        Denied::TooManyStreams { .. } => {
+            Said::new(envelope::TRANSIENT_ERROR, "Too many streams of this token are open")
+        }
         Denied::Actor(words) => Said::new(envelope::INVALID_INPUT, words.clone()),
         Denied::Away(words) => envelope::transient(words.clone(), tries),
         Denied::Damaged(words) => Said::new(STORE_DAMAGED, words.clone()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::Query;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use callboard_domain::actor::Actor;
 use callboard_domain::rights::Scope;
@@ -21,6 +21,7 @@ use super::connection::{Connection, Source};
 use super::rate::RateLimit;
 use super::refusal;
 use crate::error::STORE_DAMAGED;
+use crate::places::{NoPlace, Places, TakenPlace};
 use crate::web;
 
 /// What the page keeps a token in. Never looked at where agents ask: a page of another site could
@@ -42,13 +43,15 @@ pub struct GateOptions {
     pub rate_limit: u32,
     /// Different wrong tokens per minute and address; 0 is no limit.
     pub wrong_token_limit: u32,
+    /// Open streams per token; 0 is no limit.
+    pub streams_per_token: usize,
     /// Where clients find this server when a proxy stands before it.
     pub public_url: Option<String>,
 }
 
 impl Default for GateOptions {
     fn default() -> Self {
-        Self { rate_limit: 0, wrong_token_limit: 60, public_url: None }
+        Self { rate_limit: 0, wrong_token_limit: 60, streams_per_token: 100, public_url: None }
     }
 }
 
@@ -61,6 +64,7 @@ pub struct Gate {
     wrong: RateLimit<Source>,
     /// Lines of the log by address.
     noted: RateLimit<Source>,
+    streams: Arc<Places>,
     public_url: Option<String>,
 }
 
@@ -85,6 +89,10 @@ pub(super) enum Denied {
     TooManyWrong {
         wait: Duration,
     },
+    TooManyStreams {
+        token: TokenId,
+        max: usize,
+    },
     Actor(String),
     /// The store cannot be reached; the same request may succeed later.
     Away(String),
@@ -102,6 +110,7 @@ impl Gate {
             limit: RateLimit::per_minute(options.rate_limit),
             wrong: RateLimit::per_minute(options.wrong_token_limit),
             noted: RateLimit::per_minute(NOTED_A_MINUTE),
+            streams: Places::new(options.streams_per_token),
             public_url,
         }
     }
@@ -169,6 +178,24 @@ impl Gate {
             }
             Err(_) => Err((StatusCode::UNAUTHORIZED, "That token does not open this board.")),
         }
+    }
+
+    /// A place for the stream that a request asks for. The stream that answers a call is no such stream:
+    /// the call is counted, and its answer must not be lost.
+    pub(super) fn stream_place(
+        &self,
+        parts: &Parts,
+        token: Option<TokenId>,
+    ) -> Result<Option<TakenPlace>, Denied> {
+        let listens =
+            parts.headers.get("mcp-method").is_some_and(|it| it == "subscriptions/listen");
+        let has_stream = parts.uri.path() == "/events" || asks_for_mcp(parts);
+        let Some(token) = token.filter(|_| listens || (parts.method == Method::GET && has_stream))
+        else {
+            return Ok(None);
+        };
+        let place = self.streams.take(Some(token));
+        place.map_err(|NoPlace { max }| Denied::TooManyStreams { token, max })
     }
 
     pub(super) async fn until_it_ends(&self, token: TokenId) {
@@ -286,6 +313,14 @@ impl Denied {
                     wait.as_secs().max(1)
                 ),
             ),
+            Denied::TooManyStreams { max, .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "TOO_MANY_STREAMS",
+                format!(
+                    "this token has {max} streams open, the most it may have; close one, or raise \
+                     http.streams_per_token"
+                ),
+            ),
             Denied::Actor(words) => (StatusCode::BAD_REQUEST, "INVALID_INPUT", words.clone()),
             Denied::Away(words) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", words.clone()),
             Denied::Damaged(words) => {
@@ -306,6 +341,7 @@ impl Denied {
             Denied::NoToken
             | Denied::TooMany { .. }
             | Denied::TooManyWrong { .. }
+            | Denied::TooManyStreams { .. }
             | Denied::Actor(_)
             | Denied::Away(_)
             | Denied::Damaged(_)
@@ -318,7 +354,8 @@ impl Denied {
         let (status, _, message) = self.words();
         let token = match self {
             Denied::Token(TokenFault::Expired(id) | TokenFault::Revoked(id))
-            | Denied::TooMany { token: id, .. } => id.to_string(),
+            | Denied::TooMany { token: id, .. }
+            | Denied::TooManyStreams { token: id, .. } => id.to_string(),
             Denied::NoToken
             | Denied::TooManyWrong { .. }
             | Denied::Token(TokenFault::Unknown)

@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use callboard_domain::actor::Actor;
+use callboard_domain::token::TokenId;
 use callboard_engine::context::Principal;
 
 use crate::error::random;
@@ -27,6 +28,13 @@ pub(crate) enum Caller {
     Named(Principal),
     /// Nothing names the actor: org and rights are the listener's, the actor comes from the client.
     Unnamed(Principal),
+}
+
+impl Caller {
+    pub(super) fn token(&self) -> Option<TokenId> {
+        let (Self::Named(principal) | Self::Unnamed(principal)) = self;
+        principal.token
+    }
 }
 
 type Make = Arc<dyn Fn(Actor) -> Principal + Send + Sync>;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::identity::Caller;
 use super::replay::{KeptBytes, Replay, SharedReplay};
 use crate::metrics::{Counted, HTTP_SESSIONS};
+use crate::places::{NoPlace, Places, TakenPlace};
 
 /// The id of the event that opens a standalone stream; nothing came before it.
 const FIRST_EVENT: &str = "0";
@@ -27,6 +28,8 @@ const FIRST_EVENT: &str = "0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     pub sessions_max: usize,
+    /// 0: no limit.
+    pub per_token: usize,
     /// A session that says and hears nothing for this long is closed.
     pub idle: Duration,
 }
@@ -41,6 +44,7 @@ pub(super) struct Owner {
 pub(super) struct Sessions {
     open: Mutex<HashMap<SessionId, Open>>,
     places: Arc<Semaphore>,
+    by_token: Arc<Places>,
     idle: Duration,
     kept_bytes: KeptBytes,
     closing: CancellationToken,
@@ -52,6 +56,7 @@ struct Open {
     manager: Arc<LocalSessionManager>,
     streams: Streams,
     _place: OwnedSemaphorePermit,
+    _of_token: Option<TakenPlace>,
     _counted: Counted,
 }
 
@@ -61,6 +66,7 @@ impl Sessions {
         Self {
             open: Mutex::default(),
             places: Arc::new(Semaphore::new(limits.sessions_max)),
+            by_token: Places::new(limits.per_token),
             idle: limits.idle,
             kept_bytes: KeptBytes::default(),
             closing,
@@ -101,10 +107,17 @@ pub(super) enum SessionFault {
 pub(super) struct SessionsFor {
     sessions: Arc<Sessions>,
     owner: Owner,
-    refused: AtomicBool,
+    refused: OnceLock<Full>,
     ended_one: AtomicBool,
     /// Of the session that this request opens, if it does.
     streams: Streams,
+}
+
+/// Whose sessions are too many.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Full {
+    Server,
+    Token(NoPlace),
 }
 
 /// How many streams a session has open for what nobody asked for.
@@ -147,9 +160,15 @@ impl SessionsFor {
         self.ended_one.load(Ordering::Relaxed)
     }
 
-    /// Whether this request wanted a session and there was no place.
-    pub(super) fn refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
+    /// Why this request got no session, if it wanted one.
+    pub(super) fn refused(&self) -> Option<Full> {
+        self.refused.get().copied()
+    }
+
+    fn refuse(&self, full: Full) -> SessionFault {
+        // A request opens one session at most.
+        let _ = self.refused.set(full);
+        SessionFault::Full
     }
 }
 
@@ -165,10 +184,10 @@ impl SessionManager for SessionsFor {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionFault> {
-        let Ok(place) = self.sessions.places.clone().try_acquire_owned() else {
-            self.refused.store(true, Ordering::Relaxed);
-            return Err(SessionFault::Full);
-        };
+        let of_token = self.sessions.by_token.take(self.owner.caller.token());
+        let of_token = of_token.map_err(|full| self.refuse(Full::Token(full)))?;
+        let place = self.sessions.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| self.refuse(Full::Server))?;
         let replay = Arc::new(Replay::new(self.sessions.kept_bytes.clone()));
         let mut manager =
             LocalSessionManager::default().with_event_store(Arc::new(SharedReplay(replay)));
@@ -177,7 +196,8 @@ impl SessionManager for SessionsFor {
         let (id, transport) = manager.create_session().await?;
         let counted = Counted::one(HTTP_SESSIONS);
         let (owner, streams) = (self.owner.clone(), self.streams.clone());
-        let open = Open { owner, manager, streams, _place: place, _counted: counted };
+        let (_place, _of_token, _counted) = (place, of_token, counted);
+        let open = Open { owner, manager, streams, _place, _of_token, _counted };
         self.sessions.open().insert(id.clone(), open);
         Ok((id, transport))
     }

@@ -16,11 +16,13 @@ use super::McpOptions;
 use super::conformance::Fixtures;
 use super::handler::Handler;
 use super::identity::Caller;
-use super::sessions::{Owner, SessionLimits, Sessions, SessionsFor, Streams};
+use super::sessions::{Full, Owner, SessionLimits, Sessions, SessionsFor, Streams};
 use super::subscriptions::Hearing;
 use crate::front::Front;
 use crate::http::body::{Unread, whole};
+use crate::http::refusal;
 use crate::metrics::{Counted, SSE_STREAMS};
+use crate::places::NoPlace;
 
 const SESSION_ID: &str = "mcp-session-id";
 const RETRY_AFTER_SECONDS: &str = "60";
@@ -91,8 +93,8 @@ impl Streamable {
         let streams = Streams::default();
         let sessions = Arc::new(SessionsFor::new(self.sessions.clone(), owner, streams.clone()));
         let response = self.service(front, caller, sessions.clone(), streams).handle(request).await;
-        if sessions.refused() {
-            return no_place();
+        if let Some(refused) = sessions.refused() {
+            return no_place(refused);
         }
         if claims_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return unreadable();
@@ -180,13 +182,21 @@ fn claims_json(request: &Request) -> bool {
         .is_some_and(|value| value.starts_with("application/json"))
 }
 
-fn no_place() -> Response {
-    let body = json!({ "error": {
-        "code": "TOO_MANY_SESSIONS",
-        "message": "too many sessions are open; close one or try again later",
-        "retryable": true,
-    }});
-    let mut response = (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response();
+fn no_place(refused: Full) -> Response {
+    let (status, message) = match refused {
+        Full::Server => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sessions are open; close one or try again later".to_owned(),
+        ),
+        Full::Token(NoPlace { max }) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            format!(
+                "this token has {max} sessions open, the most it may have; end one with DELETE, \
+                 or raise http.sessions_per_token"
+            ),
+        ),
+    };
+    let mut response = refusal(status, "TOO_MANY_SESSIONS", &message);
     let seconds = HeaderValue::from_static(RETRY_AFTER_SECONDS);
     response.headers_mut().insert(header::RETRY_AFTER, seconds);
     response

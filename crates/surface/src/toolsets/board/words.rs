@@ -308,6 +308,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::JobLost { .. }
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
+        | Refusal::TooManyCalls { .. }
         | Refusal::NoQuestion { .. }
         | Refusal::NotCancelable { .. }
         | Refusal::TaskClosed { .. }

@@ -118,6 +118,7 @@ fn code(refusal: &Refusal) -> &'static str {
         | Refusal::JobLost { .. }
         | Refusal::TooManyJobs { .. }
         | Refusal::NoPlace { .. }
+        | Refusal::TooManyCalls { .. }
         | Refusal::NoQuestion { .. }
         | Refusal::NotCancelable { .. }
         | Refusal::TaskClosed { .. }

@@ -220,6 +220,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         | Refusal::BlockersMax { .. } => {
             Said { code: "task.invariant_violated", retryable: false, ..plain }
         }
+        Refusal::TooManyCalls { .. } => Said { code: "quota.too_many_calls", ..plain },
         Refusal::KeyReused { .. } => Said { code: "input.key_reused", ..plain },
         Refusal::AnswerNotKept { .. } => Said { code: "input.answer_not_kept", ..plain },
         Refusal::QuotaExceeded(quota) => {

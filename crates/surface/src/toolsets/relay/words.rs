@@ -67,7 +67,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
         Refusal::InvalidSpec { .. } => "INVALID_SPEC",
         Refusal::InvalidInput { .. } if tool == SUBMIT => "INVALID_SPEC",
         Refusal::JobNotFound { .. } => "JOB_NOT_FOUND",
-        Refusal::TooManyJobs { .. } => "RATE_LIMIT",
+        Refusal::TooManyJobs { .. } | Refusal::TooManyCalls { .. } => "RATE_LIMIT",
         Refusal::AuthorizationDenied { .. }
         | Refusal::ProfileDenied { .. }
         | Refusal::SharedActor { .. } => "AUTHORIZATION_DENIED",
