@@ -38,7 +38,7 @@ use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::command::Command;
-use callboard_domain::comment::Comment;
+use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::crew::{DecisionId, Mail};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
@@ -95,6 +95,7 @@ pub trait Store:
     /// written.
     async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError>;
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError>;
+    async fn comment(&self, org: &str, id: CommentId) -> Result<Option<Comment>, StoreError>;
     /// What a completed attempt handed over, whole.
     async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError>;
     async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError>;

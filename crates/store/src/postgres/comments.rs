@@ -1,15 +1,17 @@
 //! Comments: read.
 
-use super::db::Db;
 use callboard_domain::comment::{Comment, CommentId, CommentKind, Resolved};
 use callboard_domain::ids::TaskId;
 use callboard_domain::limits::COMMENTS_SHOWN_MAX;
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row;
 
+use super::Shared;
+use super::db::Db;
 use super::errors::Trouble;
 use super::read;
 use super::rows::{self, uuid};
+use crate::StoreError;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
@@ -18,7 +20,30 @@ pub(super) const COMMENT: &str = "c.id, c.task, t.prefix, c.kind, c.body, c.rati
      FROM comments c JOIN tasks t ON t.id = c.task";
 
 /// The newest first.
-pub(super) async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Vec<Comment>> {
+pub(super) async fn list(
+    shared: &Shared,
+    org: &str,
+    task: TaskId,
+) -> std::result::Result<Vec<Comment>, StoreError> {
+    shared
+        .read(|db| async move { of_task(&db, shared.orgs.get(&db, org).await?, task).await })
+        .await
+}
+
+pub(super) async fn get(
+    shared: &Shared,
+    org: &str,
+    id: CommentId,
+) -> std::result::Result<Option<Comment>, StoreError> {
+    shared.read(|db| async move { find(&db, shared.orgs.get(&db, org).await?, id).await }).await
+}
+
+async fn find(db: &Db, org: i64, id: CommentId) -> Result<Option<Comment>> {
+    let sql = format!("SELECT {COMMENT} WHERE c.id = $1 AND t.org = $2 AND t.removed_at IS NULL");
+    read::one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(comment).transpose()
+}
+
+async fn of_task(db: &Db, org: i64, task: TaskId) -> Result<Vec<Comment>> {
     let sql = format!(
         "SELECT {COMMENT} WHERE c.task = $1 AND t.org = $2 AND t.prefix = $3 \
              AND t.removed_at IS NULL \

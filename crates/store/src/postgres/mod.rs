@@ -54,7 +54,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
-use callboard_domain::comment::Comment;
+use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
@@ -189,12 +189,11 @@ impl Store for PostgresStore {
     }
 
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
-        self.shared
-            .read(|db| async move {
-                let org = self.shared.orgs.get(&db, org).await?;
-                comments::of_task(&db, org, task).await
-            })
-            .await
+        comments::list(&self.shared, org, task).await
+    }
+
+    async fn comment(&self, org: &str, id: CommentId) -> Result<Option<Comment>, StoreError> {
+        comments::get(&self.shared, org, id).await
     }
 
     async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError> {

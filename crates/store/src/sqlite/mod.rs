@@ -43,7 +43,7 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
-use callboard_domain::comment::Comment;
+use callboard_domain::comment::{Comment, CommentId};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, TaskId};
@@ -124,6 +124,13 @@ impl Store for SqliteStore {
                 Some(_) => comments::of_task(db, task, COMMENTS_SHOWN_MAX).map_err(from_sqlite),
                 None => Ok(Vec::new()),
             }
+        })
+    }
+
+    async fn comment(&self, org: &str, id: CommentId) -> Result<Option<Comment>, StoreError> {
+        self.shared.read(|db, _| {
+            let org = read::org(db, org)?;
+            comments::find(db, org, id).map_err(from_sqlite)
         })
     }
 

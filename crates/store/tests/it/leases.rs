@@ -443,6 +443,8 @@ async fn comments_are_kept_and_blockers_block(f: Fixture) {
     assert_eq!(again.last_seq, None);
     let known = f.store.comments("default", task).await.unwrap();
     assert_eq!(known.iter().find(|c| c.id == blockers[0]), Some(comment_of(&again)));
+    let one = f.store.comment("default", blockers[0]).await.unwrap();
+    assert_eq!(one.as_ref(), Some(comment_of(&again)));
     let resolved = comment_of(&again).resolved.clone().expect("it is");
     assert_eq!(resolved.by.as_str(), "human:ana");
     assert_eq!(resolved.words.as_deref(), Some("it is not so"));
@@ -452,8 +454,10 @@ async fn comments_are_kept_and_blockers_block(f: Fixture) {
 
     f.store.settle(place("other")).await.unwrap();
     assert_eq!(f.store.comments("other", task).await.unwrap(), []);
+    assert_eq!(f.store.comment("other", blockers[0]).await.unwrap(), None);
     f.done("human:ana", Command::TaskRemove { task }).await;
     assert_eq!(f.store.comments("default", task).await.unwrap(), []);
+    assert_eq!(f.store.comment("default", blockers[0]).await.unwrap(), None);
     assert_eq!(f.code("human:ana", resolve(question.comment)).await, "COMMENT_NOT_FOUND");
 }
 
