@@ -6,6 +6,7 @@ mod crew;
 mod epic;
 mod holding;
 mod pull;
+mod reach;
 mod work;
 
 use crate::actor::Actor;
@@ -36,8 +37,8 @@ pub use epic::{
     Behind, CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle, EpicFinish,
     EpicMove, EpicTaskAdd,
 };
-
 pub use pull::{PullOpen, PullSettle, PullStep};
+pub use reach::{AGENTS, NEW_PROJECT, NEW_TASK, Reach};
 pub use work::{Start, TerminalStart, WorkPlace, WorkSubmit};
 
 #[derive(Clone, Debug, PartialEq)]

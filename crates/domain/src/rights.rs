@@ -1,9 +1,12 @@
-//! What a caller may do besides being somebody: scopes bound every toolset, lane and profile the
-//! board and relay, the agent type the crew, a task whoever works on one alone.
+//! What a caller may do besides being somebody. Scopes hold in every toolset, and so does a profile
+//! below `pair_worker`, which only reads; the higher profiles matter to the board and relay, the agent
+//! type to the crew. A caller bound to a task changes no other.
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::Command;
 use crate::ids::TaskId;
+use crate::refusal::Refusal;
 
 /// Makes an enum of words: `as_str`, `parse` and all of them in order.
 macro_rules! words {
@@ -34,13 +37,28 @@ words! {
         KnowledgeWrite => "knowledge:write",
         /// The counts of the server, which are those of every org.
         MetricsRead => "metrics:read",
+        /// Write commands into checks. Running the checks of a task is `tasks:write`.
+        CommandsRun => "commands:run",
     }
 }
 
 impl Scope {
     /// What a caller has that names no scopes: everything in its own org.
-    pub const USUAL: &'static [Scope] =
-        &[Scope::TasksRead, Scope::TasksWrite, Scope::KnowledgeRead, Scope::KnowledgeWrite];
+    pub const USUAL: &'static [Scope] = &[
+        Scope::TasksRead,
+        Scope::TasksWrite,
+        Scope::KnowledgeRead,
+        Scope::KnowledgeWrite,
+        Scope::CommandsRun,
+    ];
+
+    /// The least profile that has any use of the scope.
+    pub fn least_profile(self) -> Profile {
+        match self {
+            Scope::TasksRead | Scope::KnowledgeRead | Scope::MetricsRead => Profile::Viewer,
+            Scope::TasksWrite | Scope::KnowledgeWrite | Scope::CommandsRun => Profile::PairWorker,
+        }
+    }
 }
 
 words! {
@@ -110,8 +128,57 @@ impl Default for Rights {
 }
 
 impl Rights {
+    /// Whether a caller has the scope and a profile that lets it use the scope.
     pub fn may(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope)
+        self.scopes.contains(&scope) && self.profile() >= scope.least_profile()
+    }
+
+    pub fn judge(&self, verb: &str, scope: Scope) -> Result<(), Refusal> {
+        self.judge_from(verb, scope, scope.least_profile())
+    }
+
+    /// As `judge`, for a verb that needs another profile than its scope does.
+    pub fn judge_from(&self, verb: &str, scope: Scope, needed: Profile) -> Result<(), Refusal> {
+        let held = self.profile();
+        if !self.scopes.contains(&scope) {
+            return Err(Refusal::AuthorizationDenied { verb: verb.into(), scope: scope.as_str() });
+        }
+        match held < needed {
+            true => Err(Refusal::ProfileDenied { verb: verb.into(), needed, held }),
+            false => Ok(()),
+        }
+    }
+
+    /// Judges everything that a command asks for but the task it changes.
+    pub fn judge_command(
+        &self,
+        verb: &str,
+        scope: Scope,
+        command: &Command,
+    ) -> Result<(), Refusal> {
+        self.judge_from(verb, scope, command.least_profile(scope))?;
+        match command.writes_commands() {
+            true => self.judge(verb, Scope::CommandsRun),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a caller that is bound to another task.
+    pub fn judge_task(&self, task: TaskId) -> Result<(), Refusal> {
+        match self.task {
+            Some(bound) if bound != task => {
+                Err(Refusal::OutsideTask { task: task.to_string(), bound })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a caller that is bound to any task what belongs to none.
+    pub fn judge_outside(&self, what: &str) -> Result<(), Refusal> {
+        match self.task {
+            Some(bound) => Err(Refusal::OutsideTask { task: what.into(), bound }),
+            None => Ok(()),
+        }
     }
 
     /// The lower of what was asked for and what the lane allows.
@@ -144,6 +211,25 @@ mod tests {
                 ..Rights::default()
             };
             assert_eq!(rights.profile().as_str(), got, "{lane} {wanted}");
+        }
+    }
+
+    /// Each profile with each scope: what a token says holds whichever toolset its holder speaks.
+    #[test]
+    fn a_profile_below_pair_worker_only_reads() {
+        for (profile, may) in [
+            ("viewer", "tasks:read knowledge:read"),
+            ("planner", "tasks:read knowledge:read"),
+            ("pair_worker", "tasks:read tasks:write knowledge:read knowledge:write commands:run"),
+            ("operator", "tasks:read tasks:write knowledge:read knowledge:write commands:run"),
+            ("maintainer", "tasks:read tasks:write knowledge:read knowledge:write commands:run"),
+        ] {
+            let profile_wanted = Profile::parse(profile);
+            let lane = Lane::KaganAdmin;
+            let rights = Rights { lane, profile_wanted, ..Rights::default() };
+            let has = |scope: &&Scope| rights.may(**scope);
+            let found: Vec<_> = Scope::ALL.iter().filter(has).map(|scope| scope.as_str()).collect();
+            assert_eq!(found.join(" "), may, "{profile}");
         }
     }
 

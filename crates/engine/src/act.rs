@@ -1,11 +1,11 @@
 //! The one write path: every change goes through here to the store and comes back committed.
 
 use callboard_domain::attempt::Attempt;
-use callboard_domain::command::Command;
+use callboard_domain::command::{Command, Reach};
 use callboard_domain::task::TaskRecord;
 use callboard_store::{Applied, ApplyError, Op, Outcome, StoreError};
 
-use crate::context::{self, OpContext, Principal, Scope};
+use crate::context::{OpContext, Principal, Scope};
 use crate::{At, Engine, EngineError, counts};
 
 impl From<StoreError> for EngineError {
@@ -43,13 +43,11 @@ impl Engine {
         scope: Scope,
         command: Command,
     ) -> Result<Applied, EngineError> {
-        op.principal.judge(op.tool, scope)?;
+        op.principal.rights.judge_command(op.tool, scope, &command)?;
         if command.needs_one_client() {
             op.principal.judge_one_client(op.tool)?;
         }
-        if op.principal.rights.task.is_some() {
-            context::judge_task(&op.principal, command.needs(&op.principal.actor).task)?;
-        }
+        self.judge_reach(op, &command).await?;
         let claims = matches!(
             command,
             Command::TaskClaim { .. }
@@ -69,6 +67,30 @@ impl Engine {
             Some(refusal) => Err(refusal.into()),
             None => Ok(applied),
         }
+    }
+
+    /// Keeps a caller that is bound to a task to it. A row that names no task itself is looked up: its
+    /// task never changes. What is not there is left to `decide`, which says so.
+    async fn judge_reach(&self, op: &OpContext, command: &Command) -> Result<(), EngineError> {
+        let Principal { rights, org, .. } = &op.principal;
+        if rights.task.is_none() {
+            return Ok(());
+        }
+        let store = &self.parts.store;
+        let task = match command.reach() {
+            Reach::Own => None,
+            Reach::Task(task) => Some(task),
+            Reach::Attempt(attempt) => store.attempt(org, attempt).await?.map(|found| found.task),
+            Reach::Comment(comment) => store.comment(org, comment).await?.map(|found| found.task),
+            Reach::Job(job) => match store.job(org, job).await? {
+                Some(found) if found.task.is_none() => {
+                    return Ok(rights.judge_outside(&format!("job {job}"))?);
+                }
+                found => found.and_then(|found| found.task),
+            },
+            Reach::Outside(what) => return Ok(rights.judge_outside(what)?),
+        };
+        Ok(task.map_or(Ok(()), |task| rights.judge_task(task))?)
     }
 
     pub(crate) fn op_of(&self, principal: &Principal, op: &OpContext, command: Command) -> Op {

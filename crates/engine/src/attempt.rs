@@ -8,7 +8,7 @@ use callboard_domain::decide::{BeginGround, begin_gate, judge_session_key};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
 
-use crate::context::{OpContext, Scope, judge_task};
+use crate::context::OpContext;
 use crate::ports::{Head, Worktree};
 use crate::{At, AttemptFilter, Engine, EngineError, WorkspaceFault};
 
@@ -38,6 +38,7 @@ impl Engine {
         op: &OpContext,
         mut draft: AttemptDraft,
     ) -> Result<At<Attempt>, EngineError> {
+        op.principal.judge_on(op.tool, draft.task)?;
         judge_session_key(&draft.key)?;
         if draft.worktree.as_deref() == Some(NEW_WORKTREE) {
             let place = self.worktree_for(op, &draft).await?;
@@ -73,9 +74,7 @@ impl Engine {
         op: &OpContext,
         draft: &AttemptDraft,
     ) -> Result<Option<Worktree>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
         op.principal.judge_one_client(op.tool)?;
-        judge_task(&op.principal, Some(draft.task))?;
         let (actor, org) = (&op.principal.actor, &op.principal.org);
         if draft.expected_actor != actor.as_str() {
             let (expected, bound) = (draft.expected_actor.clone(), actor.clone());
@@ -121,6 +120,7 @@ impl Engine {
         let known = self.parts.store.attempt(&op.principal.org, attempt).await?;
         let (mut git_head, mut tree) = (None, None);
         if let Some(known) = &known {
+            op.principal.judge_on(op.tool, known.task)?;
             if head.is_none() {
                 git_head = self.head_at(op, known.task, known.worktree.as_deref()).await?.head;
             }

@@ -89,7 +89,7 @@ impl Engine {
         op: &OpContext,
         mut update: CardUpdate,
     ) -> Result<At<TaskRecord>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, update.task)?;
         let record = self.task_get(op, update.task).await?.it;
         if let Some(project) = update.project {
             self.project_of_new(op, Some(project), None).await?;
@@ -113,7 +113,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Vec<String>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let seen = self.card_get(op, task).await?.it;
         let (org, record) = (&op.principal.org, &seen.record);
         let parts = match self.workspace_find(org, &record.task, &seen.card).await? {
@@ -202,7 +202,7 @@ impl Engine {
         feedback: String,
         as_reviewer: bool,
     ) -> Result<At<TaskRecord>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         op.principal.judge_one_client(op.tool)?;
         let seen = self.card_get(op, task).await?.it;
         let unmerged = self.is_unmerged(&op.principal.org, &seen).await?;

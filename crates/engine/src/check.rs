@@ -15,7 +15,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::{CheckKind, Task, TaskRecord, Verdict, VerdictSource};
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState, Turn};
 use crate::workspace::place_of;
 use crate::{At, Engine, EngineError};
@@ -38,7 +38,7 @@ impl Engine {
         task: TaskId,
         to: String,
     ) -> Result<At<TaskRecord>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let record = self.task_get(op, task).await?.it;
         let work = self.work_for_label(&op.principal.org, &record, &to).await?;
         let (checked, _turn) = self.checks_for_label(op, &record, &to).await?.unzip();
@@ -155,7 +155,7 @@ impl Engine {
         task: TaskId,
         only: Vec<usize>,
     ) -> Result<At<TaskRecord>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let record = self.task_get(op, task).await?.it;
         let wanted = judge_run_request(&record.task, &only)?;
         if wanted.is_empty() {
@@ -176,6 +176,7 @@ impl Engine {
         index: usize,
         pass: bool,
     ) -> Result<At<TaskRecord>, EngineError> {
+        op.principal.judge_on(op.tool, task)?;
         let record = self.task_get(op, task).await?.it;
         let tree = self.work_of(&op.principal.org, &record).await?;
         self.act_on_task(op, Command::CheckAttest { task, index, pass, tree }).await
@@ -280,6 +281,8 @@ impl Engine {
         files: FilesState,
         wanted: &[usize],
     ) -> Result<Checked, EngineError> {
+        // Every command of every check starts below, whichever verb wants it to run.
+        op.principal.rights.judge_task(record.task.id)?;
         let mut runs = Vec::with_capacity(wanted.len());
         for (done, index) in wanted.iter().enumerate() {
             let check = &record.task.checks[*index];

@@ -48,11 +48,19 @@ impl Principal {
     }
 
     pub fn judge(&self, verb: &str, scope: Scope) -> Result<(), Refusal> {
-        if self.may(scope) {
-            Ok(())
-        } else {
-            Err(Refusal::AuthorizationDenied { verb: verb.into(), scope: scope.as_str() })
-        }
+        self.rights.judge(verb, scope)
+    }
+
+    /// Judges a change of a task before anything runs, is read or is made for it; `act` judges again.
+    pub(crate) fn judge_on(&self, verb: &str, task: TaskId) -> Result<(), Refusal> {
+        self.judge(verb, Scope::TasksWrite)?;
+        self.rights.judge_task(task)
+    }
+
+    /// As `judge_on`, for a change of what belongs to no single task.
+    pub(crate) fn judge_outside(&self, verb: &str, what: &str) -> Result<(), Refusal> {
+        self.judge(verb, Scope::TasksWrite)?;
+        self.rights.judge_outside(what)
     }
 
     /// The one agent whose mail and decisions this caller reads. Only an agent that had to show a token
@@ -68,16 +76,6 @@ impl Principal {
             true => Err(Refusal::SharedActor { verb: verb.into(), actor: self.actor.clone() }),
             false => Ok(()),
         }
-    }
-}
-
-/// Whoever works on one task alone changes no other.
-pub(crate) fn judge_task(principal: &Principal, task: Option<TaskId>) -> Result<(), Refusal> {
-    match (principal.rights.task, task) {
-        (Some(bound), Some(task)) if bound != task => {
-            Err(Refusal::OutsideTask { task: task.to_string(), bound })
-        }
-        _ => Ok(()),
     }
 }
 

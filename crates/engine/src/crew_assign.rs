@@ -2,7 +2,7 @@
 //! whenever something may have changed, when a server starts, and every now and then, so that no lost
 //! word loses a task.
 
-use callboard_domain::command::{AgentAdd, Command, CrewAssign, WorkPlace};
+use callboard_domain::command::{AGENTS, AgentAdd, Command, CrewAssign, WorkPlace};
 use callboard_domain::crew::state::worker_of;
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::{AttemptId, TaskId};
@@ -10,7 +10,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_store::{MailQuery, Waiting};
 
-use crate::context::{OpContext, Principal, Scope};
+use crate::context::{OpContext, Principal};
 use crate::epic::{epic_task, task_state};
 use crate::ports::{BranchOrder, WorktreeFault};
 use crate::workspace::{WorkspaceFault, base_from};
@@ -271,7 +271,7 @@ impl Engine {
         task: TaskId,
         worker: &AgentId,
     ) -> Result<At<CardSeen>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let found = self.parts.store.agent(&op.principal.org, worker).await?;
         let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
@@ -308,7 +308,7 @@ impl Engine {
         (agent, kind): (AgentId, AgentType),
         task: TaskId,
     ) -> Result<Agent, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_outside(op.tool, AGENTS)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let is_new = self.parts.store.agent(&op.principal.org, &agent).await?.is_none();
         let may_have = kind == AgentType::Worker && !seen.record.task.is_plan;

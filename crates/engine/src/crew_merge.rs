@@ -14,7 +14,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::settings::BoardSettings;
 
 use crate::check::infrastructure;
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::epic::{EpicTask, task_state};
 use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan, Turn};
 use crate::review::{LINGERS, leftovers};
@@ -50,7 +50,7 @@ impl Engine {
         by: &Agent,
         task: TaskId,
     ) -> Result<CrewApproved, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let approved = match self.crew_merged(op, by, task).await {
             Ok(approved) => approved,
             Err(error) => {
@@ -274,9 +274,9 @@ impl Engine {
         (title, description): (Option<String>, Option<String>),
         mail: MailId,
     ) -> Result<EpicFinished, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
         let seen = self.epic_of(op, by).await?.it;
         let epic = seen.record.task.id;
+        op.principal.judge_on(op.tool, epic)?;
         let finished = |pull: Pull| EpicFinished { epic, url: pull.url, number: pull.number };
         let stands = EpicState::of(&seen.record.task);
         if stands == EpicState::Completed {

@@ -16,7 +16,7 @@ use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 
 use crate::comment::CommentDraft;
-use crate::context::{OpContext, Principal, Scope};
+use crate::context::{OpContext, Principal};
 use crate::epic::task_state;
 use crate::pull::word;
 use crate::workspace::place_of;
@@ -57,7 +57,6 @@ impl Engine {
         agent: &Agent,
         said: CrewSaid,
     ) -> Result<CrewMoved, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
         let mut again = MOVED_MEANWHILE_MAX;
         loop {
             match self.crew_moved(op, agent, &said).await {
@@ -115,6 +114,7 @@ impl Engine {
         said: &CrewSaid,
     ) -> Result<CrewMoved, EngineError> {
         let task = agent.task.ok_or_else(no_task)?;
+        op.principal.judge_on(op.tool, task)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let previous = task_state(&seen, now);
         let opens = said.to == TaskState::Review && previous.by_worker().contains(&said.to);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use callboard_domain::command::{Command, CrewGiveUp, CrewReturn, EpicMove, EpicTaskAdd};
+use callboard_domain::command::{Command, CrewGiveUp, CrewReturn, EpicMove, EpicTaskAdd, NEW_TASK};
 use callboard_domain::crew::names;
 use callboard_domain::crew::state::{EpicState, TaskState, worker_of};
 use callboard_domain::crew::{Agent, AgentId, MailId};
@@ -120,7 +120,7 @@ impl Engine {
         id: Id,
         (title, body): (String, String),
     ) -> Result<EpicTaskMade, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_outside(op.tool, NEW_TASK)?;
         let org = &op.principal.org;
         let found = self.epic_get(op, epic).await?.it.record.task;
         let project = self.parts.store.project(found.project).await?;

@@ -1,6 +1,6 @@
 //! Plans: kept as drafts until a person decides on them.
 
-use callboard_domain::command::{Command, PlanApprove, PlanPropose};
+use callboard_domain::command::{Command, NEW_TASK, PlanApprove, PlanPropose};
 use callboard_domain::ids::TaskId;
 use callboard_domain::plan::{Plan, PlanId, PlannedTask, Todo};
 use callboard_domain::refusal::Refusal;
@@ -35,7 +35,7 @@ impl Engine {
 
     /// Makes its tasks, where a new task of whoever says yes goes.
     pub async fn plan_approve(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_outside(op.tool, NEW_TASK)?;
         let plan = self.plan_get(op, id).await?;
         let project = self.project_of_new(op, None, None).await?;
         let task = |_| TaskId { id: self.parts.ids.next_id(), prefix: project.prefix };

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_domain::command::{Command, NewRepo, ProjectCreate};
+use callboard_domain::command::{Command, NEW_PROJECT, NewRepo, ProjectCreate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::project::{Project, ProjectRepo, shown_id};
 use callboard_domain::refusal::Refusal;
@@ -56,7 +56,7 @@ impl Engine {
         op: &OpContext,
         draft: ProjectDraft,
     ) -> Result<(Project, usize), EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_outside(op.tool, NEW_PROJECT)?;
         let mut repos = Vec::with_capacity(draft.repo_paths.len());
         for path in &draft.repo_paths {
             repos.push(self.repo_found(&op.principal, path).await?);

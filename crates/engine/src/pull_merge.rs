@@ -8,7 +8,7 @@ use callboard_domain::forge::{ForgeKind, PullRef};
 use callboard_domain::pull::{CLOSED, MERGED, Pull};
 use tokio::time::Instant;
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::ports::{ForgeMerge, MergeFault, MergeFrom, MergeOrder, MergePlan, MergeWish};
 use crate::pull::{kind_of, settle};
 use crate::pull_open::lasting;
@@ -61,7 +61,10 @@ impl Engine {
         head: Option<&str>,
         wish: MergeWish,
     ) -> Result<(PullEnd, Merged), EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        match pull.task {
+            Some(task) => op.principal.judge_on(op.tool, task)?,
+            None => op.principal.judge_outside(op.tool, "a pull request of no task")?,
+        }
         let pull = self.pull_again(op, pull).await?;
         let mut merged = Merged::default();
         match pull.status.as_str() {

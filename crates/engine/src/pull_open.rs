@@ -7,7 +7,7 @@ use callboard_domain::project::ProjectRepo;
 use callboard_domain::pull::{LOCAL, Pull};
 use callboard_store::PullQuery;
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::ports::{Branch, ForgeFault, NewPull, ShareOrder, WorktreeFault};
 use crate::pull::{project, word};
 use crate::{Engine, EngineError};
@@ -46,7 +46,7 @@ impl Engine {
         op: &OpContext,
         draft: PullDraft,
     ) -> Result<Result<Pull, PullFault>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, draft.task)?;
         let task = self.task_get(op, draft.task).await?.it.task;
         let repos = self.repos_here(&op.principal.org, task.project).await?;
         let branch = match self.branch_share(&repos, &draft).await? {

@@ -12,7 +12,7 @@ use callboard_domain::policy::Phase;
 use callboard_domain::refusal::ReviewAction;
 use callboard_domain::task::TaskRecord;
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, Rebased, Turn,
 };
@@ -71,7 +71,7 @@ impl Engine {
         wish: MergeWish,
     ) -> Result<Reviewed, EngineError> {
         let push = wish.push || self.parts.board.push_after_merge;
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
         let settings = self.board_settings(org).await?;
@@ -246,7 +246,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Reviewed, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let org = &op.principal.org;
         let seen = self.card_get(op, task).await?.it;
         rebase_gate(&seen.record.task, None)?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use callboard_domain::command::{Command, RunSubmit};
+use callboard_domain::command::{Command, NEW_TASK, RunSubmit};
 use callboard_domain::delivery::Webhook;
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::TaskId;
@@ -126,7 +126,7 @@ impl Engine {
         op: &OpContext,
         given: &Value,
     ) -> Result<Submitted, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_outside(op.tool, NEW_TASK)?;
         let invalid = |problems| Refusal::InvalidSpec { problems };
         let spec = JobSpec::read(given, &self.parts.runs.spec).map_err(invalid)?;
         let problems = self.repo_problems(&spec.repo).await?;

@@ -15,7 +15,7 @@ use callboard_domain::rights::Profile;
 use callboard_domain::task::TaskRecord;
 use callboard_domain::work::prompt::{Brief, pair_prompt};
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::ports::{PairBackend, PairFault, PairOrder, PairSession, Worktree, WorktreeFault};
 use crate::workspace::{Workshop, WorkspaceFault, WorkspacePart};
 use crate::{At, CardSeen, Engine, EngineError};
@@ -56,7 +56,7 @@ impl Engine {
         reuse: bool,
         worktree: Option<&str>,
     ) -> Result<Result<SessionMade, SessionFault>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         op.principal.judge_one_client(op.tool)?;
         let org = &op.principal.org;
         let At { it: seen, now } = self.card_get(op, task).await?;
@@ -151,7 +151,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<Result<bool, SessionFault>, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         op.principal.judge_one_client(op.tool)?;
         let seen = self.card_get(op, task).await?.it;
         let org = &op.principal.org;

@@ -1,7 +1,7 @@
 //! Verbs on tasks that need nothing from outside.
 
 use callboard_domain::card::Card;
-use callboard_domain::command::{Command, NewCheck, TaskCreate, TaskEdit, TaskUpdate};
+use callboard_domain::command::{Command, NEW_TASK, NewCheck, TaskCreate, TaskEdit, TaskUpdate};
 use callboard_domain::contract::VerificationContract;
 use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
@@ -11,7 +11,7 @@ use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
 use callboard_store::EventQuery;
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::quota::Metric;
 use crate::{At, Engine, EngineError};
 
@@ -78,7 +78,7 @@ impl Engine {
         op: &OpContext,
         draft: TaskDraft,
     ) -> Result<TaskCreate, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_outside(op.tool, NEW_TASK)?;
         let named = draft.repository.as_deref();
         let project = match named {
             Some(named) => self.project_of_repository(op, named).await?,

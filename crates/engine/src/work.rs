@@ -78,7 +78,7 @@ impl Engine {
         task: TaskId,
         wish: WorkWish,
     ) -> Result<WorkJob, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let order = WorkOrder {
             role: Role::Worker,
             asked_by: op.principal.actor.clone(),
@@ -182,7 +182,7 @@ impl Engine {
 
     /// Asks for the end of the agent that works on a task.
     pub async fn stop_queue(&self, op: &OpContext, task: TaskId) -> Result<WorkJob, EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         let open = self.work_open(&op.principal.org, task).await?;
         let open = open.filter(|open| open.job.kind == JobKind::Work).map(|open| open.job.id);
         let job = JobId(self.parts.ids.next_id());

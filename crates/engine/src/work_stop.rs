@@ -12,7 +12,7 @@ use callboard_domain::run::RunRecord;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::context::{OpContext, Scope};
+use crate::context::OpContext;
 use crate::job::Taken;
 use crate::work_run::BATCH;
 use crate::{Engine, EngineError};
@@ -89,7 +89,7 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<(Stopped, Vec<RunRecord>), EngineError> {
-        op.principal.judge(op.tool, Scope::TasksWrite)?;
+        op.principal.judge_on(op.tool, task)?;
         self.task_get(op, task).await?;
         let left = self.works_left(&op.principal.org, task).await?;
         if left.is_empty() {

@@ -169,7 +169,9 @@ impl Front {
     /// What this caller is told when it connects.
     pub fn instructions(&self, principal: &Principal) -> String {
         let bound = principal.rights.task.map(|task| {
-            format!("This connection works on task {task} alone; it may change no other task.")
+            format!(
+                "This connection works on task {task} alone; it may change no other task and create none."
+            )
         });
         let texts = self.catalog.instructions().filter(|text| !text.is_empty());
         texts.chain(bound).collect::<Vec<_>>().join("\n\n")

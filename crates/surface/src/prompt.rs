@@ -133,7 +133,8 @@ fn joined(toolsets: &[&'static Toolset], moment: &Moment, words: fn(&Prompts) ->
     };
     match moment.bound {
         Some(bound) => format!(
-            "This connection works on task {bound} alone; it may change no other task.\n\n{told}"
+            "This connection works on task {bound} alone; it may change no other task and create none.\n\n\
+             {told}"
         ),
         None => told,
     }

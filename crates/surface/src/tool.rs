@@ -35,13 +35,23 @@ pub struct Toolset {
     pub audit: Option<fn(&Value) -> Option<&str>>,
 }
 
+impl Toolset {
+    /// The tools that a caller is shown.
+    pub fn shown(&self, principal: &Principal) -> Vec<&'static Tool> {
+        match principal.rights.may_speak(self.name) {
+            true => self.tools.iter().filter(|tool| tool.is_shown(principal)).collect(),
+            false => Vec::new(),
+        }
+    }
+}
+
 pub struct Tool {
     pub name: &'static str,
     pub title: &'static str,
     /// `{initial}` stands for the status that tasks start with.
     pub description: &'static str,
     pub scope: Scope,
-    /// The least a caller needs to be trusted with; `None` where profiles mean nothing.
+    /// The least profile that may call it; `None`: the least that has the scope.
     pub profile: Option<Profile>,
     pub hints: Hints,
     /// Other argument names that are accepted: (other, real).
@@ -137,12 +147,8 @@ impl Tool {
     }
 
     pub fn judge(&self, principal: &Principal) -> Result<(), Refusal> {
-        principal.judge(self.name, self.scope)?;
-        let held = principal.rights.profile();
-        match self.profile.filter(|needed| held < *needed) {
-            Some(needed) => Err(Refusal::ProfileDenied { verb: self.name.into(), needed, held }),
-            None => Ok(()),
-        }
+        let needed = self.profile.unwrap_or(self.scope.least_profile());
+        principal.rights.judge_from(self.name, self.scope, needed)
     }
 }
 

@@ -33,6 +33,7 @@ mod peer;
 mod questions;
 mod race;
 mod relay;
+mod rights;
 #[path = "../../../store/tests/it/schema.rs"]
 #[allow(dead_code, reason = "the store's own tests use the rest")]
 mod schema;

@@ -12,13 +12,13 @@ use ureq::http::Response;
 use crate::http::{Server, agent, answer_of, modern};
 use crate::peer::{board, command, reply};
 
-struct Door {
-    server: Server,
-    folder: tempfile::TempDir,
+pub struct Door {
+    pub server: Server,
+    pub folder: tempfile::TempDir,
 }
 
 /// A server whose log is kept, and the board it serves.
-fn door(settings: &[(&str, &str)]) -> Door {
+pub fn door(settings: &[(&str, &str)]) -> Door {
     let folder = board();
     let mut serve = command(folder.path());
     serve.args(["serve", "--listen", "127.0.0.1:0"]).envs(settings.iter().copied());
@@ -58,8 +58,18 @@ impl Door {
     }
 
     fn call(&self, token: &str, tool: &str, arguments: Value) -> Result<Value, Value> {
+        self.call_at("/mcp", token, tool, arguments)
+    }
+
+    pub fn call_at(
+        &self,
+        path: &str,
+        token: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Value, Value> {
         let params = json!({"name": tool, "arguments": arguments});
-        reply(&answer_of(&mut self.send("/mcp", token, "tools/call", params)).unwrap())
+        reply(&answer_of(&mut self.send(path, token, "tools/call", params)).unwrap())
     }
 
     fn status(&self, path: &str, token: &str) -> u16 {
@@ -67,7 +77,7 @@ impl Door {
     }
 
     /// The names a token sees.
-    fn tools(&self, path: &str, token: &str) -> Vec<String> {
+    pub fn tools(&self, path: &str, token: &str) -> Vec<String> {
         let answer = answer_of(&mut self.send(path, token, "tools/list", json!({}))).unwrap();
         let tools = answer["result"]["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()

@@ -16,7 +16,7 @@ use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::plan::PlanState;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
-use callboard_domain::rights::{self, Profile, Rights};
+use callboard_domain::rights::{self, Profile, Rights, Scope};
 use callboard_domain::settings::SettingKey;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
@@ -339,13 +339,19 @@ impl World {
         }
     }
 
-    /// `ana maintainer`, or `w1 pair_worker T1` for whoever works on one task alone.
+    /// `ana maintainer`, `w1 pair_worker T1` for a caller bound to a task, and
+    /// `w1 pair_worker tasks:read,tasks:write` for one with these scopes alone.
     async fn grant(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         let who = actor(words.next().expect("an actor"));
         let profile = words.next().and_then(Profile::parse).expect("a profile");
-        let task = words.next().map(|task| self.names.task(task).parse().expect("a task"));
+        let (scopes, tasks): (Vec<&str>, Vec<&str>) = words.partition(|word| word.contains(':'));
+        let task = tasks.first().map(|task| self.names.task(task).parse().expect("a task"));
+        let listed = scopes.iter().flat_map(|list| list.split(','));
+        let listed: Vec<_> = listed.map(|word| Scope::parse(word).expect("a scope")).collect();
+        let scopes = if listed.is_empty() { Scope::ALL.to_vec() } else { listed };
         let rights = Rights {
+            scopes,
             lane: rights::Lane::KaganAdmin,
             profile_wanted: Some(profile),
             task,

@@ -6,6 +6,7 @@ use super::{Quota, Refusal, Unactionable};
 use crate::attempt::Health;
 use crate::ids::TaskId;
 use crate::limits::BLOCKERS_MAX;
+use crate::rights::Scope;
 
 impl Refusal {
     pub fn message(&self) -> String {
@@ -170,6 +171,9 @@ impl Refusal {
             Self::CheckLogNotFound { task, index, why } => {
                 format!("no log of check {index} of {task}: {why}")
             }
+            Self::AuthorizationDenied { verb, scope } if *scope == Scope::CommandsRun.as_str() => {
+                format!("{verb} needs scope {scope} to write a command into a check")
+            }
             Self::AuthorizationDenied { verb, scope } => format!("{verb} needs scope {scope}"),
             Self::ProfileDenied { verb, needed, held } => {
                 format!("{verb} needs profile {}; yours is {}", needed.as_str(), held.as_str())
@@ -295,12 +299,15 @@ impl Refusal {
                 "run the checks where the repository and its tools are"
             }
             Self::CheckLogNotFound { .. } => "run_checks writes a new one",
+            Self::AuthorizationDenied { scope, .. } if *scope == Scope::CommandsRun.as_str() => {
+                "leave the command out and say in desc what to look at, or ask for a token with that scope"
+            }
             Self::AuthorizationDenied { .. } => "ask for a token with that scope",
             Self::ProfileDenied { .. } => "ask for a higher profile",
             Self::SharedActor { .. } => {
                 "add ?actor=agent:NAME to the URL, with another NAME for each agent"
             }
-            Self::OutsideTask { .. } => "leave it to whoever works on that task",
+            Self::OutsideTask { .. } => "leave that to a caller that is not bound to one task",
             Self::MixedArguments { .. } => "give the arguments of one of them alone",
             Self::KeyReused { .. } => "use a new key for a new request; nothing was changed",
             Self::AnswerNotKept { .. } => "read the present state; use a new key for a new request",

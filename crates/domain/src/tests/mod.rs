@@ -18,6 +18,7 @@ mod relay_patch;
 mod relay_reply;
 mod relay_spec;
 mod retries;
+mod rights;
 mod rules;
 mod runs;
 mod standing;

@@ -133,6 +133,7 @@ fn examples() -> Vec<Refusal> {
             why: text("check 0 (tests) has not run yet"),
         },
         Refusal::AuthorizationDenied { verb: text("create"), scope: "tasks:write" },
+        Refusal::AuthorizationDenied { verb: text("create"), scope: "commands:run" },
         Refusal::ProjectNotFound { project: text("prj_9") },
         Refusal::ParentNotFound { task: a.to_string() },
         Refusal::ParentCycle { task: a, parent: b },

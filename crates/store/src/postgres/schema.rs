@@ -67,6 +67,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "terminals",
         sql: include_str!("migrations/0025_terminals.sql"),
     },
+    Migration {
+        version: 26,
+        name: "commands_scope",
+        sql: include_str!("migrations/0026_commands_scope.sql"),
+    },
 ];
 
 /// Serialises what must not happen twice at once: migrating, settling, adding edges.

