@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use crate::executor::find_program;
 use crate::git::{Git, GitFault};
 
-/// Those of `names` in `folder` that git tracks. Nothing is tracked outside of a repository; a
-/// repository that git cannot read is an error.
+/// Those of `names` in `folder` that git tracks. Nothing is tracked outside of a repository, nor on a
+/// machine without git; a repository that git cannot read is an error.
 pub async fn tracked(folder: &Path, names: &[&str]) -> Result<Vec<String>, String> {
+    let path = std::env::var_os("PATH");
+    if find_program("git", path.as_deref()).is_none() {
+        return Ok(Vec::new());
+    }
     let args = [["ls-files", "-z", "--"].as_slice(), names].concat();
     match Git::at(folder).ask(&args).await {
         Ok(found) => {

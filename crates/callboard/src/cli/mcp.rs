@@ -27,12 +27,12 @@ pub struct McpArgs {
     /// Bind the connection to this client's name
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
-    /// What the agent may do: tasks:read, tasks:write, … [default: everything]
+    /// What the agent may do: tasks:read, tasks:write, commands:run, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
     #[command(flatten)]
     rights: RightsArgs,
-    /// The one task the agent works on; it may change no other
+    /// The one task the agent works on; it may change no other and create none
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// Do no background work in this process

@@ -7,7 +7,7 @@ pub struct RightsArgs {
     /// What callers may be trusted with at most: kagan or kagan_admin (admin) [default: kagan]
     #[arg(long, value_parser = lane)]
     lane: Option<Lane>,
-    /// What they are trusted with: viewer, planner, pair_worker, operator, maintainer [default: what their lane allows]
+    /// What they are trusted with: viewer and planner only read, in every toolset; pair_worker, operator, maintainer [default: what their lane allows]
     #[arg(long, value_parser = profile)]
     profile: Option<Profile>,
     /// What an agent that the crew does not know becomes at its first call: SUPERVISOR, ORCHESTRATOR, WORKER [default: SUPERVISOR]

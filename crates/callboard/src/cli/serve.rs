@@ -36,7 +36,7 @@ pub struct ServeArgs {
     /// Address and port; port 0 takes a free one [default: http.listen]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// What callers may do: tasks:read, tasks:write, … [default: everything]
+    /// What callers may do: tasks:read, tasks:write, commands:run, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
     #[command(flatten)]

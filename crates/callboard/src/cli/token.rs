@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use callboard_domain::actor::Actor;
-use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
+use callboard_domain::crew::AgentId;
+use callboard_domain::rights::{AgentType, Lane, Profile, Rights, Scope};
 use callboard_domain::token::Token;
 use callboard_engine::TokenWish;
+use callboard_engine::context::{OpContext, Principal};
 use callboard_surface::time::rfc3339_ms;
+use callboard_surface::tool::{Tool, Toolset};
 use callboard_surface::toolsets;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -36,13 +39,13 @@ pub enum TokenCommand {
     after_help = "Example:\n  callboard token add --actor agent:ci-1 --scopes tasks:read --expires-in 30d"
 )]
 pub struct AddArgs {
-    /// What its holder may do: tasks:read, tasks:write, … [default: everything]
+    /// What its holder may do: tasks:read, tasks:write, commands:run, … [default: everything]
     #[arg(long, value_delimiter = ',')]
     scopes: Vec<String>,
     /// How far its holder is trusted: kagan or kagan_admin [default: kagan]
     #[arg(long)]
     lane: Option<String>,
-    /// viewer, planner, pair_worker, operator or maintainer [default: what the lane allows]
+    /// viewer and planner only read, in every toolset; pair_worker, operator or maintainer [default: what the lane allows]
     #[arg(long)]
     profile: Option<String>,
     /// SUPERVISOR, ORCHESTRATOR or WORKER [default: none]
@@ -51,7 +54,7 @@ pub struct AddArgs {
     /// Vocabularies it speaks, separated by commas [default: all]
     #[arg(long)]
     toolsets: Option<String>,
-    /// The one task its holder works on
+    /// The one task that its holder may change; its holder creates none
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// How long it lives, like 3s, 2h or 30d [default: until it is revoked]
@@ -112,6 +115,10 @@ async fn cmd_token_add(context: &Context, args: AddArgs) -> Result<(), Failure> 
     context.out.line(text.reveal())?;
     context.out.note(&format!("{} is for {}; it is not shown again", token.id, token.actor));
     context.out.note("send it as the header  Authorization: Bearer TOKEN");
+    context.out.note("what it may do:");
+    for (toolset, words) in by_toolset(&open, &token).await? {
+        context.out.note(&format!("  {toolset:<10} {words}"));
+    }
     Ok(())
 }
 
@@ -194,6 +201,62 @@ async fn rights(open: &Open, args: &AddArgs) -> Result<Rights, Failure> {
         toolsets,
         task,
     })
+}
+
+/// What the holder of a token may do in each toolset, in words. The agent of a crew is what the crew
+/// knows it as, whatever the token says.
+async fn by_toolset(open: &Open, token: &Token) -> Result<Vec<(&'static str, String)>, Failure> {
+    let principal = Principal {
+        org: token.org.clone(),
+        rights: token.rights.clone(),
+        token: Some(token.id),
+        ..Principal::local(token.actor.clone())
+    };
+    let mut op = OpContext::new(principal, "token");
+    if let Some(agent) = open.engine().agent_find(&op, &AgentId::of(&token.actor)).await? {
+        op.principal.rights.agent_type = Some(agent.kind);
+    }
+    let told = |toolset: &&'static Toolset| (toolset.name, in_toolset(toolset, &op.principal));
+    Ok(toolsets::ALL.iter().map(told).collect())
+}
+
+fn in_toolset(toolset: &Toolset, principal: &Principal) -> String {
+    let rights = &principal.rights;
+    if !rights.may_speak(toolset.name) {
+        return "nothing; --toolsets leaves it out".into();
+    }
+    if toolset.tools.iter().all(|tool| tool.for_crew) && rights.agent_type.is_none() {
+        return "nothing before the agent has a type, by --as-type or callboard agent add".into();
+    }
+    let shown = toolset.shown(principal);
+    let writes: Vec<&str> =
+        shown.iter().filter(|tool| !tool.hints.read_only).map(|tool| tool.name).collect();
+    let mut words = match writes[..] {
+        [] if shown.is_empty() => return "nothing".into(),
+        [] => "read".into(),
+        // One or two are told by name.
+        [_] | [_, _] => format!("read, {}", writes.join(", ")),
+        _ => "read and write".to_owned(),
+    };
+    if toolset.tools.iter().any(|tool| tool.profile.is_some()) {
+        words.push_str(&format!(", as {}", rights.profile().as_str()));
+    }
+    words.push_str(&format!(": {} of {} tools", shown.len(), toolset.tools.len()));
+    if !writes.is_empty() {
+        words.extend(rights.task.map(|task| format!("; changes {task} alone")));
+        words.push_str(match rights.may(Scope::CommandsRun) {
+            _ if !toolset.tools.iter().any(takes_commands) => "",
+            true => "; writes commands into checks, which the server runs",
+            false => "; writes no command into a check",
+        });
+    }
+    words
+}
+
+/// Whether a tool has an argument for checks, which may hold commands.
+fn takes_commands(tool: &Tool) -> bool {
+    let input = (tool.input)();
+    input.get("properties").is_some_and(|properties| properties.get("checks").is_some())
 }
 
 fn may(rights: &Rights) -> String {

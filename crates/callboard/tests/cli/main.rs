@@ -29,4 +29,5 @@ mod stale_checks;
 mod stores;
 mod terminal;
 mod time;
+mod tokens;
 mod trust;
