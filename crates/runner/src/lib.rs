@@ -1,5 +1,5 @@
-//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, and
-//! models that turn texts into vectors.
+//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, models
+//! that turn texts into vectors, and boards that other processes serve.
 //!
 //! `process.rs` is the only place that spawns; everything else describes a `Program` and reads
 //! how it ended. What a program answers is data (`CheckRan`, `CheckFault`), never a panic.
@@ -21,6 +21,7 @@ mod merge;
 mod pair;
 mod printed;
 mod process;
+mod remote;
 mod run_log;
 mod sandbox;
 mod scratch;
@@ -42,6 +43,7 @@ pub use checks::LocalChecks;
 pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, PromptBy, RawExecutor};
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
+pub use remote::{RemoteBoard, RemoteFault, forward};
 pub use sandbox::SandboxMode;
 pub use tmux::tmux_is_installed;
 pub use tracked::tracked;

@@ -18,6 +18,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// The requests of one question share a connection; the next question comes much later.
 const IDLE_MAX: Duration = Duration::from_secs(5);
+/// The system waits two minutes for a machine that is switched off.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) type Wire<R = GaiResolver> = Client<HttpsConnector<HttpConnector<R>>, Full<Bytes>>;
 
@@ -36,6 +38,7 @@ where
     let config = trusted.map_err(io::Error::other).flatten()?;
     let mut http = HttpConnector::new_with_resolver(resolver);
     http.enforce_http(false);
+    http.set_connect_timeout(Some(CONNECT_MAX));
     let connector = HttpsConnectorBuilder::new().with_tls_config(config);
     let connector = if is_tls { connector.https_only() } else { connector.https_or_http() };
     Ok(Client::builder(TokioExecutor::new())

@@ -48,12 +48,12 @@ pub async fn serve_streams(
     Ok(mcp::serve_lines(front, options, identity, input, output, stop).await?)
 }
 
-type Input = Box<dyn AsyncRead + Send + Unpin>;
-type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Node starts its servers on sockets, most others on pipes; both can be polled, which saves two
+/// Standard input and output, for whoever passes their bytes on. Node starts its servers on sockets, most others on pipes; both can be polled, which saves two
 /// thread switches a message. Files and terminals are read by a blocking thread.
-fn open() -> io::Result<(Input, Output)> {
+pub fn open() -> io::Result<(Input, Output)> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if is_socket(&input)? && is_socket(&output)? {

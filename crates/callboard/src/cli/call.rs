@@ -7,6 +7,7 @@ use callboard_surface::toolsets;
 use serde_json::Value;
 
 use super::context::Context;
+use super::remote::{self, ServerArgs};
 use crate::output::{Exit, Failure, exit_of};
 
 /// Call a tool the way an agent does
@@ -24,11 +25,17 @@ pub struct CallArgs {
     /// Vocabularies to look for the tool in
     #[arg(long, default_value = "all")]
     toolsets: String,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 pub async fn cmd_call(context: &Context, args: CallArgs) -> Result<(), Failure> {
     let toolsets = toolsets::parse(&args.toolsets).map_err(Failure::usage)?;
     let arguments = read_arguments(&args.arguments)?;
+    if let Some(board) = args.server.board(context, Some(&args.toolsets)).await? {
+        let answer = board.call(&args.tool, arguments).await;
+        return told(context, &answer.map_err(|fault| remote::failure(&fault))?);
+    }
     let open = context.open().await?;
     let front = open.app.front(&toolsets);
     let op = open.op_long("call")?;
@@ -44,15 +51,32 @@ pub async fn cmd_call(context: &Context, args: CallArgs) -> Result<(), Failure> 
         }
     };
     match answer {
-        Ok(value) => {
-            context.out.answer(&value)?;
-            match refused(&value) {
-                Some(exit) => Err(Failure::Silent(exit as u8)),
-                None => Ok(()),
-            }
-        }
+        Ok(value) => answered(context, &value),
         Err(error) => Err(Failure::rendered(exit_of(&error), &error::render(&error, speaker))),
     }
+}
+
+fn answered(context: &Context, value: &Value) -> Result<(), Failure> {
+    context.out.answer(value)?;
+    match refused(value) {
+        Some(exit) => Err(Failure::Silent(exit as u8)),
+        None => Ok(()),
+    }
+}
+
+/// What a server's answer comes to: the result, a refusal of the tool, or one of the protocol.
+fn told(context: &Context, answer: &Value) -> Result<(), Failure> {
+    let (result, error) = (&answer["result"], &answer["error"]);
+    let said = &result["structuredContent"];
+    if result["isError"] == true {
+        let code = said["code"].as_str().unwrap_or_default();
+        return Err(Failure::rendered(exit_for(code), said));
+    }
+    if error.is_null() {
+        return answered(context, said);
+    }
+    let code = error["data"]["code"].as_str().unwrap_or("INVALID_INPUT");
+    Err(Failure::new(Exit::Usage, code, error["message"].as_str().unwrap_or_default()))
 }
 
 /// How a result ends the command that says no inside: board and crew say `success`, relay says `ok`.
@@ -60,13 +84,17 @@ fn refused(answer: &Value) -> Option<Exit> {
     let says_no = ["success", "ok"].iter().any(|key| answer[*key] == Value::Bool(false));
     let code = [&answer["code"], &answer["error"]["code"], &answer["data"]["code"]];
     let code = code.into_iter().find_map(Value::as_str).unwrap_or_default();
-    says_no.then(|| match code {
+    says_no.then(|| exit_for(code))
+}
+
+fn exit_for(code: &str) -> Exit {
+    match code {
         code if code.ends_with("NOT_FOUND") => Exit::NotFound,
         code if code.contains("DENIED") || code.contains("NOT_ALLOWED") => Exit::Auth,
         "DEPS_NOT_CLOSED" | "CHECKS_NOT_PASSED" => Exit::Gate,
         "MERGE_FAILED" | "ALREADY_TERMINAL" | "AGENT_AT_WORK" | "ALREADY_CLAIMED" => Exit::Conflict,
         _ => Exit::Failure,
-    })
+    }
 }
 
 fn read_arguments(text: &str) -> Result<Value, Failure> {

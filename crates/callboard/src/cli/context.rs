@@ -76,6 +76,11 @@ impl Context {
         Settings::of(&self.values(place, flags)?)
     }
 
+    /// Whether `--store` itself names a store, whatever the settings say.
+    pub fn names_store(&self) -> bool {
+        self.global.store.is_some()
+    }
+
     /// The PostgreSQL that `--store` itself names, whatever the settings say.
     pub fn postgres_named(&self) -> Result<Option<String>, Failure> {
         if self.global.store.is_none() {

@@ -1,13 +1,16 @@
-//! `callboard mcp`: one agent over standard input and output.
+//! `callboard mcp`: one agent over standard input and output, on a store that this process opens or on
+//! the board of a server.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 
 use callboard_engine::Alert;
-use callboard_surface::stdio::{StdioIdentity, serve_stdio};
+use callboard_runner::{RemoteBoard, forward};
+use callboard_surface::stdio::{self, StdioIdentity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
+use super::remote::{self, ServerArgs};
 use super::rights::RightsArgs;
 use super::{signal, trust};
 use crate::compose;
@@ -17,10 +20,15 @@ use crate::place::Place;
 
 /// Serve one agent over standard input and output
 ///
-/// This is the command an agent's MCP settings name. Nobody calls it by hand.
+/// This is the command an agent's MCP settings name. Nobody calls it by hand. With --server it opens no
+/// store and needs no project: it passes the agent's messages on to a server, also on another machine.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  callboard mcp --actor agent:claude-1")]
+#[command(
+    after_help = "Examples:\n  callboard mcp --actor agent:claude-1\n  callboard mcp --server https://board.example.org --token-file ~/.callboard-token"
+)]
 pub struct McpArgs {
+    #[command(flatten)]
+    server: ServerArgs,
     /// Vocabularies to serve, separated by commas, or all [default: mcp.toolsets]
     #[arg(long)]
     toolsets: Option<String>,
@@ -43,6 +51,13 @@ pub struct McpArgs {
 }
 
 pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
+    if args.server.is_typed() && args.names_rights() {
+        let words = "with --server the token says who the agent is and what it may do";
+        return Err(Failure::usage(words).hint("leave out the flags that name rights"));
+    }
+    if let Some(board) = args.server.board(context, args.toolsets.as_deref()).await? {
+        return forwarded(context, board).await;
+    }
     let mut connection = context.connection(&args.scopes, args.client)?;
     let capped = args.rights.apply(&mut connection.rights);
     if let Some(words) = &capped {
@@ -69,9 +84,7 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         true => None,
         false => app.work_until(&stop, Alert::Own).await?,
     };
-    if std::io::stdin().is_terminal() {
-        context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
-    }
+    say_waiting(context);
     let front = app.front(&settings.toolsets);
     let notes: Vec<String> =
         [capped, trust::words(&settings, &app)].into_iter().flatten().collect();
@@ -87,4 +100,26 @@ pub async fn cmd_mcp(context: &Context, args: McpArgs) -> Result<(), Failure> {
         working.ended().await;
     }
     served.map_err(|error| Failure::new(Exit::Failure, "IO_ERROR", error.to_string()))
+}
+
+impl McpArgs {
+    fn names_rights(&self) -> bool {
+        let names_task = self.task.is_some() || self.client.is_some();
+        names_task || !self.scopes.is_empty() || self.rights.is_typed() || self.no_runner
+    }
+}
+
+async fn forwarded(context: &Context, board: RemoteBoard) -> Result<(), Failure> {
+    let stop = CancellationToken::new();
+    signal::cancel_on_signal(&stop)?;
+    say_waiting(context);
+    let (input, output) =
+        stdio::open().map_err(|error| Failure::io("cannot open standard input", &error))?;
+    forward(board, input, output, stop).await.map_err(|fault| remote::failure(&fault))
+}
+
+fn say_waiting(context: &Context) {
+    if std::io::stdin().is_terminal() {
+        context.out.note("waiting for an agent's messages on standard input; Ctrl-C ends it");
+    }
 }

@@ -41,6 +41,7 @@ mod pull;
 mod rebase;
 mod reject;
 mod release;
+mod remote;
 mod restore;
 mod review;
 mod rights;

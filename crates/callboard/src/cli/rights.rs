@@ -16,6 +16,10 @@ pub struct RightsArgs {
 }
 
 impl RightsArgs {
+    pub fn is_typed(&self) -> bool {
+        self.lane.is_some() || self.profile.is_some() || self.as_type.is_some()
+    }
+
     /// Sets it in the rights of a connection; says so when the lane allows less than was asked for.
     pub fn apply(&self, rights: &mut Rights) -> Option<String> {
         rights.lane = self.lane.unwrap_or(Lane::Kagan);

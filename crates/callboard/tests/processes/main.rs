@@ -16,6 +16,7 @@ mod disk;
 mod events;
 mod files;
 mod forge;
+mod forward;
 mod handles;
 mod hostile;
 mod http;

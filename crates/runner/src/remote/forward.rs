@@ -1,0 +1,209 @@
+//! Standard input and output of an agent that speaks nothing else, passed on to a board over HTTP.
+//!
+//! Each line is a message and goes out by itself; each message that comes back is a line. A broken
+//! connection is an answer that says so: nothing is sent twice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{RemoteBoard, RemoteFault, modern_version};
+
+/// How long calls under way may go on when nobody asks any more, as at a server of stdio.
+const CLEAN_UP: Duration = Duration::from_secs(5);
+const GOODBYE: Duration = Duration::from_secs(1);
+const PARSE_ERROR: i32 = -32700;
+
+/// Passes messages on until the input ends, `stop` is cancelled, or the server will not hear any more.
+/// A server that answered nothing at all is a fault.
+pub async fn forward(
+    board: RemoteBoard,
+    input: impl AsyncRead + Send + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: CancellationToken,
+) -> Result<(), RemoteFault> {
+    let line = Arc::new(Line {
+        board,
+        output: tokio::sync::Mutex::new(Box::new(output)),
+        running: Mutex::default(),
+        met: Mutex::default(),
+        over: CancellationToken::new(),
+    });
+    let mut tasks = JoinSet::new();
+    let mut input = BufReader::new(input);
+    let mut text = Vec::new();
+    let everything = async {
+        while input.read_until(b'\n', &mut text).await.is_ok_and(|bytes| bytes > 0) {
+            let words = text.trim_ascii();
+            if !words.is_empty() {
+                match serde_json::from_slice::<Value>(words) {
+                    Ok(message) => line.take(message, &mut tasks).await,
+                    Err(error) => {
+                        let error = json!({"code": PARSE_ERROR, "message": error.to_string()});
+                        line.say(&json!({"jsonrpc": "2.0", "id": null, "error": error})).await;
+                    }
+                }
+            }
+            text.clear();
+            while tasks.try_join_next().is_some() {}
+        }
+    };
+    tokio::select! {
+        () = everything => {}
+        () = line.over.cancelled() => {}
+        () = stop.cancelled() => {}
+    }
+    let answered = async { while tasks.join_next().await.is_some() {} };
+    tokio::select! {
+        _ = tokio::time::timeout(CLEAN_UP, answered) => {}
+        () = line.over.cancelled() => {}
+    }
+    tasks.shutdown().await;
+    let _ = tokio::time::timeout(GOODBYE, line.board.close()).await;
+    let met = line.met.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match met {
+        Met::Fault(fault) => Err(fault),
+        Met::Nobody | Met::Board => Ok(()),
+    }
+}
+
+/// What is known of the server.
+#[derive(Clone, Default)]
+enum Met {
+    #[default]
+    Nobody,
+    Board,
+    /// It never answered, or will not any more.
+    Fault(RemoteFault),
+}
+
+struct Line {
+    board: RemoteBoard,
+    output: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// Requests under way, by their ids as JSON.
+    running: Mutex<HashMap<String, CancellationToken>>,
+    met: Mutex<Met>,
+    over: CancellationToken,
+}
+
+impl Line {
+    /// One message of the client. What begins or tells something is sent before the next line is read, so
+    /// that the server hears it in order; other requests run beside each other.
+    async fn take(self: &Arc<Self>, message: Value, tasks: &mut JoinSet<()>) {
+        let method = message["method"].as_str().unwrap_or_default();
+        let is_request = message.get("method").is_some() && message.get("id").is_some();
+        if method == "initialize" {
+            return self.ask(message).await;
+        }
+        if is_request {
+            let line = self.clone();
+            // Known before the next line is read, which may cancel it.
+            let cancel = line.begin(&message["id"]);
+            tasks.spawn(async move {
+                let id = message["id"].clone();
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = line.ask(message) => {}
+                }
+                line.running().remove(&id.to_string());
+            });
+            return;
+        }
+        let began = method == "notifications/initialized";
+        if method == "notifications/cancelled" {
+            let id = message["params"]["requestId"].to_string();
+            if let Some(running) = self.running().remove(&id) {
+                // Hanging up is how a request of the modern era is cancelled.
+                running.cancel();
+            }
+        }
+        // Without a session there is nobody to tell.
+        if self.board.session().id.is_none() || modern_version(&message).is_some() {
+            return;
+        }
+        if let Err(fault) = self.board.send(&message).await {
+            return self.note(fault);
+        }
+        if began {
+            let line = self.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = line.listen() => {}
+                    () = line.over.cancelled() => {}
+                }
+            });
+        }
+    }
+
+    async fn listen(&self) {
+        let Some(mut events) = self.board.listen().await else { return };
+        while let Ok(Some(said)) = events.next().await {
+            self.say(&said).await;
+        }
+    }
+
+    fn begin(&self, id: &Value) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.running().insert(id.to_string(), cancel.clone());
+        cancel
+    }
+
+    async fn ask(&self, message: Value) {
+        match self.asked(&message).await {
+            Ok(()) => self.meet(Met::Board),
+            Err(fault) => {
+                self.say(&fault.answer(&message["id"])).await;
+                self.note(fault);
+            }
+        }
+    }
+
+    async fn asked(&self, message: &Value) -> Result<(), RemoteFault> {
+        let mut replies = self.board.ask(message).await?;
+        while let Some(said) = replies.next().await? {
+            self.say(&said).await;
+        }
+        Ok(())
+    }
+
+    fn note(&self, fault: RemoteFault) {
+        let is_final = fault.is_final();
+        let is_news = is_final || !matches!(*self.met(), Met::Board);
+        if is_news {
+            self.meet(Met::Fault(fault));
+        }
+        if is_final {
+            self.over.cancel();
+        }
+    }
+
+    async fn say(&self, message: &Value) {
+        let mut output = self.output.lock().await;
+        let text = format!("{message}\n");
+        let written = async {
+            output.write_all(text.as_bytes()).await?;
+            output.flush().await
+        };
+        if written.await.is_err() {
+            // Nobody reads any more.
+            self.over.cancel();
+        }
+    }
+
+    fn meet(&self, met: Met) {
+        *self.met() = met;
+    }
+
+    fn met(&self) -> std::sync::MutexGuard<'_, Met> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
