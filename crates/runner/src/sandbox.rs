@@ -1,7 +1,8 @@
 //! Keeps a program from writing anywhere but where it may. Landlock, a part of the Linux kernel,
 //! does it without a helper program and without rights; elsewhere there is nothing of the kind.
 //!
-//! Reading, running programs and the network stay open.
+//! Reading files, running programs and the network stay open. Processes outside of the sandbox cannot be
+//! looked into, also not by root.
 
 use std::io;
 use std::path::PathBuf;
@@ -83,10 +84,17 @@ mod system {
         RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
     };
 
+    use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+
     use super::DEVICES;
 
     /// The first version that also keeps files from being cut short.
     const ENOUGH: ABI = ABI::V3;
+
+    /// Rights of root that reach into processes outside of the sandbox. With the first two, Linux 6.18 shows
+    /// their environment in `/proc` before Landlock is asked.
+    const REACHING_OUT: [CapabilitySet; 3] =
+        [CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_PTRACE];
 
     pub(super) fn is_there() -> bool {
         handled().is_ok()
@@ -101,6 +109,10 @@ mod system {
             // A file has no entries that could be made or removed.
             let access = if path.is_dir() { access } else { access & AccessFs::from_file(ENOUGH) };
             rules = rules.add_rule(PathBeneath::new(opened, access))?;
+        }
+        for right in REACHING_OUT {
+            // Whoever may not give a right up is no root, and what is started has none of them.
+            let _ = remove_capability_from_bounding_set(right);
         }
         rules.restrict_self().map(drop)
     }
