@@ -23,9 +23,11 @@ use callboard_surface::places::Places;
 use callboard_surface::prompt::OwnPrompts;
 use callboard_surface::time::rfc3339_ms;
 use callboard_surface::tool::Toolset;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{LOCAL, Settings, StoreUrl, without_password};
+use crate::door::AgentDoor;
 use crate::embedder;
 use crate::identity;
 use crate::output::{Exit, Failure};
@@ -34,7 +36,6 @@ use crate::prompts;
 use crate::trust::Mark;
 
 const DATABASE: &str = "callboard.db";
-const STORE_FILES: [&str; 6] = ["", "-wal", "-shm", "-gate", "-turn", "-bell"];
 
 /// An open project.
 pub struct App {
@@ -69,6 +70,12 @@ impl App {
             })
             .await?;
         let agents = agents(settings, place);
+        let door = AgentDoor {
+            mcp: mcp_options(settings, None, false),
+            repo: folder.clone(),
+            prompts: prompts.clone(),
+            address: OnceCell::new(),
+        };
         let engine = Engine::new(Parts {
             store,
             ids: Arc::new(TimeOrderedIds),
@@ -92,7 +99,7 @@ impl App {
             crew: settings.crew.clone(),
             agents: is_trusted.then(|| agents.clone() as Arc<dyn AgentRunner>),
             courier: is_trusted.then(|| Arc::new(courier(settings)) as Arc<dyn Courier>),
-            workshop: is_trusted.then(|| workshop(settings, place, agents)),
+            workshop: is_trusted.then(|| workshop(settings, place, agents, door)),
             is_gone: identity::is_gone,
         });
         let inside = place.filter(|_| settings.store == StoreUrl::Default).cloned();
@@ -230,19 +237,6 @@ pub fn store_path(settings: &Settings, place: Option<&Place>) -> Option<PathBuf>
     }
 }
 
-/// What a process writes that opens an embedded store which another one has open.
-fn store_files(settings: &Settings, place: Option<&Place>) -> Vec<PathBuf> {
-    let beside = |path: &PathBuf, suffix: &str| {
-        let mut name = path.clone().into_os_string();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
-    let path = store_path(settings, place);
-    // The files lie beside the database that a symbolic link names.
-    let path = path.map(|path| path.canonicalize().unwrap_or(path));
-    path.iter().flat_map(|path| STORE_FILES.map(|suffix| beside(path, suffix))).collect()
-}
-
 /// What somebody changed while servers run; nothing where no store was made yet.
 pub async fn settings_kept(
     settings: &Settings,
@@ -300,13 +294,17 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         kill_grace: choice.kill_grace,
         git_schemes: settings.runs.spec.git_schemes.clone(),
         local_roots,
-        store_files: store_files(settings, place),
         ..AgentSettings::new(home, folder)
     }))
 }
 
 /// Who makes worktrees, merges them, opens sessions and lets agents work here.
-fn workshop(settings: &Settings, place: Option<&Place>, workers: Arc<LocalAgents>) -> Workshop {
+fn workshop(
+    settings: &Settings,
+    place: Option<&Place>,
+    workers: Arc<LocalAgents>,
+    door: AgentDoor,
+) -> Workshop {
     let worktrees = Arc::new(LocalWorktrees::new(settings.board.worktree_dir.clone()));
     Workshop {
         merges: worktrees.clone(),
@@ -315,22 +313,12 @@ fn workshop(settings: &Settings, place: Option<&Place>, workers: Arc<LocalAgents
         workers: Some(workers),
         root: place.map(|place| place.root.clone()),
         server: server(settings, place),
-        server_secrets: server_secrets(settings),
+        door: Some(Arc::new(door)),
         programs: settings.agents.executors.programs(),
     }
 }
 
-/// The store's address when it has a password: not in a list of arguments, where everybody reads it.
-fn server_secrets(settings: &Settings) -> Vec<(String, String)> {
-    match &settings.store {
-        StoreUrl::Postgres(url) if without_password(url.reveal()) != url.reveal() => {
-            vec![("CALLBOARD_STORE".into(), url.reveal().to_owned())]
-        }
-        StoreUrl::Postgres(_) | StoreUrl::Default | StoreUrl::File(_) => Vec::new(),
-    }
-}
-
-/// How an agent in another folder starts a server of this board. A password goes into no file that
+/// How the agent of a person's session starts a server of this board. A password goes into no file that
 /// stays: the address of a session's store must be in the configuration of whoever starts its agent.
 fn server(settings: &Settings, place: Option<&Place>) -> Vec<String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "callboard".into());

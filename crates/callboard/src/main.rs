@@ -7,6 +7,7 @@ mod bench;
 mod cli;
 mod compose;
 mod config;
+mod door;
 mod embedder;
 mod holders;
 mod identity;

@@ -196,6 +196,9 @@ impl Engine {
 
     /// A store that is away decides nothing.
     async fn token_is_over(&self, token: TokenId) -> bool {
+        if self.run_tokens().is_live(token) {
+            return false;
+        }
         match self.parts.store.token(token).await {
             Ok(Some(kept)) => kept.token.state(self.parts.store.now()) != TokenState::Live,
             Ok(None) => true,

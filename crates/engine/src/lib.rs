@@ -51,6 +51,7 @@ mod review;
 mod review_look;
 mod run;
 mod run_follow;
+mod run_token;
 mod run_way;
 mod run_work;
 mod runner;
@@ -113,6 +114,7 @@ pub use review::{Merged, ReviewEnd, Reviewed};
 pub use review_look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
 pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
 pub use run_follow::RunFollow;
+pub use run_token::RunTokens;
 pub use run_work::Alert;
 pub use session::{SessionFault, SessionFound, SessionMade};
 pub use settings::{BoardRule, SettingsUpdated};
@@ -173,6 +175,7 @@ pub struct Engine {
     counted: counts::Counted,
     origins: repository::Origins,
     long_calls: handle::Running,
+    run_tokens: Arc<run_token::RunTokens>,
     runs: run_work::RunQueue,
     card_waits: AtomicUsize,
     files_seen: work_look::FilesSeen,
@@ -206,6 +209,7 @@ impl Engine {
             counted,
             origins,
             long_calls,
+            run_tokens: Default::default(),
             runs,
             card_waits,
             files_seen,

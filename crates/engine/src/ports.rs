@@ -1,10 +1,11 @@
 //! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
 //! call itself must run, forges (`forge.rs`), agents that make patches (`run.rs`) or work on tasks
-//! (`work.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs (`pair.rs`),
+//! (`work.rs`), the door at which those reach the board (`door.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs (`pair.rs`),
 //! how work gets from there into a branch (`merge.rs`), and whoever carries
 //! messages (`deliver.rs`) or turns texts into vectors. The engine never names the runner.
 
 mod deliver;
+mod door;
 mod forge;
 mod merge;
 mod pair;
@@ -22,6 +23,7 @@ use callboard_store::knowledge::Calibration;
 use tokio_util::sync::CancellationToken;
 
 pub use deliver::{Courier, Letter};
+pub use door::{Door, DoorKey};
 pub use forge::{Forge, ForgeFault, ForgeMerge, ForgeOff, NewPull, OpenedPull, Wanted};
 pub use merge::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergeWish, MergedPart, Merges,
@@ -33,8 +35,7 @@ pub use run::{
     RunOrder, RunReport,
 };
 pub use work::{
-    CUT, McpServer, Printout, SO_FAR, Saying, TerminalWish, Up, WorkCall, WorkReport, Worked,
-    Workers,
+    CUT, Printout, SO_FAR, Saying, TerminalWish, Up, WorkCall, WorkReport, Worked, Workers,
 };
 pub use worktree::{
     Base, BaseFrom, BranchMade, BranchOrder, DiffStats, FileDiff, FileFault, Rebased, Removal,

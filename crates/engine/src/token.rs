@@ -41,7 +41,7 @@ pub struct TokenWish {
 pub struct TokenText(String);
 
 impl TokenText {
-    fn new(id: TokenId) -> Result<Self, EngineError> {
+    pub(crate) fn new(id: TokenId) -> Result<Self, EngineError> {
         let mut bits = [0u8; 32];
         getrandom::fill(&mut bits)
             .map_err(|error| EngineError::Internal(format!("no randomness: {error}")))?;
@@ -64,12 +64,12 @@ impl fmt::Debug for TokenText {
     }
 }
 
-fn hash(text: &str) -> TokenHash {
+pub(crate) fn hash(text: &str) -> TokenHash {
     Sha256::digest(text.as_bytes()).into()
 }
 
 /// Which token a text claims to be; the claim is worth nothing before the hashes are compared.
-fn claimed(text: &str) -> Option<TokenId> {
+pub(crate) fn claimed(text: &str) -> Option<TokenId> {
     let (id, _) = text.strip_prefix(MARK)?.split_once('_')?;
     Id::parse(id).map(TokenId)
 }

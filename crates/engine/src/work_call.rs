@@ -1,20 +1,18 @@
 //! What an agent that works on a task is started with: its prompt, where it works, its own door to the board,
 //! and a terminal that people see it in. How its run goes is `work_run.rs`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_domain::card::ReviewState;
 use callboard_domain::crew::{AgentId, names};
 use callboard_domain::policy::Phase;
-use callboard_domain::rights::Profile;
 use callboard_domain::work::Role;
 use callboard_domain::work::prompt::{Brief, Post, prompt};
 
-use crate::ports::{McpServer, TerminalWish, WorkCall};
+use crate::ports::{TerminalWish, WorkCall, Worktree};
 use crate::tell;
 use crate::work_run::Ground;
-use crate::workspace::{Workshop, WorkspacePart};
+use crate::workspace::WorkspacePart;
 use crate::{CardSeen, CrewTerminal, Engine, EngineError};
 
 impl Engine {
@@ -25,12 +23,8 @@ impl Engine {
         left: Duration,
     ) -> Result<WorkCall, EngineError> {
         let Ground { taken, order, .. } = ground;
-        let places: Vec<PathBuf> = parts
-            .iter()
-            .filter_map(|part| part.worktree.as_ref())
-            .map(|place| place.path.clone())
-            .collect();
-        let folder = places.first().cloned().unwrap_or_default();
+        let places: Vec<Worktree> = parts.iter().filter_map(|part| part.worktree.clone()).collect();
+        let folder = places.first().map(|place| place.path.clone()).unwrap_or_default();
         let brief = self.brief(ground, parts).await?;
         let usual = ground.settings.default_model(&ground.executor);
         let model = order.model.as_deref().or(usual).unwrap_or_default().to_owned();
@@ -58,13 +52,13 @@ impl Engine {
                 Role::Worker | Role::Crew => places,
                 Role::Reviewer => Vec::new(),
             },
-            mcp_servers: shop.and_then(|shop| own_server(shop, ground)).into_iter().collect(),
+            door: None,
             timeout: left,
-            terminal: shop.and_then(|shop| self.terminal(shop, ground)),
+            terminal: self.terminal(ground),
         })
     }
 
-    fn terminal(&self, shop: &Workshop, ground: &Ground) -> Option<TerminalWish> {
+    fn terminal(&self, ground: &Ground) -> Option<TerminalWish> {
         let is_wanted = match (ground.order.role, self.parts.crew.terminal) {
             (Role::Crew, CrewTerminal::Tmux) => true,
             (Role::Crew, CrewTerminal::None) | (Role::Worker | Role::Reviewer, _) => false,
@@ -73,12 +67,10 @@ impl Engine {
         is_wanted.then(|| TerminalWish {
             session: names::terminal(&worker),
             title: format!(
-                "{worker} on {} ({}). What you type is told to the agent; Ctrl-b d leaves.",
-                task.name(),
-                task.title
+                "{worker} on {name} ({}). callboard tell {name} TEXT speaks to it; Ctrl-b d leaves.",
+                task.title,
+                name = task.name(),
             ),
-            tell: shop.tell(&ground.taken.org, task.id),
-            variables: shop.server_secrets.clone(),
         })
     }
 
@@ -129,19 +121,4 @@ impl Engine {
             ..told
         })
     }
-}
-
-/// The agent's own door to the board. It runs nothing: whoever started the agent does.
-fn own_server(shop: &Workshop, ground: &Ground) -> Option<McpServer> {
-    let (org, agent, task) = (&ground.taken.org, &ground.agent, ground.record.task.id);
-    let words = match ground.order.role {
-        Role::Worker => shop.server_for(org, agent, task, Profile::PairWorker),
-        Role::Reviewer => shop.server_for(org, agent, task, Profile::Viewer),
-        Role::Crew => shop.crew_server_for(org, agent, task),
-    };
-    let mut words = words.into_iter();
-    let program = words.next()?;
-    let args = words.chain(["--no-runner".to_owned()]).collect();
-    let (name, env) = ("callboard".to_owned(), shop.server_secrets.clone());
-    Some(McpServer::Stdio { name, program, args, env })
 }

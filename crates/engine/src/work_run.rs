@@ -16,6 +16,7 @@ use callboard_domain::ids::AttemptId;
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
 use callboard_domain::run::{ArtifactName, Run};
 use callboard_domain::settings::BoardSettings;
 use callboard_domain::task::TaskRecord;
@@ -28,10 +29,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::{Up, WorkReport, Worked, Workers};
+use crate::context::Principal;
+use crate::ports::{DoorKey, Up, WorkReport, Worked, Workers};
 use crate::review::leftovers;
 use crate::run::run_of;
 use crate::run_follow::{TailKeeper, keep_paced};
+use crate::run_token::RunPass;
 use crate::run_work::{AsksFor, Taken};
 use crate::workspace::{WorkspaceFault, WorkspacePart};
 use crate::{CardSeen, Engine, EngineError};
@@ -52,6 +55,25 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
+    /// Who the agent is at its door, and what it may do there.
+    fn principal(&self) -> Principal {
+        let (toolset, profile, agent_type) = match self.order.role {
+            Role::Worker => ("board", Some(Profile::PairWorker), None),
+            Role::Reviewer => ("board", Some(Profile::Viewer), None),
+            Role::Crew => ("crew", None, Some(AgentType::Worker)),
+        };
+        let rights = Rights {
+            lane: Lane::Kagan,
+            profile_wanted: profile,
+            agent_type,
+            toolsets: Some(vec![toolset.to_owned()]),
+            task: Some(self.record.task.id),
+            ..Rights::default()
+        };
+        let org = self.taken.org.clone();
+        Principal { org, rights, ..Principal::local(self.agent.clone()) }
+    }
+
     /// Up to when its prompt has what somebody told the task's agent.
     fn told_upto(&self) -> Timestamp {
         let told = Some(&self.card.told).filter(|_| self.order.role != Role::Reviewer);
@@ -285,7 +307,19 @@ impl Engine {
         mut watched: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<WorkReport, EngineError> {
         let taken = &ground.taken;
-        let call = self.work_call(ground, parts, left).await?;
+        let mut call = self.work_call(ground, parts, left).await?;
+        // The token ends with this function, however the run does.
+        let _pass = match self.door_open(ground).await? {
+            Ok(opened) => opened.map(|(key, pass)| {
+                call.door = Some(key);
+                pass
+            }),
+            Err(words) => {
+                let reason = format!("The agent has no way to the board: {words}");
+                let logs = format!("{reason}\n");
+                return Ok(WorkReport { end: Worked::NotStarted(reason), logs });
+            }
+        };
         let (up, is_up) = oneshot::channel();
         let (printed, heard) = watch::channel(String::new());
         let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
@@ -350,6 +384,23 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// A door for this run alone: to its task, as its agent, until the pass is dropped. The inner error
+    /// says why there is none.
+    async fn door_open(
+        self: &Arc<Self>,
+        ground: &Ground,
+    ) -> Result<Result<Option<(DoorKey, RunPass)>, String>, EngineError> {
+        let door = self.parts.workshop.as_ref().and_then(|shop| shop.door.clone());
+        let Some(door) = door else { return Ok(Ok(None)) };
+        let url = match door.address(self).await {
+            Ok(url) => url,
+            Err(words) => return Ok(Err(words)),
+        };
+        let pass = self.run_pass(ground.principal())?;
+        let token = pass.text().reveal().to_owned();
+        Ok(Ok(Some((DoorKey { url, token }, pass))))
     }
 
     fn too_late(&self) -> String {

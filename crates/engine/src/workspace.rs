@@ -10,13 +10,13 @@ use callboard_domain::card::Card;
 use callboard_domain::crew::names;
 use callboard_domain::ids::TaskId;
 use callboard_domain::project::ProjectRepo;
-use callboard_domain::rights::{AgentType, Profile};
+use callboard_domain::rights::Profile;
 use callboard_domain::settings::{BaseRef, BoardSettings};
 use callboard_domain::task::Task;
 
 use crate::context::{OpContext, Scope};
 use crate::ports::{
-    BaseFrom, Merges, PairSessions, Removal, RepositoryFault, TaskBranch, Workers, Worktree,
+    BaseFrom, Door, Merges, PairSessions, Removal, RepositoryFault, TaskBranch, Workers, Worktree,
     WorktreeFault, WorktreeOrder, WorktreeState, Worktrees,
 };
 use crate::{CardSeen, Engine, EngineError};
@@ -30,16 +30,17 @@ pub struct Workshop {
     pub workers: Option<Arc<dyn Workers>>,
     /// Where Callboard's own folder is, if it has one here.
     pub root: Option<PathBuf>,
-    /// How an agent starts a server of this board: a program and its first arguments.
+    /// How the agent of a person's session starts a server of this board: a program and its first
+    /// arguments.
     pub server: Vec<String>,
-    /// What such a server needs in its environment and nobody may read in a list of processes.
-    pub server_secrets: Vec<(String, String)>,
+    /// Where agents that work alone reach the board; `None` where they do not.
+    pub door: Option<Arc<dyn Door>>,
     /// The programs of executors that are not built in.
     pub programs: HashMap<String, String>,
 }
 
 impl Workshop {
-    /// An agent's own door to the board: it speaks as itself and changes no task but one.
+    /// A server for the agent of a person's session: it speaks as itself and changes no task but one.
     pub(crate) fn server_for(
         &self,
         org: &str,
@@ -47,42 +48,14 @@ impl Workshop {
         task: TaskId,
         profile: Profile,
     ) -> Vec<String> {
-        let rights = ["--profile", profile.as_str(), "--lane", "kagan"];
-        self.door(org, agent, task, "board", &rights)
-    }
-
-    /// The same for a worker of a crew.
-    pub(crate) fn crew_server_for(&self, org: &str, agent: &Actor, task: TaskId) -> Vec<String> {
-        self.door(org, agent, task, "crew", &["--as-type", AgentType::Worker.as_str()])
-    }
-
-    /// Tells the agent of a task what is put behind these words. Whoever says it is the user.
-    pub(crate) fn tell(&self, org: &str, task: TaskId) -> Vec<String> {
-        let mut words = self.words_for(org);
-        words.extend(["tell", &task.to_string(), "--"].map(str::to_owned));
-        words
-    }
-
-    fn words_for(&self, org: &str) -> Vec<String> {
         let mut words = self.server.clone();
         if org != "default" {
             words.extend(["--org".to_owned(), org.to_owned()]);
         }
-        words
-    }
-
-    fn door(
-        &self,
-        org: &str,
-        agent: &Actor,
-        task: TaskId,
-        toolset: &str,
-        rights: &[&str],
-    ) -> Vec<String> {
-        let mut words = self.words_for(org);
-        let task = task.to_string();
-        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", toolset, "--task", &task];
-        words.extend(who.iter().chain(rights).map(|word| (*word).to_owned()));
+        let (task, profile) = (task.to_string(), profile.as_str());
+        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", "board", "--task", &task];
+        let rights = ["--profile", profile, "--lane", "kagan"];
+        words.extend(who.iter().chain(&rights).map(|word| (*word).to_owned()));
         words
     }
 }

@@ -5,6 +5,7 @@ mod branch;
 mod judge;
 mod local;
 mod quiet_git;
+mod reach;
 mod settings;
 mod work;
 
@@ -198,7 +199,7 @@ impl LocalAgents {
         let call = Call {
             executor: chosen.executor,
             command: &chosen.executor.command,
-            mcp_servers: &[],
+            server: None,
             model: &chosen.model,
             prompt,
             workdir: &workspace.worktree(),

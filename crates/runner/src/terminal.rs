@@ -1,4 +1,4 @@
-//! A tmux session in which a person sees what an agent prints, and can tell it something.
+//! A tmux session in which a person sees what an agent prints.
 //!
 //! The agent is no process of the session. The runner starts, confines, limits and ends the agent as it
 //! does without a terminal; the session shows the file that `live.rs` writes. Each run has a tmux server
@@ -178,28 +178,19 @@ async fn mkfifo(path: &Path, env: &Variables) -> io::Result<()> {
     }
 }
 
-/// Shows the file, ends with the pipe, and tells each line that is typed. Ctrl-C ends none of it.
+/// Shows the file and ends with the pipe. What is typed goes nowhere: the session is confined as the agent
+/// is, so nothing in it may speak to the board as a person. Ctrl-C ends none of it.
 fn script(wish: &TerminalWish, run: &Path) -> String {
     let word = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let file = |name: PathBuf| word(&name.display().to_string());
     let (printed, lifeline) = (file(live::path(run)), file(run.join(LIFELINE)));
-    let exports: String = wish
-        .variables
-        .iter()
-        .map(|(name, value)| format!("export {name}={}\n", word(value)))
-        .collect();
-    let tell: Vec<String> = wish.tell.iter().map(|part| word(part)).collect();
     format!(
         "trap '' INT QUIT TSTP\n\
-         {exports}\
          printf '%s\\n' {title}\n\
          {{ read -r nothing < {lifeline}; kill -s HUP $$; }} &\n\
          tail -n +1 -f {printed} 2> /dev/null &\n\
-         while IFS= read -r line; do\n\
-         \t[ -z \"$line\" ] || {tell} \"$line\"\n\
-         done\n\
+         while read -r nothing; do :; done\n\
          wait\n",
         title = word(&wish.title),
-        tell = tell.join(" "),
     )
 }

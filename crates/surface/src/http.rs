@@ -93,26 +93,13 @@ pub struct HttpDoors {
 /// All routes. `others` (the board, metrics) stand behind the same gate and the same check of hosts
 /// and origins, and find a `Principal` in the request; must be called inside the runtime.
 pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: Router) -> Router {
-    let cut = CancellationToken::new();
-    tokio::spawn(cut_after_grace(options.shutdown.clone(), cut.clone()));
-    let limits = SessionLimits {
-        sessions_max: options.sessions_max,
-        per_token: options.sessions_per_token,
-        idle: options.session_idle,
-    };
-    let closing = options.shutdown.clone();
-    let streamable = Streamable::new(mcp, limits, options.body_max, closing, cut);
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
     let ready = Arc::new(Readiness::new(doors.ready.clone()));
     let gate = doors.gate.clone();
     let door = Door::new(hosts.clone(), gate.clone(), doors.front_for.clone());
     let execute = any(execute::execute).with_state(Arc::new(door));
     let metadata = get(protected_resource).with_state(gate.clone());
-    let edge = Arc::new(Edge { streamable, doors });
-    Router::new()
-        .route("/mcp", any(default_toolsets))
-        .route("/mcp/{toolsets}", any(named_toolsets))
-        .with_state(edge)
+    mcp_routes(&options, mcp, doors.front_for)
         .merge(others)
         .layer(middleware::from_fn_with_state(gate.clone(), admit))
         .merge(web::login_routes(gate))
@@ -126,6 +113,36 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))
 }
 
+/// MCP and nothing else, for the agents that this process started; must be called inside the runtime.
+pub fn agents_router(
+    options: HttpOptions,
+    mcp: McpOptions,
+    front_for: FrontFor,
+    gate: Arc<Gate>,
+) -> Router {
+    let hosts = Arc::new(Hosts::new(&options, None));
+    mcp_routes(&options, mcp, front_for)
+        .layer(middleware::from_fn_with_state(gate, admit))
+        .layer(middleware::from_fn_with_state(hosts, judge_host))
+        .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))
+}
+
+fn mcp_routes(options: &HttpOptions, mcp: McpOptions, front_for: FrontFor) -> Router {
+    let cut = CancellationToken::new();
+    tokio::spawn(cut_after_grace(options.shutdown.clone(), cut.clone()));
+    let limits = SessionLimits {
+        sessions_max: options.sessions_max,
+        per_token: options.sessions_per_token,
+        idle: options.session_idle,
+    };
+    let closing = options.shutdown.clone();
+    let streamable = Streamable::new(mcp, limits, options.body_max, closing, cut);
+    Router::new()
+        .route("/mcp", any(default_toolsets))
+        .route("/mcp/{toolsets}", any(named_toolsets))
+        .with_state(Arc::new(Edge { streamable, front_for }))
+}
+
 async fn cut_after_grace(shutdown: CancellationToken, cut: CancellationToken) {
     shutdown.cancelled().await;
     tokio::time::sleep(GRACE).await;
@@ -134,7 +151,7 @@ async fn cut_after_grace(shutdown: CancellationToken, cut: CancellationToken) {
 
 struct Edge {
     streamable: Streamable,
-    doors: HttpDoors,
+    front_for: FrontFor,
 }
 
 async fn default_toolsets(
@@ -164,7 +181,7 @@ impl Edge {
                 return refusal(StatusCode::FORBIDDEN, "AUTHORIZATION_DENIED", &message);
             }
         };
-        let Some(front) = (self.doors.front_for)(&toolsets) else {
+        let Some(front) = (self.front_for)(&toolsets) else {
             let message = format!("there is no toolset '{toolsets}'");
             return refusal(StatusCode::NOT_FOUND, "UNKNOWN_TOOLSET", &message);
         };

@@ -105,15 +105,16 @@ fn kill(peer: &mut Peer) {
     peer.child.wait().unwrap();
 }
 
-/// It speaks to the board through the server it was given, as a confined process.
+/// It speaks to the board through its own door, as a confined process.
 const ASKS_ITSELF: &str = r#"cat > /dev/null
 echo hello > hello.txt && git add hello.txt && git commit -qm 'Add hello' || exit 1
 echo stray > "$CALLBOARD_PROJECT_ROOT/stray" && exit 9
+command=$(sed 's/.*"command":"\([^"]*\)".*/\1/' "$1")
 eval "set -- $(sed 's/.*"args":\[\([^]]*\)\].*/\1/; s/,/ /g' "$1")"
 hello='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}'
 ready='{"jsonrpc":"2.0","method":"notifications/initialized"}'
 review='{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"request_review","arguments":{"task_id":"'$CALLBOARD_TASK_ID'","summary":"It says hello."}}}'
-printf '%s\n' "$hello" "$ready" "$review" | env "$@"
+printf '%s\n' "$hello" "$ready" "$review" | "$command" "$@"
 "#;
 
 fn an_agent_asks_for_its_review(schema: Option<Schema>) {
@@ -279,55 +280,4 @@ fn what_an_agent_printed_is_seen_while_it_works_on_postgres() {
     if let Some(schema) = Schema::new() {
         a_log_is_seen_while_the_agent_works(Some(schema));
     }
-}
-
-/// Looks who can read the password it finds in its file, then asks for its review with it.
-const FINDS_A_PASSWORD: &str = r#"cat > /dev/null
-env > given; stat -c %a "$1" > mode
-CALLBOARD_STORE=$(sed 's/.*"CALLBOARD_STORE":"\([^"]*\)".*/\1/' "$1")
-echo "found $CALLBOARD_STORE"
-eval "set -- $(sed 's/.*"args":\[\([^]]*\)\].*/\1/; s/,/ /g' "$1")"
-mkfifo to from; export CALLBOARD_STORE
-env "$@" < to > from &
-exec 3> to 4< from; rm to from
-echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}' >&3
-read -r hello <&4
-tr '\0' ' ' < /proc/$!/cmdline > server; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' > everybody
-echo '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&3
-echo '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"request_review","arguments":{"task_id":"'$CALLBOARD_TASK_ID'","summary":"Done."}}}' >&3
-read -r review <&4
-exec 3>&-; wait
-"#;
-
-#[test]
-fn a_password_of_the_store_is_for_the_agents_server_alone_on_postgres() {
-    const PASSWORD: &str = "open-sesame-47";
-    let Some(schema) = Schema::new() else { return };
-    let url = schema.url().replacen('@', &format!(":{PASSWORD}@"), 1);
-    let shop = Shop::open(None, FINDS_A_PASSWORD);
-    let mut boss = shop.server(&[("CALLBOARD_STORE", &url)]);
-    let task = make(&mut boss);
-    let started = submit(&mut boss, &task, "start_agent");
-    assert_eq!(started["code"], "STARTED", "{started}");
-    wait_for(&mut boss, &task, "REVIEW");
-    let worktree = shop.at(".callboard/worktrees").join(&task);
-    let read = |name: &str| fs::read_to_string(worktree.join(name)).unwrap();
-    assert_eq!(read("mode"), "600\n");
-    let server = read("server");
-    assert!(server.contains(" mcp --actor agent:mine-"), "{server}");
-    assert!(read("everybody").contains(&server), "both ran then");
-    for name in ["given", "server", "everybody"] {
-        assert!(!read(name).contains(PASSWORD), "{name}: {}", read(name));
-    }
-    let look = json!({"task_id": task, "include_logs": true, "include_review": true});
-    let log = loop {
-        let seen = boss.call("get_task", look.clone()).unwrap();
-        let by = seen["review"]["by"].as_str().unwrap();
-        assert!(by.starts_with("agent:mine-"), "{seen}");
-        if let Some(log) = seen["logs"][0]["content"].as_str() {
-            break log.to_owned();
-        }
-    };
-    assert!(log.contains("found [CALLBOARD_STORE]") && !log.contains(PASSWORD), "{log}");
-    drop(boss);
 }

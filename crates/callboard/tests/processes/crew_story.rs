@@ -215,17 +215,18 @@ fn an_epic_is_worked_on(schema: Option<Schema>) {
     assert_eq!(states, ["IDLE", "IDLE", "IDLE"], "{agents}");
 }
 
-/// It speaks through the server it was given, as a confined process.
+/// It speaks through its own door, as a confined process.
 const ASKS_ITSELF: &str = r#"cat > /dev/null
 echo hello > hello.txt && git add hello.txt && git commit -qm 'Add hello' || exit 1
 echo stray > "$CALLBOARD_PROJECT_ROOT/stray" && exit 9
+command=$(sed 's/.*"command":"\([^"]*\)".*/\1/' "$1")
 eval "set -- $(sed 's/.*"args":\[\([^]]*\)\].*/\1/; s/,/ /g' "$1")"
 hello='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}'
 ready='{"jsonrpc":"2.0","method":"notifications/initialized"}'
 tell() {
     call='{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"'$1'","arguments":'$2'}}'
     shift 2
-    printf '%s\n' "$hello" "$ready" "$call" | env "$@"
+    printf '%s\n' "$hello" "$ready" "$call" | "$command" "$@"
 }
 tell mcp__task__update_status '{"status":"IN_PROGRESS"}' "$@"
 tell mcp__task__update_status '{"status":"REVIEW"}' "$@"

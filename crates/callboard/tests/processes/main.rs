@@ -13,6 +13,7 @@ mod crew_outage;
 mod crew_story;
 mod crew_terminal;
 mod disk;
+mod doors;
 mod events;
 mod files;
 mod forge;

@@ -443,7 +443,7 @@ impl World {
             workers: Some(self.script.clone()),
             root: Some(self.repo()),
             server: vec!["callboard".into()],
-            server_secrets: Vec::new(),
+            door: None,
             programs: HashMap::new(),
         }
     }

@@ -9,7 +9,7 @@ use callboard_domain::run::Terminal;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::Asks;
+use super::{Asks, DoorKey, Worktree};
 
 /// Stands before what an agent printed so far, behind the notes of the run.
 pub const SO_FAR: &str = "----- so far -----\n";
@@ -73,41 +73,21 @@ pub struct WorkCall {
     /// Where it starts; one of the worktrees.
     pub folder: PathBuf,
     /// Where it may write and commit. Empty for one that only looks.
-    pub worktrees: Vec<PathBuf>,
+    pub worktrees: Vec<Worktree>,
     pub variables: Vec<(String, String)>,
-    pub mcp_servers: Vec<McpServer>,
+    /// Where it reaches the board; `None` where there is no door.
+    pub door: Option<DoorKey>,
     pub timeout: Duration,
     pub terminal: Option<TerminalWish>,
 }
 
-/// A terminal in which a person sees what the agent prints. What is typed there is told to the agent.
+/// A terminal in which a person sees what the agent prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalWish {
     /// What it is called; a name that tmux takes.
     pub session: String,
     /// Its first line.
     pub title: String,
-    /// A program and arguments that a typed line is put behind.
-    pub tell: Vec<String>,
-    /// What that program needs and no list of arguments may show.
-    pub variables: Vec<(String, String)>,
-}
-
-/// A server that an agent is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum McpServer {
-    /// A program that speaks on its stdin and stdout.
-    Stdio {
-        name: String,
-        program: String,
-        args: Vec<String>,
-        env: Vec<(String, String)>,
-    },
-    Http {
-        name: String,
-        url: String,
-        token: String,
-    },
 }
 
 #[derive(Clone, Debug)]

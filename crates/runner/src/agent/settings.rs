@@ -23,8 +23,8 @@ pub struct AgentSettings {
     pub kill_grace: Duration,
     pub git_schemes: Vec<String>,
     pub local_roots: LocalRoots,
-    /// Files that an agent's own `callboard mcp` writes: those of an embedded store.
-    pub store_files: Vec<PathBuf>,
+    /// This program, by which an agent reaches its board.
+    pub program: PathBuf,
     /// This process's variables; agents see some of them.
     pub environment: Variables,
 }
@@ -45,7 +45,7 @@ impl AgentSettings {
             kill_grace: Duration::from_secs(10),
             git_schemes: ["https", "ssh"].map(str::to_owned).into(),
             local_roots: LocalRoots::Any,
-            store_files: Vec::new(),
+            program: std::env::current_exe().unwrap_or_else(|_| "callboard".into()),
             environment: std::env::vars_os().collect(),
         }
     }

@@ -6,18 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use callboard_engine::ports::{
-    Asks, McpServer, Printout, Saying, Up, WorkCall, WorkReport, Worked, Workers,
-};
+use callboard_engine::ports::{Asks, Printout, Saying, Up, WorkCall, WorkReport, Worked, Workers};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::quiet_git::{self, GitDirs};
-use super::{LocalAgents, own_variables};
+use super::reach::what_a_commit_writes;
+use super::{LocalAgents, own_variables, quiet_git};
 use crate::environment::{self, Variables};
 use crate::executor::Said;
 use crate::executor::command::Call;
-use crate::git::{Git, GitFault};
+use crate::executor::mcp::BoardServer;
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
@@ -85,10 +83,10 @@ impl LocalAgents {
         })?;
         let folder = self.folder(&call.job, call.attempt).await?;
         let may_write = !call.worktrees.is_empty();
-        let mut places = self.settings.store_files.clone();
+        let mut places = Vec::new();
         let mut git_dirs = Vec::new();
         for worktree in &call.worktrees {
-            places.push(worktree.clone());
+            places.push(worktree.path.clone());
             let (writes, dirs) = what_a_commit_writes(worktree).await?;
             places.extend(writes);
             git_dirs.push(dirs);
@@ -99,8 +97,8 @@ impl LocalAgents {
         leash.printed = Some(lines.clone());
         let variables = environment::for_agent(&self.settings.environment, &executor.env);
         log.secrets.add_variables(&variables.named);
-        log.secrets.add_variables(&secrets_of(&call.mcp_servers));
         let scratch = folder.scratch();
+        let server = self.board_server(call, &scratch, log)?;
         let git = match confinement.is_some() && may_write {
             true => quiet_git::place(&scratch, &variables.base, &git_dirs)
                 .map_err(|error| format!("{}: {error}", scratch.display()))?,
@@ -109,6 +107,7 @@ impl LocalAgents {
         let own = own_variables(&call.job, call.attempt, &scratch);
         let given: Variables =
             call.variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let door = server.as_ref().map(BoardServer::variables).unwrap_or_default();
         let model = if call.model.is_empty() { &executor.default_model } else { &call.model };
         let mut live = Live::create(folder.path());
         let terminal = match &call.terminal {
@@ -136,19 +135,20 @@ impl LocalAgents {
         let call_of = Call {
             executor,
             command: if may_write { &executor.write_command } else { &executor.command },
-            mcp_servers: &call.mcp_servers,
+            server: server.as_ref(),
             model,
             prompt: call.prompt.clone(),
             workdir: &call.folder,
             scratch: &scratch,
-            env: [variables.base, git, variables.named, own, given].concat(),
+            env: [variables.base, git, variables.named, own, given, door].concat(),
             leash,
             confinement,
             output_bytes_max: self.settings.artifact_bytes_max,
         };
-        let places = &call.worktrees;
+        let places: Vec<PathBuf> =
+            call.worktrees.iter().map(|worktree| worktree.path.clone()).collect();
         let (ran, timed_out) = tokio::select! {
-            ran = self.executed(call_of, call.timeout, (asks, Some(says)), places, stop) => ran,
+            ran = self.executed(call_of, call.timeout, (asks, Some(says)), &places, stop) => ran,
             never = told(&lines, log, &mut live, Some(&printed)) => match never {},
         };
         live.finish(lines.fresh(), &log.secrets);
@@ -170,6 +170,21 @@ impl LocalAgents {
     }
 }
 
+impl LocalAgents {
+    /// The agent's way to its board; the token is in no log.
+    fn board_server(
+        &self,
+        call: &WorkCall,
+        scratch: &Path,
+        log: &mut RunLog,
+    ) -> Result<Option<BoardServer>, String> {
+        let Some(key) = &call.door else { return Ok(None) };
+        log.secrets.add_variables(&vec![("CALLBOARD_TOKEN".into(), key.token.clone().into())]);
+        let placed = BoardServer::place(&self.settings.program, scratch, key);
+        placed.map(Some).map_err(|error| format!("cannot keep the token of the run: {error}"))
+    }
+}
+
 /// Says what was printed so far, in the run's file and to whoever keeps it: a first line at once, and then
 /// every moment.
 pub(super) async fn told(
@@ -187,48 +202,6 @@ pub(super) async fn told(
         }
         tokio::time::sleep(live::WRITE_EVERY).await;
     }
-}
-
-/// What an agent can read of its servers and should not be shown further.
-fn secrets_of(servers: &[McpServer]) -> Variables {
-    let mut secrets = Variables::new();
-    for server in servers {
-        match server {
-            McpServer::Stdio { env, .. } => {
-                secrets.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-            }
-            McpServer::Http { name, token, .. } => secrets.push((name.into(), token.into())),
-        }
-    }
-    secrets
-}
-
-/// Objects, the worktree's own part of the repository, and the folder its branch is in: neither the
-/// settings nor the branches that people work on.
-async fn what_a_commit_writes(worktree: &Path) -> Result<(Vec<PathBuf>, GitDirs), String> {
-    let fault = |fault: GitFault| match fault {
-        GitFault::Outside => format!("{} is no git worktree", worktree.display()),
-        GitFault::Failed(words) => words,
-    };
-    let git = Git::at(worktree);
-    let asked = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
-    let answer = git.ask(&asked).await.map_err(fault)?;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let mut lines = answer.lines().map(PathBuf::from);
-    let (Some(own), Some(common)) = (lines.next(), lines.next()) else {
-        return Err("git does not say where it keeps the worktree".into());
-    };
-    let branch = git.ask(&["symbolic-ref", "--quiet", "HEAD"]).await.map_err(fault)?;
-    let branch = String::from_utf8_lossy(&branch).trim().to_owned();
-    let kept = Path::new(&branch).parent().unwrap_or(Path::new("")).to_owned();
-    let folders = [common.join(&kept), common.join("logs").join(&kept)];
-    for folder in &folders {
-        // What does not exist cannot be opened for writing either.
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    let writes = [own.clone(), common.join("objects")].into_iter().chain(folders).collect();
-    Ok((writes, GitDirs { own, common }))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(crate) async fn run(
     let told = call.command.iter().any(|arg| arg.contains("{model}"));
     let model = if told { String::new() } else { call.model.to_owned() };
     let bytes_max = call.output_bytes_max;
-    let servers = mcp::session_servers(call.mcp_servers);
+    let servers = mcp::session_servers(call.server);
     let mut heard = Heard::new(bytes_max, call.leash.printed.clone());
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);

@@ -7,11 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use callboard_engine::ports::McpServer;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::mcp;
+use super::mcp::{self, BoardServer};
 use super::settings::{ExecutorSettings, OutputFrom, PromptBy};
 use super::{Ran, Said};
 use crate::environment::Variables;
@@ -25,8 +24,8 @@ pub(crate) struct Call<'a> {
     pub(crate) executor: &'a ExecutorSettings,
     /// Its `command` or its `write_command`.
     pub(crate) command: &'a [String],
-    /// What it may call besides its own tools.
-    pub(crate) mcp_servers: &'a [McpServer],
+    /// How it reaches its board, if it does.
+    pub(crate) server: Option<&'a BoardServer>,
     pub(crate) model: &'a str,
     pub(crate) prompt: String,
     pub(crate) workdir: &'a Path,
@@ -65,7 +64,7 @@ impl Call<'_> {
         let mut file = fs::OpenOptions::new();
         let mut file =
             file.write(true).create(true).truncate(true).mode(0o600).open(self.mcp_config())?;
-        file.write_all(mcp::config(self.mcp_servers).to_string().as_bytes())
+        file.write_all(mcp::config(self.server).to_string().as_bytes())
     }
 
     /// The program as the settings have it.

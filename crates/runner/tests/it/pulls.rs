@@ -81,7 +81,7 @@ impl Crew {
                 pairs: Arc::new(LocalPairs::default()),
                 root: Some(repo.path.clone()),
                 workers: None,
-                server_secrets: Vec::new(),
+                door: None,
                 server: Vec::new(),
                 programs: HashMap::new(),
             }),

@@ -1,5 +1,5 @@
 //! Who may come in: the local user as long as there are no tokens, from the first one on whoever
-//! shows one. Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
+//! shows one; at the door of a process that starts agents, those agents alone. Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use callboard_domain::actor::Actor;
 use callboard_domain::rights::Scope;
 use callboard_domain::token::{Token, TokenId};
 use callboard_engine::context::Principal;
-use callboard_engine::{Engine, EngineError, TokenBook, TokenFault};
+use callboard_engine::{Engine, EngineError, RunTokens, TokenBook, TokenFault};
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Source};
@@ -56,9 +56,7 @@ impl Default for GateOptions {
 }
 
 pub struct Gate {
-    tokens: TokenBook,
-    /// Who asks on loopback while there are no tokens.
-    local: Principal,
+    known: Known,
     limit: RateLimit<TokenId>,
     /// Wrong tokens by address.
     wrong: RateLimit<Source>,
@@ -66,6 +64,14 @@ pub struct Gate {
     noted: RateLimit<Source>,
     streams: Arc<Places>,
     public_url: Option<String>,
+}
+
+/// Whom a gate knows.
+enum Known {
+    /// Whoever shows a token of the store; while there is none, the local user.
+    Board { tokens: TokenBook, local: Box<Principal> },
+    /// The agents that this process started, each with the token of its run.
+    Runs(Arc<RunTokens>),
 }
 
 /// A caller that may come in.
@@ -104,14 +110,23 @@ pub(super) enum Denied {
 impl Gate {
     pub fn new(engine: &Engine, local: Principal, options: GateOptions) -> Self {
         let public_url = options.public_url.map(|url| url.trim_end_matches('/').to_owned());
+        let known = Known::Board { tokens: TokenBook::new(engine), local: Box::new(local) };
+        Self::of(known, GateOptions { public_url, ..options })
+    }
+
+    /// A gate for nobody but the agents that this process starts.
+    pub fn for_runs(engine: &Engine) -> Self {
+        Self::of(Known::Runs(engine.run_tokens().clone()), GateOptions::default())
+    }
+
+    fn of(known: Known, options: GateOptions) -> Self {
         Self {
-            tokens: TokenBook::new(engine),
-            local,
+            known,
             limit: RateLimit::per_minute(options.rate_limit),
             wrong: RateLimit::per_minute(options.wrong_token_limit),
             noted: RateLimit::per_minute(NOTED_A_MINUTE),
             streams: Places::new(options.streams_per_token),
-            public_url,
+            public_url: options.public_url,
         }
     }
 
@@ -128,14 +143,22 @@ impl Gate {
     }
 
     async fn judged(&self, parts: &Parts) -> Result<Admitted, Denied> {
-        if !self.tokens.are_needed().await? {
+        let (tokens, local) = match &self.known {
+            Known::Board { tokens, local } => (tokens, local),
+            Known::Runs(runs) => {
+                let principal = runs.check(shown(parts).ok_or(Denied::NoToken)?);
+                let principal = principal.map_err(Denied::Token)?;
+                return Ok(Admitted { principal, is_named: true });
+            }
+        };
+        if !tokens.are_needed().await? {
             let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
-            let (is_named, local) = (actor.is_some(), self.local.clone());
+            let (is_named, local) = (actor.is_some(), Principal::clone(local));
             let principal = Principal { actor: actor.unwrap_or(local.actor.clone()), ..local };
             return Ok(Admitted { principal, is_named });
         }
         let shown = shown(parts).ok_or(Denied::NoToken)?;
-        let token = self.token(shown, source(&parts.extensions)).await?;
+        let token = self.token(tokens, shown, source(&parts.extensions)).await?;
         self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
         let principal = Principal {
             org: token.org,
@@ -148,14 +171,19 @@ impl Gate {
 
     /// The token that a text is. From an address with too many wrong ones only a text that is known
     /// already is judged: it costs the store nothing, and nobody is locked out by a neighbour.
-    async fn token(&self, shown: &str, source: Option<Source>) -> Result<Token, Denied> {
-        if let Some(fault) = self.tokens.known_fault(shown) {
+    async fn token(
+        &self,
+        tokens: &TokenBook,
+        shown: &str,
+        source: Option<Source>,
+    ) -> Result<Token, Denied> {
+        if let Some(fault) = tokens.known_fault(shown) {
             return Err(Denied::Token(fault));
         }
-        if let Some(source) = source.filter(|_| !self.tokens.opened_before(shown)) {
+        if let Some(source) = source.filter(|_| !tokens.opened_before(shown)) {
             self.wrong.judge(source).map_err(|wait| Denied::TooManyWrong { wait })?;
         }
-        let checked = self.tokens.check(shown).await?;
+        let checked = tokens.check(shown).await?;
         if let (Err(_), Some(source)) = (&checked, source) {
             // Judged above; one that came at the same moment may have been the last.
             let _ = self.wrong.count(source);
@@ -170,13 +198,15 @@ impl Gate {
         shown: &str,
         connection: &Connection,
     ) -> Result<(), (StatusCode, &'static str)> {
-        match self.token(shown, Some(connection.source())).await {
+        let wrong = (StatusCode::UNAUTHORIZED, "That token does not open this board.");
+        let Known::Board { tokens, .. } = &self.known else { return Err(wrong) };
+        match self.token(tokens, shown, Some(connection.source())).await {
             Ok(_) => Ok(()),
             Err(Denied::TooManyWrong { .. }) => {
                 let words = "Too many wrong tokens came from your address. Wait a minute.";
                 Err((StatusCode::TOO_MANY_REQUESTS, words))
             }
-            Err(_) => Err((StatusCode::UNAUTHORIZED, "That token does not open this board.")),
+            Err(_) => Err(wrong),
         }
     }
 
@@ -199,7 +229,10 @@ impl Gate {
     }
 
     pub(super) async fn until_it_ends(&self, token: TokenId) {
-        self.tokens.until_it_ends(token).await;
+        match &self.known {
+            Known::Board { tokens, .. } => tokens.until_it_ends(token).await,
+            Known::Runs(runs) => runs.until_it_ends(token).await,
+        }
     }
 
     /// How the page keeps a token, or forgets it.

@@ -1,11 +1,11 @@
 //! Agents that work in a task's own worktree: they write and commit there and nowhere else.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_engine::ports::{McpServer, WorkCall, WorkReport, Worked, Workers};
+use callboard_engine::ports::{DoorKey, WorkCall, WorkReport, Worked, Workers, Worktree};
 use callboard_runner::{AgentSettings, ExecutorSettings, LocalAgents, SandboxMode};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,12 @@ fn worktree(bed: &Bed) -> PathBuf {
     path
 }
 
+/// Our record of it.
+fn of(folder: &Path) -> Worktree {
+    let repo = folder.ancestors().nth(3).expect("the repository").to_owned();
+    Worktree { repo, path: folder.to_owned(), branch: "callboard/T1".into() }
+}
+
 fn call(folder: PathBuf) -> WorkCall {
     WorkCall {
         job: "job_01".into(),
@@ -27,10 +33,10 @@ fn call(folder: PathBuf) -> WorkCall {
         executor: "script".into(),
         model: String::new(),
         prompt: "Do it.\n".into(),
-        worktrees: vec![folder.clone()],
+        worktrees: vec![of(&folder)],
         folder,
         variables: vec![("CALLBOARD_TASK_ID".into(), "T1".into())],
-        mcp_servers: Vec::new(),
+        door: None,
         timeout: Duration::from_secs(30),
         terminal: None,
     }
@@ -102,6 +108,48 @@ async fn a_commit_in_the_sandbox_says_nothing_of_a_lock() {
     assert_eq!(git_in(&folder, &["log", "--format=%s"]).lines().next(), Some("it's three"));
 }
 
+/// What an earlier run of the task wrote into its worktree does not say where the next one may write.
+#[tokio::test]
+async fn a_worktree_does_not_say_where_its_agent_writes() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    let own = git_in(&folder, &["rev-parse", "--path-format=absolute", "--git-dir"]);
+    let own = PathBuf::from(own.trim());
+    let fake = folder.join("fake");
+    fs::create_dir_all(fake.join("refs")).expect("folders");
+    fs::create_dir_all(bed.file("victim")).expect("a folder");
+    std::os::unix::fs::symlink(bed.file("victim"), fake.join("objects")).expect("a link");
+    fs::write(fake.join("HEAD"), "ref: refs/heads/callboard/T1\n").expect("writes");
+    fs::write(folder.join(".git"), format!("gitdir: {}\n", fake.display())).expect("writes");
+    let head = fs::read(own.join("HEAD")).expect("reads");
+    fs::write(own.join("HEAD"), "ref: refs/heads/T1\n").expect("writes");
+    let agent = bed.script(
+        "cat > /dev/null; echo x > \"$BED/victim/x\" && echo a victim
+        echo x > \"$REFS/evil\" && echo a branch; echo tried",
+    );
+    let refs = bed.repo.path.join(".git/refs/heads").display().to_string();
+    let settings = AgentSettings { sandbox: SandboxMode::Os, ..bed.settings(agent) };
+    let mut tries = call(folder.clone());
+    tries.variables.push(("REFS".into(), refs));
+    let (_, report) = work(settings.clone(), tries.clone()).await;
+    match &report.end {
+        // A kernel without Landlock.
+        Worked::NotStarted(words) if words.contains("relay.sandbox = os") => return,
+        Worked::Replied(reply) => assert_eq!(reply, "tried\n", "{}", report.logs),
+        _ => panic!("{}", report.logs),
+    }
+    assert!(!bed.file("victim/x").exists());
+    // Nor do the folders that it may write.
+    fs::write(own.join("HEAD"), head).expect("writes");
+    let heads = bed.repo.path.join(".git/refs/heads/callboard");
+    fs::remove_dir_all(heads.join("deep")).unwrap_or_default();
+    std::os::unix::fs::symlink(bed.file("victim"), heads.join("deep")).expect("a link");
+    tries.worktrees[0].branch = "callboard/deep/T1".into();
+    let (_, report) = work(settings, tries).await;
+    let is_refused = |words: &str| words.contains("leads elsewhere");
+    assert!(matches!(&report.end, Worked::NotStarted(words) if is_refused(words)), "{report:?}");
+}
+
 #[tokio::test]
 async fn one_that_only_looks_writes_nowhere() {
     let bed = Bed::new();
@@ -117,20 +165,19 @@ async fn one_that_only_looks_writes_nowhere() {
 async fn what_it_is_given_to_call_stands_in_a_file() {
     let bed = Bed::new();
     let folder = worktree(&bed);
-    let file = bed.script("cat > /dev/null; cat \"$1\"").command[1].clone();
+    let script = "cat > /dev/null; cat \"$1\"; cat \"$CALLBOARD_TOKEN_FILE\" >&2";
+    let file = bed.script(script).command[1].clone();
     let command: Vec<String> = ["sh", &file, "{mcp_config}"].map(str::to_owned).into();
     let agent = ExecutorSettings::command("script", command);
-    let server = McpServer::Stdio {
-        name: "callboard".into(),
-        program: "callboard".into(),
-        args: vec!["mcp".into(), "--task".into(), "T1".into()],
-        env: Vec::new(),
-    };
-    let given = WorkCall { mcp_servers: vec![server], ..call(folder) };
+    let door = DoorKey { url: "http://127.0.0.1:1".into(), token: "cb_of_this_run".into() };
+    let given = WorkCall { door: Some(door), ..call(folder) };
     let (_, report) = work(bed.settings(agent), given).await;
     let Worked::Replied(reply) = &report.end else { panic!("{}", report.logs) };
     let config: serde_json::Value = serde_json::from_str(reply).expect("JSON");
-    assert_eq!(config["mcpServers"]["callboard"]["args"][2], "T1");
+    let args = &config["mcpServers"]["callboard"]["args"];
+    assert_eq!((&args[1], &args[2]), (&"--server".into(), &"http://127.0.0.1:1".into()));
+    assert!(report.logs.contains("[CALLBOARD_TOKEN]"), "{}", report.logs);
+    assert!(!report.logs.contains("cb_of_this_run"), "{}", report.logs);
 }
 
 #[tokio::test]
