@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
-use crate::ids::{Id, IdError, TaskId};
+use crate::ids::{Id, IdError, IdKind, TaskId};
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -187,7 +187,7 @@ impl Job {
 
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "job_{}", self.0)
+        write!(f, "{}{}", IdKind::Job.sign(), self.0)
     }
 }
 
@@ -201,7 +201,7 @@ impl FromStr for JobId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let id = text.strip_prefix("job_").and_then(Id::parse);
+        let id = text.strip_prefix(IdKind::Job.sign()).and_then(Id::parse);
         id.map(Self).ok_or(IdError::Foreign)
     }
 }

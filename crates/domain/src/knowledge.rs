@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
-use crate::ids::{Id, IdError, TaskId};
+use crate::ids::{Id, IdError, IdKind, TaskId};
 use crate::time::Timestamp;
 
 pub const TITLE_CHARS_MAX: usize = 200;
@@ -101,7 +101,7 @@ pub struct NewKnowledge {
 
 impl fmt::Display for KnowledgeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kn_{}", self.0)
+        write!(f, "{}{}", IdKind::Knowledge.sign(), self.0)
     }
 }
 
@@ -115,7 +115,10 @@ impl FromStr for KnowledgeId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix("kn_").and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
+        text.strip_prefix(IdKind::Knowledge.sign())
+            .and_then(Id::parse)
+            .map(Self)
+            .ok_or(IdError::Foreign)
     }
 }
 

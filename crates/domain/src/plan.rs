@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::card::Mode;
-use crate::ids::{Id, IdError, TaskId};
+use crate::ids::{Id, IdError, IdKind, TaskId};
 use crate::time::Timestamp;
 
 pub const TASKS_MAX: usize = 100;
@@ -117,7 +117,7 @@ impl TodoStatus {
 
 impl fmt::Display for PlanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "plan_{}", self.0)
+        write!(f, "{}{}", IdKind::Plan.sign(), self.0)
     }
 }
 
@@ -131,7 +131,7 @@ impl FromStr for PlanId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix("plan_").and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
+        text.strip_prefix(IdKind::Plan.sign()).and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
     }
 }
 

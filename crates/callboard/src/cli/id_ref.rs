@@ -160,7 +160,7 @@ fn rest(id: &str) -> &str {
 pub fn ambiguous(typed: &str, noun: &str, found: &[impl ToString]) -> Failure {
     let shown: Vec<String> = found.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
     let more = if found.len() > SHOWN_MAX { ", …" } else { "" };
-    let message = format!("'{typed}' fits several {noun}s: {}{more}", shown.join(", "));
+    let message = format!("'{typed}' fits more than one {noun}: {}{more}", shown.join(", "));
     Failure::new(Exit::Usage, "AMBIGUOUS_ID", message)
         .hint("write more of the id")
         .details(json!({"candidates": shown}))

@@ -224,6 +224,8 @@ fn settings_of_callboard_are_merged_by_somebody_who_saw_them() {
     let refused = world.run(&["approve", &id, "--merge", "--json"]);
     assert_eq!((refused.code, refused.error_code()), (5, "MERGE_FAILED".into()));
     assert!(refused.stderr.contains("--settings"), "{}", refused.stderr);
+    let failed = world.ok(&["review", &id, "--json"]).json();
+    assert_eq!(failed["review"]["conflictFiles"], json!([]), "no agent is sent to settle it");
     assert!(!world.root().join("b").exists(), "nothing of it is merged");
     world.ok(&["approve", &id, "--merge", "--settings"]);
     assert!(world.root().join("b").exists());

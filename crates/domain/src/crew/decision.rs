@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::AgentId;
-use crate::ids::{Id, IdError};
+use crate::ids::{Id, IdError, IdKind};
 use crate::time::Timestamp;
 
 pub const TITLE_CHARS_MAX: usize = 500;
@@ -104,7 +104,7 @@ fn beginning(text: &str, size: usize) -> String {
 
 impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "log-{}", self.0)
+        write!(f, "{}{}", IdKind::Decision.sign(), self.0)
     }
 }
 
@@ -118,7 +118,10 @@ impl FromStr for DecisionId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix("log-").and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
+        text.strip_prefix(IdKind::Decision.sign())
+            .and_then(Id::parse)
+            .map(Self)
+            .ok_or(IdError::Foreign)
     }
 }
 

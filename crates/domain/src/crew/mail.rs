@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::AgentId;
-use crate::ids::{Id, IdError};
+use crate::ids::{Id, IdError, IdKind};
 use crate::time::Timestamp;
 
 pub const SUBJECT_CHARS_MAX: usize = 200;
@@ -46,7 +46,7 @@ pub fn reply_subject(subject: &str) -> String {
 
 impl fmt::Display for MailId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mail-{}", self.0)
+        write!(f, "{}{}", IdKind::Mail.sign(), self.0)
     }
 }
 
@@ -60,7 +60,7 @@ impl FromStr for MailId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix("mail-").and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
+        text.strip_prefix(IdKind::Mail.sign()).and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
     }
 }
 

@@ -168,15 +168,15 @@ pub enum MergeFault {
 }
 
 impl MergeFault {
-    /// The files that somebody must look at.
+    /// The files that an agent can settle. Settings are no conflict: a person decides on them.
     pub fn files(&self) -> &[String] {
         match self {
-            Self::Conflict { files, .. }
-            | Self::InTheWay { files, .. }
-            | Self::Settings { files } => files,
-            Self::Moved { .. } | Self::RemoteTarget(_) | Self::Diverged(_) | Self::Worktree(_) => {
-                &[]
-            }
+            Self::Conflict { files, .. } | Self::InTheWay { files, .. } => files,
+            Self::Settings { .. }
+            | Self::Moved { .. }
+            | Self::RemoteTarget(_)
+            | Self::Diverged(_)
+            | Self::Worktree(_) => &[],
         }
     }
 }
