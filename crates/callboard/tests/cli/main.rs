@@ -25,6 +25,8 @@ mod review_work;
 mod schema;
 mod servers;
 mod serving;
+#[path = "../../../store/tests/it/skipped.rs"]
+mod skipped;
 mod stale_checks;
 mod stores;
 mod terminal;

@@ -12,12 +12,13 @@ use crate::crew::cli;
 use crate::http::{Server, agent};
 use crate::peer::{CALLBOARD, board, command, is_running, repository_of};
 use crate::schema::Schema;
+use crate::skipped::skipped;
 
 /// Says so when it is missing; `scripts/test` installs it.
 fn has_tmux() -> bool {
     let has = Command::new("tmux").arg("-V").output().is_ok();
     if !has {
-        eprintln!("left out: tmux is not installed");
+        skipped("tmux is not installed");
     }
     has
 }

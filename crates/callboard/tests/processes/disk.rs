@@ -8,12 +8,13 @@ use serde_json::json;
 
 use crate::http::{Server, agent};
 use crate::peer::{CALLBOARD, Peer, clean};
+use crate::skipped::skipped;
 
 /// Whether this machine lets us have mounts of our own; says so when it does not.
 fn can_mount() -> bool {
     let can = Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|s| s.success());
     if !can {
-        eprintln!("left out: this machine lets nobody make a disk of its own (unshare -rm)");
+        skipped("this machine lets no user mount a disk of its own (unshare -rm)");
     }
     can
 }

@@ -9,6 +9,7 @@ use crate::agents::{FREE, Shop, make, submit, wait_for};
 use crate::http::{agent, answer_of, modern};
 use crate::peer::{CALLBOARD, Peer, reply};
 use crate::schema::Schema;
+use crate::skipped::skipped;
 
 /// A run that the system must confine.
 const CONFINED: (&str, &str) = ("CALLBOARD_RELAY_SANDBOX", "os");
@@ -17,7 +18,7 @@ const CONFINED: (&str, &str) = ("CALLBOARD_RELAY_SANDBOX", "os");
 fn starts_confined(boss: &mut Peer, task: &str) -> bool {
     let started = submit(boss, task, "start_agent");
     if started.to_string().contains("relay.sandbox = os") {
-        eprintln!("left out: this kernel has no Landlock");
+        skipped("this kernel has no Landlock");
         return false;
     }
     assert_eq!(started["code"], "STARTED", "{started}");

@@ -40,6 +40,8 @@ mod rights;
 #[allow(dead_code, reason = "the store's own tests use the rest")]
 mod schema;
 mod sessions;
+#[path = "../../../store/tests/it/skipped.rs"]
+mod skipped;
 mod stdin;
 mod story;
 mod terminal;

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 use crate::http::{Server, agent, call};
 use crate::peer::{Peer, board, command};
+use crate::schema::Schema;
+use crate::skipped::skipped;
 
 const CLIENTS: usize = 32;
 const IMPATIENT: usize = 4;
@@ -31,13 +33,13 @@ pub struct Database {
 impl Database {
     /// Nothing where the other tests do without PostgreSQL, too.
     pub fn start(what: &str) -> Option<Self> {
-        if std::env::var("CALLBOARD_TEST_POSTGRES").is_ok_and(|url| !url.is_empty()) {
-            let name = format!("{what}-{}", std::process::id());
-            let url = script(&name, "start");
-            return Some(Self { name, url });
+        if let Some(why) = Schema::missing() {
+            skipped(why);
+            return None;
         }
-        eprintln!("left out what needs PostgreSQL: set CALLBOARD_TEST_POSTGRES");
-        None
+        let name = format!("{what}-{}", std::process::id());
+        let url = script(&name, "start");
+        Some(Self { name, url })
     }
 
     pub fn kill(&self) {

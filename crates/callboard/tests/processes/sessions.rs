@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, board, clean, command, until_exists};
+use crate::skipped::skipped;
 
 /// A board in a git repository, with a home in which tmux and an agent called `claude` live.
 struct Home {
@@ -66,7 +67,7 @@ impl Drop for Home {
 fn has_tmux() -> bool {
     let has = Command::new("tmux").arg("-V").output().is_ok();
     if !has {
-        eprintln!("left out: tmux is not installed");
+        skipped("tmux is not installed");
     }
     has
 }

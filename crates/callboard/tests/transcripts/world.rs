@@ -50,11 +50,13 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// What there is to test with here.
-    pub fn available() -> Vec<Self> {
-        match Schema::new() {
-            Some(_) => vec![Self::Sqlite, Self::Postgres],
-            None => vec![Self::Sqlite],
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+
+    /// Why scenes on this store cannot run here.
+    pub fn missing(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Schema::missing(),
         }
     }
 

@@ -10,6 +10,8 @@ mod fixture;
 mod forge;
 mod processes;
 mod pulls;
+#[path = "../../../store/tests/it/skipped.rs"]
+mod skipped;
 mod tree;
 mod webhooks;
 mod workspaces;

@@ -23,6 +23,7 @@ mod pulls;
 mod retries;
 mod runs;
 mod schema;
+mod skipped;
 mod sqlite;
 mod time;
 mod tls;

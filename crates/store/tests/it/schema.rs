@@ -1,14 +1,17 @@
 //! A fresh PostgreSQL schema for one test, in the database that `CALLBOARD_TEST_POSTGRES` names.
 //! The transcripts use this file too.
 
-use std::io::Write;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_postgres::{Client, NoTls};
 
+use crate::skipped::skipped;
+
 const POSTGRES: &str = "CALLBOARD_TEST_POSTGRES";
 const PGBOUNCER: &str = "CALLBOARD_TEST_PGBOUNCER";
+const NO_POSTGRES: &str = "CALLBOARD_TEST_POSTGRES is not set (scripts/postgres start prints it)";
+const NO_PGBOUNCER: &str =
+    "CALLBOARD_TEST_PGBOUNCER is not set (scripts/postgres pooler prints it)";
 
 pub struct Schema {
     database: String,
@@ -23,31 +26,26 @@ fn variable(name: &str) -> Option<String> {
 }
 
 impl Schema {
-    /// Nothing without a database; the first time that is said, once and past the test's capture.
+    /// Why no test can have a schema here.
+    pub fn missing() -> Option<&'static str> {
+        variable(POSTGRES).is_none().then_some(NO_POSTGRES)
+    }
+
+    /// Nothing without a database; the test is then skipped.
     pub fn new() -> Option<Self> {
-        static SAID: Once = Once::new();
-        let Some(database) = variable(POSTGRES) else {
-            SAID.call_once(|| {
-                let words = "left out what needs PostgreSQL: set CALLBOARD_TEST_POSTGRES to a URL \
-                     (scripts/postgres start prints one)";
-                let _ = writeln!(std::io::stderr(), "{words}");
-            });
-            return None;
-        };
+        if let Some(why) = Self::missing() {
+            skipped(why);
+        }
+        let database = variable(POSTGRES)?;
         Some(Self::by_way_of(&database.clone(), database))
     }
 
-    /// The same, where stores go through a pooler in transaction mode.
+    /// A schema whose stores go through a pooler in transaction mode.
     pub fn pooled() -> Option<Self> {
-        static SAID: Once = Once::new();
         match (variable(POSTGRES), variable(PGBOUNCER)) {
             (Some(database), Some(pooler)) => Some(Self::by_way_of(&pooler, database)),
             _ => {
-                SAID.call_once(|| {
-                    let words = "left out what needs a pooler: set CALLBOARD_TEST_PGBOUNCER to a \
-                         URL (scripts/postgres pooler prints one)";
-                    let _ = writeln!(std::io::stderr(), "{words}");
-                });
+                skipped(NO_PGBOUNCER);
                 None
             }
         }

@@ -13,6 +13,7 @@ use crate::fixture::Fixture;
 use crate::postgres::schema;
 use crate::proxy::Proxy;
 use crate::schema::Schema;
+use crate::skipped::skipped;
 
 /// A board on a server whose certificate is for `localhost`, and where its certificates are.
 struct Encrypted {
@@ -27,7 +28,7 @@ impl Encrypted {
         let shown = schema(&f).connect().await.query_one("SHOW ssl_cert_file", &[]).await.unwrap();
         let Some(folder) = shown.get::<_, String>(0).strip_suffix("/server.crt").map(str::to_owned)
         else {
-            eprintln!("left out: the server was not started by scripts/postgres");
+            skipped("the server was not started by scripts/postgres");
             return None;
         };
         Some(Self { f, folder })

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::{commit, make, status};
 use crate::fixture::{Repo, git_in, is_running, until, until_dead};
+use crate::skipped::skipped;
 
 /// A home with a tmux of its own and an agent called `claude`, which writes down what it sees and
 /// stays, with a child that ignores the end of its terminal and one that left it.
@@ -78,7 +79,7 @@ impl Drop for Home {
 fn has_tmux() -> bool {
     let has = Command::new("tmux").arg("-V").output().is_ok();
     if !has {
-        eprintln!("left out: tmux is not installed");
+        skipped("tmux is not installed");
     }
     has
 }
