@@ -3,7 +3,6 @@
 //
 // Prints a line for each check, `ok` or `FAILED` first; `run` counts them.
 
-import { spawn } from 'node:child_process';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RUN_MS_MAX, binary, check, openLane, part, write } from './lane.mjs';
@@ -12,18 +11,17 @@ import { diff, scripts } from './scripts.mjs';
 const lane = await openLane('agents', scripts());
 const { home, repo, env, run, cli, asked } = lane;
 const { opencode, codex } = lane.agents;
-const server = { url: undefined, process: undefined, ended: undefined };
+let server;
 
 await part('agents', prepare);
-await part('agents', serve);
+await part('agents', async () => (server = await lane.serve()));
 for (const agent of [opencode, codex]) {
   await part(agent.name, () => byCommand(agent));
   await part(agent.name, () => asMcpClient(agent, 'stdio', 'graph'));
   await part(agent.name, () => asMcpClient(agent, 'http', 'execution'));
 }
 await part('opencode', overAcp);
-server.process?.kill('SIGTERM');
-await server.ended;
+await server?.stop();
 lane.close();
 
 // A board that knows opencode over ACP, too.
@@ -36,24 +34,6 @@ env = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 writable = ["~/.local/share/opencode/", "~/.local/state/opencode/", "~/.cache/opencode/"]
 `;
   write(join(repo, '.callboard/config.local.toml'), acp);
-}
-
-// Serves MCP and runs jobs; its first words on stdout hold the address.
-async function serve() {
-  const args = ['serve', '--listen', '127.0.0.1:0'];
-  const child = spawn(binary, args, { cwd: repo, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  server.process = child;
-  server.ended = new Promise((resolve) => child.on('close', resolve));
-  let said = '';
-  child.stderr.on('data', (data) => (said += data));
-  server.url = await new Promise((resolve, reject) => {
-    child.stdout.on('data', (data) => {
-      said += data;
-      const url = /http:\/\/[0-9.:]+/.exec(said);
-      if (url) resolve(url[0]);
-    });
-    server.ended.then(() => reject(new Error(`callboard serve did not come up: ${said}`)));
-  });
 }
 
 async function submit(preferredModel) {

@@ -1,5 +1,5 @@
 // A place for real coding agents, and how each of them is called: a home, a repository with a board,
-// a scripted model (model.mjs), and a line for each check, `ok` or `FAILED` first.
+// a scripted model (model.mjs), and a line for each check, `ok`, `FAILED` or `skipped` first.
 //
 // All that the agents keep stands below the lane's folder. Their proxy is a closed port, so they
 // reach loopback and nothing else; they neither update themselves nor report anything.
@@ -61,6 +61,28 @@ export async function openLane(name, scripts) {
     await cli('init', '--prefix', 'TASK');
   }
 
+  // Serves MCP and runs jobs; the first words on stdout hold the address.
+  async function serve() {
+    const args = ['serve', '--listen', '127.0.0.1:0'];
+    const child = spawn(binary, args, { cwd: repo, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = new Promise((resolve) => child.on('close', resolve));
+    let said = '';
+    child.stderr.on('data', (data) => (said += data));
+    const url = await new Promise((resolve, reject) => {
+      child.stdout.on('data', (data) => {
+        said += data;
+        const found = /http:\/\/[0-9.:]+/.exec(said);
+        if (found) resolve(found[0]);
+      });
+      ended.then(() => reject(new Error(`callboard serve did not come up: ${said}`)));
+    });
+    const stop = () => {
+      child.kill('SIGTERM');
+      return ended;
+    };
+    return { url, stop };
+  }
+
   // Processes that have the agents' home, whoever their parent is.
   function processes() {
     if (!existsSync('/proc/self/environ')) return [];
@@ -82,7 +104,7 @@ export async function openLane(name, scripts) {
   }
 
   const agents = { opencode: opencode(home, model), codex: codex(home, model), claude: claude(home, model) };
-  return { folder, home, repo, env, model, agents, run, cli, asked, prepare, close };
+  return { folder, home, repo, env, model, agents, run, cli, asked, prepare, serve, close };
 }
 
 // A fault in one part does not hide the others.
@@ -97,6 +119,10 @@ export async function part(name, checks) {
 export function check(name, what, passed, seen) {
   const detail = seen instanceof Error ? seen.stack : JSON.stringify(seen);
   console.log(passed ? `ok      ${name}: ${what}` : `FAILED  ${name}: ${what}: ${detail}`);
+}
+
+export function skipped(name, why) {
+  console.log(`skipped ${name}: ${why}`);
 }
 
 export function write(file, text) {

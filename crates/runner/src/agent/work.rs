@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::reach::what_a_commit_writes;
 use super::{LocalAgents, own_variables, quiet_git};
 use crate::environment::{self, Variables};
-use crate::executor::Said;
 use crate::executor::command::Call;
 use crate::executor::mcp::BoardServer;
+use crate::executor::{McpBy, Said};
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
@@ -98,7 +98,7 @@ impl LocalAgents {
         let variables = environment::for_agent(&self.settings.environment, &executor.env);
         log.secrets.add_variables(&variables.named);
         let scratch = folder.scratch();
-        let server = self.board_server(call, &scratch, log)?;
+        let server = self.board_server(call, executor.mcp, &scratch, log)?;
         let git = match confinement.is_some() && may_write {
             true => quiet_git::place(&scratch, &variables.base, &git_dirs)
                 .map_err(|error| format!("{}: {error}", scratch.display()))?,
@@ -175,12 +175,13 @@ impl LocalAgents {
     fn board_server(
         &self,
         call: &WorkCall,
+        by: McpBy,
         scratch: &Path,
         log: &mut RunLog,
     ) -> Result<Option<BoardServer>, String> {
         let Some(key) = &call.door else { return Ok(None) };
         log.secrets.add_variables(&vec![("CALLBOARD_TOKEN".into(), key.token.clone().into())]);
-        let placed = BoardServer::place(&self.settings.program, scratch, key);
+        let placed = BoardServer::place(&self.settings.program, by, scratch, key);
         placed.map(Some).map_err(|error| format!("cannot keep the token of the run: {error}"))
     }
 }

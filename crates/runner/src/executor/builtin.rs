@@ -24,6 +24,7 @@ struct Agent {
     write_command: &'static str,
     models: &'static [&'static str],
     env: &'static [&'static str],
+    set: &'static [(&'static str, &'static str)],
     writable: &'static [&'static str],
 }
 
@@ -36,6 +37,11 @@ impl Agent {
             write_command: words(self.write_command),
             models: owned(self.models),
             env: owned(&env),
+            set: self
+                .set
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
             writable: owned(self.writable),
             ..ExecutorSettings::command(self.name, words(self.command))
         }
@@ -52,6 +58,8 @@ fn claude() -> ExecutorSettings {
                         --permission-mode bypassPermissions",
         models: &["claude*", "sonnet*", "opus*", "haiku*"],
         env: &["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"],
+        // Root may bypass the permissions only where this says that a sandbox holds the agent.
+        set: &[("IS_SANDBOX", "{confined}")],
         writable: &["~/.claude/", "~/.claude.json"],
     };
     ExecutorSettings { output: OutputFrom::Json("result".into()), ..agent.settings() }
@@ -63,9 +71,11 @@ fn codex() -> ExecutorSettings {
         command: "codex exec --sandbox read-only --skip-git-repo-check --color never \
                   --model {model} --output-last-message {output_file} -",
         write_command: "codex exec --sandbox workspace-write --skip-git-repo-check --color never \
+                        -c mcp_servers.callboard={mcp_codex} \
                         --model {model} --output-last-message {output_file} -",
         models: &["gpt*", "o1*", "o3*", "o4*", "codex*"],
         env: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "CODEX_HOME"],
+        set: &[],
         writable: &["~/.codex/"],
     };
     // It runs commands in a user namespace, which nothing inside Landlock can make.
@@ -85,6 +95,8 @@ fn gemini() -> ExecutorSettings {
             "GOOGLE_GENAI_USE_GCA",
             "GOOGLE_GENAI_USE_VERTEXAI",
         ],
+        // Settings of the lowest precedence, to which those of the user are added.
+        set: &[("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "{mcp_config}")],
         writable: &["~/.gemini/"],
     };
     ExecutorSettings { output: OutputFrom::Json("response".into()), ..agent.settings() }
@@ -97,6 +109,7 @@ fn opencode() -> ExecutorSettings {
         write_command: "opencode run --model {model}",
         models: &["*/*"],
         env: &["OPENCODE_CONFIG", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        set: &[("OPENCODE_CONFIG_CONTENT", "{mcp_opencode}")],
         writable: &["~/.local/share/opencode/", "~/.local/state/opencode/", "~/.cache/opencode/"],
     }
     .settings()
@@ -109,6 +122,7 @@ fn copilot() -> ExecutorSettings {
         write_command: "copilot --acp --model {model}",
         models: &["copilot*"],
         env: &["GH_TOKEN", "GITHUB_TOKEN", "COPILOT_GITHUB_TOKEN"],
+        set: &[],
         writable: &["~/.copilot/"],
     };
     ExecutorSettings { kind: ExecutorKind::Acp, ..agent.settings() }
@@ -121,6 +135,7 @@ fn kimi() -> ExecutorSettings {
         write_command: "kimi acp",
         models: &["kimi*", "moonshot*"],
         env: &["KIMI_API_KEY", "KIMI_BASE_URL", "MOONSHOT_API_KEY"],
+        set: &[],
         writable: &["~/.kimi/", "~/.kimi-code/"],
     };
     ExecutorSettings { kind: ExecutorKind::Acp, ..agent.settings() }

@@ -57,7 +57,8 @@ impl Call<'_> {
 
     /// For programs that read such a file.
     fn write_mcp_config(&self) -> io::Result<()> {
-        if !self.command.iter().any(|arg| arg.contains("{mcp_config}")) {
+        let set = self.executor.set.iter().map(|(_, value)| value);
+        if !self.command.iter().chain(set).any(|text| text.contains("{mcp_config}")) {
             return Ok(());
         }
         // It may hold what only this user should read.
@@ -70,11 +71,14 @@ impl Call<'_> {
     /// The program as the settings have it.
     pub(super) fn program(self) -> Program {
         let args = self.args();
+        let set = self.executor.set.iter();
+        let set = set.filter_map(|(name, value)| Some((name.into(), self.filled(value)?.into())));
+        let env = self.env.iter().cloned().chain(set).collect();
         Program {
             name: self.command.first().cloned().unwrap_or_default().into(),
             args,
             cwd: self.workdir.to_owned(),
-            env: self.env,
+            env,
             input: Vec::new(),
             timeout: FOREVER,
             output: Output::BothEnds {
@@ -88,41 +92,47 @@ impl Call<'_> {
         }
     }
 
-    /// Without a model, an argument that is nothing but its name is left out, and the flag before
-    /// it as well.
+    /// An argument whose placeholder has no value in this run is left out. If the argument is the value
+    /// of a flag, the flag before it is left out as well.
     fn args(&self) -> Vec<OsString> {
         let mut args: Vec<String> = Vec::new();
         for arg in self.command.iter().skip(1) {
-            if self.model.is_empty() && arg == "{model}" {
-                args.pop_if(|before| before.starts_with('-'));
-                continue;
+            match self.filled(arg) {
+                Some(filled) => args.push(filled),
+                None if arg.starts_with('-') => {}
+                None => drop(args.pop_if(|before| before.starts_with('-'))),
             }
-            args.push(self.filled(arg));
         }
         args.into_iter().map(OsString::from).collect()
     }
 
-    fn filled(&self, arg: &str) -> String {
+    /// `None` when the text has a placeholder without a value: no model is chosen, the run has no board,
+    /// or the system does not confine the run.
+    fn filled(&self, text: &str) -> Option<String> {
+        let path = |path: PathBuf| Some(path.display().to_string());
         let named = [
-            ("{model}", self.model.to_owned()),
-            ("{prompt_file}", self.prompt_file().display().to_string()),
-            ("{output_file}", self.output_file().display().to_string()),
-            ("{workdir}", self.workdir.display().to_string()),
-            ("{mcp_config}", self.mcp_config().display().to_string()),
+            ("{model}", Some(self.model.to_owned()).filter(|model| !model.is_empty())),
+            ("{prompt_file}", path(self.prompt_file())),
+            ("{output_file}", path(self.output_file())),
+            ("{workdir}", path(self.workdir.to_owned())),
+            ("{mcp_config}", path(self.mcp_config())),
+            ("{mcp_codex}", self.server.map(BoardServer::codex)),
+            ("{mcp_opencode}", self.server.map(BoardServer::opencode)),
+            ("{confined}", self.confinement.as_ref().map(|_| "1".to_owned())),
         ];
         // One pass: what was filled in is not looked at again.
         let mut filled = String::new();
-        let mut rest = arg;
+        let mut rest = text;
         while let Some((at, name, value)) = named
             .iter()
             .filter_map(|(name, value)| rest.find(name).map(|at| (at, name, value)))
             .min()
         {
             filled.push_str(&rest[..at]);
-            filled.push_str(value);
+            filled.push_str(value.as_ref()?);
             rest = &rest[at + name.len()..];
         }
-        filled + rest
+        Some(filled + rest)
     }
 }
 

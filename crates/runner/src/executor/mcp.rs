@@ -1,5 +1,5 @@
-//! The MCP server an agent is given, in the forms that agents read: a program that passes everything on to
-//! the door of the run.
+//! The MCP server of a run, in the forms that agents read. An agent reaches the door of its run over HTTP,
+//! or starts `callboard mcp --server`, which forwards its messages to the door.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,53 +9,118 @@ use std::path::{Path, PathBuf};
 use callboard_engine::ports::DoorKey;
 use serde_json::{Value, json};
 
+use super::settings::McpBy;
 use crate::environment::Variables;
 
 const NAME: &str = "callboard";
+/// The variable by which Codex is told a token; Codex takes none in its settings.
+const TOKEN: &str = "CALLBOARD_TOKEN";
 
-/// What an agent starts to reach its board.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How an agent reaches its board.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BoardServer {
+    by: McpBy,
     program: PathBuf,
-    url: String,
+    key: DoorKey,
     token_file: PathBuf,
 }
 
 impl BoardServer {
-    /// Keeps the token in `folder`, where nobody but this user reads it.
-    pub(crate) fn place(program: &Path, folder: &Path, key: &DoorKey) -> io::Result<Self> {
+    /// Keeps the token in `folder`, readable for this user alone.
+    pub(crate) fn place(
+        program: &Path,
+        by: McpBy,
+        folder: &Path,
+        key: &DoorKey,
+    ) -> io::Result<Self> {
         let token_file = folder.join("token");
         let mut file = fs::OpenOptions::new();
         let mut file = file.write(true).create_new(true).mode(0o600).open(&token_file)?;
         file.write_all(key.token.as_bytes())?;
-        Ok(Self { program: program.to_owned(), url: key.url.clone(), token_file })
+        Ok(Self { by, program: program.to_owned(), key: key.clone(), token_file })
     }
 
     /// For programs of Callboard that the agent starts by itself.
     pub(crate) fn variables(&self) -> Variables {
-        vec![
-            ("CALLBOARD_SERVER".into(), self.url.clone().into()),
+        let mut variables: Variables = vec![
+            ("CALLBOARD_SERVER".into(), self.key.url.clone().into()),
             ("CALLBOARD_TOKEN_FILE".into(), self.token_file.clone().into()),
-        ]
+        ];
+        if self.by == McpBy::Http {
+            variables.push((TOKEN.into(), self.key.token.clone().into()));
+        }
+        variables
     }
 
     fn args(&self) -> [&str; 5] {
         let token_file = self.token_file.to_str().unwrap_or_default();
-        ["mcp", "--server", &self.url, "--token-file", token_file]
+        ["mcp", "--server", &self.key.url, "--token-file", token_file]
+    }
+
+    fn address(&self) -> String {
+        format!("{}/mcp", self.key.url)
+    }
+
+    fn bearer(&self) -> String {
+        format!("Bearer {}", self.key.token)
+    }
+
+    /// The inline table that Codex takes for `mcp_servers.callboard`. Strings and arrays of JSON are
+    /// strings and arrays of TOML.
+    pub(super) fn codex(&self) -> String {
+        match self.by {
+            McpBy::Stdio => {
+                format!("{{command={}, args={}}}", json!(self.program), json!(self.args()))
+            }
+            McpBy::Http => {
+                let (url, token) = (json!(self.address()), json!(TOKEN));
+                format!("{{url={url}, bearer_token_env_var={token}}}")
+            }
+        }
+    }
+
+    /// Settings of opencode that name this server alone.
+    pub(super) fn opencode(&self) -> String {
+        let server = match self.by {
+            McpBy::Stdio => {
+                let program = self.program.to_str().unwrap_or_default();
+                let command = [&[program][..], &self.args()].concat();
+                json!({"type": "local", "command": command})
+            }
+            McpBy::Http => {
+                let headers = json!({"Authorization": self.bearer()});
+                json!({"type": "remote", "url": self.address(), "headers": headers, "oauth": false})
+            }
+        };
+        json!({"mcp": {NAME: server}}).to_string()
     }
 }
 
 /// A file in the form of `mcpServers`.
 pub(crate) fn config(server: Option<&BoardServer>) -> Value {
-    let entry = |server: &BoardServer| json!({"command": server.program, "args": server.args()});
+    let entry = |server: &BoardServer| match server.by {
+        McpBy::Stdio => json!({"command": server.program, "args": server.args()}),
+        McpBy::Http => {
+            let headers = json!({"Authorization": server.bearer()});
+            json!({"type": "http", "url": server.address(), "headers": headers})
+        }
+    };
     let entries: serde_json::Map<String, Value> =
         server.map(|server| (NAME.to_owned(), entry(server))).into_iter().collect();
     json!({"mcpServers": entries})
 }
 
-/// As the Agent Client Protocol has them in `session/new`.
+/// The servers of `session/new` in the Agent Client Protocol.
 pub(crate) fn session_servers(server: Option<&BoardServer>) -> Value {
-    let entry = |server: &BoardServer| json!({"name": NAME, "command": server.program, "args": server.args(), "env": []});
+    let entry = |server: &BoardServer| match server.by {
+        McpBy::Stdio => {
+            json!({"name": NAME, "command": server.program, "args": server.args(), "env": []})
+        }
+        McpBy::Http => {
+            let headers = json!([{"name": "Authorization", "value": server.bearer()}]);
+            json!({"type": "http", "name": NAME, "url": server.address(), "headers": headers})
+        }
+    };
     server.map(entry).into_iter().collect()
 }
 
@@ -69,8 +134,8 @@ mod tests {
     fn agents_read_one_form_and_the_protocol_another() {
         let folder = tempfile::tempdir().expect("a folder");
         let key = DoorKey { url: "http://127.0.0.1:1".into(), token: "cb_secret".into() };
-        let server = BoardServer::place(Path::new("/bin/callboard"), folder.path(), &key);
-        let server = server.expect("written");
+        let place = |by, folder| BoardServer::place(Path::new("/bin/callboard"), by, folder, &key);
+        let server = place(McpBy::Stdio, folder.path()).expect("written");
         let file = config(Some(&server));
         assert_eq!(file["mcpServers"]["callboard"]["command"], "/bin/callboard");
         assert_eq!(file["mcpServers"]["callboard"]["args"][2], "http://127.0.0.1:1");
@@ -82,5 +147,33 @@ mod tests {
         let mode = fs::metadata(&token).expect("is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(config(None), json!({"mcpServers": {}}));
+    }
+
+    /// A server over HTTP is named with its token, except to Codex, which reads the token in a variable.
+    #[test]
+    fn each_agent_gets_its_own_form_of_each_transport() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = DoorKey { url: "http://127.0.0.1:1".into(), token: "cb_secret".into() };
+        let [stdio, http] = [("a", McpBy::Stdio), ("b", McpBy::Http)].map(|(name, by)| {
+            let folder = folder.path().join(name);
+            fs::create_dir(&folder).expect("a folder");
+            BoardServer::place(Path::new("/bin/callboard"), by, &folder, &key).expect("written")
+        });
+        assert!(stdio.codex().starts_with(r#"{command="/bin/callboard", args=["mcp","--server","#));
+        assert_eq!(
+            http.codex(),
+            r#"{url="http://127.0.0.1:1/mcp", bearer_token_env_var="CALLBOARD_TOKEN"}"#
+        );
+        let read = |text: String| serde_json::from_str::<Value>(&text).expect("JSON");
+        assert_eq!(read(stdio.opencode())["mcp"]["callboard"]["command"][0], "/bin/callboard");
+        let remote = &read(http.opencode())["mcp"]["callboard"];
+        assert_eq!(remote["headers"]["Authorization"], "Bearer cb_secret");
+        assert_eq!(config(Some(&http))["mcpServers"]["callboard"]["type"], "http");
+        assert_eq!(session_servers(Some(&http))[0]["type"], "http");
+        let names = |server: &BoardServer| {
+            let variables = server.variables();
+            variables.into_iter().any(|(name, value)| name == TOKEN && value == "cb_secret")
+        };
+        assert!(!names(&stdio) && names(&http));
     }
 }

@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub(crate) use choose::Chosen;
-pub use settings::{ExecutorKind, ExecutorSettings, OutputFrom, PromptBy, RawExecutor};
+pub use settings::{ExecutorKind, ExecutorSettings, McpBy, OutputFrom, PromptBy, RawExecutor};
 
 /// All that may run a job, in the order in which they are asked for a model: configured ones as
 /// the file has them, then the built-in ones.

@@ -1,13 +1,15 @@
 //! How an executor is called: `[executors.<name>]`.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorSettings {
     pub name: String,
     pub kind: ExecutorKind,
-    /// Program and arguments, never a shell. `{model}`, `{prompt_file}`, `{output_file}`,
-    /// `{workdir}` and `{mcp_config}` are replaced.
+    /// Program and arguments, never a shell. `{model}`, `{prompt_file}`, `{output_file}`, `{workdir}`,
+    /// `{mcp_config}`, `{mcp_codex}` and `{mcp_opencode}` are replaced.
     pub command: Vec<String>,
     /// For runs that may change the worktree.
     pub write_command: Vec<String>,
@@ -19,6 +21,11 @@ pub struct ExecutorSettings {
     pub default_model: String,
     /// Names of variables that are passed on.
     pub env: Vec<String>,
+    /// Variables with values of their own, in which the placeholders of `command` and `{confined}` are
+    /// replaced. A variable whose placeholder has no value in a run is not set.
+    pub set: Vec<(String, String)>,
+    /// How the agent reaches the board of its run.
+    pub mcp: McpBy,
     /// Where it may write besides its scratch folder; `~/` is the user's home, and a folder with a
     /// slash at its end is made when it is missing.
     pub writable: Vec<String>,
@@ -45,6 +52,15 @@ pub enum PromptBy {
     Arg,
     /// In the file that `{prompt_file}` names.
     File,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpBy {
+    /// The agent starts `callboard mcp --server`, which forwards its messages.
+    #[default]
+    Stdio,
+    Http,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -84,6 +100,8 @@ pub struct RawExecutor {
     pub models: Option<Vec<String>>,
     pub default_model: Option<String>,
     pub env: Option<Vec<String>>,
+    pub set: Option<BTreeMap<String, String>>,
+    pub mcp: Option<McpBy>,
     pub writable: Option<Vec<String>>,
     pub own_sandbox: Option<bool>,
     pub success_codes: Option<Vec<i32>>,
@@ -102,6 +120,8 @@ impl ExecutorSettings {
             models: Vec::new(),
             default_model: String::new(),
             env: Vec::new(),
+            set: Vec::new(),
+            mcp: McpBy::default(),
             writable: Vec::new(),
             own_sandbox: false,
             success_codes: vec![0],
@@ -129,8 +149,12 @@ impl RawExecutor {
         if command.first().is_none_or(String::is_empty) {
             return Err(format!("executors.{name}.command must name a program"));
         }
-        if let Some(ours) = self.env.iter().flatten().find(|name| name.starts_with("CALLBOARD_")) {
+        let is_ours = |name: &&String| name.starts_with("CALLBOARD_");
+        if let Some(ours) = self.env.iter().flatten().find(is_ours) {
             return Err(format!("executors.{name}.env must not name {ours}: it stays here"));
+        }
+        if let Some(ours) = self.set.iter().flat_map(BTreeMap::keys).find(is_ours) {
+            return Err(format!("executors.{name}.set must not name {ours}: Callboard sets it"));
         }
         // A new command is also the new write command, unless there is one of its own.
         let write_command = self.write_command.or(self.command).unwrap_or(base.write_command);
@@ -144,6 +168,8 @@ impl RawExecutor {
             models: self.models.unwrap_or(base.models),
             default_model: self.default_model.unwrap_or(base.default_model),
             env: self.env.unwrap_or(base.env),
+            set: self.set.map_or(base.set, |set| set.into_iter().collect()),
+            mcp: self.mcp.unwrap_or(base.mcp),
             writable: self.writable.unwrap_or(base.writable),
             own_sandbox: self.own_sandbox.unwrap_or(base.own_sandbox),
             success_codes: self.success_codes.unwrap_or(base.success_codes),

@@ -77,6 +77,9 @@ fn settings_change_what_they_name() {
     assert!(no_command.is_some_and(|words| words.contains("executors.mine.command")));
     let ours = RawExecutor { env: Some(vec!["CALLBOARD_STORE".into()]), ..RawExecutor::default() };
     assert!(fault("claude", ours).is_some_and(|words| words.contains("CALLBOARD_STORE")));
+    let set = [("CALLBOARD_TOKEN".into(), "x".into())].into();
+    let ours = RawExecutor { set: Some(set), ..RawExecutor::default() };
+    assert!(fault("claude", ours).is_some_and(|words| words.contains("claude.set")));
     let raw: RawExecutor = serde_json::from_value(json!({
         "kind": "acp", "command": ["x"], "prompt": "file", "output": "json:answer"
     }))

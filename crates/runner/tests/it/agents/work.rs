@@ -180,6 +180,28 @@ async fn what_it_is_given_to_call_stands_in_a_file() {
     assert!(!report.logs.contains("cb_of_this_run"), "{}", report.logs);
 }
 
+/// Arguments and variables for the board are there in a run that has a board, and in no other.
+#[tokio::test]
+async fn an_agent_without_a_board_is_told_of_none() {
+    let bed = Bed::new();
+    let folder = worktree(&bed);
+    let file = bed.script("cat > /dev/null; echo \"$* $BOARD ${HELD-unset}\"").command[1].clone();
+    let args = ["sh", &file, "-v", "-c", "board={mcp_codex}", "end"];
+    let mut agent = ExecutorSettings::command("script", args.map(str::to_owned).into());
+    let set = [("BOARD", "{mcp_opencode}"), ("HELD", "{confined}")];
+    agent.set = set.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let unconfined =
+        AgentSettings { sandbox: SandboxMode::Executor, ..bed.settings(agent.clone()) };
+    let (_, report) = work(unconfined.clone(), call(folder.clone())).await;
+    assert_eq!(report.end, Worked::Replied("-v end  unset\n".into()), "{}", report.logs);
+    let door = DoorKey { url: "http://127.0.0.1:1".into(), token: "cb_of_this_run".into() };
+    let given = WorkCall { door: Some(door), ..call(folder) };
+    let (_, report) = work(unconfined, given).await;
+    let Worked::Replied(reply) = &report.end else { panic!("{}", report.logs) };
+    assert!(reply.starts_with("-v -c board={command="), "{reply}");
+    assert!(reply.contains(r#"end {"mcp":{"callboard":{"#), "{reply}");
+}
+
 #[tokio::test]
 async fn what_goes_wrong_is_told_apart() {
     let bed = Bed::new();
