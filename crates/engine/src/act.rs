@@ -1,7 +1,14 @@
-//! The one write path: every change goes through here to the store and comes back committed.
+//! The write path of commands: the only place that hands a command to the store. A caller's command is judged
+//! by the caller's rights first (`act`); this process acts as runner and as clock without a caller.
+//!
+//! Tokens, quotas, files, handles and the log of retry keys are written by store methods of their own.
 
+use std::sync::Arc;
+
+use callboard_domain::actor::Actor;
 use callboard_domain::attempt::Attempt;
 use callboard_domain::command::{Command, Reach};
+use callboard_domain::retry::RetryKey;
 use callboard_domain::task::TaskRecord;
 use callboard_store::{Applied, ApplyError, Op, Outcome, StoreError};
 
@@ -36,7 +43,7 @@ impl Engine {
         self.act_within(op, Scope::TasksWrite, command).await
     }
 
-    /// The same for what another scope covers.
+    /// For commands that another scope covers.
     pub(crate) async fn act_within(
         &self,
         op: &OpContext,
@@ -48,13 +55,14 @@ impl Engine {
             op.principal.judge_one_client(op.tool)?;
         }
         self.judge_reach(op, &command).await?;
+        let Principal { org, actor, .. } = &op.principal;
         let claims = matches!(
             command,
             Command::TaskClaim { .. }
                 | Command::TaskClaimStartable { .. }
                 | Command::AttemptBegin(_)
         );
-        let applied = self.parts.store.apply(self.op_of(&op.principal, op, command)).await;
+        let applied = self.apply(org, actor.clone(), op.tool, op.retry_key.clone(), command).await;
         let applied = applied.inspect_err(|error| {
             if claims {
                 counts::claim_failed(error);
@@ -93,15 +101,45 @@ impl Engine {
         Ok(task.map_or(Ok(()), |task| rights.judge_task(task))?)
     }
 
-    pub(crate) fn op_of(&self, principal: &Principal, op: &OpContext, command: Command) -> Op {
-        Op {
-            org: principal.org.clone(),
-            actor: principal.actor.clone(),
-            tool: op.tool,
-            retry_key: op.retry_key.clone(),
-            policy: self.parts.policy.clone(),
-            command,
-        }
+    /// Writes down something about a call itself: that it was refused, that its agent was seen. The call
+    /// was judged already, and needs no further right to be noted.
+    pub(crate) async fn note(&self, op: &OpContext, command: Command) -> Result<(), EngineError> {
+        let Principal { org, actor, .. } = &op.principal;
+        self.apply(org, actor.clone(), op.tool, None, command).await?;
+        Ok(())
+    }
+
+    /// A step of a job that this process runs. Its lease and its fence are judged by `decide`.
+    pub(crate) async fn act_as_runner(
+        &self,
+        org: &Arc<str>,
+        command: Command,
+    ) -> Result<Outcome, EngineError> {
+        let applied = self.apply(org, self.runner(), "runner", None, command).await?;
+        Ok(applied.outcome)
+    }
+
+    /// What the time alone changes.
+    pub(crate) async fn act_as_clock(
+        &self,
+        org: &Arc<str>,
+        command: Command,
+    ) -> Result<(), EngineError> {
+        let clock = "system:clock".parse().expect("a constant actor is well formed");
+        self.apply(org, clock, "sweep", None, command).await?;
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        org: &Arc<str>,
+        actor: Actor,
+        tool: &'static str,
+        retry_key: Option<RetryKey>,
+        command: Command,
+    ) -> Result<Applied, ApplyError> {
+        let (org, policy) = (org.clone(), self.parts.policy.clone());
+        self.parts.store.apply(Op { org, actor, tool, retry_key, policy, command }).await
     }
 
     pub(crate) async fn act_on_task(

@@ -2,7 +2,6 @@
 
 use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
-use callboard_store::Op;
 
 use crate::Engine;
 use crate::context::OpContext;
@@ -28,15 +27,7 @@ impl Engine {
     }
 
     async fn call_note(&self, op: &OpContext, command: Command) {
-        let noted = self.parts.store.apply(Op {
-            org: op.principal.org.clone(),
-            actor: op.principal.actor.clone(),
-            tool: op.tool,
-            retry_key: None,
-            policy: self.parts.policy.clone(),
-            command,
-        });
-        if let Err(error) = noted.await {
+        if let Err(error) = self.note(op, command).await {
             tracing::warn!(%error, tool = op.tool, "a call is not in the log");
         }
     }

@@ -29,7 +29,7 @@ impl Engine {
             Err(error) => return Err(error),
         };
         let Job { id: job, tries, .. } = taken.job;
-        match self.job_act(&taken.org, Command::JobEnd { job, tries, end }).await {
+        match self.act_as_runner(&taken.org, Command::JobEnd { job, tries, end }).await {
             // Another runner took it over; its word counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
@@ -63,7 +63,7 @@ impl Engine {
     ) -> Result<Option<bool>, EngineError> {
         let tree = checked.tree.clone();
         if !checked.runs.is_empty() {
-            match self.job_act(&taken.org, Command::CheckRun { task, checked }).await {
+            match self.act_as_runner(&taken.org, Command::CheckRun { task, checked }).await {
                 Ok(_) => {}
                 Err(EngineError::Refused(Refusal::Conflict { .. })) => return Ok(None),
                 Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => return Ok(Some(true)),

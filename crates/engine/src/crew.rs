@@ -458,7 +458,7 @@ impl Engine {
             context: Some(line.context),
             by_hand: false,
         };
-        let written = self.act_for_call(op, Command::DecisionLog(log)).await;
+        let written = self.note(op, Command::DecisionLog(log)).await;
         if let Err(error) = written {
             tracing::warn!(%error, tool = op.tool, %agent, "a call is not in the decision log");
         }
@@ -466,7 +466,7 @@ impl Engine {
 
     /// An agent was seen just now.
     pub async fn agent_touch(&self, op: &OpContext, agent: &AgentId) {
-        let touched = self.act_for_call(op, Command::AgentTouch { agent: agent.clone() }).await;
+        let touched = self.note(op, Command::AgentTouch { agent: agent.clone() }).await;
         if let Err(error) = touched {
             tracing::warn!(%error, %agent, "nobody knows that an agent was seen");
         }
@@ -478,13 +478,7 @@ impl Engine {
         op: &OpContext,
         send: MailSend,
     ) -> Result<(), EngineError> {
-        self.act_for_call(op, Command::MailSend(send)).await
-    }
-
-    async fn act_for_call(&self, op: &OpContext, command: Command) -> Result<(), EngineError> {
-        let op = op.unkeyed();
-        self.parts.store.apply(self.op_of(&op.principal, &op, command)).await?;
-        Ok(())
+        self.note(op, Command::MailSend(send)).await
     }
 
     pub fn now(&self) -> Timestamp {

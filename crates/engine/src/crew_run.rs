@@ -32,7 +32,7 @@ impl Engine {
         let store = &self.parts.store;
         let mut done = 0;
         for Stray { org, job } in store.crew_strays(POSTS_MAX).await? {
-            self.job_act(&org, Command::WorkStop { job }).await?;
+            self.act_as_runner(&org, Command::WorkStop { job }).await?;
             done += 1;
         }
         let (rule, is_run_here) = (&self.parts.crew, self.parts.crew.executor.is_some());

@@ -82,7 +82,7 @@ impl Engine {
             tracing::info!(%job, about = %delivery.about, to, tries, words, "not delivered");
         }
         let tried = Command::DeliveryTry { job, tries, about: delivery.about, to, receipt };
-        match self.job_act(&taken.org, tried).await {
+        match self.act_as_runner(&taken.org, tried).await {
             // It took so long that another process has it now; its word counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),

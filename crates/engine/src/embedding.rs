@@ -81,7 +81,7 @@ impl Engine {
             kind: JobKind::Embed,
             key: format!("embed-{}", embedder.model()),
         };
-        let Outcome::Job(job) = self.job_act(&org, queue).await? else { return Ok(0) };
+        let Outcome::Job(job) = self.act_as_runner(&org, queue).await? else { return Ok(0) };
         let Some(taken) = self.job_take(DueJob { job: *job, org }).await? else { return Ok(0) };
         let mut done = 0;
         let worked = self.keeping(&taken, self.embed_all(embedder, &taken, &mut done)).await;
@@ -90,7 +90,7 @@ impl Engine {
             Err(_) => JobEnd::Again { after_s: (1 << taken.job.tries.min(16)).min(AGAIN_MAX_S) },
         };
         let command = Command::JobEnd { job: taken.job.id, tries: taken.job.tries, end };
-        match self.job_act(&taken.org, command).await {
+        match self.act_as_runner(&taken.org, command).await {
             // Another process took it over and goes on.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
             Err(error) => return Err(error),

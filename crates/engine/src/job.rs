@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_domain::actor::Actor;
 use callboard_domain::command::Command;
 use callboard_domain::job::{Job, JobKind};
-use callboard_store::{ApplyError, DueJob, Op, Outcome};
+use callboard_store::{DueJob, Outcome};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
@@ -16,7 +16,7 @@ use crate::{Engine, EngineError};
 const LEASE_S: u32 = 60;
 /// How often a long job's lease is made longer.
 const KEEP_EVERY: Duration = Duration::from_secs(15);
-/// How often the queue is looked at when nothing rang.
+/// How often the queue is looked at. Nothing wakes this loop earlier.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 16;
 
@@ -65,7 +65,7 @@ impl Engine {
     /// `None` when another process was faster.
     pub(crate) async fn job_take(&self, due: DueJob) -> Result<Option<Taken>, EngineError> {
         let command = Command::JobTake { job: due.job.id, lease_s: LEASE_S };
-        match self.job_act(&due.org, command).await {
+        match self.act_as_runner(&due.org, command).await {
             Ok(Outcome::Job(job)) => Ok(Some(Taken { job: *job, org: due.org })),
             Ok(_) | Err(EngineError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
@@ -87,29 +87,9 @@ impl Engine {
                 _ = tick.tick() => {
                     let Job { id: job, tries, .. } = taken.job;
                     let keep = Command::JobKeep { job, tries, lease_s: LEASE_S };
-                    self.job_act(&taken.org, keep).await?;
+                    self.act_as_runner(&taken.org, keep).await?;
                 }
             }
-        }
-    }
-
-    pub(crate) async fn job_act(
-        &self,
-        org: &Arc<str>,
-        command: Command,
-    ) -> Result<Outcome, EngineError> {
-        let op = Op {
-            org: org.clone(),
-            actor: self.runner(),
-            tool: "runner",
-            retry_key: None,
-            policy: self.parts.policy.clone(),
-            command,
-        };
-        match self.parts.store.apply(op).await {
-            Ok(applied) => Ok(applied.outcome),
-            Err(ApplyError::Refused(refusal)) => Err(refusal.into()),
-            Err(ApplyError::Store(error)) => Err(error.into()),
         }
     }
 

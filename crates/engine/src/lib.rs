@@ -1,4 +1,4 @@
-//! Use cases: one write path, read models that page, waits, sweeps.
+//! Use cases: the write path of commands, read models that page, waits, sweeps.
 //!
 //! A verb here is a verb of the domain (`task_claim`) with the outside work around it. No SQL, no
 //! protocol, no process: stores, ids and check runners come in through traits.

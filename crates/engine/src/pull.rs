@@ -69,7 +69,7 @@ impl Engine {
         let opened = tokio::time::timeout(TIME_MAX, self.pull_opened(agents, run, patch)).await;
         let too_long = |_| format!("it took more than {} s", TIME_MAX.as_secs());
         let pr = opened.map_err(too_long)??;
-        match self.job_act(org, Command::RunPr(pr)).await {
+        match self.act_as_runner(org, Command::RunPr(pr)).await {
             // Nobody wants it any more, and who says so says why.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error.to_string()),
@@ -197,7 +197,7 @@ impl Engine {
             behind = self.pull_behind(org, pull).await?;
         }
         let Some(command) = settle(pull, step, behind) else { return Ok(false) };
-        match self.job_act(org, command).await {
+        match self.act_as_runner(org, command).await {
             Ok(_) => Ok(true),
             Err(EngineError::Refused(_)) => Ok(false),
             Err(error) => Err(error),

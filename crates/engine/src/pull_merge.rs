@@ -89,7 +89,7 @@ impl Engine {
         }
         if let Some(command) = settle(&pull, step, None) {
             match pull.job {
-                Some(_) => drop(self.job_act(&op.principal.org, command).await?),
+                Some(_) => drop(self.act_as_runner(&op.principal.org, command).await?),
                 None => drop(self.act(&op.unkeyed(), command).await?),
             }
         }

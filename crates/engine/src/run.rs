@@ -359,7 +359,7 @@ impl Engine {
                 EngineError::Internal(error.to_string())
             }
         })?;
-        self.job_act(org, Command::RunArtifact { job, fence, artifact }).await?;
+        self.act_as_runner(org, Command::RunArtifact { job, fence, artifact }).await?;
         Ok(())
     }
 

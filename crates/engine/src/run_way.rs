@@ -43,7 +43,7 @@ impl Engine {
                 tracing::warn!(%job, ?left, "processes of an earlier run cannot be ended");
             }
             if !is_clear || is_held {
-                self.job_act(&taken.org, Command::RunHold { job, fence, left }).await?;
+                self.act_as_runner(&taken.org, Command::RunHold { job, fence, left }).await?;
             }
             if is_clear {
                 return Ok(());
@@ -97,7 +97,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         if work.is_alive() {
             let (job, fence) = (work.job.id, work.run.fence);
-            self.job_act(org, Command::WorkGone { job, fence }).await?;
+            self.act_as_runner(org, Command::WorkGone { job, fence }).await?;
         }
         Ok(())
     }

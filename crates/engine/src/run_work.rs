@@ -167,7 +167,7 @@ impl Engine {
         };
         let hold_s = self.parts.runs.hold_s;
         let settle = RunSettle { job: due.job.id, hold_s, attempts_max, is_gone };
-        let record = run_of(self.job_act(&due.org, Command::RunSettle(settle)).await?)?;
+        let record = run_of(self.act_as_runner(&due.org, Command::RunSettle(settle)).await?)?;
         let was_running = matches!(due.job.state, JobState::Running { .. });
         if record.job.is_over() && !was_running {
             self.run_note(&due.org, &record).await?;
@@ -202,7 +202,7 @@ impl Engine {
                 lease_s: rule.lease_s,
                 early: false,
             };
-            match self.job_act(&due.org, Command::RunLease(lease)).await {
+            match self.act_as_runner(&due.org, Command::RunLease(lease)).await {
                 Ok(outcome) => {
                     let record = run_of(outcome)?;
                     let fence = record.run.fence;
@@ -318,7 +318,7 @@ impl Engine {
             }
             let (job, fence) = (taken.job, taken.fence);
             let keep = Command::RunKeep { job, fence, lease_s };
-            match self.job_act(&taken.org, keep).await.and_then(run_of) {
+            match self.act_as_runner(&taken.org, keep).await.and_then(run_of) {
                 Ok(record) if !record.job.is_over() => {}
                 Ok(_) | Err(EngineError::Refused(_)) => return,
                 // The store may be back before the lease is over.
@@ -376,7 +376,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let (job, fence) = (taken.job, taken.fence);
         let end = Command::RunEnd { job, fence, verdict, summary };
-        match self.job_act(&taken.org, end).await {
+        match self.act_as_runner(&taken.org, end).await {
             Ok(_) if verdict == RunVerdict::Stopped => self.runs_settle().await.map(|_| ()),
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
@@ -431,7 +431,7 @@ impl AsksFor {
         let mut feed = engine.run_feed(Some(*job)).await?;
         let Question { text, command } = question;
         let ask = Command::RunAsk { job: *job, fence: *fence, text, command };
-        let asked = run_of(engine.job_act(org, ask).await?)?;
+        let asked = run_of(engine.act_as_runner(org, ask).await?)?;
         let number = asked.run.question.map_or(0, |asked| asked.number);
         let answer = async {
             while let Some(event) = feed.next().await {
@@ -445,7 +445,7 @@ impl AsksFor {
             Ok(granted) => Ok(granted),
             Err(_) => {
                 let refuse = Command::RunAnswer { job: *job, number: Some(number), granted: false };
-                match engine.job_act(org, refuse).await {
+                match engine.act_as_runner(org, refuse).await {
                     Ok(_) | Err(EngineError::Refused(_)) => Ok(false),
                     Err(error) => Err(error),
                 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use callboard_domain::command::Command;
 use callboard_domain::relay::spec::TTL_S_MAX;
-use callboard_store::{Op, RETRIES_KEPT_MS};
+use callboard_store::RETRIES_KEPT_MS;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -107,15 +107,8 @@ impl Engine {
     pub async fn sweep_leases(&self) -> Result<usize, EngineError> {
         let overdue = self.parts.store.attempts_overdue(BATCH).await?;
         for item in &overdue {
-            let op = Op {
-                org: item.org.clone(),
-                actor: "system:clock".parse().expect("a constant actor is well formed"),
-                tool: "sweep",
-                retry_key: None,
-                policy: self.parts.policy.clone(),
-                command: Command::AttemptExpire { attempt: item.attempt },
-            };
-            self.parts.store.apply(op).await?;
+            let expire = Command::AttemptExpire { attempt: item.attempt };
+            self.act_as_clock(&item.org, expire).await?;
         }
         Ok(overdue.len())
     }

@@ -29,7 +29,7 @@ impl Engine {
     /// Writes down that the agent of a run has the messages up to this time.
     pub(crate) async fn task_hear(&self, taken: &Taken, task: TaskId, upto: Timestamp) {
         let hear = Command::TaskHear { task, job: taken.job, upto };
-        if let Err(error) = self.job_act(&taken.org, hear).await {
+        if let Err(error) = self.act_as_runner(&taken.org, hear).await {
             // It hears them again, which is better than never.
             tracing::info!(%error, job = %taken.job, "that an agent was told cannot be kept");
         }

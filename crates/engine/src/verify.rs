@@ -26,7 +26,7 @@ impl Engine {
         };
         let (job, tries) = (taken.job.id, taken.job.tries);
         let judge = Command::VerificationJudge { job, tries, found, checked, work };
-        match self.job_act(&taken.org, judge).await {
+        match self.act_as_runner(&taken.org, judge).await {
             // Another runner took it over; its word counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),

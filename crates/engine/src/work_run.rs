@@ -189,7 +189,7 @@ impl Engine {
             lease_s: self.parts.board.lease_s,
             early,
         };
-        let record = match self.job_act(org, Command::RunLease(lease)).await {
+        let record = match self.act_as_runner(org, Command::RunLease(lease)).await {
             Ok(outcome) => run_of(outcome)?,
             Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(Leased::NoPlace),
             Err(EngineError::Refused(_)) => return Ok(Leased::Not),
@@ -416,7 +416,8 @@ impl Engine {
             head: None,
         };
         let (job, fence, terminal) = (taken.job, taken.fence, up.terminal.clone());
-        match self.job_act(&taken.org, Command::WorkUp { job, fence, place, terminal }).await {
+        match self.act_as_runner(&taken.org, Command::WorkUp { job, fence, place, terminal }).await
+        {
             Ok(_) => true,
             Err(EngineError::Refused(_)) => false,
             Err(error) => {
@@ -495,7 +496,8 @@ impl Engine {
         let settings = self.board_settings(org).await?;
         let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
         let agent = ground.agent.clone();
-        let over = self.job_act(org, Command::WorkEnd { job, fence, end, agent, reviewer }).await;
+        let over =
+            self.act_as_runner(org, Command::WorkEnd { job, fence, end, agent, reviewer }).await;
         self.runs_nudge();
         match over.and_then(run_of) {
             // Another one may have it at once.

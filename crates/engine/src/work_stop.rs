@@ -76,7 +76,7 @@ impl Engine {
             Stopped::Nothing => failed(NOT_RUNNING),
             Stopped::Lingers => failed(NOT_GONE),
         };
-        match self.job_act(&taken.org, Command::JobEnd { job, tries, end }).await {
+        match self.act_as_runner(&taken.org, Command::JobEnd { job, tries, end }).await {
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }
@@ -130,7 +130,7 @@ impl Engine {
     ) -> Result<Stopped, EngineError> {
         let left = self.works_left(org, task).await?;
         for open in left.iter().filter(|work| !work.job.is_over()) {
-            self.job_act(org, Command::WorkStop { job: open.job.id }).await?;
+            self.act_as_runner(org, Command::WorkStop { job: open.job.id }).await?;
             self.runs_nudge();
         }
         self.works_gone(org, &left, within).await
