@@ -1,7 +1,7 @@
 //! The `callboard` program: reads flags and settings, wires the crates together, prints.
 //!
-//! No rule lives in this crate. What a command may do is decided in `domain`, and every command
-//! is one engine verb with flags around it.
+//! No rule lives in this crate. What a command may do is decided in `domain`; a subcommand reads flags, calls
+//! verbs of the engine and prints.
 
 mod bench;
 mod cli;

@@ -74,6 +74,41 @@ fn crates_name_only_what_they_may() {
     }
 }
 
+/// Words that the sources of a crate must not have: the rows of the codemap that a manifest cannot hold.
+const ABSENT: &[(&str, &[&str])] = &[
+    (
+        "domain",
+        &[
+            "std::fs",
+            "std::process",
+            "std::env",
+            "TcpStream",
+            "SystemTime",
+            "Instant",
+            "getrandom",
+            "tokio::",
+        ],
+    ),
+    ("store", &["process::Command", "tokio::process"]),
+    ("engine", &["std::fs", "std::process", "tokio::process", "SELECT ", "INSERT INTO"]),
+    ("runner", &["SELECT ", "INSERT INTO"]),
+    ("surface", &["std::process", "tokio::process", "SELECT ", "INSERT INTO"]),
+];
+
+#[test]
+fn sources_name_only_what_their_crate_may() {
+    for file in product_sources() {
+        let (path, text) = (relative(&file), read(&file));
+        let absent = ABSENT.iter().filter(|(name, _)| path.starts_with(&format!("crates/{name}/")));
+        for word in absent.flat_map(|(_, words)| *words) {
+            assert!(
+                !text.contains(word),
+                "{path} names {word}: see the codemap in ARCHITECTURE.md"
+            );
+        }
+    }
+}
+
 /// A word that may stand in some places only.
 struct Reserved {
     word: &'static str,
@@ -101,6 +136,11 @@ const RESERVED: &[Reserved] = &[
         word: "Command::new(",
         only_in: &["crates/runner/src/process.rs", "crates/callboard/src/bench/"],
         fix: "spawn through runner/src/process.rs",
+    },
+    Reserved {
+        word: "store.apply(",
+        only_in: &["crates/engine/src/act.rs", "crates/callboard/src/bench/"],
+        fix: "act, act_as_runner, act_as_clock or note in engine/src/act.rs",
     },
     Reserved {
         word: "SystemTime::now(",
@@ -164,22 +204,42 @@ fn nothing_is_left_unfinished() {
     }
 }
 
+/// Every document names files that exist: by a path from the root, by the end of a path (`sqlite/load.rs`), or in a
+/// link. A path of a user's project is not looked for.
 #[test]
 fn documents_name_files_that_exist() {
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
+    collect(&root(), &mut files, &|_| true);
+    let files: Vec<String> = files.iter().map(|file| relative(file)).collect();
+    let is_there = |name: &str| {
+        let end = format!("/{name}");
+        root().join(name).exists() || files.iter().any(|file| file.ends_with(&end))
+    };
+    let starts = ["crates/", "docs/", "scripts/", "transcripts/", "changes/"];
+    let documents: Vec<&String> = files.iter().filter(|file| file.ends_with(".md")).collect();
+    assert!(documents.len() > 100, "the search for documents is broken");
+    for document in documents {
         let text = read(&root().join(document));
-        for word in text.split('`').skip(1).step_by(2) {
-            let is_path = ["crates/", "docs/", "scripts/", "transcripts/"]
-                .iter()
-                .any(|start| word.starts_with(start));
-            if is_path && !word.contains(['*', '<', '{', ' ']) {
-                assert!(
-                    root().join(word).exists(),
-                    "{document} names {word}, which does not exist"
-                );
+        let quoted = text.split('`').skip(1).step_by(2);
+        let named = quoted.filter(|word| {
+            let is_source = word.ends_with(".rs") || word.ends_with(".mjs");
+            is_source || starts.iter().any(|start| word.starts_with(start))
+        });
+        for name in named.filter(|word| !word.contains(['*', '<', '{', ' ', '…', '\n'])) {
+            if !is_there(name) {
+                missing.push(format!("{document} names {name}"));
+            }
+        }
+        let folder = Path::new(document).parent().unwrap_or(Path::new(""));
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.contains([' ', '\n'])) {
+            let file = link.split('#').next().unwrap_or_default();
+            if !file.is_empty() && !root().join(folder).join(file).exists() {
+                missing.push(format!("{document} links to {file}"));
             }
         }
     }
+    assert!(missing.is_empty(), "files that do not exist: {missing:#?}");
 }
 
 #[test]
@@ -227,7 +287,8 @@ fn relative(path: &Path) -> String {
 
 fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    collect(&root().join("crates"), &mut found);
+    let is_source = |file: &Path| file.extension().is_some_and(|extension| extension == "rs");
+    collect(&root().join("crates"), &mut found, &is_source);
     assert!(found.len() > 50, "the search for sources is broken");
     found
 }
@@ -243,12 +304,16 @@ fn product_sources() -> Vec<PathBuf> {
         .collect()
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+/// The files below a folder. Hidden folders, what was built and what was installed are passed by.
+fn collect(folder: &Path, found: &mut Vec<PathBuf>, is_wanted: &dyn Fn(&Path) -> bool) {
     for entry in fs::read_dir(folder).expect("a folder of the workspace").flatten() {
         let path = entry.path();
-        if path.is_dir() {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        let name = entry.file_name().into_string().expect("names are UTF-8");
+        if path.is_dir() && !path.is_symlink() {
+            if !name.starts_with('.') && name != "target" && name != "node_modules" {
+                collect(&path, found, is_wanted);
+            }
+        } else if is_wanted(&path) {
             found.push(path);
         }
     }

@@ -1,4 +1,5 @@
-//! Keeps tasks, attempts, knowledge and events. One coarse trait, a backend per database.
+//! Keeps tasks, attempts, knowledge and events. The trait `Store` is made of one trait per noun; each database
+//! implements it.
 //!
 //! A store loads the rows a command needs, asks `domain::decide`, and writes the change with its
 //! events in one transaction. No rule lives here, and nothing above knows which database it is.
