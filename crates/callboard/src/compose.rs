@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use callboard_domain::settings::SettingsKept;
 use callboard_engine::ids::TimeOrderedIds;
@@ -161,16 +160,15 @@ async fn open_store(
         return Ok((Arc::new(PostgresStore::open(url.reveal(), None).await?), true));
     }
     let path = store_path(settings, place).ok_or_else(place::missing)?;
-    let is_new = !path.exists();
-    let is_trusted = settings.store != StoreUrl::Default || is_new || is_store_trusted(&path).await;
+    let is_named = settings.store != StoreUrl::Default;
+    let is_trusted = is_named || !path.exists() || is_store_trusted(&path);
     if !is_trusted {
         refuse_tracked(place, DATABASE).await?;
     }
-    let store = Arc::new(SqliteStore::open(&path, Arc::new(SystemClock))?);
-    if is_new {
-        trust_store(&path);
-    }
-    Ok((store, is_trusted))
+    // The mark is there before the database has its name, so no process finds a new store untrusted.
+    let made = |file: &Path, path: &Path| trust_store(Mark::of_new_store(file, path));
+    let store = SqliteStore::open_or_make(&path, Arc::new(SystemClock), &made)?;
+    Ok((Arc::new(store), is_trusted))
 }
 
 /// What holds on one machine only must not come from another one by git.
@@ -195,27 +193,14 @@ fn untrusted_store() -> Failure {
     failure.hint("callboard trust --show prints what the file asks for; callboard trust allows it")
 }
 
-fn trust_store(path: &Path) {
-    let trusted = Mark::of_store(path).map(|mark| mark.trust());
-    if let Some(Err(error)) = trusted {
+fn trust_store(mark: Option<Mark>) {
+    if let Some(Err(error)) = mark.map(|mark| mark.trust()) {
         tracing::warn!(%error, "cannot keep in mind that the store was made here");
     }
 }
 
-/// Waits a moment for the mark of a store that another process has just made.
-async fn is_store_trusted(path: &Path) -> bool {
-    const JUST_MADE: Duration = Duration::from_secs(5);
-    const LOOKS: u32 = 20;
-    let is_trusted = || Mark::of_store(path).is_some_and(|mark| mark.is_trusted());
-    let age = path.metadata().and_then(|found| found.created()).map(|made| made.elapsed());
-    let is_young = matches!(age, Ok(Ok(age)) if age < JUST_MADE);
-    for _ in 0..if is_young { LOOKS } else { 0 } {
-        if is_trusted() {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    is_trusted()
+fn is_store_trusted(path: &Path) -> bool {
+    Mark::of_store(path).is_some_and(|mark| mark.is_trusted())
 }
 
 /// Puts a copy of a backup in the place of an embedded store, which nobody may have open.
@@ -223,7 +208,7 @@ pub fn restore_store(file: &Path, database: &Path) -> Result<Restored, RestoreEr
     let now = rfc3339_ms(SystemClock.now());
     let stamp: String = now.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     let restored = SqliteStore::restore(file, database, &stamp)?;
-    trust_store(database);
+    trust_store(Mark::of_store(database));
     Ok(restored)
 }
 
@@ -267,7 +252,7 @@ pub fn store_address(url: &StoreUrl) -> Option<Address> {
 pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Moved, TransferError> {
     let moved = transfer::transfer(from, to, Arc::new(SystemClock), tell).await?;
     if let Address::Sqlite(path) = to {
-        trust_store(path);
+        trust_store(Mark::of_store(path));
     }
     Ok(moved)
 }

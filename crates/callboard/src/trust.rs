@@ -44,11 +44,17 @@ impl Mark {
     /// A database file: this one at this path, not another that takes its place.
     pub fn of_store(database: &Path) -> Option<Self> {
         let path = database.canonicalize().ok()?;
-        let found = fs::metadata(&path).ok()?;
+        Self::of_new_store(&path, &path)
+    }
+
+    /// A database file that is about to be renamed to `path`, where no file is yet. The rename keeps the
+    /// number and the birth of the file, and so its mark.
+    pub fn of_new_store(file: &Path, path: &Path) -> Option<Self> {
+        let found = fs::metadata(file).ok()?;
         let born = found.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let born = born.map_or(0, |since| since.as_nanos());
         let identity = [found.ino().to_be_bytes().to_vec(), born.to_be_bytes().to_vec()];
-        Some(Self::new("store", &path, identity.iter().map(Vec::as_slice)))
+        Some(Self::new("store", path, identity.iter().map(Vec::as_slice)))
     }
 
     fn new<'a>(kind: &str, path: &Path, parts: impl Iterator<Item = &'a [u8]>) -> Self {
@@ -149,6 +155,12 @@ mod tests {
         let (path, other) = (folder.path().join("a.db"), folder.path().join("b.db"));
         fs::write(&path, "mine").expect("a file");
         fs::write(&other, "theirs").expect("a file");
+        let new = folder.path().join("new.db");
+        let (part, real) = (folder.path().join("new.part"), folder.path().canonicalize());
+        fs::write(&part, "new").expect("a file");
+        let marked = Mark::of_new_store(&part, &real.expect("a folder").join("new.db"));
+        fs::rename(&part, &new).expect("moved");
+        assert_eq!(Mark::of_store(&new), marked, "a new store is marked before it has its name");
         let mine = Mark::of_store(&path).expect("a mark");
         fs::write(&path, "mine, with more in it").expect("a file");
         assert_eq!(Mark::of_store(&path), Some(mine.clone()), "what is in it may change");

@@ -142,7 +142,11 @@ pub(super) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
 
 /// Makes an empty board. The file has its name only when every table is in it, so a process that is
 /// killed here leaves no half-made database under the name.
-pub(super) fn make(path: &Path, turnstile: &Turnstile) -> Result<(), StoreError> {
+pub(super) fn make(
+    path: &Path,
+    turnstile: &Turnstile,
+    made: &dyn Fn(&Path, &Path),
+) -> Result<(), StoreError> {
     let _turn = turnstile.enter().map_err(|e| StoreError::Unavailable(e.to_string()))?;
     if path.exists() {
         return Ok(());
@@ -154,6 +158,7 @@ pub(super) fn make(path: &Path, turnstile: &Turnstile) -> Result<(), StoreError>
     db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
     run(&mut db, 0, latest()).map_err(from_sqlite)?;
     db.close().map_err(|(_, error)| from_sqlite(error))?;
+    made(part.path(), path);
     part.put_in_place().map_err(|error| cannot_write(path, &error))
 }
 

@@ -27,6 +27,16 @@ impl SqliteStore {
     /// Opens or makes the database at `path`, migrating it if it is older. Refuses a file that is
     /// no board, and a path whose board is gone.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::open_or_make(path, clock, &|_, _| {})
+    }
+
+    /// `made` is called for a database that this call makes: with the file, which has its number and its
+    /// birth already, and with the path under which other processes find the file right after.
+    pub fn open_or_make(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        made: &dyn Fn(&Path, &Path),
+    ) -> Result<Self, StoreError> {
         let path = &identity::real(path);
         let unavailable = |error: std::io::Error| {
             StoreError::Unavailable(format!("cannot open {}: {error}", path.display()))
@@ -39,7 +49,7 @@ impl SqliteStore {
         }
         if identity::look(path).map_err(unavailable)?.is_none() {
             match bell.memory().seq {
-                0 => schema::make(path, &turnstile)?,
+                0 => schema::make(path, &turnstile, made)?,
                 events => return Err(gone(path, events)),
             }
         }
