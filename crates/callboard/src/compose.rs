@@ -11,6 +11,7 @@ use callboard_engine::store::postgres::PostgresStore;
 use callboard_engine::store::sqlite::{RestoreError, Restored, SqliteStore};
 use callboard_engine::store::transfer::{self, Address, Moved, Tell, TransferError};
 use callboard_engine::store::{Place as StorePlace, RepoPlace, Store};
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{Alert, CrewTerminal, Engine, Parts, Working, Workshop};
 use callboard_runner::{
     AgentSettings, ForgeClient, ForgeSettings, ForgeToken, LocalAgents, LocalChecks, LocalPairs,
@@ -20,7 +21,6 @@ use callboard_surface::front::Front;
 use callboard_surface::mcp::McpOptions;
 use callboard_surface::places::Places;
 use callboard_surface::prompt::OwnPrompts;
-use callboard_surface::time::rfc3339_ms;
 use callboard_surface::tool::Toolset;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;

@@ -109,6 +109,33 @@ fn sources_name_only_what_their_crate_may() {
     }
 }
 
+/// The folders of the engine. A folder uses the files beside `lib.rs` and the folders before it.
+const ENGINE: &[&str] =
+    &["task", "knowledge", "board", "runs", "review", "pulls", "crew", "background"];
+
+#[test]
+fn folders_of_the_engine_use_those_before_them() {
+    for file in product_sources() {
+        let path = relative(&file);
+        let Some(below) = path.strip_prefix("crates/engine/src/") else { continue };
+        let place = below.split_once('/').and_then(|(folder, _)| rank(folder));
+        let uses = read(&file);
+        let uses = uses.lines().filter_map(|line| line.trim().strip_prefix("use crate::"));
+        let named = uses.filter_map(|rest| rest.split([':', ';', '{']).next());
+        for other in named.filter(|_| below != "lib.rs") {
+            assert!(
+                rank(other) <= place,
+                "{path} uses crate::{other}: see the order of the engine's folders in ARCHITECTURE.md"
+            );
+        }
+    }
+}
+
+/// The place of a folder of the engine; `None` for a file beside `lib.rs`, which is before all folders.
+fn rank(folder: &str) -> Option<usize> {
+    ENGINE.iter().position(|known| *known == folder)
+}
+
 /// A word that may stand in some places only.
 struct Reserved {
     word: &'static str,

@@ -4,73 +4,26 @@
 //! protocol, no process: stores, ids and check runners come in through traits.
 
 mod act;
-mod attempt;
-mod audit;
+mod background;
+mod board;
 mod call;
-mod card;
-mod card_wait;
-mod check;
-mod check_job;
-mod check_log;
-mod check_look;
-mod comment;
 pub mod context;
 pub mod counts;
 mod crew;
-mod crew_assign;
-mod crew_merge;
-mod crew_report;
-mod crew_run;
-mod crew_task;
-mod delivery;
-mod digest;
-mod embedding;
-mod epic;
 pub mod error;
-mod event_follow;
 mod handle;
 pub mod ids;
 mod job;
-mod job_list;
 mod knowledge;
-mod lease;
-mod overview;
-mod plan;
 pub mod ports;
-mod project;
-mod pull;
-mod pull_look;
-mod pull_merge;
-mod pull_open;
-mod pull_revoke;
-mod query;
+mod pulls;
 mod quota;
-mod repository;
 mod retry;
 mod review;
-mod review_look;
-mod run;
-mod run_follow;
-mod run_token;
-mod run_way;
-mod run_work;
-mod runner;
-mod session;
-mod session_sweep;
-mod settings;
-mod sweep;
+mod runs;
 mod task;
-mod tell;
+pub mod time;
 mod token;
-mod verify;
-mod wait;
-mod work;
-mod work_call;
-mod work_here;
-mod work_look;
-mod work_run;
-mod work_stop;
-mod workspace;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -81,52 +34,52 @@ use callboard_domain::policy::Policy;
 use callboard_domain::time::Timestamp;
 use callboard_store::{Home, Store};
 
-pub use attempt::{AttemptDraft, NEW_WORKTREE};
-pub use audit::{AuditFilter, AuditPage};
+pub use background::leases::{SWEEP_EVERY, Working};
+pub use board::audit::{AuditFilter, AuditPage};
+pub use board::card::{CardFilter, CardSeen, ReviewAsked};
+pub use board::card_wait::{CardWait, CardWaited, WaitEnd};
+pub use board::overview::Holder;
+pub use board::project::{ProjectDraft, ProjectSeen, RepoSeen};
+pub use board::repository::Repository;
+pub use board::session::{SessionFault, SessionFound, SessionMade};
+pub use board::settings::{BoardRule, SettingsUpdated};
+pub use board::workspace::{Workshop, WorkspacePart, WorkspaceSeen};
 pub use callboard_store as store;
-pub use card::{CardFilter, CardSeen, ReviewAsked};
-pub use card_wait::{CardWait, CardWaited, WaitEnd};
-pub use check_log::{CheckLog, LOG_TAIL_BYTES};
-pub use comment::CommentDraft;
-pub use crew::{
-    AgentStanding, CallLine, CrewRule, CrewTerminal, DecisionPage, MailFilter, MailPage,
-};
-pub use crew_merge::{CrewApproved, EpicFinished};
-pub use crew_report::BrokenCall;
-pub use crew_task::{CrewMoved, CrewSaid};
-pub use digest::{Digest, DigestRule, DigestTask};
-pub use epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state};
+pub use crew::agents::{AgentStanding, CallLine, CrewRule, DecisionPage, MailFilter, MailPage};
+pub use crew::epic::{EpicFileFault, EpicMoved, EpicTask, EpicTaskMade, task_state};
+pub use crew::merge::{CrewApproved, EpicFinished};
+pub use crew::report::BrokenCall;
+pub use crew::task::{CrewMoved, CrewSaid};
 pub use error::EngineError;
-pub use event_follow::{EventFollow, EventsWanted};
 pub use handle::{LongCall, Words};
-pub use job_list::{JobCanceled, JobSeen, JobsWanted, crew_worker};
-pub use knowledge::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
-pub use lease::{Completion, FreeFilter, Learning, Leased};
-pub use overview::Holder;
-pub use project::{ProjectDraft, ProjectSeen, RepoSeen};
-pub use pull_look::{PullLook, PullNamed};
-pub use pull_merge::PullEnd;
-pub use pull_open::{PullDraft, PullFault};
-pub use query::{AsWork, AttemptFilter, TaskFilter};
+pub use knowledge::digest::{Digest, DigestRule, DigestTask};
+pub use knowledge::store::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
+pub use pulls::look::{PullLook, PullNamed};
+pub use pulls::merge::PullEnd;
+pub use pulls::open::{PullDraft, PullFault};
 pub use quota::{Metric, Quotas};
-pub use repository::Repository;
-pub use review::{Merged, ReviewEnd, Reviewed};
-pub use review_look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
-pub use run::{ArtifactText, RunFilter, RunRule, Submitted};
-pub use run_follow::RunFollow;
-pub use run_token::RunTokens;
-pub use run_work::Alert;
-pub use session::{SessionFault, SessionFound, SessionMade};
-pub use settings::{BoardRule, SettingsUpdated};
-pub use sweep::{SWEEP_EVERY, Working};
-pub use task::TaskDraft;
+pub use review::look::{Foresight, ReviewLook, ReviewSeen, ReviewWork, WorkspaceDiff};
+pub use review::merge::{Merged, ReviewEnd, Reviewed};
+pub use runs::call::CrewTerminal;
+pub use runs::follow::RunFollow;
+pub use runs::here::HELD_S;
+pub use runs::list::{JobCanceled, JobSeen, JobsWanted, crew_worker};
+pub use runs::look::{Pending, PendingFor, WorkLog, WorkNow};
+pub use runs::patch::Alert;
+pub use runs::queue::{ArtifactText, RunFilter, RunRule, Submitted};
+pub use runs::stop::{NOT_RUNNING, Stopped};
+pub use runs::token::RunTokens;
+pub use runs::work::{WorkJob, WorkSeen, WorkWaited, WorkWish};
+pub use task::attempt::{AttemptDraft, NEW_WORKTREE};
+pub use task::check_log::{CheckLog, LOG_TAIL_BYTES};
+pub use task::comment::CommentDraft;
+pub use task::event_follow::{EventFollow, EventsWanted};
+pub use task::lease::{Completion, FreeFilter, Learning, Leased};
+pub use task::place::WorkspaceFault;
+pub use task::query::{AsWork, AttemptFilter, TaskFilter};
+pub use task::verbs::TaskDraft;
+pub use task::wait::{RunEvent, RunFeed, WaitOutcome, Watch};
 pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
-pub use wait::{RunEvent, RunFeed, WaitOutcome, Watch};
-pub use work::{WorkJob, WorkSeen, WorkWaited, WorkWish};
-pub use work_here::HELD_S;
-pub use work_look::{Pending, PendingFor, WorkLog, WorkNow};
-pub use work_stop::{NOT_RUNNING, Stopped};
-pub use workspace::{Workshop, WorkspaceFault, WorkspacePart, WorkspaceSeen};
 
 use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource};
 
@@ -168,21 +121,21 @@ pub struct Parts {
 
 pub struct Engine {
     parts: Parts,
-    waits: Arc<wait::Waits>,
-    tails: event_follow::Tails,
-    digests: digest::Digests,
-    embedding: embedding::Embedding,
+    waits: Arc<task::wait::Waits>,
+    tails: task::event_follow::Tails,
+    digests: knowledge::digest::Digests,
+    embedding: knowledge::embed::Embedding,
     counted: counts::Counted,
-    origins: repository::Origins,
+    origins: board::repository::Origins,
     long_calls: handle::Running,
-    run_tokens: Arc<run_token::RunTokens>,
-    runs: run_work::RunQueue,
+    run_tokens: Arc<runs::token::RunTokens>,
+    runs: runs::patch::RunQueue,
     card_waits: AtomicUsize,
-    files_seen: work_look::FilesSeen,
+    files_seen: runs::look::FilesSeen,
     /// One look at a time at who works on what.
     crew_turn: tokio::sync::Mutex<()>,
-    reports: crew_report::Reports,
-    pull_turns: std::sync::Mutex<pull::PullTurns>,
+    reports: crew::report::Reports,
+    pull_turns: std::sync::Mutex<pulls::track::PullTurns>,
     /// Rung when nobody wants a pull request merged any more.
     pulls_unwanted: tokio::sync::Notify,
 }
@@ -196,14 +149,14 @@ pub struct At<T> {
 
 impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
-        let waits = Arc::new(wait::Waits::default());
+        let waits = Arc::new(task::wait::Waits::default());
         parts.store.publish_to(waits.clone());
         let (digests, embedding, counted, origins, long_calls, runs) = Default::default();
-        let (card_waits, files_seen) = (AtomicUsize::new(0), work_look::FilesSeen::default());
+        let (card_waits, files_seen) = (AtomicUsize::new(0), runs::look::FilesSeen::default());
         Arc::new(Self {
             parts,
             waits,
-            tails: event_follow::Tails::default(),
+            tails: task::event_follow::Tails::default(),
             digests,
             embedding,
             counted,

@@ -30,7 +30,7 @@ use crate::args::nearest;
 use crate::error::STORE_DAMAGED;
 use crate::http::refusal;
 use crate::metrics::{Counted, SSE_STREAMS};
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 /// Events that wait for a slow reader.
 const QUEUED_MAX: usize = 64;

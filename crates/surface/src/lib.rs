@@ -23,7 +23,6 @@ pub mod retry;
 pub mod stdio;
 mod task_name;
 pub mod ticket;
-pub mod time;
 pub mod tool;
 pub mod toolsets;
 pub mod web;

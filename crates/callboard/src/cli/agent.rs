@@ -5,8 +5,8 @@ use callboard_domain::crew::{Agent, AgentId};
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
 use callboard_domain::run::Terminal;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{AgentStanding, Holder};
-use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};

@@ -1,7 +1,7 @@
 //! `callboard decisions`: what agents did and why, as their calls and they themselves wrote it down.
 
 use callboard_domain::crew::{AgentId, Decision};
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -1,8 +1,8 @@
 //! `callboard epic …`: what a crew works on.
 
 use callboard_domain::crew::state::EpicState;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{CardSeen, TaskDraft};
-use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -6,7 +6,7 @@ use callboard_domain::event::{EventName, LoggedEvent};
 use callboard_domain::ids::TaskId;
 use callboard_domain::time::Timestamp;
 use callboard_engine::EngineError;
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use callboard_domain::command::{MailReply, MailSend};
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_engine::store::MailSeen;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{MailFilter, MailPage};
-use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};

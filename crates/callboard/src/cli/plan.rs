@@ -1,7 +1,7 @@
 //! `callboard plan …`: what agents propose, and a person's yes or no.
 
 use callboard_domain::plan::{Plan, PlanState};
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -2,8 +2,8 @@
 
 use callboard_domain::pull::{LOCAL, Pull, local_url};
 use callboard_engine::ports::{MergeOutlook, MergeWish};
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{PullEnd, PullLook, PullNamed};
-use callboard_surface::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::{Context, Open};

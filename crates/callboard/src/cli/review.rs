@@ -7,8 +7,8 @@ use callboard_domain::run::RunRecord;
 use callboard_domain::task::{Task, TaskRow};
 use callboard_engine::ports::{FileDiff, MergeOutlook, settings_files};
 use callboard_engine::store::CardRow;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{At, ReviewLook, ReviewSeen, ReviewWork, TaskFilter};
-use callboard_surface::time::rfc3339_ms;
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 

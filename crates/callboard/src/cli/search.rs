@@ -3,7 +3,7 @@
 use callboard_domain::knowledge::KnowledgeEntry;
 use callboard_engine::KnowledgeAsk;
 use callboard_engine::store::knowledge::KnowledgeHit;
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -8,7 +8,7 @@ use callboard_domain::rights::{AgentType, Lane, Profile, Rights, Scope};
 use callboard_domain::token::Token;
 use callboard_engine::TokenWish;
 use callboard_engine::context::{OpContext, Principal};
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 use callboard_surface::tool::{Tool, Toolset};
 use callboard_surface::toolsets;
 use clap::Subcommand;

@@ -10,8 +10,8 @@ use callboard_domain::policy::{Phase, Policy};
 use callboard_domain::refusal::{Refusal, UnmetCheck};
 use callboard_domain::task::{Check, CheckKind, Task, TaskRecord, TaskRow, VerdictSource};
 use callboard_domain::time::Timestamp;
+use callboard_engine::time::rfc3339_ms;
 use callboard_engine::{At, EngineError};
-use callboard_surface::time::rfc3339_ms;
 use callboard_surface::toolsets::graph::view;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use callboard_domain::delivery::{Delivery, destination};
 use callboard_domain::job::{Job, JobState};
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -1,7 +1,7 @@
 //! Times: relative for people on a terminal, RFC 3339 for everybody else.
 
 use callboard_domain::time::Timestamp;
-use callboard_surface::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 use super::Out;
 

@@ -18,7 +18,7 @@ use super::handler::is_modern;
 use super::render;
 use crate::front::{Front, ToolReply, Unknown};
 use crate::ticket::{Ticket, TicketState};
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 /// Where an answer's `_meta` names a task.
 const RELATED: &str = "io.modelcontextprotocol/related-task";

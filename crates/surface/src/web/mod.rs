@@ -29,7 +29,7 @@ use callboard_engine::{Engine, EngineError};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::http::refusal;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 pub(crate) use login::{login_page, routes as login_routes};
 
 const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \

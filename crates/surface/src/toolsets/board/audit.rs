@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::envelope::Reply;
 use crate::page::lean;
-use crate::time::rfc3339_us;
 use crate::tool::Call;
+use callboard_engine::time::rfc3339_us;
 
 const TAIL_DEFAULT: u32 = 50;
 

@@ -11,7 +11,7 @@ use callboard_engine::{NOT_RUNNING, RunEvent, WorkJob, WorkSeen};
 use serde_json::{Value, json};
 
 use super::words::Action;
-use crate::time::rfc3339_us;
+use callboard_engine::time::rfc3339_us;
 
 pub(super) struct Shown {
     pub action: Action,

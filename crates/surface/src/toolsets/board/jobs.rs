@@ -17,8 +17,8 @@ use super::job_view::{self, Shown};
 use super::tasks::task_id;
 use super::words::{Action, TaskType, WAIT_TIMEOUT};
 use super::{view, wait};
-use crate::time::rfc3339_us;
 use crate::tool::{Call, NoArguments, Run, WAIT_INTERRUPTED};
+use callboard_engine::time::rfc3339_us;
 
 /// What waits are told to take.
 const WAIT_S: f64 = 1.5;

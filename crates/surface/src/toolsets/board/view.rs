@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::words::{self, Status, TaskType};
 use crate::page::{cut, lean};
-use crate::time::rfc3339_us;
+use callboard_engine::time::rfc3339_us;
 
 /// How much of long texts is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -15,8 +15,8 @@ use super::envelope::Reply;
 use super::tasks::task_id;
 use super::view;
 use super::words::{Status, WAIT_TIMEOUT};
-use crate::time::{parse_rfc3339, rfc3339_us};
 use crate::tool::{Call, Run, WAIT_INTERRUPTED};
+use callboard_engine::time::{parse_rfc3339, rfc3339_us};
 
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "all but the ids are read as they come")]

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::envelope::{self, Data, Fault};
 use super::pipeline::Seat;
-use crate::time::rfc3339_ms;
 use crate::tool::NoArguments;
+use callboard_engine::time::rfc3339_ms;
 
 const NO_TASK: &str = "Agent does not have a current task assigned";
 

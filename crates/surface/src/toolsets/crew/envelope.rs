@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{hints, words};
 use crate::error::STORE_DAMAGED;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 pub const PERMISSION_DENIED: &str = "PERMISSION_DENIED";
 pub const TOOL_NOT_FOUND: &str = "TOOL_NOT_FOUND";

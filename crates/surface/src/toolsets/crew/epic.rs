@@ -19,7 +19,7 @@ use super::pipeline::{Seat, denied};
 use super::{diff, hints};
 use crate::args;
 use crate::page;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 const PAGE_DEFAULT: u32 = 100;
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::envelope::{self, Data, Fault, Said};
 use super::hints;
 use super::pipeline::Seat;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 pub(super) const PAGE_DEFAULT: u32 = 100;
 /// About how large a page may be.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::envelope::Data;
 use super::pipeline::Seat;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LogDecision {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::envelope::{Data, Fault, PERMISSION_DENIED};
 use super::epic::{TaskWord, add_task, task_id};
 use super::pipeline::Seat;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::tools::{client_token, task_id};
 use super::view;
 use crate::page::{PageSize, page};
-use crate::time::parse_rfc3339;
 use crate::tool::Call;
+use callboard_engine::time::parse_rfc3339;
 
 type Reply = Result<Value, EngineError>;
 

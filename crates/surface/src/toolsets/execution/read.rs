@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::tools::task_id;
 use super::view;
 use crate::page::{PageSize, cut, page};
-use crate::time::rfc3339_ms;
 use crate::tool::Call;
 use callboard_engine::EngineError;
+use callboard_engine::time::rfc3339_ms;
 
 type Reply = Result<Value, EngineError>;
 

@@ -19,8 +19,8 @@ use super::{read, view};
 use crate::args;
 use crate::check_argument::CheckArgument;
 use crate::page::{PageSize, page};
-use crate::time::rfc3339_ms;
 use crate::tool::Call;
+use callboard_engine::time::rfc3339_ms;
 
 type Reply = Result<Value, EngineError>;
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::page::cut;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 /// A contract longer than this is only named in a list.
 const CONTRACT_BYTES_SHOWN: usize = 2048;

@@ -7,7 +7,7 @@ use callboard_domain::standing::Standing;
 use serde_json::{Value, json};
 
 use crate::error::Said;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 pub(super) fn state(at: Standing) -> &'static str {
     match at.phase {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::page::cut;
-use crate::time::rfc3339_ms;
+use callboard_engine::time::rfc3339_ms;
 
 /// The full task, the shape of `get`.
 pub fn task(record: &TaskRecord, policy: &Policy, now: Timestamp) -> Value {

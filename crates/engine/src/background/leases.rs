@@ -1,0 +1,138 @@
+//! Background work: functions without input that may run at any time, twice, or never. Nothing
+//! depends on them for correctness; they only write down early what every read already judges.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callboard_domain::command::Command;
+use callboard_domain::relay::spec::TTL_S_MAX;
+use callboard_store::RETRIES_KEPT_MS;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::RUNS;
+use crate::runs::patch::Alert;
+use crate::runs::queue::ARTIFACTS;
+use crate::{Engine, EngineError};
+
+/// How often leases are looked at unless somebody says otherwise.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Well below what counts as unwatched.
+const WATCH_EVERY: Duration = Duration::from_secs(10);
+const TIDY_EVERY: Duration = Duration::from_secs(3600);
+const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const BATCH: usize = 100;
+
+/// Background work that was told to stop.
+pub struct Working {
+    agents: JoinHandle<()>,
+    said: JoinHandle<()>,
+}
+
+impl Working {
+    /// Returns when no agent of this process runs any more.
+    pub async fn ended(self) {
+        if let Err(error) = self.agents.await {
+            tracing::error!(%error, "the loop that runs agents broke");
+        }
+        if let Err(error) = self.said.await {
+            tracing::error!(%error, "the loop that says that agents are started broke");
+        }
+    }
+}
+
+/// Not at once: whoever starts has better things to do.
+fn every(period: Duration) -> Interval {
+    let first = Instant::now() + period.min(SWEEP_EVERY);
+    let mut tick = tokio::time::interval_at(first, period);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
+
+impl Engine {
+    /// Does this process's share of background work until canceled: sweeps, due jobs, messages,
+    /// pull requests, vectors, agents.
+    pub fn work_until(self: Arc<Self>, stop: &CancellationToken, alert: Alert) -> Working {
+        let agents = tokio::spawn(self.clone().run_agents_until(stop.clone(), alert));
+        let (engine, token) = (self.clone(), stop.clone());
+        let said = tokio::spawn(async move { engine.runner_say_until(token).await });
+        let (engine, token) = (self.clone(), stop.clone());
+        tokio::spawn(async move { engine.sweep_until(token).await });
+        let (engine, token) = (self.clone(), stop.clone());
+        tokio::spawn(async move { engine.run_jobs_until(token).await });
+        tokio::spawn(self.clone().deliver_until(stop.clone()));
+        tokio::spawn(self.clone().pulls_look_until(stop.clone()));
+        let token = stop.clone();
+        tokio::spawn(async move { self.embed_until(token).await });
+        Working { agents, said }
+    }
+
+    /// Sweeps until canceled. A failure is logged and tried again at the next tick.
+    pub async fn sweep_until(&self, stop: CancellationToken) {
+        let mut watch = every(WATCH_EVERY);
+        let mut expire = every(self.parts.sweep_every);
+        let mut crew = every(self.parts.sweep_every);
+        let mut sessions = every(self.parts.sweep_every);
+        let mut tidy = every(TIDY_EVERY);
+        let mut suspects = BTreeSet::new();
+        loop {
+            let (done, what) = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = watch.tick() => (self.watch_leases().await, "say that leases are watched"),
+                _ = expire.tick() => {
+                    (self.sweep_leases().await.map(|_| ()), "look for leases that are over")
+                }
+                _ = crew.tick() => (self.crew_sweep().await.map(|_| ()), "see to the crew"),
+                _ = sessions.tick() => {
+                    (self.sweep_sessions(&mut suspects).await, "look for sessions that are over")
+                }
+                _ = tidy.tick() => (self.sweep_leftovers().await, "remove what is too old"),
+            };
+            if let Err(error) = done {
+                tracing::warn!(%error, "cannot {what}");
+            }
+        }
+    }
+
+    /// Says that this process watches the leases, after giving time to those that no process
+    /// watched. The order of this and `sweep_leases` does not matter: the store makes sure of the
+    /// time before every write.
+    pub async fn watch_leases(&self) -> Result<(), EngineError> {
+        self.parts.store.tick().await?;
+        Ok(())
+    }
+
+    /// Writes down leases that are over. Returns how many.
+    pub async fn sweep_leases(&self) -> Result<usize, EngineError> {
+        let overdue = self.parts.store.attempts_overdue(BATCH).await?;
+        for item in &overdue {
+            let expire = Command::AttemptExpire { attempt: item.attempt };
+            self.act_as_clock(&item.org, expire).await?;
+        }
+        Ok(overdue.len())
+    }
+
+    /// Forgets retry keys after a day, handles of calls when they expire, check logs after a month
+    /// and jobs for agents when their time is over.
+    pub async fn sweep_leftovers(&self) -> Result<(), EngineError> {
+        let store = &self.parts.store;
+        store.prune_retries(store.now().plus_ms(-RETRIES_KEPT_MS)).await?;
+        store.handles_prune(store.now()).await?;
+        let repo = store.repo_path(self.parts.home.project.id, &self.parts.machine).await?;
+        if let (Some(checks), Some(repo)) = (&self.parts.checks, repo) {
+            checks.prune_logs(&repo, LOGS_KEPT).await;
+        }
+        let before = store.now().plus_ms(-(LOGS_KEPT.as_millis() as i64));
+        while store.files_prune(&format!("{RUNS}/"), before).await? > 0 {}
+        let rule = &self.parts.runs;
+        let kept_ms = (rule.kept.as_millis() as i64).max(i64::from(rule.window_s) * 1000);
+        let before = store.now().plus_ms(-kept_ms);
+        while store.runs_forget(before).await? > 0 {}
+        // An artifact is older than the end of its job, by as much as a job may last.
+        let before = before.plus_ms(-i64::from(TTL_S_MAX) * 1000);
+        while store.files_prune(&format!("{ARTIFACTS}/"), before).await? > 0 {}
+        Ok(())
+    }
+}

@@ -1,0 +1,357 @@
+//! Where a task's work stands: a worktree in every repository that its project has on this machine,
+//! made when work begins and found again by the task's id.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use callboard_domain::actor::Actor;
+use callboard_domain::card::Card;
+use callboard_domain::ids::TaskId;
+use callboard_domain::project::ProjectRepo;
+use callboard_domain::rights::Profile;
+use callboard_domain::settings::{BaseRef, BoardSettings};
+use callboard_domain::task::Task;
+
+use crate::board::card::CardSeen;
+use crate::context::{OpContext, Scope};
+use crate::ports::{
+    BaseFrom, Door, Merges, PairSessions, Removal, RepositoryFault, Workers, Worktree,
+    WorktreeFault, WorktreeOrder, WorktreeState, Worktrees,
+};
+use crate::task::place::{WorkspaceFault, place_of};
+use crate::{Engine, EngineError};
+
+/// What it takes to let tasks be worked on in places of their own.
+pub struct Workshop {
+    pub worktrees: Arc<dyn Worktrees>,
+    pub merges: Arc<dyn Merges>,
+    pub pairs: Arc<dyn PairSessions>,
+    /// `None` where no agent works alone.
+    pub workers: Option<Arc<dyn Workers>>,
+    /// Where Callboard's own folder is, if it has one here.
+    pub root: Option<PathBuf>,
+    /// How the agent of a person's session starts a server of this board: a program and its first
+    /// arguments.
+    pub server: Vec<String>,
+    /// Where agents that work alone reach the board; `None` where they do not.
+    pub door: Option<Arc<dyn Door>>,
+    /// The programs of executors that are not built in.
+    pub programs: HashMap<String, String>,
+}
+
+impl Workshop {
+    /// A server for the agent of a person's session: it speaks as itself and changes no task but one.
+    pub(crate) fn server_for(
+        &self,
+        org: &str,
+        agent: &Actor,
+        task: TaskId,
+        profile: Profile,
+    ) -> Vec<String> {
+        let mut words = self.server.clone();
+        if org != "default" {
+            words.extend(["--org".to_owned(), org.to_owned()]);
+        }
+        let (task, profile) = (task.to_string(), profile.as_str());
+        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", "board", "--task", &task];
+        let rights = ["--profile", profile, "--lane", "kagan"];
+        words.extend(who.iter().chain(&rights).map(|word| (*word).to_owned()));
+        words
+    }
+}
+
+/// A task's work in one repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspacePart {
+    pub repo: ProjectRepo,
+    /// The branch it starts from and goes to.
+    pub target: String,
+    /// `None` while nobody made one, and for a repository that is not here.
+    pub worktree: Option<Worktree>,
+}
+
+/// The same as somebody sees it who looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceSeen {
+    pub part: WorkspacePart,
+    pub name: String,
+    /// `None` without a worktree; the fault is why nobody can say.
+    pub state: Result<Option<WorktreeState>, WorktreeFault>,
+}
+
+/// The message of the commit for what an agent left uncommitted.
+pub(crate) fn leftovers(task: TaskId) -> String {
+    format!("chore: adding uncommitted agent changes ({task})")
+}
+
+impl Engine {
+    /// Where a task's work stands, the primary repository first.
+    pub async fn workspace_get(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<Vec<WorkspaceSeen>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let parts = self.workspace_parts(&op.principal.org, &seen.record.task, &seen.card).await?;
+        let mut all = Vec::with_capacity(parts.len());
+        for (part, found) in parts {
+            let name = part.repo.path.file_name().unwrap_or(part.repo.path.as_os_str());
+            let name = name.to_string_lossy().into_owned();
+            let state = match (found, &self.parts.workshop, &part.worktree) {
+                (Err(fault), _, _) => Err(fault),
+                (Ok(()), Some(shop), Some(place)) => {
+                    shop.worktrees.worktree_state(place, &part.target).await.map(Some)
+                }
+                (Ok(()), _, _) => Ok(None),
+            };
+            all.push(WorkspaceSeen { part, name, state });
+        }
+        Ok(all)
+    }
+
+    /// The parts that have a worktree. One that somebody turned to something else is a fault.
+    pub(crate) async fn workspace_find(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Result<Vec<WorkspacePart>, WorktreeFault>, EngineError> {
+        let mut parts = Vec::new();
+        for (part, found) in self.workspace_parts(org, task, card).await? {
+            match found {
+                Ok(()) if part.worktree.is_some() => parts.push(part),
+                Ok(()) => {}
+                Err(fault) => return Ok(Err(fault)),
+            }
+        }
+        Ok(Ok(parts))
+    }
+
+    /// A worktree in every repository on this machine, made where there is none; the primary one
+    /// first.
+    pub(crate) async fn workspace_make(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Result<Vec<WorkspacePart>, WorkspaceFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Err(WorkspaceFault::NoRepo)) };
+        let settings = self.board_settings(org).await?;
+        let mut made = Vec::new();
+        for (mut part, found) in self.workspace_parts(org, task, card).await? {
+            if let Err(fault) = found {
+                return Ok(Err(fault.into()));
+            }
+            match self.is_git_here(&part.repo).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(fault) => return Ok(Err(fault.into())),
+            }
+            if part.worktree.is_none() {
+                let (name, branch) = place_of(task, card);
+                let order = WorktreeOrder {
+                    repo: part.repo.path.clone(),
+                    name,
+                    branch,
+                    base: part.target.clone(),
+                    base_from: base_from(settings.base_ref),
+                    fetch: settings.auto_sync_base_branch,
+                };
+                match shop.worktrees.worktree_make(order).await {
+                    Ok(made) => part.worktree = Some(made.worktree),
+                    Err(fault) => return Ok(Err(fault.into())),
+                }
+            }
+            made.push(part);
+        }
+        Ok(if made.is_empty() { Err(WorkspaceFault::NoRepo) } else { Ok(made) })
+    }
+
+    /// Whether something of a task's work is not in its target yet. Where git fails that is its
+    /// fault, and no answer.
+    pub(crate) async fn is_unmerged(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+    ) -> Result<bool, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(false) };
+        let parts = match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+            Ok(parts) => parts,
+            Err(fault) => return not_known_merged(fault),
+        };
+        for part in &parts {
+            let Some(place) = &part.worktree else { continue };
+            match shop.worktrees.worktree_state(place, &part.target).await {
+                Ok(state) if state.has_changes() => return Ok(true),
+                Ok(_) => {}
+                Err(fault) => return not_known_merged(fault),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes worktrees and branches away as far as nothing is lost; says what stays and why.
+    pub(crate) async fn workspace_remove(
+        &self,
+        parts: &[WorkspacePart],
+    ) -> Result<Vec<String>, WorktreeFault> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        let mut kept = Vec::new();
+        for part in parts {
+            let Some(place) = &part.worktree else { continue };
+            let removed = shop.worktrees.worktree_remove(place, &part.target).await?;
+            match (removed.folder, removed.branch) {
+                (Removal::Kept(why), _) => kept.push(format!("{}: {why}", place.path.display())),
+                (_, Removal::Kept(why)) => kept.push(format!("branch {}: {why}", place.branch)),
+                _ => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Each with what looking for its worktree came to.
+    async fn workspace_parts(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Vec<(WorkspacePart, Result<(), WorktreeFault>)>, EngineError> {
+        let settings = self.board_settings(org).await?;
+        let mut repos = self.parts.store.repos(org, task.project).await?;
+        // A project may be on several machines; what is here can be worked on from here.
+        repos.sort_by_key(|repo| repo.machine != self.parts.machine);
+        let mut parts = Vec::with_capacity(repos.len());
+        for repo in repos {
+            let (target, worktree) = match self.workspace_part(&repo, task, card, &settings).await {
+                Ok(found) => found,
+                Err(fault) => {
+                    // The most that is known without git.
+                    let target = self.target_written(&repo, card, &settings);
+                    parts.push((WorkspacePart { repo, target, worktree: None }, Err(fault)));
+                    continue;
+                }
+            };
+            parts.push((WorkspacePart { repo, target, worktree }, Ok(())));
+        }
+        Ok(parts)
+    }
+
+    /// Where a task's work in one repository goes, and where it stands.
+    async fn workspace_part(
+        &self,
+        repo: &ProjectRepo,
+        task: &Task,
+        card: &Card,
+        settings: &BoardSettings,
+    ) -> Result<(String, Option<Worktree>), WorktreeFault> {
+        let is_here = self.is_git_here(repo).await?;
+        let target = self.target_of(repo, card, settings).await?;
+        let worktree = match &self.parts.workshop {
+            Some(shop) if is_here => {
+                let (name, branch) = place_of(task, card);
+                shop.worktrees.worktree_find(&repo.path, &name, &branch).await?
+            }
+            _ => None,
+        };
+        Ok((target, worktree))
+    }
+
+    /// Where the worktrees of a task are, or would be, on this machine. Git is not asked, so this is
+    /// known also while git fails.
+    pub(crate) async fn workspace_places(
+        &self,
+        org: &str,
+        task: &Task,
+        card: &Card,
+    ) -> Result<Vec<Worktree>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Vec::new()) };
+        let (name, branch) = place_of(task, card);
+        let repos = self.parts.store.repos(org, task.project).await?.into_iter();
+        let here = repos.filter(|repo| repo.machine == self.parts.machine);
+        let place = |repo: ProjectRepo| {
+            let path = shop.worktrees.worktree_place(&repo.path, &name)?;
+            Some(Worktree { repo: repo.path, path, branch: branch.new.clone() })
+        };
+        Ok(here.filter_map(place).collect())
+    }
+
+    /// Whether a repository of a project is on this machine and is kept by git. A git that fails
+    /// says neither.
+    pub(crate) async fn is_git_here(&self, repo: &ProjectRepo) -> Result<bool, WorktreeFault> {
+        let Some(runner) = &self.parts.checks else { return Ok(false) };
+        if repo.machine != self.parts.machine {
+            return Ok(false);
+        }
+        match runner.repository(&repo.path).await {
+            Ok(_) => Ok(true),
+            Err(RepositoryFault::None(_)) => Ok(false),
+            Err(RepositoryFault::Failed(words)) => {
+                Err(WorktreeFault::Failed(format!("{} {words}", repo.path.display())))
+            }
+        }
+    }
+
+    /// Where a task's work goes, as far as somebody wrote it down.
+    fn target_written(&self, repo: &ProjectRepo, card: &Card, settings: &BoardSettings) -> String {
+        let written = card.base_branch.as_ref().or(repo.default_branch.as_ref());
+        written.unwrap_or(&settings.default_base_branch).clone()
+    }
+
+    /// Where a task's work goes. What a person happens to have checked out decides nothing as long
+    /// as anything else does.
+    pub(crate) async fn target_of(
+        &self,
+        repo: &ProjectRepo,
+        card: &Card,
+        settings: &BoardSettings,
+    ) -> Result<String, WorktreeFault> {
+        let usual = &settings.default_base_branch;
+        let is_written = card.base_branch.is_some() || repo.default_branch.is_some();
+        let (Some(runner), Some(shop)) = (&self.parts.checks, &self.parts.workshop) else {
+            return Ok(self.target_written(repo, card, settings));
+        };
+        if is_written || repo.machine != self.parts.machine {
+            return Ok(self.target_written(repo, card, settings));
+        }
+        let said = match runner.origin(&repo.path).await {
+            Ok(origin) => origin.default_branch,
+            Err(RepositoryFault::None(_)) => return Ok(usual.clone()),
+            Err(fault) => return Err(fault.into()),
+        };
+        if let Some(branch) = said {
+            return Ok(branch);
+        }
+        match shop.worktrees.branch_contains(&repo.path, usual, usual).await {
+            Ok(_) => return Ok(usual.clone()),
+            Err(WorktreeFault::NoBranch(_) | WorktreeFault::BadBranch(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+        match runner.repository(&repo.path).await {
+            Ok(found) => Ok(found.default_branch.unwrap_or_else(|| usual.clone())),
+            Err(RepositoryFault::None(_)) => Ok(usual.clone()),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+}
+
+/// Work that stands elsewhere, or beside its target, is not known to be merged. Of git that fails
+/// nothing is known.
+fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
+    match fault {
+        WorktreeFault::Elsewhere { .. }
+        | WorktreeFault::NoBranch(_)
+        | WorktreeFault::BadBranch(_)
+        | WorktreeFault::BadName(_)
+        | WorktreeFault::Unrelated => Ok(true),
+        WorktreeFault::Unreachable(_) | WorktreeFault::Failed(_) => Err(fault.into()),
+    }
+}
+
+pub(crate) fn base_from(setting: BaseRef) -> BaseFrom {
+    match setting {
+        BaseRef::Remote => BaseFrom::Remote,
+        BaseRef::LocalIfAhead => BaseFrom::LocalIfAhead,
+        BaseRef::Local => BaseFrom::Local,
+    }
+}

@@ -1,0 +1,371 @@
+//! Who works on what. Nothing here is remembered: what waits and who is free is read from the store
+//! whenever something may have changed, when a server starts, and every now and then, so that no lost
+//! word loses a task.
+
+use callboard_domain::command::{AGENTS, AgentAdd, Command, CrewAssign, WorkPlace};
+use callboard_domain::crew::state::worker_of;
+use callboard_domain::crew::{Agent, AgentId, MailId};
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
+use callboard_store::{MailQuery, Waiting};
+
+use crate::board::card::CardSeen;
+use crate::board::workspace::base_from;
+use crate::context::{OpContext, Principal};
+use crate::crew::epic::{epic_task, task_state};
+use crate::ports::{BranchOrder, WorktreeFault};
+use crate::task::place::WorkspaceFault;
+use crate::{At, Engine, EngineError};
+
+const BATCH: usize = 100;
+
+/// What came of looking for a worker.
+enum Placed {
+    Assigned,
+    /// Nobody is free, and there may be no more.
+    NobodyFree,
+    /// Its repository is on another machine, somebody was faster, or who is free just gave it back.
+    NotHere,
+}
+
+impl Engine {
+    /// The same as the sweep, for whoever has an answer to give whatever comes of it. The server of an
+    /// agent that works on one task alone leaves it to others: it may be confined.
+    pub(crate) async fn crew_go_on(&self, op: &OpContext) {
+        if op.principal.rights.task.is_some() {
+            return;
+        }
+        if let Err(error) = self.crew_sweep().await {
+            tracing::warn!(%error, "cannot see to the crew");
+        }
+    }
+
+    /// Writes down what became of tasks and workers elsewhere, and gives what waits to who is free.
+    /// Returns how much there was to do.
+    pub async fn crew_sweep(&self) -> Result<usize, EngineError> {
+        let _turn = self.crew_turn.lock().await;
+        let store = &self.parts.store;
+        let mut done = self.reports_write().await;
+        for merged in store.crew_merged(BATCH).await? {
+            let op = crew_op(&merged);
+            done += seen_to(merged.task, self.crew_merge_settle(&op, merged.task).await)?;
+        }
+        for orphan in store.crew_orphans(BATCH).await? {
+            done += seen_to(orphan.task, self.crew_orphan_end(&orphan).await)?;
+        }
+        for adrift in store.crew_adrift(BATCH).await? {
+            let (agent, task) = (adrift.agent, adrift.task);
+            let op = crew_op(&Waiting { org: adrift.org, task });
+            let freed = self.act(&op, Command::CrewFree { agent, task }).await;
+            done += seen_to(task, freed.map(|applied| applied.changed))?;
+        }
+        let mut full: Vec<std::sync::Arc<str>> = Vec::new();
+        for waiting in store.crew_waiting(BATCH).await? {
+            if full.contains(&waiting.org) {
+                continue;
+            }
+            let placed = self.crew_place(&waiting).await;
+            let assigned = placed.map(|placed| {
+                if matches!(placed, Placed::NobodyFree) {
+                    full.push(waiting.org.clone());
+                }
+                matches!(placed, Placed::Assigned)
+            });
+            done += seen_to(waiting.task, assigned)?;
+        }
+        Ok(done + self.crew_runs_see().await?)
+    }
+
+    /// Gives up an open task of an epic that was cancelled.
+    async fn crew_orphan_end(&self, orphan: &Waiting) -> Result<bool, EngineError> {
+        let op = crew_op(orphan);
+        let At { it: CardSeen { record, card }, now } = self.card_get(&op, orphan.task).await?;
+        let row = callboard_store::CardRow {
+            task: record.task,
+            body: record.body,
+            card,
+            deps: record.deps,
+            newest: record.newest,
+            scratchpad: None,
+        };
+        self.epic_task_end(&op, &epic_task(row, None, now)).await
+    }
+
+    async fn crew_place(&self, waiting: &Waiting) -> Result<Placed, EngineError> {
+        let op = crew_op(waiting);
+        let At { it: seen, now } = match self.card_get(&op, waiting.task).await {
+            Ok(seen) => seen,
+            Err(EngineError::Refused(_)) => return Ok(Placed::NotHere),
+            Err(error) => return Err(error),
+        };
+        let repos = self.parts.store.repos(&waiting.org, seen.record.task.project).await?;
+        if !repos.is_empty() && !repos.iter().any(|repo| repo.machine == self.parts.machine) {
+            return Ok(Placed::NotHere);
+        }
+        let worker = match self.crew_worker(&op, &seen).await? {
+            Ok(worker) => worker,
+            Err(none) => return Ok(none),
+        };
+        let assign = self.crew_assignment(&op, &seen, worker, now).await?;
+        match self.act(&op, Command::CrewAssign(Box::new(assign))).await {
+            Ok(_) => Ok(Placed::Assigned),
+            // Another process was faster.
+            Err(EngineError::Refused(refusal)) => {
+                tracing::info!(task = %waiting.task, why = refusal.message(), "not assigned");
+                Ok(Placed::NotHere)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Who gets a task: whoever was put on it, who has been idle longest, else a new one. Whoever gave
+    /// it back gets it again only when there is nobody else at all.
+    async fn crew_worker(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<Result<Agent, Placed>, EngineError> {
+        let (org, task) = (&op.principal.org, seen.record.task.id);
+        let known = self.parts.store.workers_for(org, task).await?;
+        let gave_back = seen.record.newest.as_ref().map(|newest| AgentId::of(&newest.actor));
+        let (others, same): (Vec<Agent>, Vec<Agent>) = known
+            .into_iter()
+            .partition(|agent| agent.task == Some(task) || gave_back.as_ref() != Some(&agent.id));
+        if let Some(worker) = others.into_iter().next() {
+            return Ok(Ok(worker));
+        }
+        if let Some(worker) = self.crew_worker_add(op).await? {
+            return Ok(Ok(worker));
+        }
+        Ok(match same.into_iter().next() {
+            Some(only) if self.parts.store.workers_count(org).await? == 1 => Ok(only),
+            // Others may have what waits behind it.
+            Some(_) => Err(Placed::NotHere),
+            None => Err(Placed::NobodyFree),
+        })
+    }
+
+    /// A new worker under a name that nobody ever wrote to, unless there are enough.
+    async fn crew_worker_add(&self, op: &OpContext) -> Result<Option<Agent>, EngineError> {
+        let (org, store) = (&op.principal.org, &self.parts.store);
+        let max = self.parts.crew.workers_max;
+        let count = store.workers_count(org).await?;
+        if count >= u64::from(max) {
+            return Ok(None);
+        }
+        for number in count + 1.. {
+            let agent = AgentId::parse(&format!("worker-{number}"));
+            let agent = agent.expect("letters and digits are a name");
+            let letters = MailQuery {
+                org: org.clone(),
+                to: Some(agent.clone()),
+                unread_only: false,
+                before: None,
+                limit: 1,
+            };
+            if !store.mails(letters).await?.is_empty() {
+                continue;
+            }
+            let add = AgentAdd {
+                agent: agent.clone(),
+                kind: AgentType::Worker,
+                epic: None,
+                task: None,
+                or_keep: false,
+                workers_max: Some(max),
+            };
+            match self.act(op, Command::AgentAdd(add)).await {
+                Ok(_) => return Ok(store.agent(org, &agent).await?),
+                Err(EngineError::Refused(Refusal::AgentExists { .. })) => {}
+                Err(EngineError::Refused(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Everything that has to be known, and made, before a worker may have a task.
+    async fn crew_assignment(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+        worker: Agent,
+        now: callboard_domain::time::Timestamp,
+    ) -> Result<CrewAssign, EngineError> {
+        let (place, misses) = self.crew_workspace(op, seen).await?;
+        let id = || self.parts.ids.next_id();
+        let parent = seen.record.task.parent;
+        Ok(CrewAssign {
+            by: None,
+            task: seen.record.task.id,
+            worker: worker.id,
+            was_on: worker.task.filter(|on| *on != seen.record.task.id),
+            from: worker_of(seen.record.newest.as_ref(), now),
+            sender: self.epic_supervisor(&op.principal.org, parent).await?,
+            attempt: AttemptId(id()),
+            place,
+            misses,
+            mails: [MailId(id()), MailId(id())],
+        })
+    }
+
+    /// A place to work in, or why there is none. While git cannot read a repository nobody gets the
+    /// task: that is `EngineError::Git`, and the next look tries again.
+    async fn crew_workspace(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<(WorkPlace, Option<String>), EngineError> {
+        let CardSeen { record, card } = seen;
+        let org = &op.principal.org;
+        let nowhere = |words: String| (WorkPlace::default(), Some(words));
+        if let Err(fault) = self.epic_branch_make(org, seen).await? {
+            tracing::warn!(task = %record.task.id, %fault, "an epic has no branch");
+            return Ok(nowhere(fault.to_string()));
+        }
+        let parts = match self.workspace_make(org, &record.task, card).await? {
+            Ok(parts) => parts,
+            Err(WorkspaceFault::NoRepo) => return Ok((WorkPlace::default(), None)),
+            Err(fault @ WorkspaceFault::Failed(_)) => {
+                tracing::warn!(task = %record.task.id, %fault, "a worker has no worktree");
+                return Ok(nowhere(fault.to_string()));
+            }
+        };
+        let Some(place) = parts.into_iter().find_map(|part| part.worktree) else {
+            return Ok((WorkPlace::default(), None));
+        };
+        let worktree = Some(place.path.display().to_string());
+        Ok((WorkPlace { worktree, branch: Some(place.branch), head: None }, None))
+    }
+
+    /// The branch that an epic's work comes together on, in every repository here.
+    pub(crate) async fn epic_branch_make(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+    ) -> Result<Result<(), WorktreeFault>, EngineError> {
+        let Some(shop) = &self.parts.workshop else { return Ok(Ok(())) };
+        let (Some(branch), Some(epic)) = (&seen.card.base_branch, seen.record.task.parent) else {
+            return Ok(Ok(()));
+        };
+        let settings = self.board_settings(org).await?;
+        for repo in self.repos_here(org, seen.record.task.project).await? {
+            let order = BranchOrder {
+                repo: repo.path.clone(),
+                branch: branch.clone(),
+                base: self.epic_base(org, epic, &repo, &settings).await?,
+                base_from: base_from(settings.base_ref),
+                fetch: settings.auto_sync_base_branch,
+            };
+            if let Err(fault) = shop.worktrees.branch_make(order).await {
+                return Ok(Err(fault));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Gives a task to a worker because somebody says so. Says whether that changed anything.
+    pub async fn crew_assign(
+        &self,
+        op: &OpContext,
+        by: &Agent,
+        task: TaskId,
+        worker: &AgentId,
+    ) -> Result<At<CardSeen>, EngineError> {
+        op.principal.judge_on(op.tool, task)?;
+        let At { it: seen, now } = self.card_get(op, task).await?;
+        let found = self.parts.store.agent(&op.principal.org, worker).await?;
+        let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
+        let found = found.ok_or_else(not_found)?;
+        let holds = worker_of(seen.record.newest.as_ref(), now).as_ref() == Some(worker);
+        // Nothing is made for what will be refused.
+        let (place, misses) =
+            match by.leads(seen.record.task.parent) && !holds && found.kind == AgentType::Worker {
+                true => self.crew_workspace(op, &seen).await?,
+                false => (WorkPlace::default(), None),
+            };
+        let id = || self.parts.ids.next_id();
+        let assign = CrewAssign {
+            by: Some(by.id.clone()),
+            task,
+            worker: worker.clone(),
+            was_on: found.task.filter(|on| *on != task),
+            from: worker_of(seen.record.newest.as_ref(), now),
+            sender: Some(by.id.clone()),
+            attempt: AttemptId(id()),
+            place,
+            misses,
+            mails: [MailId(id()), MailId(id())],
+        };
+        self.act(op, Command::CrewAssign(Box::new(assign))).await?;
+        self.crew_go_on(op).await;
+        self.card_get(op, task).await
+    }
+
+    /// A new worker with a task, as if somebody had assigned it; or neither.
+    pub async fn agent_add_on(
+        &self,
+        op: &OpContext,
+        (agent, kind): (AgentId, AgentType),
+        task: TaskId,
+    ) -> Result<Agent, EngineError> {
+        op.principal.judge_outside(op.tool, AGENTS)?;
+        let At { it: seen, now } = self.card_get(op, task).await?;
+        let is_new = self.parts.store.agent(&op.principal.org, &agent).await?.is_none();
+        let may_have = kind == AgentType::Worker && !seen.record.task.is_plan;
+        // Nothing is made for what will be refused.
+        let (place, misses) = match is_new && may_have && task_state(&seen, now).may_change_hands()
+        {
+            true => self.crew_workspace(op, &seen).await?,
+            false => (WorkPlace::default(), None),
+        };
+        let id = || self.parts.ids.next_id();
+        let assign = CrewAssign {
+            by: Some(AgentId::of(&op.principal.actor)),
+            task,
+            worker: agent.clone(),
+            was_on: None,
+            from: worker_of(seen.record.newest.as_ref(), now),
+            sender: None,
+            attempt: AttemptId(id()),
+            place,
+            misses,
+            mails: [MailId(id()), MailId(id())],
+        };
+        let add = AgentAdd {
+            agent,
+            kind,
+            epic: None,
+            task: Some(Box::new(assign)),
+            or_keep: false,
+            workers_max: None,
+        };
+        let added = self.agent_add(op, add).await?;
+        self.crew_go_on(op).await;
+        Ok(added)
+    }
+}
+
+/// One task that cannot be seen to keeps no other waiting; a store that is away does.
+pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
+    match done {
+        Ok(done) => Ok(usize::from(done)),
+        Err(
+            error @ (EngineError::Refused(_)
+            | EngineError::Damaged(_)
+            | EngineError::Internal(_)
+            | EngineError::Git(_)),
+        ) => {
+            tracing::warn!(%task, %error, "a task of the crew cannot be seen to");
+            Ok(0)
+        }
+        Err(error @ (EngineError::Unavailable(_) | EngineError::Canceled)) => Err(error),
+    }
+}
+
+/// Nobody asked for it but the rules.
+pub(crate) fn crew_op(of: &Waiting) -> OpContext {
+    let actor = "system:crew".parse().expect("a constant actor is well formed");
+    OpContext::new(Principal { org: of.org.clone(), ..Principal::local(actor) }, "crew")
+}

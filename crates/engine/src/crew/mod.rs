@@ -1,0 +1,9 @@
+//! A crew: agents, mail and decisions; epics, who gets which task, and merges into an epic.
+
+pub(crate) mod agents;
+pub(crate) mod assign;
+pub(crate) mod epic;
+pub(crate) mod merge;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod task;

@@ -1,0 +1,182 @@
+//! Workers that are run here. Who has to be started, woken, stopped or given up is read from the store
+//! like who gets what (`crew_assign.rs`); how a run goes is `work_run.rs`.
+
+use callboard_domain::command::{Command, CrewGiveUp, CrewLoss, MailSend, Start, WorkSubmit};
+use callboard_domain::crew::letters;
+use callboard_domain::crew::shift::{Next, Shift, is_silent};
+use callboard_domain::crew::state::worker_of;
+use callboard_domain::crew::{AgentId, MailId};
+use callboard_domain::ids::Id;
+use callboard_domain::job::JobId;
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::work::prompt::Post as Told;
+use callboard_domain::work::{Role, WorkOrder};
+use callboard_store::{MailQuery, Post, Stray, Waiting};
+use sha2::{Digest, Sha256};
+
+use crate::board::card::CardSeen;
+use crate::crew::assign::{crew_op, seen_to};
+use crate::crew::epic::task_state;
+use crate::{At, Engine, EngineError};
+
+/// Workers that are looked at in one go.
+const POSTS_MAX: usize = 1000;
+
+/// Subjects of mail that an agent is told when it starts.
+const MAILS_TOLD: usize = 20;
+
+impl Engine {
+    /// Starts the agents of workers that should be at work, ends those of workers that have no task any
+    /// more, and gives up what came to nothing. Returns how much there was to do.
+    pub(crate) async fn crew_runs_see(&self) -> Result<usize, EngineError> {
+        let store = &self.parts.store;
+        let mut done = 0;
+        for Stray { org, job } in store.crew_strays(POSTS_MAX).await? {
+            self.act_as_runner(&org, Command::WorkStop { job }).await?;
+            done += 1;
+        }
+        let (rule, is_run_here) = (&self.parts.crew, self.parts.crew.executor.is_some());
+        for post in store.crew_posts(POSTS_MAX).await? {
+            // What is in review rests until somebody writes.
+            let (in_review, is_written_to) = (post.phase == Phase::Review, post.mail_at.is_some());
+            if is_run_here && !post.is_run && (!in_review || is_written_to) {
+                done += seen_to(post.task, self.crew_post_see(&post).await)?;
+            }
+            if !in_review && is_silent(post.heard_at, rule.stale_after_s, store.now()) {
+                done += seen_to(post.task, self.crew_silence_tell(&post).await)?;
+            }
+        }
+        if done > 0 {
+            self.runs_nudge();
+        }
+        Ok(done)
+    }
+
+    async fn crew_post_see(&self, post: &Post) -> Result<bool, EngineError> {
+        let op = crew_op(&Waiting { org: post.org.clone(), task: post.task });
+        let At { it: seen, now } = self.card_get(&op, post.task).await?;
+        let Some(newest) = &seen.record.newest else { return Ok(false) };
+        if worker_of(Some(newest), now).as_ref() != Some(&post.agent) {
+            return Ok(false);
+        }
+        let works = self.parts.store.works(&post.org, &[post.task], 1).await?;
+        let shift = Shift {
+            state: task_state(&seen, now),
+            since: newest.started_at,
+            phase_at: seen.record.task.phase_at,
+            last: works.first(),
+            mail_at: post.mail_at,
+        };
+        let command = match shift.next(now) {
+            Next::Rest => return Ok(false),
+            Next::Start => match self.crew_run_wanted(post).await? {
+                Some(submit) => Command::WorkSubmit(submit),
+                None => return Ok(false),
+            },
+            Next::GiveUp { reason } => Command::CrewGiveUp(CrewGiveUp {
+                task: post.task,
+                reason,
+                worker: Some(post.agent.clone()),
+                lost: Some(CrewLoss {
+                    supervisor: self.epic_supervisor(&post.org, seen.record.task.parent).await?,
+                    mails: [MailId(self.fresh_id()), MailId(self.fresh_id())],
+                }),
+            }),
+        };
+        match self.act(&op, command).await {
+            Ok(applied) => Ok(applied.changed),
+            // Another process was faster.
+            Err(EngineError::Refused(Refusal::Conflict { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells somebody that a busy worker says nothing; of one silence once.
+    async fn crew_silence_tell(&self, post: &Post) -> Result<bool, EngineError> {
+        let op = crew_op(&Waiting { org: post.org.clone(), task: post.task });
+        let At { it: seen, now } = self.card_get(&op, post.task).await?;
+        if !task_state(&seen, now).is_at_work() {
+            return Ok(false);
+        }
+        let after_s = self.parts.crew.stale_after_s;
+        let letter = letters::silent(&seen.record.task, post.agent.as_str(), after_s);
+        let send = MailSend {
+            mail: silence_mail(post, after_s),
+            from: None,
+            to: self.epic_supervisor(&post.org, seen.record.task.parent).await?,
+            subject: letter.subject,
+            body: letter.body,
+        };
+        let is_new = self.act(&op, Command::MailSend(send)).await?.changed;
+        if is_new {
+            let (agent, task) = (&post.agent, post.task);
+            tracing::warn!(%agent, %task, after_s, "a busy worker says nothing");
+        }
+        Ok(is_new)
+    }
+
+    /// Without files there is nothing that an agent could be run on.
+    async fn crew_run_wanted(&self, post: &Post) -> Result<Option<WorkSubmit>, EngineError> {
+        let Some(machine) = self.machine_of(&post.org, post.task).await? else { return Ok(None) };
+        let order = WorkOrder {
+            role: Role::Crew,
+            asked_by: post.agent.actor(),
+            instructions: None,
+            model: None,
+        };
+        Ok(Some(WorkSubmit {
+            job: JobId(self.parts.ids.next_id()),
+            task: post.task,
+            order,
+            bound_to: Some(machine),
+            waits: false,
+            ttl_s: self.run_ttl_s(),
+            start: Start::Board,
+        }))
+    }
+
+    /// What a worker's agent is told of its post.
+    pub(crate) async fn crew_told(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+        worker: &AgentId,
+        attempt: u32,
+    ) -> Result<Told, EngineError> {
+        let store = &self.parts.store;
+        let epic = match seen.record.task.parent {
+            Some(epic) => store.task(org, epic).await?.map(|record| record.task),
+            None => None,
+        };
+        let unread = MailQuery {
+            org: org.into(),
+            to: Some(worker.clone()),
+            unread_only: true,
+            before: None,
+            limit: MAILS_TOLD,
+        };
+        let mails = store.mails(unread).await?.into_iter().map(|seen| {
+            let from = seen.mail.from.as_ref().map_or("people", AgentId::as_str);
+            format!("{} (from {from})", seen.mail.subject)
+        });
+        Ok(Told {
+            worker: worker.to_string(),
+            epic: epic.map(|epic| format!("{} ({})", epic.title, epic.id)),
+            state: task_state(seen, store.now()).to_string(),
+            mails: mails.collect(),
+            goes_on: attempt > 1,
+            ..Told::default()
+        })
+    }
+}
+
+/// Made of the silence itself, so that every process that notices it sends the same mail. Rises with time
+/// like any other id.
+fn silence_mail(post: &Post, after_s: u32) -> MailId {
+    let since = post.heard_at.plus_s(after_s);
+    let mut hash = Sha256::new();
+    hash.update(format!("{}\n{}\n{}\n{}", post.org, post.agent, post.task, since.0));
+    let tail = hash.finalize().iter().take(10).fold(0, |all, byte| all << 8 | u128::from(*byte));
+    MailId(Id(u128::from((since.0 / 1000).unsigned_abs()) << 80 | tail))
+}

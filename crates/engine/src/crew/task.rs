@@ -1,0 +1,281 @@
+//! A worker's task: where its worker says it stands, with a pull request when it can be looked at.
+
+use std::sync::Arc;
+
+use callboard_domain::block::NO_REASON;
+use callboard_domain::command::{Command, CrewMove, PullOpen};
+use callboard_domain::comment::{Comment, CommentKind};
+use callboard_domain::crew::state::TaskState;
+use callboard_domain::crew::{Agent, AgentId, MailId};
+use callboard_domain::forge::{ForgeKind, PullRef};
+use callboard_domain::ids::TaskId;
+use callboard_domain::limits::REASON_CHARS_MAX;
+use callboard_domain::pull::Pull;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::AgentType;
+use callboard_domain::time::Timestamp;
+
+use crate::board::card::CardSeen;
+use crate::context::{OpContext, Principal};
+use crate::crew::epic::task_state;
+use crate::pulls::open::{PullDraft, PullFault};
+use crate::pulls::track::word;
+use crate::task::comment::CommentDraft;
+use crate::task::place::place_of;
+use crate::{At, Engine, EngineError};
+
+/// What a worker wants to say.
+#[derive(Clone, Debug)]
+pub struct CrewSaid {
+    pub to: TaskState,
+    pub reason: Option<String>,
+    /// A pull request that is there already.
+    pub url: Option<String>,
+    pub mail: MailId,
+}
+
+#[derive(Clone, Debug)]
+pub struct CrewMoved {
+    pub task: TaskId,
+    pub state: TaskState,
+    pub previous: TaskState,
+    pub url: Option<String>,
+    pub changed: bool,
+    pub updated_at: Timestamp,
+}
+
+/// How often a task may move between a look at it and its worker's word.
+const MOVED_MEANWHILE_MAX: u32 = 3;
+
+pub(crate) fn no_task() -> Refusal {
+    Refusal::AgentState { message: "Agent does not have a current task assigned".into() }
+}
+
+impl Engine {
+    /// What an agent says of its own task.
+    pub async fn crew_move(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+        said: CrewSaid,
+    ) -> Result<CrewMoved, EngineError> {
+        let mut again = MOVED_MEANWHILE_MAX;
+        loop {
+            match self.crew_moved(op, agent, &said).await {
+                // Once more, for where it is now.
+                Err(EngineError::Refused(Refusal::Conflict { .. })) if again > 0 => again -= 1,
+                moved => return moved,
+            }
+        }
+    }
+
+    /// Says BLOCKED for a worker that is at work on the task and whose agent cannot say so itself.
+    pub(crate) async fn crew_block(
+        &self,
+        org: &Arc<str>,
+        worker: &AgentId,
+        task: TaskId,
+        reason: &str,
+    ) -> Result<(), EngineError> {
+        let agent = self.parts.store.agent(org, worker).await?;
+        let Some(agent) = agent.filter(|agent| agent.task == Some(task)) else { return Ok(()) };
+        let principal = Principal { org: org.clone(), ..Principal::local(worker.actor()) };
+        let op = OpContext::new(principal, "crew");
+        let At { it: seen, now } = self.card_get(&op, task).await?;
+        let steps: &[TaskState] = match task_state(&seen, now) {
+            TaskState::Assigned => &[TaskState::InProgress, TaskState::Blocked],
+            TaskState::InProgress => &[TaskState::Blocked],
+            TaskState::Pending
+            | TaskState::Review
+            | TaskState::Blocked
+            | TaskState::Completed
+            | TaskState::Failed => &[],
+        };
+        let reason: String = reason.trim().chars().take(REASON_CHARS_MAX).collect();
+        let reason = if reason.is_empty() { NO_REASON.to_owned() } else { reason };
+        for to in steps {
+            let (reason, mail) = (Some(reason.clone()), MailId(self.fresh_id()));
+            let said = CrewSaid { to: *to, reason, url: None, mail };
+            match self.crew_move(&op, &agent, said).await {
+                Ok(_) => {}
+                // Somebody else has it, or it may not leave its place.
+                Err(EngineError::Refused(refusal)) => {
+                    tracing::info!(%task, refusal = refusal.message(), "a task stays unblocked");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn crew_moved(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+        said: &CrewSaid,
+    ) -> Result<CrewMoved, EngineError> {
+        let task = agent.task.ok_or_else(no_task)?;
+        op.principal.judge_on(op.tool, task)?;
+        let At { it: seen, now } = self.card_get(op, task).await?;
+        let previous = task_state(&seen, now);
+        let opens = said.to == TaskState::Review && previous.by_worker().contains(&said.to);
+        let url = match opens {
+            true => Some(self.crew_pull(op, &seen, said.url.as_deref()).await?.url),
+            false => None,
+        };
+        let parent = seen.record.task.parent;
+        let command = CrewMove {
+            by: agent.id.clone(),
+            task,
+            from: previous,
+            to: said.to,
+            reason: said.reason.clone(),
+            url: url.clone(),
+            supervisor: self.epic_supervisor(&op.principal.org, parent).await?,
+            mail: said.mail,
+        };
+        let applied = self.act(op, Command::CrewMove(command)).await?;
+        let changed = applied.changed;
+        let record = self.task_of(op, applied)?.it;
+        if changed && previous == TaskState::Review {
+            self.pulls_nudge();
+        }
+        if changed && matches!(said.to, TaskState::Pending | TaskState::Failed) {
+            self.crew_go_on(op).await;
+        }
+        let url = match url {
+            Some(url) => Some(url),
+            None => self.pulls_of_task(op, task).await?.into_iter().next().map(|pull| pull.url),
+        };
+        let updated_at = record.task.updated_at;
+        Ok(CrewMoved { task, state: said.to, previous, url, changed, updated_at })
+    }
+
+    /// The pull request of a task: the one that was named, the open one, else a new one.
+    pub(crate) async fn crew_pull(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+        given: Option<&str>,
+    ) -> Result<Pull, EngineError> {
+        if let Some(url) = given {
+            return self.crew_pull_named(op, seen, url).await;
+        }
+        let CardSeen { record, card } = seen;
+        self.pulls_call_off_of(op, record.task.id).await?;
+        let (branch, base) = self.crew_branches(op, seen).await?;
+        let draft = PullDraft {
+            task: record.task.id,
+            branch,
+            base,
+            title: record.task.title.clone(),
+            body: format!("{}\n\nCallboard task: {}\n", record.body.trim_end(), record.task.id),
+            may_rewrite: card.workspace.is_some(),
+        };
+        match self.pull_open_for_task(op, draft).await? {
+            Ok(pull) => Ok(pull),
+            Err(PullFault::NoRepo | PullFault::NoBranch(_)) => Err(no_branch().into()),
+            Err(PullFault::Refused(words)) => Err(EngineError::Internal(words)),
+        }
+    }
+
+    /// What a task's work stands on, and where it goes.
+    async fn crew_branches(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<(String, String), EngineError> {
+        let CardSeen { record, card } = seen;
+        let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
+        let part = found?.into_iter().next();
+        let of_attempt = record.newest.as_ref().and_then(|newest| newest.branch.clone());
+        match part {
+            Some(part) => {
+                let branch = part.worktree.map(|place| place.branch).or(of_attempt);
+                let branch = branch.unwrap_or_else(|| place_of(&record.task, card).1.new);
+                Ok((branch, part.target))
+            }
+            None => match (of_attempt, &card.base_branch) {
+                (Some(branch), Some(base)) => Ok((branch, base.clone())),
+                _ => Err(no_branch().into()),
+            },
+        }
+    }
+
+    /// One that is known of the task, or a page at a forge that is noted down.
+    async fn crew_pull_named(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+        url: &str,
+    ) -> Result<Pull, EngineError> {
+        let task = seen.record.task.id;
+        let known = |pulls: Vec<Pull>| pulls.into_iter().find(|pull| pull.url == url);
+        if let Some(pull) = known(self.pulls_of_task(op, task).await?) {
+            return Ok(pull);
+        }
+        let page = [ForgeKind::GitHub, ForgeKind::GitLab]
+            .into_iter()
+            .find_map(|kind| PullRef::parse(kind, url).ok().map(|pull| (kind, pull)));
+        let is_page = url.starts_with("http://") || url.starts_with("https://");
+        let Some((kind, page)) = page.filter(|_| is_page) else {
+            let words = "prUrl must be a pull request of this task: its page at GitHub or GitLab, or \
+                 callboard://pr/N";
+            return Err(Refusal::CrewInput { message: words.into() }.into());
+        };
+        let (branch, base) = match self.crew_branches(op, seen).await {
+            Ok(branches) => branches,
+            // A page at a forge may be of a branch that is not here.
+            Err(EngineError::Refused(_)) => Default::default(),
+            Err(error) => return Err(error),
+        };
+        let open = PullOpen {
+            task,
+            forge: word(kind).into(),
+            repo: page.project,
+            at: Some((page.number, url.to_owned())),
+            branch,
+            base,
+            head: String::new(),
+            title: seen.record.task.title.clone(),
+            machine: None,
+        };
+        self.act(&op.unkeyed(), Command::PullOpen(open)).await?;
+        let noted = known(self.pulls_of_task(op, task).await?);
+        noted.ok_or_else(|| EngineError::Internal(format!("{url} was not noted down")))
+    }
+
+    /// A note on a task of the agent's own epic, or any for an orchestrator.
+    pub async fn crew_comment(
+        &self,
+        op: &OpContext,
+        agent: &Agent,
+        task: Option<TaskId>,
+        body: String,
+    ) -> Result<Comment, EngineError> {
+        let own = match agent.task {
+            Some(task) => self.parts.store.task(&op.principal.org, task).await?,
+            None => None,
+        };
+        let task = task.or(agent.task).ok_or_else(no_task)?;
+        let record = self.task_get(op, task).await?.it;
+        let epic = match agent.kind {
+            AgentType::Worker => own.and_then(|own| own.task.parent),
+            AgentType::Supervisor | AgentType::Orchestrator => agent.epic,
+        };
+        let is_own = agent.task == Some(task)
+            || epic.is_some_and(|epic| task == epic || record.task.parent == Some(epic));
+        if !is_own && agent.kind != AgentType::Orchestrator {
+            let message = "Task does not belong to your epic".into();
+            return Err(Refusal::CrewDenied { message }.into());
+        }
+        let kind = CommentKind::Note;
+        let draft = CommentDraft { task, kind, body, rationale: None, parent: None };
+        Ok(self.comment_add(op, draft).await?.it)
+    }
+}
+
+fn no_branch() -> Refusal {
+    Refusal::AgentState { message: "Task has no branch to open a PR from".into() }
+}

@@ -1,0 +1,5 @@
+//! What agents learned: search, the digest of a task, and embeddings.
+
+pub(crate) mod digest;
+pub(crate) mod embed;
+pub(crate) mod store;

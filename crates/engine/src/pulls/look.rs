@@ -1,0 +1,127 @@
+//! Pull requests as people look at them: a list, one with its changes and how merging it would go, and
+//! the word that merges it.
+
+use std::path::PathBuf;
+
+use callboard_domain::ids::TaskId;
+use callboard_domain::pull::{OPEN, Pull};
+use callboard_store::PullQuery;
+
+use crate::context::{OpContext, Scope};
+use crate::ports::{MergeOutlook, MergeWish, WorktreeDiff};
+use crate::pulls::merge::PullEnd;
+use crate::pulls::track::kind_of;
+use crate::review::merge::Merged;
+use crate::{Engine, EngineError};
+
+/// What git here knows of one.
+#[derive(Clone, Debug)]
+pub struct PullLook {
+    pub diff: WorktreeDiff,
+    pub outlook: Result<MergeOutlook, String>,
+}
+
+/// How somebody named one.
+#[derive(Clone, Debug)]
+pub enum PullNamed {
+    Url(String),
+    /// The newest of this task.
+    Task(TaskId),
+}
+
+impl Engine {
+    /// The newest first.
+    pub async fn pull_list(
+        &self,
+        op: &OpContext,
+        only_open: bool,
+        limit: usize,
+    ) -> Result<Vec<Pull>, EngineError> {
+        let status = only_open.then_some(OPEN);
+        self.pulls_found(op, PullQuery { status, limit, ..PullQuery::default() }).await
+    }
+
+    pub async fn pull_find(
+        &self,
+        op: &OpContext,
+        named: PullNamed,
+    ) -> Result<Option<Pull>, EngineError> {
+        let query = match named {
+            PullNamed::Url(url) => PullQuery { url: Some(url), ..PullQuery::default() },
+            PullNamed::Task(task) => PullQuery { task: Some(task), ..PullQuery::default() },
+        };
+        Ok(self.pulls_found(op, PullQuery { limit: 1, ..query }).await?.pop())
+    }
+
+    pub(crate) async fn pulls_found(
+        &self,
+        op: &OpContext,
+        query: PullQuery,
+    ) -> Result<Vec<Pull>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let query = PullQuery { org: Some(op.principal.org.clone()), ..query };
+        let found = self.parts.store.pulls(query).await?;
+        Ok(found.into_iter().map(|of| of.pull).collect())
+    }
+
+    /// What it changes, as a patch too when that is wanted; the fault is why nobody here can tell.
+    pub async fn pull_look(
+        &self,
+        op: &OpContext,
+        pull: &Pull,
+        patch: bool,
+    ) -> Result<Result<PullLook, String>, EngineError> {
+        let Some(shop) = &self.parts.workshop else {
+            return Ok(Err("this server touches no repositories".into()));
+        };
+        let mut why = "its repository is not on this machine".to_owned();
+        let repos = match self.pull_repos(op, pull).await {
+            Ok(repos) => repos,
+            Err(EngineError::Git(words)) => return Ok(Err(words)),
+            Err(error) => return Err(error),
+        };
+        for repo in repos {
+            let diff = shop.worktrees.branch_diff(&repo, &pull.branch, &pull.base, patch).await;
+            match diff {
+                Ok(diff) => {
+                    let outlook = shop.merges.merge_outlook(&repo, &pull.branch, &pull.base).await;
+                    let outlook = outlook.map_err(|fault| fault.to_string());
+                    return Ok(Ok(PullLook { diff, outlook }));
+                }
+                Err(fault) => why = fault.to_string(),
+            }
+        }
+        Ok(Err(why))
+    }
+
+    /// Where its branches may be on this machine.
+    async fn pull_repos(&self, op: &OpContext, pull: &Pull) -> Result<Vec<PathBuf>, EngineError> {
+        if kind_of(&pull.forge).is_none() {
+            let is_here = pull.machine.as_ref().is_none_or(|on| *on == self.parts.machine);
+            return Ok(is_here.then(|| pull.repo.clone().into()).into_iter().collect());
+        }
+        let Some(task) = pull.task else { return Ok(Vec::new()) };
+        let project = self.task_get(op, task).await?.it.task.project;
+        let repos = self.repos_here(&op.principal.org, project).await?;
+        Ok(repos.into_iter().map(|repo| repo.path).collect())
+    }
+
+    /// Merges one that nothing but this word waits for. `push` pushes a base that was merged here, as
+    /// `board.push_after_merge` does.
+    pub async fn pull_accept(
+        &self,
+        op: &OpContext,
+        pull: &Pull,
+        wish: MergeWish,
+    ) -> Result<(PullEnd, Merged), EngineError> {
+        if let Some(task) = pull.task {
+            let seen = self.parts.store.task(&op.principal.org, task).await?;
+            if pull.waits_for_review(seen.map(|seen| seen.task.phase)) {
+                let why = format!("{task} is not closed: its review merges it");
+                return Ok((PullEnd::Refused { why }, Merged::default()));
+            }
+        }
+        let push = wish.push || self.parts.board.push_after_merge;
+        self.pull_merge_with(op, pull, None, MergeWish { push, ..wish }).await
+    }
+}

@@ -1,0 +1,162 @@
+//! Pull requests for branches of tasks, and of the tasks they are parts of: opened where `forge.kind`
+//! says, once for a branch.
+
+use callboard_domain::command::{Command, PullOpen};
+use callboard_domain::ids::TaskId;
+use callboard_domain::project::ProjectRepo;
+use callboard_domain::pull::{LOCAL, Pull};
+use callboard_store::PullQuery;
+
+use crate::context::OpContext;
+use crate::ports::{Branch, ForgeFault, NewPull, ShareOrder, WorktreeFault};
+use crate::pulls::track::{project, word};
+use crate::{Engine, EngineError};
+
+pub(crate) const PULLS_MAX: usize = 100;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullDraft {
+    pub task: TaskId,
+    /// A branch of a repository of the task's project.
+    pub branch: String,
+    /// Where it is to be merged.
+    pub base: String,
+    pub title: String,
+    pub body: String,
+    /// The branch is one worker's own: after a rebase it replaces what the forge has of it.
+    pub may_rewrite: bool,
+}
+
+/// Why no pull request is open, and nothing is changed. Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PullFault {
+    #[error("the project has no git repository on this machine")]
+    NoRepo,
+    #[error("there is no branch {0}")]
+    NoBranch(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Engine {
+    /// The open pull request from a branch to its base, opened if there is none. At a forge the
+    /// branch is pushed first. What may go away by itself is `EngineError::Unavailable`.
+    pub async fn pull_open_for_task(
+        &self,
+        op: &OpContext,
+        draft: PullDraft,
+    ) -> Result<Result<Pull, PullFault>, EngineError> {
+        op.principal.judge_on(op.tool, draft.task)?;
+        let task = self.task_get(op, draft.task).await?.it.task;
+        let repos = self.repos_here(&op.principal.org, task.project).await?;
+        let branch = match self.branch_share(&repos, &draft).await? {
+            Ok(branch) => branch,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let mut open = PullOpen {
+            task: draft.task,
+            forge: LOCAL.into(),
+            repo: branch.repo.clone(),
+            at: None,
+            branch: draft.branch.clone(),
+            base: draft.base.clone(),
+            head: branch.head.clone(),
+            title: draft.title.clone(),
+            machine: Some(self.parts.machine.clone()),
+        };
+        if let Some(kind) = self.parts.runs.forge {
+            let project = match project(kind, &branch) {
+                Ok(project) => project,
+                Err(words) => return Ok(Err(PullFault::Refused(words))),
+            };
+            let Some(forge) = &self.parts.forge else {
+                return Ok(Err(PullFault::Refused("this server asks no forge".into())));
+            };
+            let PullDraft { branch, base, title, body, .. } = draft.clone();
+            let new = NewPull { project: project.clone(), branch, base, title, body };
+            let opened = match forge.open(kind, &new).await {
+                Ok(opened) => opened,
+                Err(fault) => return lasting(fault).map(|words| Err(PullFault::Refused(words))),
+            };
+            open.forge = word(kind).into();
+            open.repo = project;
+            open.machine = None;
+            open.at = Some((opened.number, opened.url));
+        }
+        self.act(&op.unkeyed(), Command::PullOpen(open.clone())).await?;
+        let of_draft = |pull: &Pull| {
+            let at = (&pull.forge, &pull.repo, &pull.branch, &pull.base);
+            pull.is_open() && at == (&open.forge, &open.repo, &open.branch, &open.base)
+        };
+        let found = self.pulls_of_task(op, draft.task).await?.into_iter().find(of_draft);
+        // Somebody may have merged or closed it in between.
+        Ok(found.ok_or_else(|| PullFault::Refused("it is not open any more".into())))
+    }
+
+    /// The newest first.
+    pub async fn pulls_of_task(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Vec<Pull>, EngineError> {
+        let query = PullQuery { task: Some(task), limit: PULLS_MAX, ..PullQuery::default() };
+        self.pulls_found(op, query).await
+    }
+
+    /// The git repositories of a project that are on this machine, the primary one first. A git that
+    /// fails is `EngineError::Git`.
+    pub(crate) async fn repos_here(
+        &self,
+        org: &str,
+        project: i64,
+    ) -> Result<Vec<ProjectRepo>, EngineError> {
+        let mut here = Vec::new();
+        for repo in self.parts.store.repos(org, project).await? {
+            if self.is_git_here(&repo).await? {
+                here.push(repo);
+            }
+        }
+        Ok(here)
+    }
+
+    /// In the first repository that has the branch.
+    async fn branch_share(
+        &self,
+        repos: &[ProjectRepo],
+        draft: &PullDraft,
+    ) -> Result<Result<Branch, PullFault>, EngineError> {
+        let Some(shop) = self.parts.workshop.as_ref().filter(|_| !repos.is_empty()) else {
+            return Ok(Err(PullFault::NoRepo));
+        };
+        for repo in repos {
+            let order = ShareOrder {
+                repo: repo.path.clone(),
+                branch: draft.branch.clone(),
+                push: self.parts.runs.forge.is_some(),
+                base: draft.base.clone(),
+                may_rewrite: draft.may_rewrite,
+            };
+            match shop.worktrees.branch_share(order).await {
+                Ok(branch) => return Ok(Ok(branch)),
+                Err(WorktreeFault::NoBranch(name)) if name == draft.branch => {}
+                Err(fault @ WorktreeFault::Unreachable(_)) => {
+                    return Err(EngineError::Unavailable(fault.to_string()));
+                }
+                Err(fault) => return Ok(Err(PullFault::Refused(fault.to_string()))),
+            }
+        }
+        Ok(Err(PullFault::NoBranch(draft.branch.clone())))
+    }
+}
+
+/// The words of a fault that asking again does not mend; the others say that it may.
+pub(crate) fn lasting(fault: ForgeFault) -> Result<String, EngineError> {
+    match fault {
+        ForgeFault::Unavailable { words, .. } => {
+            Err(EngineError::Unavailable(format!("no connection to the forge: {words}")))
+        }
+        ForgeFault::Unconfigured | ForgeFault::NotFound | ForgeFault::Refused(_) => {
+            Ok(fault.to_string())
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Merges that nobody wants any more, called off where a forge may still make them. Which these are is
+//! read from the store each time, so that a forge that is away hears it later.
+
+use std::sync::Arc;
+
+use callboard_domain::command::PullStep;
+use callboard_domain::forge::PullRef;
+use callboard_domain::ids::TaskId;
+use callboard_domain::pull::{OPEN, Pull};
+use callboard_store::{PullOf, PullQuery, PullsOf};
+
+use crate::context::OpContext;
+use crate::ports::{ForgeFault, ForgeOff};
+use crate::pulls::open::{PULLS_MAX, lasting};
+use crate::pulls::track::kind_of;
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// For whoever sends work back: forges hear of it soon, and nobody waits for them.
+    pub(crate) fn pulls_nudge(&self) {
+        self.pulls_unwanted.notify_one();
+    }
+
+    /// Tells forges which merges nobody wants any more. Returns how many heard it.
+    pub async fn pulls_call_off(&self) -> Result<usize, EngineError> {
+        let mut done = 0;
+        for PullOf { org, pull } in self.pulls_in_turn(PullsOf::Unwanted).await? {
+            match self.pull_call_off(&org, &pull).await? {
+                Ok(told) => done += usize::from(told),
+                Err(fault) => {
+                    tracing::warn!(url = pull.url, %fault, "a merge is not called off yet");
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Before anything new goes where a forge may still merge it unseen.
+    pub(crate) async fn pulls_call_off_of(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<(), EngineError> {
+        for pull in self.pulls_of_task(op, task).await? {
+            if !(pull.is_open() && pull.is_revoked) {
+                continue;
+            }
+            if let Err(fault) = self.pull_call_off(&op.principal.org, &pull).await? {
+                let words =
+                    format!("{} may still be merged as it is: {}", pull.url, lasting(fault)?);
+                return Err(EngineError::Internal(words));
+            }
+        }
+        Ok(())
+    }
+
+    async fn pull_call_off(
+        &self,
+        org: &Arc<str>,
+        pull: &Pull,
+    ) -> Result<Result<bool, ForgeFault>, EngineError> {
+        let (Some(kind), Some(forge)) = (kind_of(&pull.forge), &self.parts.forge) else {
+            return Ok(Err(ForgeFault::Unconfigured));
+        };
+        self.pull_step(org, pull, PullStep::Revoked).await?;
+        // Somebody may have approved it again meanwhile.
+        let query = PullQuery {
+            org: Some(org.clone()),
+            status: Some(OPEN),
+            task: pull.task,
+            limit: PULLS_MAX,
+            ..PullQuery::default()
+        };
+        let known = self.parts.store.pulls(query).await?;
+        if !known.iter().any(|known| known.pull.is(pull) && known.pull.is_revoked) {
+            return Ok(Ok(false));
+        }
+        let named = PullRef { project: pull.repo.clone(), number: pull.number };
+        let step = match forge.call_off(kind, &named).await {
+            Ok(ForgeOff::Open) => PullStep::CalledOff,
+            Ok(ForgeOff::Merged { commit }) => PullStep::Merged { commit, asked: false },
+            Ok(ForgeOff::Closed) => PullStep::Closed,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        self.pull_step(org, pull, step).await.map(Ok)
+    }
+}

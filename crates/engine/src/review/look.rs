@@ -1,0 +1,204 @@
+//! What a reviewer looks at: what waits, what was done and how merging it would go. Reads alone; git
+//! is asked without writing anything.
+
+use callboard_domain::decide::verification::waits_for_person;
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::task::TaskRecord;
+use callboard_store::{CardPage, CardQuery, CardRow};
+
+use crate::board::card::CardSeen;
+use crate::board::workspace::WorkspaceSeen;
+use crate::board::workspace::{Workshop, WorkspacePart};
+use crate::context::{OpContext, Scope};
+use crate::ports::{FileDiff, MergeOutlook, WorktreeDiff, WorktreeState, settings_files};
+use crate::task::check_look::Trees;
+use crate::task::place::WorkspaceFault;
+use crate::{At, Engine, EngineError};
+
+/// So many are read at once.
+const PAGE: usize = 200;
+
+/// A task with what is known of the work on it.
+#[derive(Clone, Debug)]
+pub struct ReviewSeen {
+    pub card: CardSeen,
+    /// Where a worktree is, or git fails; the primary repository first.
+    pub work: Vec<ReviewWork>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReviewWork {
+    pub part: WorkspacePart,
+    /// Of the repository.
+    pub name: String,
+    pub looked: Result<ReviewLook, String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReviewLook {
+    pub state: WorktreeState,
+    pub files: Vec<FileDiff>,
+    pub outlook: Result<MergeOutlook, String>,
+}
+
+/// How merging what is committed would go, in all repositories together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Foresight {
+    /// Those with a worktree of the task.
+    pub repos: usize,
+    /// Of several repositories, each file below the name of its own.
+    pub conflicts: Vec<String>,
+    /// Commits of the targets that the branches lack.
+    pub behind: u64,
+    /// Changed files that hold settings of Callboard; a person has to see them.
+    pub settings: Vec<String>,
+    /// A merge commits first what nobody committed; no conflict of that is known.
+    pub has_uncommitted: bool,
+    /// What git says where the rest cannot be known.
+    pub fault: Option<String>,
+}
+
+impl ReviewSeen {
+    pub fn foresight(&self) -> Foresight {
+        let mut all = Foresight { repos: self.work.len(), ..Foresight::default() };
+        for work in &self.work {
+            let look = match &work.looked {
+                Ok(look) => look,
+                Err(words) => {
+                    all.fault = Some(words.clone());
+                    continue;
+                }
+            };
+            all.has_uncommitted |= !look.state.uncommitted.is_empty();
+            all.settings.extend(settings_files(look.files.iter().map(|file| &file.path)));
+            match &look.outlook {
+                Ok(outlook) => {
+                    let several = self.work.len() > 1;
+                    let below = if several { format!("{}/", work.name) } else { String::new() };
+                    let files = outlook.conflicts.iter().map(|file| format!("{below}{file}"));
+                    all.conflicts.extend(files);
+                    all.behind += outlook.behind;
+                }
+                Err(words) => all.fault = Some(words.clone()),
+            }
+        }
+        all
+    }
+}
+
+/// The changes of a task in one repository.
+#[derive(Clone, Debug)]
+pub struct WorkspaceDiff {
+    pub part: WorkspacePart,
+    pub name: String,
+    pub diff: WorktreeDiff,
+}
+
+impl Engine {
+    /// What waits for a person, in the order of the board, and whether more does.
+    pub async fn review_list(
+        &self,
+        op: &OpContext,
+        limit: usize,
+    ) -> Result<At<(Vec<CardRow>, bool)>, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let project = self.project_of(&op.principal).await?.map(|project| project.id);
+        let mut query = CardQuery {
+            org: op.principal.org.clone(),
+            project,
+            phases: vec![Phase::Review],
+            without: Vec::new(),
+            words: Vec::new(),
+            with_scratchpad: false,
+            policy: self.parts.policy.clone(),
+            offset: 0,
+            limit: PAGE,
+        };
+        let mut waiting = Vec::new();
+        loop {
+            let CardPage { cards, .. } = self.parts.store.cards(query.clone()).await?;
+            let is_last = cards.len() < PAGE;
+            waiting.extend(cards.into_iter().filter(|row| waits_for_person(&row.task)));
+            if is_last || waiting.len() > limit {
+                break;
+            }
+            query.offset += PAGE;
+        }
+        let more = waiting.len() > limit;
+        waiting.truncate(limit);
+        let mut trees = Trees::default();
+        for CardRow { task, card, newest, .. } in &mut waiting {
+            self.judge_passes(&query.org, task, newest.as_ref(), card, &mut trees).await?;
+        }
+        Ok(At { it: (waiting, more), now: self.parts.store.now() })
+    }
+
+    /// What git cannot say is told in its words.
+    pub async fn review_get(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<At<ReviewSeen>, EngineError> {
+        let At { it: mut card, now } = self.card_get(op, task).await?;
+        let TaskRecord { task, newest, .. } = &mut card.record;
+        let (org, mut trees) = (&op.principal.org, Trees::default());
+        self.judge_passes(org, task, newest.as_ref(), &card.card, &mut trees).await?;
+        let mut work = Vec::new();
+        for WorkspaceSeen { part, name, state } in self.workspace_get(op, &card).await? {
+            let Some(shop) = &self.parts.workshop else { continue };
+            let looked = match state {
+                Ok(None) => continue,
+                Ok(Some(state)) => look(shop, &part, state).await,
+                Err(fault) => Err(fault.to_string()),
+            };
+            work.push(ReviewWork { part, name, looked });
+        }
+        Ok(At { it: ReviewSeen { card, work }, now })
+    }
+
+    /// What a task's work changes, committed or not; as patches too when they are wanted. Paths of
+    /// several repositories stand below their names.
+    pub async fn workspace_diff(
+        &self,
+        op: &OpContext,
+        card: &CardSeen,
+        patches: bool,
+    ) -> Result<Result<Vec<WorkspaceDiff>, WorkspaceFault>, EngineError> {
+        let places = self.workspace_get(op, card).await?;
+        let places: Vec<_> =
+            places.into_iter().filter(|seen| !matches!(seen.state, Ok(None))).collect();
+        let several = places.len() > 1;
+        let mut diffs = Vec::new();
+        for WorkspaceSeen { part, name, state } in places {
+            if let Err(fault) = state {
+                return Ok(Err(fault.into()));
+            }
+            let (Some(shop), Some(place)) = (&self.parts.workshop, &part.worktree) else {
+                continue;
+            };
+            let below = patches.then(|| if several { format!("{name}/") } else { String::new() });
+            match shop.worktrees.worktree_diff(place, &part.target, below.as_deref()).await {
+                Ok(diff) => diffs.push(WorkspaceDiff { part, name, diff }),
+                Err(fault) => return Ok(Err(fault.into())),
+            }
+        }
+        Ok(Ok(diffs))
+    }
+}
+
+async fn look(
+    shop: &Workshop,
+    part: &WorkspacePart,
+    state: WorktreeState,
+) -> Result<ReviewLook, String> {
+    let place = part.worktree.as_ref().ok_or("the worktree is gone")?;
+    let diff = shop.worktrees.worktree_diff(place, &part.target, None).await.map_err(said)?;
+    let outlook =
+        shop.merges.merge_outlook(&place.repo, &state.head, &part.target).await.map_err(said);
+    Ok(ReviewLook { state, files: diff.files, outlook })
+}
+
+fn said(fault: impl std::error::Error) -> String {
+    fault.to_string()
+}

@@ -1,0 +1,392 @@
+//! Merging and rebasing what a review is about. Git does its part outside any transaction; what came
+//! of it is written down afterwards, and a merge that was published but not written down is found
+//! again by the next call.
+
+use callboard_domain::card::Mode;
+use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
+use callboard_domain::decide::{
+    MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate, transition_gate,
+};
+use callboard_domain::ids::TaskId;
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::ReviewAction;
+use callboard_domain::task::TaskRecord;
+
+use crate::board::card::CardSeen;
+use crate::board::card::STOPPED_WITHIN;
+use crate::board::workspace::{Workshop, WorkspacePart, leftovers};
+use crate::context::OpContext;
+use crate::ports::{
+    MergeFault, MergeFrom, MergeOrder, MergeWish, MergedPart, PreparedMerge, Rebased, Turn,
+};
+use crate::runs::stop::Stopped;
+use crate::runs::work::WorkWish;
+use crate::{Engine, EngineError};
+
+/// A target that moves while its merge is made is looked at again so often.
+const TRIES_MAX: u32 = 3;
+pub(crate) const LINGERS: &str = "the agent on the task does not end; try again";
+
+/// A task after a merge or a rebase, and what came of that.
+#[derive(Clone, Debug)]
+pub struct Reviewed {
+    pub record: TaskRecord,
+    pub end: ReviewEnd,
+}
+
+/// Words are for the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReviewEnd {
+    Merged(Merged),
+    MergeFailed { words: String, files: Vec<String> },
+    Rebased { onto: String },
+    RebaseConflict { files: Vec<String> },
+    RebaseFailed { words: String },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// In the primary repository, or the first that has one; `None` when there was nothing to merge.
+    pub commit: Option<String>,
+    /// `None` when nobody wanted it or there is no `origin`; else git's words if it failed.
+    pub pushed: Option<Result<(), String>>,
+    /// The branches that were pushed, like `origin/main`; after the repository's name where there are
+    /// several.
+    pub pushed_to: Vec<String>,
+}
+
+impl Engine {
+    /// Merges a task and pushes only if `board.push_after_merge` says so.
+    pub async fn review_merge(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Reviewed, EngineError> {
+        self.review_merge_with(op, task, MergeWish::default()).await
+    }
+
+    /// Brings a task's work into its target as one commit per repository, if its checks pass on what
+    /// that would be.
+    pub async fn review_merge_with(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        wish: MergeWish,
+    ) -> Result<Reviewed, EngineError> {
+        let push = wish.push || self.parts.board.push_after_merge;
+        op.principal.judge_on(op.tool, task)?;
+        let org = &op.principal.org;
+        let seen = self.card_get(op, task).await?.it;
+        let settings = self.board_settings(org).await?;
+        let needs_approval = settings.require_review_approval;
+        // Before git does anything; the transaction judges again.
+        match self.gate_of(org, &seen, needs_approval).await? {
+            MergeGate::Open | MergeGate::Occupied(_) => {}
+            MergeGate::Merged(commit) => {
+                let merged = Merged { commit: Some(commit), ..Merged::default() };
+                let end = ReviewEnd::Merged(merged);
+                return Ok(Reviewed { record: seen.record, end });
+            }
+        }
+        let Some(seen) = self.agent_made_way(op, &seen).await? else {
+            let end = ReviewEnd::MergeFailed { words: LINGERS.into(), files: Vec::new() };
+            return Ok(Reviewed { record: seen.record, end });
+        };
+        if let MergeGate::Occupied(agent) = self.gate_of(org, &seen, needs_approval).await? {
+            return Err(at_work(&seen.record.task, agent, ReviewAction::Merge).into());
+        }
+        let (shop, parts) = match self.workshop_of(org, &seen).await? {
+            Ok(found) => found,
+            Err(words) => {
+                let end = ReviewEnd::MergeFailed { words, files: Vec::new() };
+                return Ok(Reviewed { record: seen.record, end });
+            }
+        };
+        let orders: Vec<MergeOrder> = parts
+            .iter()
+            .filter_map(|part| {
+                Some(MergeOrder {
+                    from: MergeFrom::Worktree {
+                        worktree: part.worktree.clone()?,
+                        leftovers_message: leftovers(task),
+                    },
+                    task: task.to_string(),
+                    target: part.target.clone(),
+                    message: message(&seen.record),
+                    fetch: settings.auto_sync_base_branch,
+                    one_at_a_time: settings.serialize_merges,
+                    settings_seen: wish.settings,
+                })
+            })
+            .collect();
+        let mut tries = 0;
+        let merged = loop {
+            tries += 1;
+            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, push)).await? {
+                Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
+                merged => break merged,
+            }
+        };
+        match merged {
+            Ok(parts) => {
+                let merged = Merged::of(&parts);
+                let outcome = ReviewOutcome::Merged {
+                    commit: merged.commit.clone(),
+                    pushed: merged.pushed.as_ref().map(Result::is_ok),
+                    branches: parts.into_iter().map(branch).collect(),
+                };
+                let words = merged.commit.clone().unwrap_or_else(|| "nothing to merge".into());
+                let reviewed = self.settle(op, task, outcome, words, ReviewEnd::Merged(merged));
+                let reviewed = reviewed.await?;
+                self.session_close_if_over(org, &seen.record, &reviewed.record).await?;
+                Ok(reviewed)
+            }
+            Err(fault) => {
+                let (words, files) = (fault.to_string(), fault.files().to_vec());
+                let outcome = ReviewOutcome::MergeFailed { files: files.clone() };
+                let end = ReviewEnd::MergeFailed { words: words.clone(), files };
+                self.settle(op, task, outcome, words, end).await
+            }
+        }
+    }
+
+    /// Where a merge stands by the task's own files as they are now.
+    async fn gate_of(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+        needs_approval: bool,
+    ) -> Result<MergeGate, EngineError> {
+        let CardSeen { record, card } = seen;
+        let work = match needs_approval {
+            true => self.work_of(org, record).await?,
+            false => None,
+        };
+        let agent = self.agent_at_work(org, seen).await?;
+        Ok(merge_gate(&record.task, card, agent, needs_approval, work.as_deref())?)
+    }
+
+    /// One look at the targets. Checks that do not pass are a refusal, and nothing is published.
+    async fn merge_once(
+        &self,
+        op: &OpContext,
+        shop: &Workshop,
+        task: TaskId,
+        orders: Vec<MergeOrder>,
+        (needs_approval, push): (bool, bool),
+    ) -> Result<Result<Vec<MergedPart>, MergeFault>, EngineError> {
+        let prepared = match shop.merges.merge_prepare(orders).await {
+            Ok(prepared) => prepared,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let cleared = match self.checks_of_merge(op, shop, task, &prepared).await {
+            Ok(Ok(checks)) => {
+                let (checked, _turn) = checks.unzip();
+                self.merge_cleared(op, task, needs_approval, checked).await.map(Ok)
+            }
+            Ok(Err(fault)) => Ok(Err(fault)),
+            Err(error) => Err(error),
+        };
+        match cleared {
+            Ok(Ok(())) => Ok(shop.merges.merge_publish(prepared, push).await),
+            Ok(Err(fault)) => {
+                shop.merges.merge_abandon(prepared).await;
+                Ok(Err(fault))
+            }
+            Err(error) => {
+                shop.merges.merge_abandon(prepared).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks `decide` with the task's own files as they are now. Whatever was committed up to here is
+    /// in the merge that was prepared, or it makes the approval one of other files.
+    async fn merge_cleared(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        needs_approval: bool,
+        checked: Option<Checked>,
+    ) -> Result<(), EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        let work = self.work_of(&op.principal.org, &record).await?;
+        let clear = Command::ReviewClear { task, needs_approval, checked, work };
+        self.act(&op.unkeyed(), clear).await?;
+        Ok(())
+    }
+
+    /// What had to run on the files as they would be, if closing asks for any command checks.
+    async fn checks_of_merge(
+        &self,
+        op: &OpContext,
+        shop: &Workshop,
+        task: TaskId,
+        prepared: &PreparedMerge,
+    ) -> Result<Result<Option<(Checked, Turn)>, MergeFault>, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        let done = label_of(&self.parts.policy, Phase::ClosedDone)?;
+        let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, &done.name)?;
+        let has_commands = record.task.checks.iter().any(|check| check.is_command());
+        if !has_commands || matches!(gate, TransitionGate::Free(_)) {
+            return Ok(Ok(None));
+        }
+        // Checks belong to the primary repository.
+        let root = match prepared.parts.first() {
+            Some(part) => match shop.merges.merge_look(part).await {
+                Ok(root) => root,
+                Err(fault) => return Ok(Err(fault)),
+            },
+            None => return Ok(Ok(None)),
+        };
+        Ok(Ok(Some(self.checks_for_merging(op, &record, root).await?)))
+    }
+
+    /// Puts a task's work on top of the newest target. What conflicts goes back to whoever works on
+    /// it.
+    pub async fn review_rebase(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Reviewed, EngineError> {
+        op.principal.judge_on(op.tool, task)?;
+        let org = &op.principal.org;
+        let seen = self.card_get(op, task).await?.it;
+        rebase_gate(&seen.record.task, None)?;
+        let failed = |words: String| ReviewEnd::RebaseFailed { words };
+        let Some(seen) = self.agent_made_way(op, &seen).await? else {
+            return Ok(Reviewed { record: seen.record, end: failed(LINGERS.into()) });
+        };
+        let agent = self.agent_at_work(org, &seen).await?;
+        if let MergeGate::Occupied(agent) = rebase_gate(&seen.record.task, agent)? {
+            return Err(at_work(&seen.record.task, agent, ReviewAction::Rebase).into());
+        }
+        let (shop, parts) = match self.workshop_of(org, &seen).await? {
+            Ok(found) => found,
+            Err(words) => return Ok(Reviewed { record: seen.record, end: failed(words) }),
+        };
+        let fetch = self.board_settings(org).await?.auto_sync_base_branch;
+        let mut onto = Vec::new();
+        for part in &parts {
+            match rebase(shop, part, task, fetch).await {
+                Ok(Rebased::Onto { target, .. }) => onto.push(target),
+                Ok(Rebased::Conflict { target, files }) => {
+                    let words = format!("Rebase onto {target} conflicts in: {}", files.join(", "));
+                    let outcome = ReviewOutcome::RebaseConflict { files: files.clone() };
+                    let end = ReviewEnd::RebaseConflict { files };
+                    let reviewed = self.settle(op, task, outcome, words, end).await?;
+                    if seen.card.mode == Mode::Auto {
+                        self.work_again(op, task).await;
+                    }
+                    return Ok(reviewed);
+                }
+                Err(words) => {
+                    let outcome = ReviewOutcome::RebaseFailed;
+                    return self.settle(op, task, outcome, words.clone(), failed(words)).await;
+                }
+            }
+        }
+        onto.dedup();
+        let onto = onto.join(", ");
+        let end = ReviewEnd::Rebased { onto: onto.clone() };
+        self.settle(op, task, ReviewOutcome::Rebased, format!("onto {onto}"), end).await
+    }
+
+    /// The task without the board's agent on it; `None` when that one does not end.
+    pub(crate) async fn agent_made_way(
+        &self,
+        op: &OpContext,
+        seen: &CardSeen,
+    ) -> Result<Option<CardSeen>, EngineError> {
+        let (org, task) = (&op.principal.org, seen.record.task.id);
+        Ok(match self.work_stop(org, task, STOPPED_WITHIN).await? {
+            Stopped::Nothing => Some(seen.clone()),
+            Stopped::Gone => Some(self.card_get(op, task).await?.it),
+            Stopped::Lingers => None,
+        })
+    }
+
+    /// An agent settles what conflicts. Where it cannot be asked to, somebody else may.
+    async fn work_again(&self, op: &OpContext, task: TaskId) {
+        if let Err(error) = self.work_submit(&op.unkeyed(), task, WorkWish::default()).await {
+            tracing::info!(%error, %task, "no agent goes on with a rebase that conflicts");
+        }
+    }
+
+    /// The worktrees of a task, or why there is nothing to do with them.
+    async fn workshop_of(
+        &self,
+        org: &str,
+        seen: &CardSeen,
+    ) -> Result<Result<(&Workshop, Vec<WorkspacePart>), String>, EngineError> {
+        let none = || Err("the task has no workspace on this machine".to_owned());
+        let Some(shop) = &self.parts.workshop else { return Ok(none()) };
+        let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
+        Ok(match found {
+            Ok(parts) if parts.is_empty() => none(),
+            Ok(parts) => Ok((shop, parts)),
+            Err(fault) => Err(fault.to_string()),
+        })
+    }
+
+    async fn settle(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        outcome: ReviewOutcome,
+        words: String,
+        end: ReviewEnd,
+    ) -> Result<Reviewed, EngineError> {
+        let settle = ReviewSettle { task, outcome, words };
+        let settle = Command::ReviewSettle(settle);
+        let record = self.act_on_task(&op.unkeyed(), settle).await?.it;
+        Ok(Reviewed { record, end })
+    }
+}
+
+impl Merged {
+    pub(crate) fn of(parts: &[MergedPart]) -> Self {
+        let commit = parts.iter().find_map(|part| part.commit.clone());
+        let pushed: Vec<_> = parts.iter().filter_map(|part| part.pushed.clone()).collect();
+        let pushed = match pushed.iter().find(|pushed| pushed.is_err()) {
+            Some(failed) => Some(failed.clone()),
+            None => pushed.first().cloned(),
+        };
+        let done = parts.iter().filter(|part| part.pushed == Some(Ok(())));
+        let pushed_to = done.map(|part| pushed_to(part, parts.len() > 1)).collect();
+        Self { commit, pushed, pushed_to }
+    }
+}
+
+fn pushed_to(part: &MergedPart, several: bool) -> String {
+    let name = part.repo.file_name().filter(|_| several);
+    let name = name.map(|name| format!("{}: ", name.to_string_lossy())).unwrap_or_default();
+    format!("{name}origin/{}", part.target)
+}
+
+fn branch(part: MergedPart) -> MergedBranch {
+    let MergedPart { repo, branch, commit, .. } = part;
+    MergedBranch { repo: repo.display().to_string(), branch, commit }
+}
+
+async fn rebase(
+    shop: &Workshop,
+    part: &WorkspacePart,
+    task: TaskId,
+    fetch: bool,
+) -> Result<Rebased, String> {
+    let place = part.worktree.as_ref().ok_or("the worktree is gone")?;
+    let leftovers = shop.worktrees.leftovers_commit(place, &leftovers(task)).await;
+    leftovers.map_err(|fault| fault.to_string())?;
+    let rebased = shop.worktrees.worktree_rebase(place, &part.target, fetch).await;
+    rebased.map_err(|fault| fault.to_string())
+}
+
+fn message(record: &TaskRecord) -> String {
+    let title = record.task.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let subject = format!("{title} (callboard {})", record.task.name());
+    match record.body.trim() {
+        "" => subject,
+        body => format!("{subject}\n\n{body}"),
+    }
+}

@@ -1,0 +1,133 @@
+//! What an agent that works on a task is started with: its prompt, where it works, its own door to the board,
+//! and a terminal that people see it in. How its run goes is `work_run.rs`.
+
+use std::time::Duration;
+
+use callboard_domain::card::ReviewState;
+use callboard_domain::crew::{AgentId, names};
+use callboard_domain::policy::Phase;
+use callboard_domain::work::Role;
+use callboard_domain::work::prompt::{Brief, Post, prompt};
+
+use crate::board::card::CardSeen;
+use crate::board::workspace::WorkspacePart;
+use crate::ports::{TerminalWish, WorkCall, Worktree};
+use crate::runs::start::Ground;
+use crate::runs::tell;
+use crate::{Engine, EngineError};
+
+/// Where a person sees the agent of a crew at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CrewTerminal {
+    #[default]
+    None,
+    Tmux,
+}
+
+impl Engine {
+    pub(crate) async fn work_call(
+        &self,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+        left: Duration,
+    ) -> Result<WorkCall, EngineError> {
+        let Ground { taken, order, .. } = ground;
+        let places: Vec<Worktree> = parts.iter().filter_map(|part| part.worktree.clone()).collect();
+        let folder = places.first().map(|place| place.path.clone()).unwrap_or_default();
+        let brief = self.brief(ground, parts).await?;
+        let usual = ground.settings.default_model(&ground.executor);
+        let model = order.model.as_deref().or(usual).unwrap_or_default().to_owned();
+        let mut variables = vec![
+            ("CALLBOARD_TASK_ID".to_owned(), brief.task.clone()),
+            ("CALLBOARD_TASK_TITLE".to_owned(), brief.title.clone()),
+            ("CALLBOARD_WORKTREE_PATH".to_owned(), folder.display().to_string()),
+        ];
+        if order.role == Role::Crew {
+            variables.push(("CALLBOARD_ACTOR".into(), ground.agent.to_string()));
+        }
+        let shop = self.parts.workshop.as_ref();
+        if let Some(root) = shop.and_then(|shop| shop.root.as_ref()) {
+            variables.push(("CALLBOARD_PROJECT_ROOT".into(), root.display().to_string()));
+        }
+        Ok(WorkCall {
+            job: taken.job.to_string(),
+            attempt: ground.run.attempt,
+            executor: ground.executor.clone(),
+            model,
+            prompt: prompt(order.role, &brief),
+            variables,
+            folder,
+            worktrees: match order.role {
+                Role::Worker | Role::Crew => places,
+                Role::Reviewer => Vec::new(),
+            },
+            door: None,
+            timeout: left,
+            terminal: self.terminal(ground),
+        })
+    }
+
+    fn terminal(&self, ground: &Ground) -> Option<TerminalWish> {
+        let is_wanted = match (ground.order.role, self.parts.crew.terminal) {
+            (Role::Crew, CrewTerminal::Tmux) => true,
+            (Role::Crew, CrewTerminal::None) | (Role::Worker | Role::Reviewer, _) => false,
+        };
+        let (worker, task) = (AgentId::of(&ground.agent), &ground.record.task);
+        is_wanted.then(|| TerminalWish {
+            session: names::terminal(&worker),
+            title: format!(
+                "{worker} on {name} ({}). callboard tell {name} TEXT speaks to it; Ctrl-b d leaves.",
+                task.title,
+                name = task.name(),
+            ),
+        })
+    }
+
+    async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
+        let Ground { taken, order, record, card, .. } = ground;
+        let review = card.review.as_ref();
+        // What a worker of a crew handed over again is answered already.
+        let is_open = order.role != Role::Crew || record.task.phase != Phase::Review;
+        let rejected =
+            review.filter(|review| review.state == ReviewState::Rejected).filter(|_| is_open);
+        let post = match order.role {
+            Role::Crew => self.crew_post(ground, parts).await?,
+            Role::Worker | Role::Reviewer => Post::default(),
+        };
+        let notes = self.parts.store.scratchpad(&taken.org, record.task.id).await?;
+        Ok(Brief {
+            task: record.task.id.to_string(),
+            title: record.task.title.clone(),
+            description: record.body.clone(),
+            acceptance: card.criteria.clone(),
+            scratchpad: notes.unwrap_or_default(),
+            feedback: rejected.and_then(|review| review.feedback.clone()),
+            conflict_files: review.map(|review| review.conflict_files.clone()).unwrap_or_default(),
+            summary: review.map(|review| review.summary.clone()),
+            base_branch: parts.first().map(|part| part.target.clone()),
+            instructions: order.instructions.clone(),
+            told: match order.role {
+                Role::Worker | Role::Crew => tell::in_prompt(card),
+                Role::Reviewer => Vec::new(),
+            },
+            post,
+        })
+    }
+
+    async fn crew_post(
+        &self,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+    ) -> Result<Post, EngineError> {
+        let Ground { taken, record, card, .. } = ground;
+        let seen = CardSeen { record: record.clone(), card: card.clone() };
+        let worker = AgentId::of(&ground.agent);
+        let told = self.crew_told(&taken.org, &seen, &worker, ground.run.attempt).await?;
+        let place = parts.iter().find_map(|part| part.worktree.as_ref());
+        Ok(Post {
+            worktree: place.map(|place| place.path.display().to_string()).unwrap_or_default(),
+            branch: place.map(|place| place.branch.clone()).unwrap_or_default(),
+            ..told
+        })
+    }
+}

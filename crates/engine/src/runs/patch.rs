@@ -1,0 +1,455 @@
+//! Jobs for agents from the runner's side: take one, let the agent work while the lease is kept,
+//! store what came of it, say how it went. What time does to jobs is written down here too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::command::{Command, RunLease, RunSettle};
+use callboard_domain::event::EventName;
+use callboard_domain::ids::AttemptId;
+use callboard_domain::job::{JobId, JobKind, JobState};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::relay::RunVerdict;
+use callboard_domain::run::{ArtifactName, Order, RunRecord};
+use callboard_store::{DueJob, RunSeen};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::{AgentRunner, Answer, Asks, EarlierRuns, Question, RunOrder};
+use crate::runs::queue::run_of;
+use crate::task::wait::RunFeed;
+use crate::{Engine, EngineError};
+
+const BATCH: usize = 32;
+
+/// What makes a worker look at the queue, besides its clock and what its own process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alert {
+    /// Nothing: what others write costs it nothing. For the many processes that serve one agent each.
+    Own,
+    /// What happens to jobs in any process. It reads what everybody commits.
+    Everybody,
+}
+
+#[derive(Default)]
+pub(crate) struct RunQueue {
+    nudge: Notify,
+    /// Agents and stops in the hands of this process.
+    at_work: AtomicUsize,
+}
+
+/// A run in the hands of this process.
+#[derive(Clone)]
+pub(crate) struct Taken {
+    pub org: Arc<str>,
+    pub job: JobId,
+    pub fence: u64,
+}
+
+impl Engine {
+    /// Says that there may be a job to run.
+    pub(crate) fn runs_nudge(&self) {
+        self.runs.nudge.notify_one();
+    }
+
+    /// Runs jobs until canceled; then those under way get a while, and are stopped and given back.
+    pub async fn run_agents_until(self: Arc<Self>, stop: CancellationToken, alert: Alert) {
+        let Some(agents) = self.parts.agents.clone() else { return };
+        agents.clean_up().await;
+        if let Err(error) = self.runs_recover().await {
+            tracing::warn!(%error, "cannot look for jobs that a process left behind");
+        }
+        let mut running = JoinSet::new();
+        let give_up = CancellationToken::new();
+        let mut feed = None;
+        let mut tick = tokio::time::interval(self.parts.runs.look_every);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let is_tick = tokio::select! {
+                () = stop.cancelled() => break,
+                _ = tick.tick() => true,
+                () = self.runs.nudge.notified() => false,
+                () = queue_moved(&mut feed) => false,
+                Some(_) = running.join_next() => false,
+            };
+            match &mut feed {
+                // What it says of until now is seen by this look.
+                Some(feed) => feed.skip(),
+                None if alert == Alert::Everybody => feed = self.run_feed(None).await.ok(),
+                None => {}
+            }
+            // It looks at every open job; not for each one that ends.
+            if is_tick && let Err(error) = self.runs_settle().await {
+                tracing::warn!(%error, "cannot write down what time did to jobs");
+            }
+            if let Err(error) = self.runs_start(&agents, &mut running, &give_up).await {
+                tracing::warn!(%error, "cannot start jobs");
+            }
+            if let Err(error) = self.stops_start(&mut running).await {
+                tracing::warn!(%error, "cannot stop agents");
+            }
+            if let Err(error) = self.works_start(&mut running, &give_up).await {
+                tracing::warn!(%error, "cannot start agents");
+            }
+            self.runs.at_work.store(running.len(), Ordering::Relaxed);
+        }
+        let all = async { while running.join_next().await.is_some() {} };
+        tokio::pin!(all);
+        if tokio::time::timeout(self.parts.runs.drain, &mut all).await.is_err() {
+            give_up.cancel();
+            all.await;
+        }
+    }
+
+    /// How many agents this process runs, and how long it waits for them when it is asked to end.
+    pub fn agents_at_work(&self) -> (usize, Duration) {
+        (self.runs.at_work.load(Ordering::Relaxed), self.parts.runs.drain)
+    }
+
+    /// Runs what is due now, one after the other, and writes down what time did. Returns how many
+    /// were run.
+    pub async fn run_agents(self: &Arc<Self>) -> Result<usize, EngineError> {
+        self.runs_settle().await?;
+        let Some(agents) = self.parts.agents.clone() else { return Ok(0) };
+        let mut ran = 0;
+        while let Some((taken, record)) = self.run_lease_next().await? {
+            self.run_job(&*agents, taken, record, CancellationToken::new()).await;
+            ran += 1;
+        }
+        let mut running = JoinSet::new();
+        loop {
+            self.stops_start(&mut running).await?;
+            self.works_start(&mut running, &CancellationToken::new()).await?;
+            match running.join_next().await {
+                Some(_) => ran += 1,
+                None => return Ok(ran),
+            }
+        }
+    }
+
+    /// Writes down what time did to jobs. Returns how many it changed.
+    pub async fn runs_settle(&self) -> Result<usize, EngineError> {
+        let overdue = self.parts.store.runs_overdue(BATCH).await?;
+        for due in &overdue {
+            self.run_settle(due, false).await?;
+        }
+        Ok(overdue.len())
+    }
+
+    /// What processes of this machine ran that are gone.
+    async fn runs_recover(&self) -> Result<(), EngineError> {
+        for due in self.parts.store.runs_on(&self.parts.machine).await? {
+            match &due.job.state {
+                JobState::Running { runner, .. } if (self.parts.is_gone)(runner) => {
+                    self.run_settle(&due, true).await?;
+                }
+                _ if due.job.is_over() => {
+                    let seen = self.parts.store.run(&due.org, due.job.id).await?;
+                    if let Some(RunSeen { record, .. }) = seen
+                        && !self.has_process(&record).await
+                    {
+                        self.work_gone_tell(&due.org, &record).await?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_settle(&self, due: &DueJob, is_gone: bool) -> Result<(), EngineError> {
+        let attempts_max = match due.job.kind.is_in_workspace() {
+            true => self.parts.board.attempts_max,
+            false => self.parts.runs.attempts_max,
+        };
+        let hold_s = self.parts.runs.hold_s;
+        let settle = RunSettle { job: due.job.id, hold_s, attempts_max, is_gone };
+        let record = run_of(self.act_as_runner(&due.org, Command::RunSettle(settle)).await?)?;
+        let was_running = matches!(due.job.state, JobState::Running { .. });
+        if record.job.is_over() && !was_running {
+            self.run_note(&due.org, &record).await?;
+        }
+        Ok(())
+    }
+
+    async fn runs_start(
+        self: &Arc<Self>,
+        agents: &Arc<dyn AgentRunner>,
+        running: &mut JoinSet<()>,
+        give_up: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        while let Some((taken, record)) = self.run_lease_next().await? {
+            let (engine, agents, give_up) = (self.clone(), agents.clone(), give_up.clone());
+            running.spawn(async move { engine.run_job(&*agents, taken, record, give_up).await });
+        }
+        Ok(())
+    }
+
+    /// The next job in the queue, if there is one and a place for it.
+    async fn run_lease_next(&self) -> Result<Option<(Taken, RunRecord)>, EngineError> {
+        let (rule, machine) = (&self.parts.runs, &self.parts.machine);
+        for due in self.parts.store.runs_due(JobKind::Run, machine, BATCH).await? {
+            let lease = RunLease {
+                job: due.job.id,
+                kind: JobKind::Run,
+                agent: None,
+                attempt: AttemptId(self.parts.ids.next_id()),
+                machine: machine.clone(),
+                running_max: rule.running_max,
+                lease_s: rule.lease_s,
+                early: false,
+            };
+            match self.act_as_runner(&due.org, Command::RunLease(lease)).await {
+                Ok(outcome) => {
+                    let record = run_of(outcome)?;
+                    let fence = record.run.fence;
+                    return Ok(Some((Taken { org: due.org, job: due.job.id, fence }, record)));
+                }
+                Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(None),
+                // Another process was faster, or its task waits for something.
+                Err(EngineError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// One run from its lease to its end.
+    async fn run_job(
+        self: &Arc<Self>,
+        agents: &dyn AgentRunner,
+        taken: Taken,
+        record: RunRecord,
+        give_up: CancellationToken,
+    ) {
+        if let Err(error) = self.run_through(agents, &taken, record, give_up).await {
+            tracing::warn!(%error, job = %taken.job, "a run could not be written down");
+        }
+    }
+
+    async fn run_through(
+        self: &Arc<Self>,
+        agents: &dyn AgentRunner,
+        taken: &Taken,
+        record: RunRecord,
+        give_up: CancellationToken,
+    ) -> Result<(), EngineError> {
+        let feed = self.run_feed(Some(taken.job)).await?;
+        let run = record.run;
+        let Order::Patch(spec) = run.order.clone() else { return Ok(()) };
+        let wished = spec.notify.as_ref().and_then(|notify| notify.enable_pr) == Some(true);
+        let seconds = spec.execution.timeout_s.unwrap_or(self.parts.runs.timeout_s);
+        let order = RunOrder {
+            job: taken.job.to_string(),
+            attempt: run.attempt,
+            spec: *spec,
+            timeout: Duration::from_secs(seconds.into()),
+        };
+        let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
+        let stop = CancellationToken::new();
+        let work = agents.run(order, asks, stop.clone());
+        let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
+        let rule = (self.parts.runs.lease_s, self.parts.runs.heartbeat);
+        let watched = self.run_watched(taken, feed, rule, Duration::from_millis(left), give_up);
+        tokio::pin!(work, watched);
+        if run.attempt > 1 {
+            let earlier = EarlierRuns { job: taken.job.to_string(), below: run.attempt };
+            tokio::select! {
+                clear = self.run_make_way(taken, vec![earlier]) => clear?,
+                () = &mut watched => {
+                    return self.run_over(taken, RunVerdict::Stopped, "Stopped".into()).await;
+                }
+            }
+        }
+        let (mut report, is_wanted) = tokio::select! {
+            report = &mut work => (report, true),
+            () = &mut watched => {
+                stop.cancel();
+                (work.await, false)
+            }
+        };
+        let patch = report.patch.clone().filter(|patch| !patch.trim().is_empty());
+        let (verdict, logs) = (report.verdict, std::mem::take(&mut report.logs));
+        if !self.run_keep_report(taken, report.patch, report.out, logs, verdict).await? {
+            return Ok(());
+        }
+        if let Some(patch) = patch.filter(|_| is_wanted && wished)
+            && verdict == RunVerdict::Succeeded
+        {
+            let opened = tokio::select! {
+                opened = self.pull_open(agents, &taken.org, &run, patch) => opened,
+                () = &mut watched => Err("the run had to stop".into()),
+            };
+            if let Err(cause) = opened {
+                report.summary.push_str(&format!("; pull request not opened: {cause}"));
+            }
+        }
+        self.run_over(taken, verdict, report.summary).await
+    }
+
+    /// Keeps the lease; returns when the run must stop.
+    pub(crate) async fn run_watched(
+        &self,
+        taken: &Taken,
+        mut feed: RunFeed,
+        (lease_s, heartbeat): (u32, Duration),
+        left: Duration,
+        give_up: CancellationToken,
+    ) {
+        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + heartbeat, heartbeat);
+        let late = tokio::time::sleep(left);
+        tokio::pin!(late);
+        let mut is_late = false;
+        loop {
+            tokio::select! {
+                () = give_up.cancelled() => return,
+                () = &mut late, if !is_late => is_late = true,
+                _ = beat.tick() => {}
+                event = feed.next() => match event.map(|event| event.name) {
+                    Some(
+                        EventName::JobCanceled | EventName::JobExpired | EventName::JobRequeued
+                        | EventName::JobFailed,
+                    ) | None => return,
+                    Some(_) => continue,
+                },
+            }
+            let (job, fence) = (taken.job, taken.fence);
+            let keep = Command::RunKeep { job, fence, lease_s };
+            match self.act_as_runner(&taken.org, keep).await.and_then(run_of) {
+                Ok(record) if !record.job.is_over() => {}
+                Ok(_) | Err(EngineError::Refused(_)) => return,
+                // The store may be back before the lease is over.
+                Err(error) => tracing::warn!(%error, %job, "cannot keep a job's lease"),
+            }
+        }
+    }
+
+    /// Stores what a run left. What is not wanted any more is dropped, except what it printed.
+    /// False when the run is not ours any more.
+    async fn run_keep_report(
+        &self,
+        taken: &Taken,
+        patch: Option<String>,
+        out: Option<String>,
+        logs: String,
+        verdict: RunVerdict,
+    ) -> Result<bool, EngineError> {
+        let now = self.parts.store.run(&taken.org, taken.job).await?;
+        let Some(now) = now.filter(|now| is_of(&now.record, taken)) else {
+            return Ok(false);
+        };
+        let mut files = Vec::new();
+        if !now.record.job.is_over() && verdict != RunVerdict::Stopped {
+            files.extend(patch.map(|text| (ArtifactName::Patch, text)));
+            files.extend(out.map(|text| (ArtifactName::Out, text)));
+        }
+        let earlier = match now.record.run.artifact(ArtifactName::Logs) {
+            Some(earlier) => self.artifact_text(&taken.org, earlier).await?.unwrap_or_default(),
+            None => String::new(),
+        };
+        files.push((ArtifactName::Logs, earlier + &logs));
+        for (name, text) in files {
+            let put = self.artifact_put(&taken.org, taken.job, taken.fence, name, text).await;
+            match put {
+                Ok(()) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a run is still in the hands of this process. The lease of one that was frozen is not.
+    pub(crate) async fn run_is_ours(&self, taken: &Taken) -> Result<bool, EngineError> {
+        let now = self.parts.store.run(&taken.org, taken.job).await?;
+        Ok(now.is_some_and(|now| is_of(&now.record, taken)))
+    }
+
+    /// Says how it went.
+    async fn run_over(
+        &self,
+        taken: &Taken,
+        verdict: RunVerdict,
+        summary: String,
+    ) -> Result<(), EngineError> {
+        let (job, fence) = (taken.job, taken.fence);
+        let end = Command::RunEnd { job, fence, verdict, summary };
+        match self.act_as_runner(&taken.org, end).await {
+            Ok(_) if verdict == RunVerdict::Stopped => self.runs_settle().await.map(|_| ()),
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A run that was lost keeps its fence until the next one begins; it is known by its place in the queue.
+fn is_of(now: &RunRecord, taken: &Taken) -> bool {
+    now.run.fence == taken.fence && !matches!(now.job.state, JobState::Queued { .. })
+}
+
+/// Returns when a job may start that could not before.
+async fn queue_moved(feed: &mut Option<RunFeed>) {
+    while let Some(event) = async { feed.as_mut()?.next().await }.await {
+        match event.name {
+            EventName::JobSubmitted
+            | EventName::JobRequeued
+            | EventName::JobSucceeded
+            | EventName::JobFailed
+            | EventName::JobCanceled
+            | EventName::JobExpired => return,
+            _ => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// Carries an agent's questions to whoever looks at the job.
+pub(crate) struct AsksFor {
+    pub engine: Arc<Engine>,
+    pub taken: Taken,
+}
+
+#[async_trait]
+impl Asks for AsksFor {
+    async fn ask(&self, question: Question) -> Answer {
+        match self.answered(question).await {
+            Ok(true) => Answer::Granted,
+            Ok(false) => Answer::Refused,
+            Err(error) => {
+                tracing::info!(%error, job = %self.taken.job, "a question could not be asked");
+                Answer::Refused
+            }
+        }
+    }
+}
+
+impl AsksFor {
+    async fn answered(&self, question: Question) -> Result<bool, EngineError> {
+        let (engine, Taken { org, job, fence }) = (&self.engine, &self.taken);
+        let mut feed = engine.run_feed(Some(*job)).await?;
+        let Question { text, command } = question;
+        let ask = Command::RunAsk { job: *job, fence: *fence, text, command };
+        let asked = run_of(engine.act_as_runner(org, ask).await?)?;
+        let number = asked.run.question.map_or(0, |asked| asked.number);
+        let answer = async {
+            while let Some(event) = feed.next().await {
+                if event.name == EventName::JobAnswered && event.data["question"] == number {
+                    return event.data["granted"] == true;
+                }
+            }
+            false
+        };
+        match tokio::time::timeout(engine.parts.runs.ask_timeout, answer).await {
+            Ok(granted) => Ok(granted),
+            Err(_) => {
+                let refuse = Command::RunAnswer { job: *job, number: Some(number), granted: false };
+                match engine.act_as_runner(org, refuse).await {
+                    Ok(_) | Err(EngineError::Refused(_)) => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,531 @@
+//! Agents that work on a task alone, on the board's behalf or as one of a crew, from the runner's side:
+//! admit one when there is a place, make the workspace, let it work while the lease is kept, keep what it
+//! printed, say how it ended.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::card::Card;
+use callboard_domain::command::{Command, RunLease, WorkPlace};
+use callboard_domain::crew::AgentId;
+use callboard_domain::ids::AttemptId;
+use callboard_domain::job::{JobId, JobKind, JobState};
+use callboard_domain::policy::Phase;
+use callboard_domain::refusal::Refusal;
+use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
+use callboard_domain::run::{ArtifactName, Run};
+use callboard_domain::settings::BoardSettings;
+use callboard_domain::task::TaskRecord;
+use callboard_domain::time::Timestamp;
+use callboard_domain::work::ending::{Ending, ending};
+use callboard_domain::work::{Role, WorkEnd, WorkOrder};
+use callboard_store::{DueJob, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::board::card::CardSeen;
+use crate::board::workspace::WorkspacePart;
+use crate::board::workspace::leftovers;
+use crate::context::Principal;
+use crate::ports::{DoorKey, Up, WorkReport, Worked, Workers};
+use crate::runs::follow::{TailKeeper, keep_paced};
+use crate::runs::patch::{AsksFor, Taken};
+use crate::runs::queue::run_of;
+use crate::runs::token::RunPass;
+use crate::task::place::WorkspaceFault;
+use crate::{Engine, EngineError};
+
+/// Jobs that are looked at in one go.
+pub(crate) const BATCH: usize = 32;
+
+/// A run in the hands of this process, and what it is about.
+pub(crate) struct Ground {
+    pub(crate) taken: Taken,
+    pub(crate) run: Run,
+    pub(crate) order: WorkOrder,
+    pub(crate) record: TaskRecord,
+    pub(crate) card: Card,
+    pub(crate) settings: BoardSettings,
+    pub(crate) executor: String,
+    pub(crate) agent: Actor,
+}
+
+impl Ground {
+    /// Who the agent is at its door, and what it may do there.
+    fn principal(&self) -> Principal {
+        let (toolset, profile, agent_type) = match self.order.role {
+            Role::Worker => ("board", Some(Profile::PairWorker), None),
+            Role::Reviewer => ("board", Some(Profile::Viewer), None),
+            Role::Crew => ("crew", None, Some(AgentType::Worker)),
+        };
+        let rights = Rights {
+            lane: Lane::Kagan,
+            profile_wanted: profile,
+            agent_type,
+            toolsets: Some(vec![toolset.to_owned()]),
+            task: Some(self.record.task.id),
+            ..Rights::default()
+        };
+        let org = self.taken.org.clone();
+        Principal { org, rights, ..Principal::local(self.agent.clone()) }
+    }
+
+    /// Up to when its prompt has what somebody told the task's agent.
+    fn told_upto(&self) -> Timestamp {
+        let told = Some(&self.card.told).filter(|_| self.order.role != Role::Reviewer);
+        told.and_then(|told| told.last()).map_or(Timestamp(0), |told| told.at)
+    }
+}
+
+/// What came of saying that an agent is at work.
+enum Told {
+    Up,
+    Unwanted,
+    /// It did not come up in time.
+    Late,
+}
+
+/// Where what a run printed so far is kept.
+struct TailOf<'a> {
+    store: &'a dyn Store,
+    taken: &'a Taken,
+}
+
+#[async_trait]
+impl TailKeeper for TailOf<'_> {
+    async fn is_followed(&self) -> bool {
+        self.store.run_is_followed(self.taken.job).await.unwrap_or(false)
+    }
+
+    async fn keep(&self, text: String) {
+        let Taken { org, job, fence } = self.taken;
+        if let Err(error) = self.store.run_tail_put(org, *job, *fence, &text).await {
+            tracing::info!(%error, %job, "what an agent printed so far cannot be kept");
+        }
+    }
+}
+
+/// What came of trying to begin a run.
+pub(crate) enum Leased {
+    Begun(Box<Ground>),
+    /// Somebody else has it, or it came to nothing.
+    Not,
+    NoPlace,
+}
+
+impl Engine {
+    /// Starts agents as long as there is something to do and a place for it.
+    pub(crate) async fn works_start(
+        self: &Arc<Self>,
+        running: &mut JoinSet<()>,
+        give_up: &CancellationToken,
+    ) -> Result<(), EngineError> {
+        let shop = self.parts.workshop.as_ref();
+        let Some(workers) = shop.and_then(|shop| shop.workers.clone()) else { return Ok(()) };
+        let mut waiting = Vec::new();
+        for kind in JobKind::IN_WORKSPACES {
+            // Who has no executor for a crew leaves it to others.
+            if kind != JobKind::Crew || self.parts.crew.executor.is_some() {
+                waiting.extend(self.parts.store.runs_due(kind, &self.parts.machine, BATCH).await?);
+            }
+        }
+        // Each org says how many of them there may be.
+        let mut full: Vec<(JobKind, Arc<str>)> = Vec::new();
+        for due in waiting {
+            let of = (due.job.kind, due.org.clone());
+            if full.contains(&of) {
+                continue;
+            }
+            let ground = match self.work_lease(&due, false).await? {
+                Leased::Begun(ground) => ground,
+                Leased::Not => continue,
+                Leased::NoPlace => {
+                    full.push(of);
+                    continue;
+                }
+            };
+            let (engine, workers, give_up) = (self.clone(), workers.clone(), give_up.clone());
+            running.spawn(async move {
+                if let Err(error) = engine.work_through(&*workers, &ground, give_up).await {
+                    let job = ground.taken.job;
+                    tracing::warn!(%error, %job, "an agent's work could not be written down");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn work_lease(
+        &self,
+        due: &DueJob,
+        early: bool,
+    ) -> Result<Leased, EngineError> {
+        let (store, org, job) = (&self.parts.store, &due.org, due.job.id);
+        let Some(task) = due.job.task else { return Ok(Leased::Not) };
+        let settings = self.board_settings(org).await?;
+        let card = store.card(org, task).await?.unwrap_or_default();
+        let crew = &self.parts.crew;
+        let crew = crew.executor.as_ref().filter(|_| due.job.kind == JobKind::Crew).zip(Some(crew));
+        let attempt = AttemptId(self.parts.ids.next_id());
+        let (executor, running_max) = match crew {
+            Some((executor, crew)) => (executor.clone(), crew.workers_max),
+            None => {
+                let usual = || settings.default_worker_agent.clone();
+                (card.agent.clone().unwrap_or_else(usual), settings.max_concurrent_agents)
+            }
+        };
+        let agent = agent_of(&executor, attempt)?;
+        let lease = RunLease {
+            job,
+            kind: due.job.kind,
+            agent: Some(agent.clone()),
+            attempt,
+            machine: self.parts.machine.clone(),
+            running_max,
+            lease_s: self.parts.board.lease_s,
+            early,
+        };
+        let record = match self.act_as_runner(org, Command::RunLease(lease)).await {
+            Ok(outcome) => run_of(outcome)?,
+            Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(Leased::NoPlace),
+            Err(EngineError::Refused(_)) => return Ok(Leased::Not),
+            Err(error) => return Err(error),
+        };
+        let (is_begun, run) = (matches!(record.job.state, JobState::Running { .. }), record.run);
+        let order = run.order.work().cloned().filter(|_| is_begun);
+        let (Some(order), Some(record)) = (order, store.task(org, task).await?) else {
+            return Ok(Leased::Not);
+        };
+        let agent = if order.role == Role::Crew { order.asked_by.clone() } else { agent };
+        let taken = Taken { org: org.clone(), job, fence: run.fence };
+        let ground = Ground { taken, run, order, record, card, settings, executor, agent };
+        Ok(Leased::Begun(ground.into()))
+    }
+
+    /// From the lease to the end. Whoever does not want it any more is heard all along.
+    pub(crate) async fn work_through(
+        self: &Arc<Self>,
+        workers: &dyn Workers,
+        ground: &Ground,
+        give_up: CancellationToken,
+    ) -> Result<(), EngineError> {
+        let (taken, run) = (&ground.taken, &ground.run);
+        let left = run.expires_at.ms_since(self.parts.store.now()).max(0).unsigned_abs();
+        let left = Duration::from_millis(left);
+        let feed = self.run_feed(Some(taken.job)).await?;
+        let rule = (self.parts.board.lease_s, self.parts.board.heartbeat);
+        let watched = self.run_watched(taken, feed, rule, left, give_up);
+        tokio::pin!(watched);
+        // A worker's earlier runs were jobs of their own.
+        if run.attempt > 1 || ground.order.role == Role::Crew {
+            self.clean_up().await;
+            self.work_tail_save(taken).await?;
+        }
+        let (task, attempt) = (ground.record.task.id, run.attempt);
+        tokio::select! {
+            clear = self.work_make_way(taken, task, attempt) => clear?,
+            () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
+        }
+        let start_by = Instant::now() + self.parts.board.start_timeout;
+        let made = self.work_place(ground);
+        let made = tokio::select! {
+            made = timeout_at(start_by, made) => made,
+            () = &mut watched => return self.work_over(ground, WorkEnd::Stopped).await,
+        };
+        let parts = match made {
+            Ok(made) => made?.map_err(|fault| fault.to_string()),
+            Err(_) => Err(self.too_late()),
+        };
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
+        };
+        // A server that was frozen meanwhile starts nothing beside the run that followed.
+        if !self.run_is_ours(taken).await? {
+            return self.work_over(ground, WorkEnd::Stopped).await;
+        }
+        let report = self.worked(workers, ground, &parts, left, start_by, watched).await?;
+        self.work_logs_keep(taken, taken.fence, report.logs).await?;
+        let end = match report.end {
+            Worked::NotStarted(reason) => WorkEnd::NotStarted { reason },
+            Worked::Failed(reason) => WorkEnd::Failed { reason },
+            Worked::Stopped => WorkEnd::Stopped,
+            Worked::Replied(reply) => {
+                let ending = ending(&reply);
+                let is_ours = self.run_is_ours(taken).await?;
+                if is_ours && self.is_handed_over(ground, ending.as_ref()).await? {
+                    self.leftovers(ground, &parts).await;
+                }
+                WorkEnd::Replied { reply, ending }
+            }
+        };
+        self.work_over(ground, end).await
+    }
+
+    /// What keeps a crew's worker from its task: in the words of its last message, or why its agent did
+    /// not start. On the board the same stands on the task when the run ends.
+    async fn crew_hindered(&self, ground: &Ground, end: &WorkEnd) -> Result<(), EngineError> {
+        let reason = match end {
+            _ if ground.order.role != Role::Crew => return Ok(()),
+            WorkEnd::NotStarted { reason } => reason,
+            WorkEnd::Replied { ending: Some(Ending::Blocked { reason }), .. } => reason,
+            WorkEnd::Failed { .. } | WorkEnd::Stopped | WorkEnd::Replied { .. } => return Ok(()),
+        };
+        let Ground { taken, record, agent, .. } = ground;
+        if !self.run_is_ours(taken).await? {
+            return Ok(());
+        }
+        self.crew_block(&taken.org, &AgentId::of(agent), record.task.id, reason).await
+    }
+
+    /// Where it works, with the branch that the work goes to.
+    async fn work_place(
+        &self,
+        ground: &Ground,
+    ) -> Result<Result<Vec<WorkspacePart>, WorkspaceFault>, EngineError> {
+        let Ground { taken, record, card, .. } = ground;
+        if ground.order.role == Role::Crew {
+            let seen = CardSeen { record: record.clone(), card: card.clone() };
+            if let Err(fault) = self.epic_branch_make(&taken.org, &seen).await? {
+                return Ok(Err(fault.into()));
+            }
+        }
+        self.workspace_make(&taken.org, &record.task, card).await
+    }
+
+    async fn worked(
+        self: &Arc<Self>,
+        workers: &dyn Workers,
+        ground: &Ground,
+        parts: &[WorkspacePart],
+        left: Duration,
+        start_by: Instant,
+        mut watched: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<WorkReport, EngineError> {
+        let taken = &ground.taken;
+        let mut call = self.work_call(ground, parts, left).await?;
+        // The token ends with this function, however the run does.
+        let _pass = match self.door_open(ground).await? {
+            Ok(opened) => opened.map(|(key, pass)| {
+                call.door = Some(key);
+                pass
+            }),
+            Err(words) => {
+                let reason = format!("The agent has no way to the board: {words}");
+                let logs = format!("{reason}\n");
+                return Ok(WorkReport { end: Worked::NotStarted(reason), logs });
+            }
+        };
+        let (up, is_up) = oneshot::channel();
+        let (printed, heard) = watch::channel(String::new());
+        let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });
+        let stop = CancellationToken::new();
+        let (says, hears) = mpsc::channel(1);
+        let work = workers.work(call, up, printed, asks, hears, stop.clone());
+        let kept = self.work_tail_keep(taken, heard);
+        let (task, upto) = (ground.record.task.id, ground.told_upto());
+        // A reviewer hears nothing: messages are for whoever works.
+        let says = Some(says).filter(|_| ground.order.role != Role::Reviewer);
+        let spoken = async {
+            match says {
+                Some(says) => self.work_tell(taken, task, upto, says).await,
+                None => std::future::pending().await,
+            }
+        };
+        let told = async {
+            match timeout_at(start_by, is_up).await {
+                Ok(Ok(up)) if self.work_up(taken, parts, &up).await => {
+                    if upto > Timestamp(0) {
+                        self.task_hear(taken, task, upto).await;
+                    }
+                    Told::Up
+                }
+                Ok(Ok(_)) => Told::Unwanted,
+                // It ended before it was up, and says why.
+                Ok(Err(_)) => Told::Up,
+                Err(_) => Told::Late,
+            }
+        };
+        tokio::pin!(work, told, kept, spoken);
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                never = &mut kept => match never {},
+                never = &mut spoken, if is_told => match never {},
+                told = &mut told, if !is_told => {
+                    is_told = true;
+                    match told {
+                        Told::Up => {}
+                        Told::Unwanted => {
+                            stop.cancel();
+                            return Ok(work.await);
+                        }
+                        Told::Late => {
+                            stop.cancel();
+                            let end = Worked::NotStarted(self.too_late());
+                            return Ok(WorkReport { end, ..work.await });
+                        }
+                    }
+                }
+                report = &mut work => {
+                    // However quick it was: that it was up comes before what became of it.
+                    if !is_told {
+                        told.await;
+                    }
+                    return Ok(report);
+                }
+                () = &mut watched => {
+                    stop.cancel();
+                    return Ok(work.await);
+                }
+            }
+        }
+    }
+
+    /// A door for this run alone: to its task, as its agent, until the pass is dropped. The inner error
+    /// says why there is none.
+    async fn door_open(
+        self: &Arc<Self>,
+        ground: &Ground,
+    ) -> Result<Result<Option<(DoorKey, RunPass)>, String>, EngineError> {
+        let door = self.parts.workshop.as_ref().and_then(|shop| shop.door.clone());
+        let Some(door) = door else { return Ok(Ok(None)) };
+        let url = match door.address(self).await {
+            Ok(url) => url,
+            Err(words) => return Ok(Err(words)),
+        };
+        let pass = self.run_pass(ground.principal())?;
+        let token = pass.text().reveal().to_owned();
+        Ok(Ok(Some((DoorKey { url, token }, pass))))
+    }
+
+    fn too_late(&self) -> String {
+        format!("The agent did not start within {}s", self.parts.board.start_timeout.as_secs())
+    }
+
+    /// Says that the agent is at work; false when another run has followed or nobody wants it any more.
+    async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart], up: &Up) -> bool {
+        let place = parts.iter().find_map(|part| part.worktree.as_ref());
+        let place = WorkPlace {
+            worktree: place.map(|place| place.path.display().to_string()),
+            branch: place.map(|place| place.branch.clone()),
+            head: None,
+        };
+        let (job, fence, terminal) = (taken.job, taken.fence, up.terminal.clone());
+        match self.act_as_runner(&taken.org, Command::WorkUp { job, fence, place, terminal }).await
+        {
+            Ok(_) => true,
+            Err(EngineError::Refused(_)) => false,
+            Err(error) => {
+                tracing::info!(%error, %job, "that an agent is at work cannot be written down");
+                true
+            }
+        }
+    }
+
+    /// Whether its work goes to review: by its last words, or because it asked for that itself.
+    async fn is_handed_over(
+        &self,
+        ground: &Ground,
+        ending: Option<&Ending>,
+    ) -> Result<bool, EngineError> {
+        if ground.order.role != Role::Worker {
+            return Ok(false);
+        }
+        let now = self.parts.store.task(&ground.taken.org, ground.record.task.id).await?;
+        let asked = now.is_some_and(|record| record.task.phase == Phase::Review);
+        Ok(asked || ending == Some(&Ending::Complete))
+    }
+
+    /// What it printed so far is there for others to see; who asks about it is not told of it.
+    async fn work_tail_keep(&self, taken: &Taken, heard: watch::Receiver<String>) -> Infallible {
+        keep_paced(&TailOf { store: &*self.parts.store, taken }, heard).await;
+        std::future::pending().await
+    }
+
+    /// What is known of a run that was lost becomes its log.
+    async fn work_tail_save(&self, taken: &Taken) -> Result<(), EngineError> {
+        match self.parts.store.run_tail(&taken.org, taken.job).await? {
+            Some(tail) => self.work_logs_keep(taken, tail.fence, tail.text).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Each run's log is kept, in place of what was kept so far; a later one does not replace it.
+    async fn work_logs_keep(
+        &self,
+        taken: &Taken,
+        of: u64,
+        logs: String,
+    ) -> Result<(), EngineError> {
+        let now = self.parts.store.run(&taken.org, taken.job).await?;
+        let earlier = now.and_then(|now| now.record.run.artifact(ArtifactName::Logs).cloned());
+        let earlier = match earlier {
+            Some(earlier) => self.artifact_text(&taken.org, &earlier).await?.unwrap_or_default(),
+            None => String::new(),
+        };
+        let text = earlier + &logs;
+        let (org, job, fences) = (&taken.org, taken.job, (taken.fence, of));
+        match self.artifact_put_of(org, job, fences, ArtifactName::Logs, text).await {
+            Ok(()) => Ok(self.parts.store.run_tail_drop(job, of).await?),
+            Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What an agent did not commit is committed; what cannot be stays where it is.
+    async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) {
+        let Some(shop) = &self.parts.workshop else { return };
+        let id = ground.record.task.id;
+        let message = leftovers(id);
+        for place in parts.iter().filter_map(|part| part.worktree.as_ref()) {
+            if let Err(fault) = shop.worktrees.leftovers_commit(place, &message).await {
+                tracing::warn!(%fault, task = %id, "what an agent left could not be committed");
+            }
+        }
+    }
+
+    async fn work_over(&self, ground: &Ground, end: WorkEnd) -> Result<(), EngineError> {
+        self.crew_hindered(ground, &end).await?;
+        let Taken { org, job, fence } = &ground.taken;
+        let (job, fence) = (*job, *fence);
+        let settings = self.board_settings(org).await?;
+        let reviewer = settings.auto_review.then(|| JobId(self.parts.ids.next_id()));
+        let agent = ground.agent.clone();
+        let over =
+            self.act_as_runner(org, Command::WorkEnd { job, fence, end, agent, reviewer }).await;
+        self.runs_nudge();
+        match over.and_then(run_of) {
+            // Another one may have it at once.
+            Ok(record) if matches!(record.job.state, JobState::Stale { .. }) => {
+                self.runs_settle().await?;
+            }
+            Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(job) = reviewer
+            && self.parts.store.job(org, job).await?.is_some()
+        {
+            let task = ground.record.task.id;
+            tracing::info!(%task, %job, "general.auto_review starts a reviewer agent");
+        }
+        if ground.order.role == Role::Crew {
+            self.crew_sweep().await?;
+        }
+        Ok(())
+    }
+}
+
+/// `agent:<executor>-<last 6 of its attempt id>`.
+fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
+    let id = attempt.0.to_string();
+    let last = &id[id.len().saturating_sub(6)..];
+    let agent = format!("agent:{executor}-{last}").parse();
+    agent.map_err(|_| EngineError::Internal(format!("'{executor}' is no name for an agent")))
+}

@@ -1,0 +1,361 @@
+//! Agents that work on a task alone, as those see them who want it done: start one, look how the start
+//! went, wait for it, take it back, stop the agent. Who runs it is `work_run.rs`.
+
+use std::time::Duration;
+
+use callboard_domain::card::Mode;
+use callboard_domain::command::{Command, Start, TerminalStart, WorkSubmit};
+use callboard_domain::ids::TaskId;
+use callboard_domain::job::{Job, JobId, JobKind, JobState};
+use callboard_domain::refusal::Refusal;
+use callboard_domain::run::RunRecord;
+use callboard_domain::work::{Role, WorkOrder};
+use callboard_store::Outcome;
+use tokio::time::Instant;
+
+use crate::context::{OpContext, Scope};
+use crate::runs::queue::run_of;
+use crate::runs::start::BATCH;
+use crate::task::wait::RunEvent;
+use crate::{Engine, EngineError};
+
+/// How often a wait says that it goes on.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug, Default)]
+pub struct WorkWish {
+    /// For this run alone.
+    pub instructions: Option<String>,
+    pub model: Option<String>,
+    pub start: Start,
+}
+
+/// What somebody asked of a task's agent.
+#[derive(Clone, Debug)]
+pub enum WorkJob {
+    Start(Box<WorkSeen>),
+    Stop(Box<Job>),
+}
+
+/// The start of an agent as it is now.
+#[derive(Clone, Debug)]
+pub struct WorkSeen {
+    pub record: RunRecord,
+    /// It waits for another agent to end.
+    pub waits_for_place: bool,
+}
+
+impl WorkJob {
+    pub fn job(&self) -> &Job {
+        match self {
+            WorkJob::Start(seen) => &seen.record.job,
+            WorkJob::Stop(job) => job,
+        }
+    }
+
+    /// Whether the answer is known.
+    pub fn is_decided(&self) -> bool {
+        let is_up = match self {
+            WorkJob::Start(seen) => seen.record.run.up_at.is_some(),
+            WorkJob::Stop(_) => false,
+        };
+        is_up || self.job().is_over()
+    }
+}
+
+/// How a wait for an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkWaited {
+    Decided,
+    TimedOut,
+    Interrupted,
+}
+
+impl Engine {
+    pub async fn work_submit(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        wish: WorkWish,
+    ) -> Result<WorkJob, EngineError> {
+        op.principal.judge_on(op.tool, task)?;
+        let order = WorkOrder {
+            role: Role::Worker,
+            asked_by: op.principal.actor.clone(),
+            instructions: wish.instructions,
+            model: wish.model,
+        };
+        let wanted = self.work_wanted(&op.principal.org, task, order).await?;
+        let submit = WorkSubmit { start: wish.start, ..wanted };
+        if let Start::Terminal(start) = &submit.start {
+            self.executor_judge(&op.principal.org, &submit, start).await?;
+        }
+        let applied = self.act(op, Command::WorkSubmit(submit)).await?;
+        let record = run_of(applied.outcome)?;
+        self.runs_nudge();
+        self.work_seen(&op.principal.org, record).await
+    }
+
+    /// A run in a task's workspace, as it is put into the queue now.
+    pub(crate) async fn work_wanted(
+        &self,
+        org: &str,
+        task: TaskId,
+        order: WorkOrder,
+    ) -> Result<WorkSubmit, EngineError> {
+        let bound_to = self.machine_of(org, task).await?;
+        let waits = self.before_a_place(org, bound_to.as_deref(), None).await?;
+        Ok(WorkSubmit {
+            job: JobId(self.parts.ids.next_id()),
+            task,
+            order,
+            bound_to,
+            waits,
+            ttl_s: self.run_ttl_s(),
+            start: Start::Board,
+        })
+    }
+
+    /// Refuses an agent whose program is not on this machine, if it would be started here.
+    async fn executor_judge(
+        &self,
+        org: &str,
+        submit: &WorkSubmit,
+        start: &TerminalStart,
+    ) -> Result<(), EngineError> {
+        let is_here = submit.bound_to.as_ref().is_none_or(|bound| *bound == self.parts.machine);
+        let shop = self.parts.workshop.as_ref().filter(|_| is_here);
+        let workers = shop.and_then(|shop| shop.workers.as_ref());
+        let Some(found) = workers.and_then(|workers| workers.executors()) else { return Ok(()) };
+        let card = self.parts.store.card(org, submit.task).await?.unwrap_or_default();
+        let named = start.agent.clone().map(|name| name.trim().to_owned()).or(card.agent);
+        let executor = match named.filter(|name| !name.is_empty()) {
+            Some(named) => named,
+            None => self.board_settings(org).await?.default_worker_agent,
+        };
+        match found.contains(&executor) {
+            true => Ok(()),
+            false => Err(Refusal::ExecutorMissing { executor, found }.into()),
+        }
+    }
+
+    pub(crate) fn run_ttl_s(&self) -> u32 {
+        u32::try_from(self.parts.board.run_ttl.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    /// Lets an agent look at what was done on an AUTO task, if the settings want that, and says which
+    /// job does. Where one still works, the end of its work does the same.
+    pub(crate) async fn review_queue(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+    ) -> Result<Option<JobId>, EngineError> {
+        let org = &op.principal.org;
+        let has_workers = self.parts.workshop.as_ref().is_some_and(|shop| shop.workers.is_some());
+        if !has_workers || !self.board_settings(org).await?.auto_review {
+            return Ok(None);
+        }
+        let seen = self.card_get(op, task).await?.it;
+        let is_auto = seen.card.mode == Mode::Auto;
+        if !is_auto || self.work_open(org, task).await?.is_some() {
+            return Ok(None);
+        }
+        match self.workspace_find(org, &seen.record.task, &seen.card).await? {
+            Ok(work) if work.is_empty() => return Ok(None),
+            Ok(_) => {}
+            Err(fault) => {
+                // The review is asked for; only the advice of an agent is missing.
+                tracing::warn!(%fault, %task, "no agent reviews this work");
+                return Ok(None);
+            }
+        }
+        let asked_by = op.principal.actor.clone();
+        let (instructions, model) = (None, None);
+        let order = WorkOrder { role: Role::Reviewer, asked_by, instructions, model };
+        let submit = self.work_wanted(org, task, order).await?;
+        let applied = self.act(&op.unkeyed(), Command::WorkSubmit(submit)).await?;
+        self.runs_nudge();
+        let job = run_of(applied.outcome)?.job.id;
+        tracing::info!(%task, %job, "general.auto_review starts a reviewer agent");
+        Ok(Some(job))
+    }
+
+    /// Asks for the end of the agent that works on a task.
+    pub async fn stop_queue(&self, op: &OpContext, task: TaskId) -> Result<WorkJob, EngineError> {
+        op.principal.judge_on(op.tool, task)?;
+        let open = self.work_open(&op.principal.org, task).await?;
+        let open = open.filter(|open| open.job.kind == JobKind::Work).map(|open| open.job.id);
+        let job = JobId(self.parts.ids.next_id());
+        let applied = self.act(op, Command::StopQueue { job, task, open }).await?;
+        self.runs_nudge();
+        job_of(applied.outcome)
+    }
+
+    /// A start or stop of this task's agent; any other job does not exist here.
+    pub async fn work_get(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        id: JobId,
+    ) -> Result<WorkJob, EngineError> {
+        op.principal.judge(op.tool, Scope::TasksRead)?;
+        let org = &op.principal.org;
+        let job = self.parts.store.job(org, id).await?.filter(|job| job.task == Some(task));
+        let not_found = || Refusal::JobNotFound { job: id.to_string() }.into();
+        match job.as_ref().map(|job| job.kind) {
+            Some(JobKind::Stop) => job.map(|job| WorkJob::Stop(job.into())).ok_or_else(not_found),
+            Some(JobKind::Work) => {
+                let seen = self.parts.store.run(org, id).await?;
+                let record = seen.map(|seen| seen.record).filter(is_start);
+                self.work_seen(org, record.ok_or_else(not_found)?).await
+            }
+            Some(
+                JobKind::Verify
+                | JobKind::Embed
+                | JobKind::Run
+                | JobKind::Crew
+                | JobKind::Deliver
+                | JobKind::Check,
+            )
+            | None => Err(not_found()),
+        }
+    }
+
+    /// The same by the job alone, with its task.
+    pub async fn work_find(
+        &self,
+        op: &OpContext,
+        id: JobId,
+    ) -> Result<(TaskId, WorkJob), EngineError> {
+        let job = self.parts.store.job(&op.principal.org, id).await?;
+        let not_found = || Refusal::JobNotFound { job: id.to_string() };
+        let task = job.and_then(|job| job.task).ok_or_else(not_found)?;
+        Ok((task, self.work_get(op, task, id).await?))
+    }
+
+    /// Returns when the answer is known, or with what is known at the end of the time.
+    pub async fn work_wait(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        job: JobId,
+        timeout: Duration,
+    ) -> Result<(WorkJob, WorkWaited), EngineError> {
+        let (began, total) = (Instant::now(), timeout.as_secs_f64());
+        let mut feed = self.run_feed(Some(job)).await?;
+        let mut tick = tokio::time::interval(PROGRESS_EVERY);
+        let mut seen = self.work_get(op, task, job).await?;
+        loop {
+            if seen.is_decided() {
+                return Ok((seen, WorkWaited::Decided));
+            }
+            let ended = tokio::select! {
+                biased;
+                () = op.cancel.cancelled() => WorkWaited::Interrupted,
+                () = op.closing.cancelled() => WorkWaited::Interrupted,
+                event = feed.next() => match event {
+                    Some(_) => {
+                        seen = self.work_get(op, task, job).await?;
+                        continue;
+                    }
+                    None => WorkWaited::Interrupted,
+                },
+                () = tokio::time::sleep_until(began + timeout) => WorkWaited::TimedOut,
+                _ = tick.tick() => {
+                    op.progress.report(began.elapsed().as_secs_f64(), Some(total), "waiting");
+                    continue;
+                }
+            };
+            // Whether there is a place may have changed without a word about this job.
+            return Ok((self.work_get(op, task, job).await?, ended));
+        }
+    }
+
+    /// Takes back what is not decided.
+    pub async fn work_cancel(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        job: JobId,
+    ) -> Result<WorkJob, EngineError> {
+        match self.work_get(op, task, job).await? {
+            WorkJob::Start(_) => {
+                let applied = self.act(op, Command::RunCancel { job }).await?;
+                let record = run_of(applied.outcome)?;
+                self.work_seen(&op.principal.org, record).await
+            }
+            WorkJob::Stop(_) => job_of(self.act(op, Command::StopCancel { job }).await?.outcome),
+        }
+    }
+
+    /// What happened to a start or stop so far, oldest first.
+    pub async fn work_events(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        job: JobId,
+    ) -> Result<Vec<RunEvent>, EngineError> {
+        self.work_get(op, task, job).await?;
+        self.run_events_of(&op.principal.org, Some(task), job).await
+    }
+
+    /// What works on a task, or waits to.
+    pub(crate) async fn work_open(
+        &self,
+        org: &str,
+        task: TaskId,
+    ) -> Result<Option<RunRecord>, EngineError> {
+        let newest = self.parts.store.works(org, &[task], 1).await?;
+        Ok(newest.into_iter().find(|record| !record.job.is_over()))
+    }
+
+    async fn work_seen(&self, org: &str, record: RunRecord) -> Result<WorkJob, EngineError> {
+        let waits_for_place = matches!(record.job.state, JobState::Queued { .. }) && {
+            let machine = record.run.bound_to.as_deref();
+            self.before_a_place(org, machine, Some(record.job.id)).await?
+        };
+        Ok(WorkJob::Start(Box::new(WorkSeen { record, waits_for_place })))
+    }
+
+    /// Whether those that run, and those before it in the queue, have every place there is.
+    pub(crate) async fn before_a_place(
+        &self,
+        org: &str,
+        machine: Option<&str>,
+        job: Option<JobId>,
+    ) -> Result<bool, EngineError> {
+        let machine = machine.unwrap_or(&self.parts.machine);
+        let settings = self.board_settings(org).await?;
+        let running = self.parts.store.runs_on(machine).await?;
+        let running =
+            running.iter().filter(|due| due.job.kind == JobKind::Work && !due.job.is_over());
+        let queue = self.parts.store.runs_due(JobKind::Work, machine, BATCH).await?;
+        let before = queue.iter().take_while(|due| Some(due.job.id) != job);
+        Ok(running.count() + before.count() >= settings.max_concurrent_agents as usize)
+    }
+
+    /// The machine that has the task's files: this one, if it does.
+    pub(crate) async fn machine_of(
+        &self,
+        org: &str,
+        task: TaskId,
+    ) -> Result<Option<String>, EngineError> {
+        let record = self.parts.store.task(org, task).await?;
+        let not_found = || Refusal::TaskNotFound { task: task.to_string() };
+        let project = record.ok_or_else(not_found)?.task.project;
+        let repos = self.parts.store.repos(org, project).await?;
+        let here = repos.iter().find(|repo| repo.machine == self.parts.machine);
+        Ok(here.or(repos.first()).map(|repo| repo.machine.clone()))
+    }
+}
+
+fn is_start(record: &RunRecord) -> bool {
+    record.run.order.work().is_some_and(|order| order.role == Role::Worker)
+}
+
+fn job_of(outcome: Outcome) -> Result<WorkJob, EngineError> {
+    match outcome {
+        Outcome::Job(job) => Ok(WorkJob::Stop(job)),
+        _ => Err(EngineError::Internal("a stop answered with no job".into())),
+    }
+}

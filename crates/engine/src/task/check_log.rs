@@ -1,0 +1,117 @@
+//! Logs of checks: kept in the database where several machines share a store, else only in the
+//! repository of the machine that ran the check; read from wherever they are.
+
+use std::path::Path;
+
+use callboard_domain::decide::log_of;
+use callboard_domain::ids::TaskId;
+use callboard_domain::refusal::Refusal;
+use callboard_store::{FileError, FileSpan, NewFile};
+
+use crate::context::OpContext;
+use crate::ports::{CheckRunner, LogPart};
+use crate::task::check::infrastructure;
+use crate::{Engine, EngineError};
+
+/// How much of a log is shown to somebody who did not say.
+pub const LOG_TAIL_BYTES: u64 = 64 * 1024;
+
+/// Some of a log, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckLog {
+    /// Its path in the repository of whoever ran the check.
+    pub name: String,
+    pub part: LogPart,
+}
+
+impl CheckLog {
+    pub fn is_whole(&self) -> bool {
+        self.part.bytes.len() as u64 == self.part.size
+    }
+
+    /// What there is of it as text; the rest of a character that was cut in two is left out.
+    pub fn text(&self) -> String {
+        let is_rest = |byte: &&u8| self.part.start > 0 && **byte & 0b1100_0000 == 0b1000_0000;
+        let rest = self.part.bytes.iter().take(3).take_while(is_rest).count();
+        String::from_utf8_lossy(&self.part.bytes[rest..]).into_owned()
+    }
+}
+
+impl Engine {
+    /// What a command check printed when it last ran.
+    pub async fn check_log(
+        &self,
+        op: &OpContext,
+        task: TaskId,
+        index: usize,
+        span: FileSpan,
+    ) -> Result<CheckLog, EngineError> {
+        let record = self.task_get(op, task).await?.it;
+        let name = log_of(&record.task, index)?.to_owned();
+        let part = match self.log_in_store(op, &name, span).await? {
+            Some(part) => Some(part),
+            None => self.log_in_repo(record.task.project, &name, span).await?,
+        };
+        let missing = || {
+            let why = format!(
+                "{name} is not on this machine; another one wrote it, or it was deleted after 30 days"
+            );
+            Refusal::CheckLogNotFound { task, index, why }
+        };
+        let part = part.ok_or_else(missing)?;
+        Ok(CheckLog { name, part })
+    }
+
+    /// Also on a store of one machine: logs stay in a board that moved there.
+    async fn log_in_store(
+        &self,
+        op: &OpContext,
+        name: &str,
+        span: FileSpan,
+    ) -> Result<Option<LogPart>, EngineError> {
+        let found = self.parts.store.file_get(&op.principal.org, name, span).await?;
+        Ok(found.map(|file| LogPart { size: file.size, start: file.start, bytes: file.bytes }))
+    }
+
+    async fn log_in_repo(
+        &self,
+        project: i64,
+        name: &str,
+        span: FileSpan,
+    ) -> Result<Option<LogPart>, EngineError> {
+        let repo = self.parts.store.repo_path(project, &self.parts.machine).await?;
+        let (Some(runner), Some(repo)) = (&self.parts.checks, repo) else { return Ok(None) };
+        runner.read_log(&repo, name, span).await.map_err(infrastructure)
+    }
+
+    /// On a shared store every server must be able to show a log, not only the one that wrote it.
+    pub(crate) async fn keep_log(
+        &self,
+        op: &OpContext,
+        runner: &dyn CheckRunner,
+        repo: &Path,
+        task: TaskId,
+        name: &str,
+    ) -> Result<(), EngineError> {
+        if !self.parts.store.caps().shared {
+            return Ok(());
+        }
+        let fault = |message: String| Refusal::CheckInfrastructure { message };
+        let log = runner.read_log(repo, name, FileSpan::WHOLE).await.map_err(infrastructure)?;
+        let log = log.ok_or_else(|| fault(format!("the log {name} is gone")))?;
+        let file = NewFile {
+            org: op.principal.org.clone(),
+            task: Some(task),
+            name: name.to_owned(),
+            media_type: "text/plain".into(),
+            bytes: log.bytes,
+        };
+        self.parts.store.file_put(file).await.map_err(|error| match error {
+            FileError::Taken(_) => {
+                fault(format!("two servers wrote {name} at once; run the checks again")).into()
+            }
+            FileError::TooLarge { .. } => fault(error.to_string()).into(),
+            FileError::Store(error) => error.into(),
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! The log as it grows, for one reader: every event that the reader may know of and asked for, once and
+//! in order, whichever process commits it.
+//!
+//! Whoever is up to date shares what is read with all other readers of the org: an event costs one look,
+//! however many hear of it. Whoever is behind reads the log itself, page by page as it takes them, so that
+//! nobody's slowness costs more than a page.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use callboard_domain::crew::AgentId;
+use callboard_domain::event::{EventName, LoggedEvent};
+use callboard_store::EventQuery;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::context::OpContext;
+use crate::task::wait::Watch;
+use crate::{Engine, EngineError};
+
+const PAGE: usize = 200;
+/// Events of an org that are kept for readers which are not there yet.
+const TAIL_MAX: usize = 256;
+
+/// The end of each org's log that somebody reads.
+#[derive(Default)]
+pub(crate) struct Tails(Mutex<HashMap<Arc<str>, broadcast::Sender<Arc<LoggedEvent>>>>);
+
+impl Tails {
+    fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, broadcast::Sender<Arc<LoggedEvent>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a reader asks for; nothing asked for is everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventsWanted {
+    pub names: Option<Vec<EventName>>,
+    /// Mail to this agent, and tasks given to it.
+    pub agent: Option<AgentId>,
+}
+
+impl EventsWanted {
+    fn has(&self, event: &LoggedEvent) -> bool {
+        let named = self.names.as_ref().is_none_or(|names| names.contains(&event.name));
+        named && self.agent.as_ref().is_none_or(|agent| is_for(event, agent))
+    }
+}
+
+/// Whether an event tells an agent of something that it got.
+fn is_for(event: &LoggedEvent, agent: &AgentId) -> bool {
+    match event.name {
+        EventName::MailSent | EventName::MailRead => event.data["toAgentId"] == agent.as_str(),
+        EventName::TaskAssigned | EventName::AgentFreed => event.data["agentId"] == agent.as_str(),
+        _ => false,
+    }
+}
+
+pub struct EventFollow {
+    engine: Arc<Engine>,
+    op: OpContext,
+    tail: broadcast::Receiver<Arc<LoggedEvent>>,
+    wanted: EventsWanted,
+    mail_of: Option<AgentId>,
+    /// Up to where the log was read.
+    read: u64,
+    /// Whether there may be more in the log than the tail will say.
+    is_behind: bool,
+    ready: VecDeque<Arc<LoggedEvent>>,
+}
+
+impl Engine {
+    /// What happens after the event with that number; `None`: from now on. From when this returns,
+    /// nothing is missed.
+    pub async fn event_follow(
+        self: &Arc<Self>,
+        op: &OpContext,
+        after: Option<u64>,
+        wanted: EventsWanted,
+    ) -> Result<EventFollow, EngineError> {
+        let watch = self.event_watch().await?;
+        let last = self.last_seq_in(&op.principal.org).await?;
+        let mut follow = EventFollow {
+            engine: self.clone(),
+            op: op.clone(),
+            tail: self.tail(&op.principal.org, watch, last),
+            wanted,
+            mail_of: op.principal.kept_to(),
+            // A later number is one of another log or another org, and this org has nothing up to it.
+            read: after.unwrap_or(last).min(last),
+            is_behind: true,
+            ready: VecDeque::new(),
+        };
+        follow.read_on().await?;
+        Ok(follow)
+    }
+
+    /// What is committed in the org from here on. Whoever comes first has it read for all, from where
+    /// its own watch began.
+    fn tail(
+        self: &Arc<Self>,
+        org: &Arc<str>,
+        watch: Watch,
+        last: u64,
+    ) -> broadcast::Receiver<Arc<LoggedEvent>> {
+        let mut tails = self.tails.open();
+        if let Some(tail) = tails.get(org) {
+            return tail.subscribe();
+        }
+        let (tell, tail) = broadcast::channel(TAIL_MAX);
+        tails.insert(org.clone(), tell.clone());
+        tokio::spawn(self.clone().tell_all(org.clone(), tell, watch, last));
+        tail
+    }
+
+    async fn tell_all(
+        self: Arc<Self>,
+        org: Arc<str>,
+        tell: broadcast::Sender<Arc<LoggedEvent>>,
+        watch: Watch,
+        mut read: u64,
+    ) {
+        loop {
+            let query = EventQuery { org: Some(org.clone()), after: read, task: None, limit: PAGE };
+            let page = match self.parts.store.events(query).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read the log for those who follow it");
+                    self.tails.open().remove(&org);
+                    return;
+                }
+            };
+            let is_last = page.len() < PAGE;
+            for event in page {
+                read = event.seq;
+                // Whoever left hears nothing.
+                let _ = tell.send(Arc::new(event));
+            }
+            if !is_last {
+                continue;
+            }
+            tokio::select! {
+                () = watch.changed() => {}
+                () = tell.closed() => {
+                    let mut tails = self.tails.open();
+                    // Somebody may have come between the two.
+                    if tell.receiver_count() == 0 {
+                        tails.remove(&org);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl EventFollow {
+    /// Whoever resumes after this number misses nothing and hears nothing twice.
+    pub fn position(&self) -> u64 {
+        self.ready.front().map_or(self.read, |next| next.seq - 1)
+    }
+
+    /// The next one, as soon as there is one.
+    pub async fn next(&mut self) -> Result<Arc<LoggedEvent>, EngineError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
+            }
+            if self.is_behind {
+                self.read_on().await?;
+                continue;
+            }
+            match self.tail.recv().await {
+                Ok(event) => self.take(event),
+                Err(RecvError::Lagged(_)) => self.is_behind = true,
+                Err(RecvError::Closed) => {
+                    return Err(EngineError::Unavailable("the log cannot be read now".into()));
+                }
+            }
+        }
+    }
+
+    async fn read_on(&mut self) -> Result<(), EngineError> {
+        let page = self.engine.event_list(&self.op, self.read, None, PAGE).await?;
+        self.is_behind = page.len() == PAGE;
+        for event in page {
+            self.take(Arc::new(event));
+        }
+        Ok(())
+    }
+
+    /// Keeps what is news to this reader.
+    fn take(&mut self, event: Arc<LoggedEvent>) {
+        if event.seq <= self.read {
+            return;
+        }
+        self.read = event.seq;
+        let is_own = match (event.name, &self.mail_of) {
+            (EventName::MailSent | EventName::MailRead, Some(own)) => is_for(&event, own),
+            _ => true,
+        };
+        if is_own && self.wanted.has(&event) {
+            self.ready.push_back(event);
+        }
+    }
+}
