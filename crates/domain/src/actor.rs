@@ -16,7 +16,7 @@ pub enum ActorKind {
     System,
 }
 
-/// Always well formed: the only way in is `parse`.
+/// A name that is always well formed: `parse` is the only way in.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Actor(Arc<str>);
 
@@ -38,7 +38,7 @@ impl Actor {
         self.kind() == ActorKind::Human
     }
 
-    /// Turns any text into an actor's name: what is not allowed becomes a dash.
+    /// Turns any text into an actor's name: each character that is not allowed becomes a dash.
     pub fn name_from(text: &str) -> String {
         let name: String = text
             .chars()

@@ -1,4 +1,4 @@
-//! One actor's try at one task. The fencing number tells an old try from the current one.
+//! One actor's try at one task. The fencing token tells an old try from the current one.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub struct Attempt {
     pub kind: AttemptKind,
     pub fence: u64,
     pub actor: Actor,
-    /// Makes a repeated `begin` of one actor on one task find this attempt again.
+    /// The idempotency key of `begin`: a repeat by one actor on one task finds this attempt again.
     pub key: Option<String>,
     pub client: Option<String>,
     pub model: Option<String>,
@@ -103,7 +103,7 @@ impl AttemptEnd {
         }
     }
 
-    /// What its actor had to say at the end.
+    /// The actor's closing words: summary or reason.
     pub fn words(&self) -> Option<&str> {
         match self {
             AttemptEnd::Finished { summary, .. } => Some(summary),
@@ -112,7 +112,7 @@ impl AttemptEnd {
         }
     }
 
-    /// The commit it ended with.
+    /// The commit the attempt ended with.
     pub fn head(&self) -> Option<&str> {
         match self {
             AttemptEnd::Finished { head, .. } => head.as_deref(),
@@ -121,7 +121,7 @@ impl AttemptEnd {
     }
 }
 
-/// What others should think of an attempt right now.
+/// The health of an attempt right now, as other actors should see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
     Active,
@@ -144,7 +144,7 @@ impl Health {
     }
 }
 
-/// What a task's newest attempt means for somebody who looks for work or reviews.
+/// What a task's newest attempt means to an actor that looks for work or reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionState {
     Active,
@@ -174,7 +174,7 @@ impl Attempt {
         }
     }
 
-    /// While it is live and has one.
+    /// The lease of a live attempt, if it has one.
     pub fn lease(&self) -> Option<Lease> {
         match &self.state {
             AttemptState::Live { lease, .. } => *lease,
@@ -182,7 +182,7 @@ impl Attempt {
         }
     }
 
-    /// When its actor was last heard of, while it is live.
+    /// The last heartbeat of a live attempt.
     pub fn heartbeat_at(&self) -> Option<Timestamp> {
         match &self.state {
             AttemptState::Live { heartbeat_at, .. } => Some(*heartbeat_at),
@@ -194,7 +194,7 @@ impl Attempt {
         self.lease().is_some_and(|lease| lease.is_over(now))
     }
 
-    /// Ends an attempt whose lease is over at `now`, and says when that was.
+    /// Ends an attempt whose lease is over at `now`, and returns when it was over.
     pub fn settle(&mut self, now: Timestamp) -> Option<Timestamp> {
         let at = self.lease().filter(|lease| lease.is_over(now))?.expires_at;
         self.state = AttemptState::Ended { at, end: AttemptEnd::Expired };
@@ -207,7 +207,7 @@ impl Attempt {
         self
     }
 
-    /// Whether it is a session whose silence lets somebody else take its place.
+    /// Whether this is a session that has been silent for so long that another actor may take over.
     pub fn may_be_taken_over(&self, policy: &Policy, now: Timestamp) -> bool {
         self.kind == AttemptKind::Graph && self.health(policy, now) == Health::Stalled
     }

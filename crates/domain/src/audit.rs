@@ -1,5 +1,5 @@
-//! Who did what, as somebody who looks after a board asks: which part of it, which command, and
-//! whether it went through. All of it is said by the event log.
+//! The audit of a board: who did what, in which part of it, by which command, and whether it succeeded. All of it
+//! comes from the event log.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::event::{EventName, LoggedEvent};
 use crate::ids::TaskId;
 use crate::time::Timestamp;
 
-/// What a review can be asked for; a call of the tool is audited under its action.
+/// The actions of the review tool; a call of that tool is audited under its action.
 pub const REVIEW_ACTIONS: [&str; 5] = ["approve", "reject", "merge", "rebase", "preview"];
 
 /// A part of the board.
@@ -55,7 +55,7 @@ impl Capability {
         Self::ALL.into_iter().find(|capability| capability.as_str() == text)
     }
 
-    /// The events that may belong to it; of calls only each one itself can say.
+    /// The events that may belong to this part. An event about a call may belong to any; its data says which.
     pub fn events(self) -> Vec<EventName> {
         let may = |name: &&EventName| command(**name).is_none_or(|(of, _)| of == self);
         EventName::ALL.iter().filter(may).copied().collect()
@@ -76,7 +76,7 @@ pub struct AuditRow {
 }
 
 impl AuditRow {
-    /// Takes names and codes from an event, and nothing that somebody wrote.
+    /// Takes names and codes from an event, and no text that a caller wrote.
     pub fn of(event: &LoggedEvent) -> Self {
         let word = |key: &str| event.data[key].as_str();
         let action = REVIEW_ACTIONS.into_iter().find(|known| word("action") == Some(known));
@@ -104,7 +104,7 @@ impl AuditRow {
     }
 }
 
-/// Events that say that something did not go through.
+/// Whether an event reports a failure.
 fn is_failure(name: EventName) -> bool {
     matches!(
         name,
@@ -120,7 +120,7 @@ fn command_is_called(name: EventName) -> bool {
     command(name).is_none()
 }
 
-/// What part of the board an event is of, and the command behind it; `None` for calls as such.
+/// The part of the board an event belongs to, and the command behind it; `None` for events about calls.
 fn command(name: EventName) -> Option<(Capability, &'static str)> {
     use Capability::{Jobs, Plan, Projects, Review, Sessions, Settings, Tasks};
     Some(match name {
@@ -208,7 +208,7 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
     })
 }
 
-/// What the board's tools answer with when they did this.
+/// The code with which the board's tools answer for this event.
 fn code(name: EventName, data: &Value) -> Option<&'static str> {
     match name {
         EventName::ReviewFailed => Some(match (data["action"].as_str(), &data["files"]) {
@@ -231,7 +231,7 @@ fn code(name: EventName, data: &Value) -> Option<&'static str> {
     }
 }
 
-/// The same for a call by its tool: `tasks_move` is tasks, move.
+/// The part and the command of a call, from the name of its tool: `tasks_move` is tasks, move.
 fn of_tool(tool: &str, action: Option<&str>) -> (Capability, String) {
     let named = |capability, command: &str| (capability, command.to_owned());
     match tool {

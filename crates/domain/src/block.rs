@@ -6,10 +6,11 @@ use crate::actor::Actor;
 use crate::command::Command;
 use crate::time::Timestamp;
 
-/// What stands there when an agent names no reason.
+/// The reason on record when an agent names none.
 pub const NO_REASON: &str = "no reason given";
 
-/// A worker of the task gave it, or an agent did not start. A blocked task is not offered.
+/// The block of a task: given by a worker of the task, or because an agent did not start. A blocked task is not
+/// offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
     pub by: Actor,
@@ -18,7 +19,7 @@ pub struct Blocked {
 }
 
 impl Command {
-    /// Whether it changes what is wanted, so that the blocked work may be possible now.
+    /// Whether the command changes what is wanted, so that the blocked work may be possible now.
     pub fn is_edit(&self) -> bool {
         matches!(
             self,
@@ -30,8 +31,8 @@ impl Command {
         )
     }
 
-    /// Whether it tells the workers of its task something. From another actor than the blocked one it
-    /// is an answer.
+    /// Whether the command tells the workers of its task something. It answers a block when it comes from another
+    /// actor than the blocked one.
     pub fn is_answer(&self) -> bool {
         matches!(
             self,

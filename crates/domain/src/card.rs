@@ -1,5 +1,5 @@
-//! What the board knows of a task besides the task itself: how it is worked on, what is expected,
-//! how its review went. A task that nobody said anything of has the default card.
+//! What the board knows of a task besides the task itself: how it is worked on, what is expected, how its review
+//! went. A task without a stored card has the default one.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,25 +11,25 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
     pub mode: Mode,
-    /// Plain text; no gate reads it.
+    /// Acceptance criteria in plain text; no gate reads them.
     pub criteria: Vec<String>,
     /// Where a session with a person opens; `None` leaves it to the settings.
     pub terminal: Option<Terminal>,
-    /// The executor that works on it; `None` leaves it to the settings.
+    /// The executor that works on the task; `None` leaves it to the settings.
     pub agent: Option<String>,
-    /// The branch its work starts from and goes to; `None` leaves it to the repository.
+    /// The branch that the work starts from and goes to; `None` leaves it to the repository.
     pub base_branch: Option<String>,
-    /// Whom the creator named as such. Never who acted.
+    /// The creator's name as given in the request. Never taken from the acting actor.
     pub created_by: Option<String>,
-    /// The newest one.
+    /// The newest review.
     pub review: Option<Review>,
-    /// The folder its work stands in; `None`: named by its id.
+    /// The folder of the work; `None`: named by the task's id.
     pub workspace: Option<String>,
-    /// The branch its work stands on; `None`: named by its id.
+    /// The branch of the work; `None`: named by the task's id.
     pub branch: Option<String>,
-    /// Why somebody gave it up.
+    /// Why the task was given up.
     pub failed: Option<Failed>,
-    /// What somebody told its agent and no agent has heard yet, the oldest first.
+    /// Messages for the agent that no agent has received yet, the oldest first.
     pub told: Vec<Told>,
 }
 
@@ -37,7 +37,7 @@ pub struct Card {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     pub by: Actor,
-    /// Later than that of the message before.
+    /// Later than the time of the message before.
     pub at: Timestamp,
     pub text: String,
 }
@@ -103,31 +103,31 @@ pub struct Failed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
     pub state: ReviewState,
-    /// What whoever asked for it says was done.
+    /// What the requester of the review says was done.
     pub summary: String,
-    /// What whoever decided it says.
+    /// What the reviewer who decided says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// Who asked for it, then who decided it.
+    /// The actor that requested the review, then the one that decided it.
     pub by: Actor,
     pub requested_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// Where the last merge or rebase failed.
+    /// The files in which the last merge or rebase failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflict_files: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_commit: Option<String>,
-    /// The word of an agent, which is for somebody else to decide on.
+    /// The verdict is an agent's advice; another actor decides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_advice: bool,
-    /// The state of the task's files that an approval was given for; `None` where nobody saw them.
+    /// The state of the task's files that an approval was given for; `None` where no files were seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
 }
 
 impl Review {
-    /// By somebody whose word counts.
+    /// Whether the work is approved; an agent's advice does not count.
     pub fn is_approved(&self) -> bool {
         self.state == ReviewState::Approved && !self.is_advice
     }
@@ -151,8 +151,7 @@ impl ReviewState {
     }
 }
 
-/// The words that a search looks for, without case as far as they are ASCII. A text without words
-/// searches nothing.
+/// The words of a search query, in lower case as far as they are ASCII, each once. Empty for a text without words.
 pub fn search_words(text: &str) -> Result<Vec<String>, Refusal> {
     let chars = text.chars().count();
     if chars > SEARCH_CHARS_MAX {

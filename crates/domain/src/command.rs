@@ -44,10 +44,10 @@ pub use work::{Start, TerminalStart, WorkPlace, WorkSubmit};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     TaskCreate(TaskCreate),
-    /// All of these tasks, or none.
+    /// Creates all of these tasks, or none.
     TaskCreateAll(Vec<TaskCreate>),
     TaskEdit(TaskEdit),
-    /// What the author of a task may mend.
+    /// Corrects a task; for its author.
     TaskUpdate(TaskUpdate),
     TaskRemove {
         task: TaskId,
@@ -55,7 +55,7 @@ pub enum Command {
     TaskClaim {
         task: TaskId,
     },
-    /// Takes a task that work can start on; refused of one that is closed or waits for others.
+    /// Claims a task that work can start on; refused if the task is closed or waits for others.
     TaskClaimStartable {
         task: TaskId,
     },
@@ -77,7 +77,7 @@ pub enum Command {
         task: TaskId,
         to: String,
         checked: Option<Checked>,
-        /// The state of the task's own files, which attestations and approvals are held against.
+        /// The state of the task's own files, to which attestations and approvals are compared.
         work: Option<String>,
     },
     TaskNote {
@@ -89,7 +89,7 @@ pub enum Command {
         task: TaskId,
         text: String,
     },
-    /// The agent of a run has the messages up to this time.
+    /// The agent of a run has received the messages up to this time.
     TaskHear {
         task: TaskId,
         job: JobId,
@@ -136,7 +136,7 @@ pub enum Command {
     },
     LeaseUpdate(LeaseUpdate),
     LeaseComplete(LeaseComplete),
-    /// Back from review to the start, free for anybody.
+    /// Moves a task from review back to the start, free for any actor.
     TaskReopen {
         task: TaskId,
     },
@@ -145,12 +145,12 @@ pub enum Command {
         comment: CommentId,
         words: Option<String>,
     },
-    /// Judges a task's contract once more.
+    /// Queues another verification of the task's contract.
     VerificationQueue {
         task: TaskId,
         job: JobId,
     },
-    /// What the run of a verify job found.
+    /// Records the finding of a verify job's run.
     VerificationJudge {
         job: JobId,
         tries: u32,
@@ -159,7 +159,7 @@ pub enum Command {
         /// As in `TaskTransition`.
         work: Option<String>,
     },
-    /// Asks for a job without a task; nothing when one with its key is under way.
+    /// Queues a job without a task; does nothing when one with its key is under way.
     JobQueue {
         job: JobId,
         kind: JobKind,
@@ -179,16 +179,16 @@ pub enum Command {
         tries: u32,
         end: JobEnd,
     },
-    /// Nobody wants this job of the server's own any more.
+    /// Cancels a job of the server's own.
     JobCancel {
         job: JobId,
     },
-    /// Writes down that a lease is over; nothing when it is not.
+    /// Records that a lease is over; does nothing when it is not.
     AttemptExpire {
         attempt: AttemptId,
     },
     KnowledgeStore(KnowledgeStore),
-    /// Asks for an agent's work; finds the job again when its key is known.
+    /// Submits a job for an agent; finds the job again when its key is known.
     RunSubmit(Box<RunSubmit>),
     RunLease(RunLease),
     /// The heartbeat of a run.
@@ -197,14 +197,14 @@ pub enum Command {
         fence: u64,
         lease_s: u32,
     },
-    /// Writes down which processes of earlier runs cannot be ended, so that this run cannot start.
+    /// Records which processes of earlier runs cannot be ended, so that this run cannot start.
     RunHold {
         job: JobId,
         fence: u64,
-        /// Each by number and name; empty once all have ended.
+        /// Each process by number and name; empty once all have ended.
         left: Vec<String>,
     },
-    /// Writes down what time did to a job; nothing when it did nothing.
+    /// Records the effects of time on a job; does nothing when there are none.
     RunSettle(RunSettle),
     RunEnd {
         job: JobId,
@@ -228,26 +228,26 @@ pub enum Command {
     },
     RunAnswer {
         job: JobId,
-        /// `None`: whichever is open.
+        /// `None`: the open question, whatever its number.
         number: Option<u32>,
         granted: bool,
     },
-    /// A pull request for what a job made, or how it stands now.
+    /// Records a pull request for a job's result, or its current state.
     RunPr(RunPr),
     PullOpen(PullOpen),
     PullSettle(PullSettle),
-    /// How a receiver answered the message of a deliver job.
+    /// Records how a receiver answered the message of a deliver job.
     DeliveryTry {
         job: JobId,
         tries: u32,
         about: Topic,
-        /// `destination` of its address.
+        /// The `destination` of the webhook's address.
         to: String,
         receipt: Receipt,
     },
     /// Changes fields and status of a task at once, as the board does.
     CardUpdate(Box<CardUpdate>),
-    /// Removes a task unless others wait for it.
+    /// Removes a task unless open tasks depend on it.
     CardRemove {
         task: TaskId,
     },
@@ -260,7 +260,7 @@ pub enum Command {
         summary: String,
     },
     ReviewDecide(ReviewDecide),
-    /// Asks whether work may be merged, by the checks that ran on what it would become.
+    /// Asks whether work may be merged, by checks that ran on the result of the merge.
     ReviewClear {
         task: TaskId,
         /// Whether the settings ask for an approval first.
@@ -269,30 +269,30 @@ pub enum Command {
         /// As in `TaskTransition`.
         work: Option<String>,
     },
-    /// What came of a merge or a rebase.
+    /// Records the outcome of a merge or a rebase.
     ReviewSettle(ReviewSettle),
-    /// An agent and a person work on a task together from now on.
+    /// Begins a session of an agent and a person on a task.
     SessionBegin(SessionBegin),
-    /// They do not any more.
+    /// Ends that session.
     SessionEnd {
         task: TaskId,
     },
-    /// Writes down that somebody was told no.
+    /// Logs that a call was refused.
     CallRefuse {
         tool: &'static str,
-        /// What a tool with several actions was asked for.
+        /// The action of a tool that has several.
         action: Option<&'static str>,
         code: String,
         task: Option<TaskId>,
     },
-    /// Writes down that somebody read something.
+    /// Logs that a call read something.
     CallAnswer {
         tool: &'static str,
         task: Option<TaskId>,
     },
     SettingsUpdate(Box<SettingsUpdate>),
     ProjectCreate(ProjectCreate),
-    /// Makes it the one the actor works in.
+    /// Makes the project the one that the actor works in.
     ProjectOpen {
         project: i64,
     },
@@ -301,30 +301,30 @@ pub enum Command {
     PlanReject {
         plan: PlanId,
     },
-    /// Asks for an agent's work on a task; finds the run that waits for its turn.
+    /// Requests an agent's work on a task; finds the run that waits for its turn.
     WorkSubmit(WorkSubmit),
-    /// The agent is at work.
+    /// Records that the agent is at work.
     WorkUp {
         job: JobId,
         fence: u64,
         place: WorkPlace,
         terminal: Option<Terminal>,
     },
-    /// What came of a run; of one that was ended meanwhile, that nothing is left of it.
+    /// Records the outcome of a run; for a run that was ended meanwhile, that nothing of it is left.
     WorkEnd {
         job: JobId,
         fence: u64,
         end: WorkEnd,
-        /// Who worked or looked.
+        /// The agent that worked or reviewed.
         agent: Actor,
         /// The id of the review to queue, if reviews are wanted.
         reviewer: Option<JobId>,
     },
-    /// Ends a run, and the task is free again.
+    /// Ends a run and frees its task.
     WorkStop {
         job: JobId,
     },
-    /// No process is left of a run that is over.
+    /// Records that no process of an ended run is left.
     WorkGone {
         job: JobId,
         fence: u64,
@@ -333,7 +333,7 @@ pub enum Command {
     AgentRemove {
         agent: AgentId,
     },
-    /// It was seen just now.
+    /// Records that the agent was seen just now.
     AgentTouch {
         agent: AgentId,
     },
@@ -341,35 +341,35 @@ pub enum Command {
     MailReply(MailReply),
     MailRead {
         mail: MailId,
-        /// Whose inbox it is in; `None`: people's.
+        /// The owner of the inbox; `None`: people.
         by: Option<AgentId>,
     },
     DecisionLog(DecisionLog),
-    /// Asks for the end of whatever agent works on a task; finds the job that is about to do it.
+    /// Requests the end of an agent's work on a task; finds the stop job that is queued already.
     StopQueue {
         job: JobId,
         task: TaskId,
-        /// What there is to stop, as far as anybody knows.
+        /// The run to stop, as far as the caller knows.
         open: Option<JobId>,
     },
-    /// Takes it back.
+    /// Cancels a stop job.
     StopCancel {
         job: JobId,
     },
-    /// A task for an epic's workers.
+    /// Adds a task for an epic's workers.
     EpicTaskAdd(Box<EpicTaskAdd>),
     EpicMove(EpicMove),
     EpicFinish(Box<EpicFinish>),
-    /// Gives a task to a worker.
+    /// Assigns a task to a worker.
     CrewAssign(Box<CrewAssign>),
     CrewMove(CrewMove),
     CrewReturn(CrewReturn),
     CrewSettle(Box<CrewSettle>),
     CrewGiveUp(CrewGiveUp),
-    /// Writes down that a worker has nothing to do; nothing when it has.
+    /// Records that a worker has nothing to do; does nothing when it has a task.
     CrewFree {
         agent: AgentId,
-        /// What it was on.
+        /// The task that the worker was on.
         task: TaskId,
     },
 }
@@ -383,7 +383,7 @@ pub struct RunSubmit {
     /// The only machine that can run it.
     pub bound_to: Option<String>,
     pub webhook: Option<Webhook>,
-    /// How long a key finds its job after the end.
+    /// How long after its end a job is still found by its key.
     pub window_s: u32,
     /// How many jobs of an org may be open.
     pub open_max: u32,
@@ -393,15 +393,15 @@ pub struct RunSubmit {
 pub struct RunLease {
     pub job: JobId,
     pub kind: JobKind,
-    /// Who works, when it is not the relay.
+    /// The agent that works, when it is not the relay.
     pub agent: Option<Actor>,
     pub attempt: AttemptId,
-    /// Where the runner is.
+    /// The machine of the runner.
     pub machine: String,
-    /// How many runs there may be on it.
+    /// How many runs there may be on the machine.
     pub running_max: u32,
     pub lease_s: u32,
-    /// By the process that the run is held for, before others may have it.
+    /// The run is held for this process, which may lease it before others can.
     pub early: bool,
 }
 
@@ -409,9 +409,9 @@ pub struct RunLease {
 pub struct RunPr {
     pub job: JobId,
     pub forge: String,
-    /// As `Pull` has it.
+    /// As in `Pull::repo`.
     pub repo: String,
-    /// Number and page; `None` where Callboard itself is the forge, which gives them.
+    /// Number and page of the pull request; `None` where Callboard itself is the forge and assigns them.
     pub at: Option<(u64, String)>,
     pub status: String,
     pub branch: String,
@@ -422,7 +422,7 @@ pub struct RunPr {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSettle {
     pub job: JobId,
-    /// How long a lost worker may still speak up.
+    /// How long a lost worker may still report.
     pub hold_s: u32,
     pub attempts_max: u32,
     /// The process that ran it is known to be gone.
@@ -440,14 +440,14 @@ pub struct TaskCreate {
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
     pub verification: Option<VerificationContract>,
-    /// Free JSON for whoever does the work; kept as it is.
+    /// Free JSON for the actor that does the work; stored as it is.
     pub execution_contract: Option<String>,
-    /// The limit that one more would pass.
+    /// The limit that one more task would exceed.
     pub over_quota: Option<Quota>,
     pub card: Box<Card>,
-    /// Where it starts out.
+    /// The phase that the task starts in.
     pub phase: Phase,
-    /// It is there to have children.
+    /// The task only groups its children.
     pub is_plan: bool,
 }
 
@@ -460,20 +460,20 @@ pub struct TaskEdit {
     pub checks: Option<Vec<NewCheck>>,
 }
 
-/// The body is not among the fields: what was asked for stays as it was written.
+/// An update by the author. The body is not among the fields: the request stays as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskUpdate {
     pub task: TaskId,
-    /// Who made the task, by the log.
+    /// The actor that created the task, according to the log.
     pub author: Option<Actor>,
     pub title: Option<String>,
-    /// All of them.
+    /// The whole list.
     pub deps: Option<Vec<TaskId>>,
-    /// All of them; each starts as pending.
+    /// The whole list; each check starts as pending.
     pub checks: Option<Vec<NewCheck>>,
 }
 
-/// A check as somebody wrote it down; `decide` judges it.
+/// A check as a caller wrote it; `decide` judges it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewCheck {
     pub desc: String,
@@ -483,7 +483,7 @@ pub struct NewCheck {
     pub timeout_s: Option<u32>,
 }
 
-/// What came back from running checks, and what the task looked like when they started.
+/// The results of running checks, and the task as it was when they started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     pub basis: Basis,
@@ -491,7 +491,7 @@ pub struct Checked {
     pub runs: Vec<(usize, Verdict)>,
 }
 
-/// If this no longer holds, the results may be kept but the move is off.
+/// The task as the checks saw it. If this no longer holds, the results may be kept but the move is off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Basis {
     pub label: String,
@@ -517,15 +517,15 @@ pub struct AttemptBegin {
     pub takeover: bool,
 }
 
-/// What the holder of a lease says about its task.
+/// An update of its task by the holder of a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseUpdate {
     pub task: TaskId,
     pub fence: Option<u64>,
     pub to: LeaseTarget,
-    /// The caller's own word for that.
+    /// The caller's own word for the target.
     pub asked: &'static str,
-    /// Whether the lease starts anew.
+    /// Whether the lease is renewed.
     pub extend: bool,
     pub note: Option<String>,
 }
@@ -533,7 +533,7 @@ pub struct LeaseUpdate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseTarget {
     Working,
-    /// Given back.
+    /// The task is given back.
     Free,
     Canceled,
     /// A state that a holder cannot bring about.
@@ -547,7 +547,7 @@ pub struct LeaseComplete {
     pub output: String,
     pub external_ref: Option<String>,
     pub learnings: Vec<NewKnowledge>,
-    /// The limit that these learnings would pass.
+    /// The limit that these learnings would exceed.
     pub over_quota: Option<Quota>,
     /// The id of the verify job, if one is needed and none is under way.
     pub job: JobId,
@@ -563,7 +563,7 @@ pub struct CommentAdd {
     pub parent: Option<CommentId>,
 }
 
-/// What looking at a task's contract came to.
+/// The finding of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     Passed,
@@ -574,7 +574,7 @@ pub enum Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobEnd {
     Done,
-    /// Not now; try again after this.
+    /// The job is not done yet; retry after this delay.
     Again {
         after_s: u32,
     },
@@ -592,9 +592,9 @@ pub enum JobEnd {
 pub struct KnowledgeStore {
     pub new: NewKnowledge,
     pub expires_at: Option<Timestamp>,
-    /// The task it has to do with, and how.
+    /// The related task, and the kind of relation.
     pub task: Option<(TaskId, EdgeKind)>,
-    /// The entry it takes the place of.
+    /// The entry that this one replaces.
     pub supersedes: Option<KnowledgeId>,
     pub over_quota: Option<Quota>,
 }

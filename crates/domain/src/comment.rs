@@ -1,5 +1,4 @@
-//! What somebody says about a task that wants an answer. An open blocker keeps the task from being
-//! taken.
+//! Comments on a task that ask for an answer. An open blocker keeps the task from being taken.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,7 +45,7 @@ impl CommentKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Whether whoever writes it must say why.
+    /// Whether the author must give a reason.
     pub fn needs_rationale(self) -> bool {
         match self {
             CommentKind::Blocker | CommentKind::Nack => true,
@@ -62,7 +61,7 @@ pub struct Comment {
     pub kind: CommentKind,
     pub body: String,
     pub rationale: Option<String>,
-    /// The comment this one answers; answers are not answered.
+    /// The comment this one answers; an answer cannot be answered.
     pub parent: Option<CommentId>,
     pub author: Actor,
     pub created_at: Timestamp,

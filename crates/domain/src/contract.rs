@@ -1,5 +1,5 @@
-//! What must be shown before a task counts as done, beyond its checks: nothing, a human's word, a
-//! merged pull request, or the checks run by us.
+//! What must be shown before a task counts as done, beyond its checks: nothing, a human's approval, a merged pull
+//! request, or checks that Callboard ran itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ impl VerificationKind {
         }
     }
 
-    /// Which forge knows whether it is fulfilled.
+    /// The forge that knows whether the contract is fulfilled.
     pub fn forge(self) -> Option<ForgeKind> {
         match self {
             VerificationKind::GithubPr => Some(ForgeKind::GitHub),
@@ -46,7 +46,7 @@ impl VerificationKind {
         }
     }
 
-    /// Whether a contract of this kind keeps a task from done, whichever toolset asks.
+    /// Whether a contract of this kind keeps a task from done, in every toolset.
     pub fn gates_done(self) -> bool {
         match self {
             VerificationKind::Manual | VerificationKind::GithubPr | VerificationKind::GitlabMr => {
@@ -65,10 +65,10 @@ pub struct VerificationContract {
     /// Names of check runs that must be green.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_checks: Vec<String>,
-    /// The branch that it must be merged into.
+    /// The branch that the pull request must be merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Paths that must be among the changed ones.
+    /// Paths that the pull request must have changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl VerificationContract {
         }
     }
 
-    /// What a task without one is held to.
+    /// The contract of a task without an explicit one.
     pub fn derived(checks: &[Check], otherwise: VerificationKind) -> Self {
         Self::of(if checks.iter().any(Check::is_command) {
             VerificationKind::Commands
@@ -96,22 +96,22 @@ impl VerificationContract {
     }
 }
 
-/// What is known of a task's verification since somebody called it complete.
+/// The state of a task's verification since its completion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     pub status: VerificationStatus,
-    /// Why it is not passed, like `verification.pr_not_merged`.
+    /// Why the verification has not passed, like `verification.pr_not_merged`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What its completion named; else the contract's is used.
+    /// The reference that the completion named; `None`: the contract's own is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
-    /// Runs in a row that could not tell yet.
+    /// Consecutive runs that could not tell yet.
     #[serde(default)]
     pub pendings: u32,
     pub by: Actor,
     pub at: Timestamp,
-    /// The state of the task's files that a pass was given for; `None` where nobody saw them.
+    /// The state of the task's files that a pass was given for; `None` where no files were seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Telling somebody that a job is over, or of an event: what is sent where, and when it is tried again.
-//! The sending itself is the runner's work.
+//! Messages to a webhook about an ended job or an event: what is sent where, and when it is retried. The runner
+//! sends them.
 
 use std::fmt;
 
@@ -12,30 +12,30 @@ use crate::ids::{Id, TaskId};
 use crate::job::JobId;
 use crate::time::Timestamp;
 
-/// Pauses before the second try and those after it; then it is given up.
+/// Pauses before the second try and those after it; then the message is given up.
 pub const AGAIN_AFTER_S: [u32; 6] = [5, 30, 120, 600, 1800, 7200];
 
-/// Whom to tell of a job's end; said when the job is submitted.
+/// The receiver of a message about a job's end; named when the job is submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
-    /// The job that will send it.
+    /// The job that will send the message.
     pub delivery: JobId,
     pub url: String,
 }
 
-/// What a message tells of.
+/// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// It is over.
+    /// A job that is over.
     Job(JobId),
-    /// It was sent.
+    /// A mail that was sent.
     Mail(MailId),
-    /// It was made.
+    /// A task that was created.
     Task(TaskId),
 }
 
 impl Topic {
-    /// `None` for events that nobody is told of.
+    /// The topic of an event; `None` for events without messages.
     pub fn of(event: &Event) -> Option<Self> {
         match event.name {
             EventName::MailSent => event.data["mailId"].as_str()?.parse().ok().map(Self::Mail),
@@ -44,7 +44,7 @@ impl Topic {
         }
     }
 
-    /// The one of a message, by its type and the number of what it tells of.
+    /// The topic of a message, by its type and the id of its subject.
     pub fn read(kind: &str, id: Id, data: &Value) -> Option<Self> {
         match EventName::parse(kind) {
             Some(EventName::MailSent) => Some(Self::Mail(MailId(id))),
@@ -80,17 +80,17 @@ impl fmt::Display for Topic {
     }
 }
 
-/// One message, beside the `Job` that sends it. What is sent never changes.
+/// One message, beside the `Job` that sends it. Its content never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
-    /// The job that sends it.
+    /// The job that sends the message.
     pub job: JobId,
     pub about: Topic,
     pub url: String,
-    /// `job.finished` or `job.failed`; of an event its name.
+    /// `job.finished` or `job.failed`; for an event its name.
     pub kind: String,
     pub data: Value,
-    /// When it happened.
+    /// When the job ended or the event happened.
     pub ended_at: Timestamp,
     /// The newest try.
     pub tried: Option<Tried>,
@@ -99,29 +99,29 @@ pub struct Delivery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     pub at: Timestamp,
-    /// What came of it, for a person.
+    /// The outcome, for a person.
     pub outcome: String,
 }
 
 impl Delivery {
-    /// What receivers tell a repeat by.
+    /// The id by which receivers recognise a repeat.
     pub fn message_id(&self) -> String {
         format!("msg_{}", self.job.0)
     }
 }
 
-/// How a receiver answered.
+/// A receiver's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It has it.
+    /// The receiver has the message.
     Taken,
-    /// It wants no more.
+    /// The receiver wants no more messages.
     Unwanted,
-    /// Not now, or not there; why, in words for the log.
+    /// The receiver is busy or not reachable; the reason, for the log.
     Failed(String),
 }
 
-/// The part of an address that anybody may read: paths and users of webhooks are often secrets.
+/// The public part of an address: paths and users of webhooks are often secrets.
 pub fn destination(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();

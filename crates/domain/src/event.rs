@@ -112,8 +112,8 @@ event_names! {
 }
 
 impl EventName {
-    /// Whether it is a step of a job for an agent that everybody may see. Its data says `job`; its number
-    /// is the version of that job until the next step.
+    /// Whether the event is a visible step of a job for an agent. Its data has `job`; its number is the version of
+    /// that job until the next step.
     pub fn is_run_step(self) -> bool {
         matches!(
             self,
@@ -134,7 +134,7 @@ impl EventName {
     }
 }
 
-/// The job for an agent of which an event is a step.
+/// The job for an agent of which the event is a step.
 pub fn step_of(name: EventName, data: &Value) -> Option<JobId> {
     data["job"].as_str().filter(|_| name.is_run_step())?.parse().ok()
 }
@@ -144,7 +144,7 @@ pub fn step_of(name: EventName, data: &Value) -> Option<JobId> {
 pub struct Event {
     pub actor: Actor,
     pub name: EventName,
-    /// `None` for what belongs to an org alone.
+    /// `None` for events that belong to the org alone.
     pub about: Option<About>,
     pub data: Value,
 }

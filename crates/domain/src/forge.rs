@@ -1,5 +1,5 @@
-//! Pull requests of GitHub and merge requests of GitLab: how one is named, what a forge says of it,
-//! and whether that is enough. Both are a **pull** here. Asking a forge is the runner's work.
+//! Pull requests of GitHub and merge requests of GitLab: how one is named, what a forge says of it, and whether
+//! that is enough. Both are a **pull** here. The runner asks the forge.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum ForgeKind {
 }
 
 impl ForgeKind {
-    /// What a pull is called there.
+    /// The forge's word for a pull.
     pub fn pull_word(self) -> &'static str {
         match self {
             Self::GitHub => "pull request",
@@ -37,8 +37,8 @@ impl fmt::Display for ForgeKind {
     }
 }
 
-/// Which pull of a forge. Made by `parse` or `find_in` it is safe inside a URL. The host of a URL
-/// is not kept: the forge asked is the one the settings name.
+/// The name of a pull at a forge. Made by `parse` or `find_in` it is safe inside a URL. The host of a URL is not
+/// kept: the settings name the forge to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PullRef {
     /// `owner/repo`, or `group/sub/project`.
@@ -67,8 +67,8 @@ impl PullRef {
         format!("{}{sign}{}", self.project, self.number)
     }
 
-    /// `owner/repo#123` (GitHub), `group/project!42` (GitLab), or the URL of one, of its files or
-    /// of a comment in it.
+    /// Reads `owner/repo#123` (GitHub), `group/project!42` (GitLab), or the URL of a pull, of its files or of a
+    /// comment in it.
     pub fn parse(kind: ForgeKind, text: &str) -> Result<Self, PullRefError> {
         if text.chars().nth(PULL_REF_CHARS_MAX).is_some() {
             return Err(PullRefError::TooLong(kind));
@@ -90,7 +90,7 @@ impl PullRef {
                 let from = at.checked_sub(scheme.len())?;
                 text.get(from..at)?.eq_ignore_ascii_case(scheme).then_some(from)
             })?;
-            // However long the text, one place costs a bounded look.
+            // Bounds the cost of each place, however long the text is.
             let to = text.floor_char_boundary(from + PULL_REF_CHARS_MAX);
             let (pull, rest) = read_url(kind, &text[from..to])?;
             let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -99,7 +99,7 @@ impl PullRef {
     }
 }
 
-/// What a forge calls the repository at an address: `owner/repo`, `group/sub/project`.
+/// The forge's name for the repository at an address: `owner/repo`, `group/sub/project`.
 pub fn project_of(kind: ForgeKind, url: &str) -> Option<String> {
     let path = match url.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,
@@ -111,7 +111,7 @@ pub fn project_of(kind: ForgeKind, url: &str) -> Option<String> {
     checked(kind, project, "1").map(|pull| pull.project)
 }
 
-/// Reads `https://host/owner/repo/pull/1`, and hands back what follows.
+/// Reads `https://host/owner/repo/pull/1`, and returns the rest of the text.
 fn read_url(kind: ForgeKind, text: &str) -> Option<(PullRef, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let (host, path) = rest.split_once('/')?;
@@ -122,7 +122,7 @@ fn read_url(kind: ForgeKind, text: &str) -> Option<(PullRef, &str)> {
     }
     let (project, rest) = match kind {
         ForgeKind::GitHub => {
-            // Not the first "/pull/": a repository may have that name.
+            // The path is cut at its second slash, not at the first "/pull/": a repository may have that name.
             let (repo_at, _) = path.match_indices('/').nth(1)?;
             let (project, rest) = path.split_at(repo_at);
             (project, rest.strip_prefix("/pull/")?)
@@ -164,7 +164,7 @@ fn is_path_name(name: &str) -> bool {
         && !matches!(name, "." | "..")
 }
 
-/// What may follow the number in a URL: the page within the pull, a query, a place on the page.
+/// Whether the text after the number in a URL is harmless: a page within the pull, a query, a place on the page.
 fn is_harmless_rest(rest: &str) -> bool {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     (rest.is_empty() || rest.starts_with(['/', '?', '#']))
@@ -176,17 +176,17 @@ fn is_harmless_rest(rest: &str) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullState {
     pub merged: bool,
-    /// What it became, if it is merged and the forge says.
+    /// The commit of a merged pull, if the forge says.
     pub merge_commit: Option<String>,
     pub open: bool,
     pub target_branch: String,
-    /// Empty when there is no commit in it.
+    /// Empty when the pull has no commit.
     pub head_sha: String,
-    /// Of the head; the same name may stand there several times.
+    /// Checks of the head; one name may occur several times.
     pub checks: Vec<ForgeCheck>,
-    /// Changed paths; a renamed file is there with both its names.
+    /// Changed paths; a renamed file has both its names.
     pub files: Vec<String>,
-    /// The forge lists no more files than these, though more changed.
+    /// More files changed than the forge lists here.
     pub files_cut: bool,
 }
 
@@ -206,7 +206,7 @@ pub enum ForgeCheckState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullVerdict {
     Passed,
-    /// May still pass by itself; ask again later.
+    /// The pull may still pass by itself; ask again later.
     Pending(PullReason),
     Failed(PullReason),
 }
@@ -221,8 +221,8 @@ pub struct PullReason {
 pub const PR_NOT_MERGED: &str = "verification.pr_not_merged";
 pub const CHECKS_FAILED: &str = "verification.checks_failed";
 
-/// Whether a pull proves its task: merged into `branch` (any, when none is named), with all
-/// required checks green and all these files changed. What can no longer change is said first.
+/// Whether a pull proves its task: merged into `branch` (any, when none is named), with all required checks green
+/// and all these files changed. Reasons that can no longer change come first.
 pub fn judge_pull(
     pull: &PullState,
     branch: Option<&str>,
@@ -273,7 +273,7 @@ pub fn judge_pull(
     }
 }
 
-/// Two apps, or two events, may report under one name: the worst of them counts.
+/// The state of a required check. Two apps, or two events, may report under one name: the worst state counts.
 fn required_state(pull: &PullState, name: &str) -> Option<ForgeCheckState> {
     let states = || pull.checks.iter().filter(|check| check.name == name).map(|check| check.state);
     [ForgeCheckState::Red, ForgeCheckState::Running, ForgeCheckState::Green]

@@ -1,7 +1,7 @@
 //! A call that outlives its request: what its caller finds under the id it got instead of an answer.
 //!
-//! The process that runs the call keeps its handle alive. A handle that nobody keeps has failed,
-//! for everybody who looks, from one moment on; nothing brings it back.
+//! The process that runs the call keeps its handle alive. A handle whose process went silent has failed, for all
+//! readers, from one moment on; nothing brings it back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,9 +14,9 @@ use crate::ids::{Id, IdError};
 use crate::rights::Scope;
 use crate::time::Timestamp;
 
-/// How long the process that runs a call may be silent about it.
+/// How long the process that runs a call may be silent.
 pub const LEASE_MS: i64 = 15_000;
-/// Within this time of the last word another that says nothing new is not written down.
+/// Within this time of the last heartbeat, another one without news is not written.
 pub const FRESH_MS: i64 = 5_000;
 /// How long a handle is kept, counted from its beginning and anew from its end.
 pub const KEPT_MS: i64 = 24 * 3600 * 1000;
@@ -28,15 +28,15 @@ pub struct HandleId(pub Id);
 pub struct Handle {
     pub id: HandleId,
     pub org: Arc<str>,
-    /// Whose call it is.
+    /// The caller.
     pub actor: Actor,
     pub tool: String,
-    /// What the call needed; whoever asks about it needs the same.
+    /// The scope that the call needed; a caller that asks about the handle needs it too.
     pub scope: Scope,
     /// The process that does the work.
     pub runner: Actor,
     pub state: HandleState,
-    /// How far it is, in the work's own words.
+    /// The progress, in the work's own words.
     pub message: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -45,13 +45,13 @@ pub struct Handle {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandleState {
-    /// Left by the runner's word, or by its silence.
+    /// Left by a report of the runner, or by its silence.
     Live(Live),
     /// What the call answered, refusals included.
     Completed {
         result: Value,
     },
-    /// `None`: the process that ran it went away.
+    /// `None`: the process that ran the call went away.
     Failed {
         error: Option<Value>,
     },
@@ -62,12 +62,12 @@ pub enum HandleState {
 pub struct Live {
     pub alive_until: Timestamp,
     pub cancel_asked: bool,
-    /// What the work waits for, by keys that are used once.
+    /// The questions that the work waits for, by keys that are used once.
     pub questions: Map<String, Value>,
     pub answers: Map<String, Value>,
 }
 
-/// What a handle is to somebody who looks at it.
+/// A handle as its readers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen<'h> {
     Working,
@@ -79,15 +79,15 @@ pub enum Seen<'h> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandleChange {
-    /// By the runner: it is still at work.
+    /// From the runner: the call is still at work.
     Keep { message: Option<String> },
-    /// By the runner: the work waits for these.
+    /// From the runner: the work waits for answers to these questions.
     Ask { questions: Map<String, Value> },
-    /// By the runner, and the last word.
+    /// From the runner: the final result.
     End(HandleEnd),
-    /// By the caller; what was not asked, or is answered already, is left out.
+    /// From the caller. Answers to unknown or answered questions are dropped.
     Answer { answers: Map<String, Value> },
-    /// By the caller: the work shall stop.
+    /// From the caller: the work shall stop.
     Cancel,
 }
 
@@ -122,12 +122,12 @@ impl Handle {
         }
     }
 
-    /// Whether it is there for somebody of its org: for whoever made the call, until it expires.
+    /// Whether the handle exists for `actor`: for its caller only, while the call is live or until it expires.
     pub fn is_there_for(&self, actor: &Actor, now: Timestamp) -> bool {
         self.actor == *actor && (now < self.expires_at || self.live(now).is_some())
     }
 
-    /// The handle after a change; `None` when nothing changes, because it is over or was kept just now.
+    /// The handle after a change; `None` when nothing changes, because the call is over or was kept just now.
     pub fn after(&self, change: HandleChange, now: Timestamp) -> Option<Handle> {
         let mut live = self.live(now)?.clone();
         let mut next = Self { updated_at: now, ..self.clone() };

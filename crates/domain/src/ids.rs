@@ -96,7 +96,7 @@ impl Prefix {
         Some(Self { bytes, len: text.len() as u8 })
     }
 
-    /// The prefix a project gets when nobody chose one: its folder's name in capitals.
+    /// The prefix of a project for which none was chosen: its folder's name in capitals.
     pub fn from_folder(name: &str) -> Self {
         let text: String = name
             .chars()
@@ -156,8 +156,8 @@ pub struct TaskName {
 }
 
 impl TaskName {
-    /// `None` for everything else, ids included: an id has 26 characters behind its dash, and the
-    /// beginning of one starts with a zero.
+    /// `None` for any other text, ids included: an id has 26 characters behind its dash, and the beginning of an id
+    /// starts with a zero.
     pub fn parse(text: &str) -> Option<Self> {
         let (prefix, number) = text.rsplit_once('-')?;
         let is_number = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
@@ -198,7 +198,7 @@ pub enum IdKind {
 }
 
 impl IdKind {
-    /// How every id of the kind begins.
+    /// The beginning of every id of the kind.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Decision => "log-",

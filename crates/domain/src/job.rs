@@ -1,5 +1,5 @@
-//! One piece of outside work, durable: queued in the transaction that wants it, taken under a lease
-//! by whoever runs such work, tried again later when it cannot tell yet or its runner went away.
+//! One piece of durable outside work: queued in the transaction that wants it, leased by a runner, and retried when
+//! the outcome is not known yet or its runner went away.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,15 +18,15 @@ pub struct JobId(pub Id);
 pub enum JobKind {
     /// Judges a task's verification contract.
     Verify,
-    /// Makes vectors for what was learned.
+    /// Makes vectors for stored knowledge.
     Embed,
-    /// Lets an agent make a patch for somebody.
+    /// Lets an agent make a patch for a caller.
     Run,
     /// Lets an agent work on a task in the task's own workspace.
     Work,
     /// Lets a worker of a crew go on with the task it has.
     Crew,
-    /// Tells somebody of the end of a run, or of an event.
+    /// Sends a message about the end of a run, or about an event.
     Deliver,
     /// Ends the work of an agent on a task.
     Stop,
@@ -63,14 +63,14 @@ impl JobKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// What lets agents work in tasks' own workspaces.
+    /// The kinds that let agents work in tasks' own workspaces.
     pub const IN_WORKSPACES: [JobKind; 2] = [JobKind::Work, JobKind::Crew];
 
     pub fn is_in_workspace(self) -> bool {
         Self::IN_WORKSPACES.contains(&self)
     }
 
-    /// Whether an agent does it, so that there is a run beside the job.
+    /// Whether an agent does the work, so that there is a run beside the job.
     pub fn is_run(self) -> bool {
         match self {
             JobKind::Run | JobKind::Work | JobKind::Crew => true,
@@ -90,9 +90,10 @@ pub struct Job {
     /// At most one job with a key is not over.
     pub key: String,
     pub task: Option<TaskId>,
-    /// As tasks have it: smaller goes first.
+    /// On the scale of tasks: smaller goes first.
     pub priority: u16,
-    /// How often it was taken; the number of the current try, which an older one cannot know.
+    /// How often the job was taken: the number of the current try. It works as a fencing token, because an older
+    /// try cannot know it.
     pub tries: u32,
     pub created_at: Timestamp,
     pub state: JobState,
@@ -100,17 +101,17 @@ pub struct Job {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
-    /// Left by being taken, not before `due_at`.
+    /// Left when a runner takes the job, not before `due_at`.
     Queued {
         due_at: Timestamp,
     },
-    /// Left by its runner's word, or to the next runner when the lease is over.
+    /// Left by a report of its runner, or to the next runner when the lease is over.
     Running {
         runner: Actor,
         until: Timestamp,
     },
-    /// Its runner was silent past the lease. Left by the runner's word until `until`, then to the
-    /// queue again or for good.
+    /// The runner was silent past the lease. Left by a report of that runner until `until`, then back to the queue
+    /// or to a final state.
     Stale {
         runner: Actor,
         until: Timestamp,
@@ -122,11 +123,11 @@ pub enum JobState {
         at: Timestamp,
         reason: String,
     },
-    /// Somebody does not want it any more.
+    /// The job is not wanted any more.
     Canceled {
         at: Timestamp,
     },
-    /// Nobody wanted it that late.
+    /// The job did not end within its time to live.
     Expired {
         at: Timestamp,
     },
@@ -157,7 +158,7 @@ impl Job {
         }
     }
 
-    /// Whether somebody may take it now.
+    /// Whether a runner may take the job now.
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self.state {
             JobState::Queued { due_at } => now >= due_at,
@@ -170,7 +171,7 @@ impl Job {
         }
     }
 
-    /// Whether this is still the try that `tries` counted.
+    /// Whether `runner` still has the try that `tries` counted.
     pub fn is_run_by(&self, runner: &Actor, tries: u32, now: Timestamp) -> bool {
         let in_time = match &self.state {
             JobState::Running { runner: holder, until } => holder == runner && now < *until,

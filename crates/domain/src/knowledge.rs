@@ -1,5 +1,5 @@
-//! What was learned, kept for whoever works next. An entry never changes: a better one supersedes
-//! it, and one that is only true for a while says until when.
+//! Knowledge, kept for later work. An entry never changes: a better one supersedes it, and an entry that is only
+//! true for a while has an expiry.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ pub struct KnowledgeEntry {
     pub source_task: Option<TaskId>,
     pub created_at: Timestamp,
     pub created_by: Actor,
-    /// No longer true from this moment on.
+    /// From this moment on the entry is no longer true.
     pub expires_at: Option<Timestamp>,
     pub superseded_by: Option<KnowledgeId>,
 }
@@ -48,9 +48,9 @@ impl KnowledgeEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum KnowledgeSource {
-    /// Came with the completion of a task.
+    /// The entry came with the completion of a task.
     TaskCompletion,
-    /// Somebody wrote it down by itself.
+    /// The entry was stored by itself.
     Agent,
 }
 
@@ -67,12 +67,12 @@ impl KnowledgeSource {
     }
 }
 
-/// What a task has to do with an entry.
+/// The relation of a task to an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EdgeKind {
-    /// Working on the task brought it up.
+    /// The work on the task produced the entry.
     Produced,
-    /// Whoever works on the task should know it.
+    /// The entry should be known to actors that work on the task.
     References,
 }
 
@@ -89,7 +89,7 @@ impl EdgeKind {
     }
 }
 
-/// An entry as somebody wrote it down; `decide` judges it.
+/// An entry as a caller wrote it; `decide` judges it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKnowledge {
     pub id: KnowledgeId,

@@ -2,27 +2,27 @@
 //!
 //! Glossary, used in every layer:
 //! - **task**: what is wanted; title, body, status, priority, deps, checks.
-//! - **attempt**: one actor's try at one task, with a fencing number and perhaps a lease.
-//! - **card**: what the board knows of a task besides: its mode, what is expected, its review.
+//! - **attempt**: one actor's try at one task, with a fencing token and perhaps a lease.
+//! - **card**: what the board knows of a task besides: its mode, acceptance criteria, its review.
 //! - **check**: a command or an attestation that gates closing.
-//! - **agent**: one of a **crew**; its type says what it may call. It writes **mail** and a log of
+//! - **agent**: a member of a **crew**; its type says what it may call. It writes **mail** and a log of
 //!   **decisions**. An **epic** is a plan that a crew works on.
 //! - **contract**: what must be shown before a completed task is done; its **verification**.
-//! - **job**: one piece of outside work, durable, leased, tried again; a **run** lets an agent do it.
-//! - **handle**: what the caller of a call that takes long holds until its answer is there.
-//! - **comment**: what somebody says about a task; a **blocker** keeps it from being taken.
+//! - **job**: one piece of outside work, durable, leased, retried; a **run** lets an agent do it.
+//! - **handle**: what the caller of a long call holds until the answer is there.
+//! - **comment**: a remark about a task; a **blocker** keeps the task from being taken.
 //! - **label**: a configured status word; its **phase** is what rules look at.
 //! - **entry**: one line of a task's visible history; **event**: one row of the log.
-//! - **actor**: who acts, `human:ana` or `agent:claude-1`.
+//! - **actor**: the one who acts, `human:ana` or `agent:claude-1`.
 //! - **knowledge**: what was learned, as entries that a search finds.
 //! - **project**: where tasks belong; an actor may have one **open**. A **plan** proposes tasks.
 //! - **rights**: what a caller may do; a **token** grants them over HTTP.
 //! - **forge**: GitHub or GitLab; a **pull** is a pull request or a merge request there.
-//! - **retry key**: a caller's name for one call; the same key answers the first result.
+//! - **retry key**: a caller's name for one call; a repeat under that key gets the first result.
 //! - **refusal**: an expected "no" with a code and a way out.
 //!
-//! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a
-//! `Refusal`. Everything else in the workspace loads the one and carries out the other.
+//! `decide(world, command, now)` answers with a `Change` (rows and events to write) or a `Refusal`. The other
+//! crates load the world and carry out the change.
 
 pub mod actor;
 pub mod attempt;

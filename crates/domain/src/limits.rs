@@ -1,4 +1,4 @@
-//! How large things may be. A toolset may take less at its own door, never more.
+//! Size limits. A toolset may accept less at its own door, never more.
 
 pub const TITLE_CHARS_MAX: usize = 500;
 pub const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -10,7 +10,7 @@ pub const CHECK_DESC_CHARS_MAX: usize = 500;
 pub const CHECK_CMD_CHARS_MAX: usize = 8000;
 pub const CHECK_CWD_CHARS_MAX: usize = 1000;
 pub const CHECK_TIMEOUT_S_MAX: u32 = 3600;
-/// Of the words that a list is searched for.
+/// Length of a search query.
 pub const SEARCH_CHARS_MAX: usize = 200;
 pub const SEARCH_WORDS_MAX: usize = 10;
 pub const NOTE_CHARS_MAX: usize = 8000;
@@ -19,9 +19,9 @@ pub const TOLD_MAX: usize = 50;
 pub const PROGRESS_CHARS_MAX: usize = 2000;
 pub const SUMMARY_CHARS_MAX: usize = 20_000;
 pub const REASON_CHARS_MAX: usize = 4000;
-/// Of the key of a session.
+/// Length of a session's key.
 pub const KEY_CHARS_MAX: usize = 200;
-/// Of the key that makes a call safe to repeat.
+/// Length of the retry key that makes a call safe to repeat.
 pub const RETRY_KEY_CHARS_MAX: usize = 500;
 pub const PULL_REF_CHARS_MAX: usize = 1000;
 pub const ENTRIES_SHOWN_MAX: usize = 200;
@@ -31,7 +31,7 @@ pub const COMMENT_CHARS_MAX: usize = 8000;
 pub const RATIONALE_CHARS_MAX: usize = 4000;
 /// Open blockers that one actor may have on one task.
 pub const BLOCKERS_MAX: usize = 3;
-/// How much of a completion's output an attempt keeps beside it.
+/// How much of a completion's output the attempt keeps beside it.
 pub const OUTPUT_SHOWN_CHARS: usize = 2000;
 pub const CONTRACT_ITEMS_MAX: usize = 100;
 pub const CONTRACT_ITEM_CHARS_MAX: usize = 500;
@@ -40,5 +40,5 @@ pub const CRITERIA_MAX: usize = 100;
 pub const CRITERION_CHARS_MAX: usize = 1000;
 pub const SCRATCHPAD_CHARS_MAX: usize = 50_000;
 pub const REVIEW_CHARS_MAX: usize = 10_000;
-/// Of what only names something: an executor, a branch, a person.
+/// Length of a plain name: of an executor, a branch, a person.
 pub const NAME_CHARS_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! Which rows each command has to be shown.
+//! Which rows each command needs.
 
 use std::collections::BTreeSet;
 
@@ -12,43 +12,43 @@ use crate::knowledge::KnowledgeId;
 use crate::plan::PlanId;
 use crate::work::stop_key;
 
-/// Which rows a store loads before `decide` may look at a command.
+/// The rows that a store loads before `decide` judges a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     pub task: Option<TaskId>,
     pub attempt: Option<AttemptId>,
     pub attempt_by_key: Option<(TaskId, Actor, String)>,
-    /// Tasks that are only named: do they exist, are they closed.
+    /// Tasks of which only existence and phase matter.
     pub named: Vec<TaskId>,
-    /// Tasks that wait for the subject: wanted when it may close or reopen.
+    /// Tasks that depend on the subject: needed when it may close or reopen.
     pub dependents: bool,
-    /// Everything these tasks depend on, at any depth: wanted for the cycle check.
+    /// Everything these tasks depend on, at any depth: needed for the cycle check.
     pub ancestry_of: Vec<TaskId>,
     /// The newest line of the subject's history.
     pub last_entry: bool,
     /// The subject's open blockers.
     pub blockers: bool,
-    /// A comment; without a task of its own it names the subject.
+    /// A comment. If `task` is `None`, the comment's task is the subject.
     pub comment: Option<CommentId>,
-    /// A job; without a task of its own it names the subject.
+    /// A job. If `task` is `None`, the job's task is the subject.
     pub job: Option<JobId>,
-    /// The subject's verify job that is not over.
+    /// The subject's open verify job.
     pub verify_job: bool,
-    /// The job with this key that is not over.
+    /// The open job with this key.
     pub job_key: Option<String>,
-    /// An entry that is only named.
+    /// An entry of which only the existence matters.
     pub knowledge: Option<KnowledgeId>,
-    /// The subject's run that is not over, with its job: wanted when the subject may close.
+    /// The subject's open run, with its job: needed when the subject may close.
     pub run_of_task: bool,
     /// The newest run with this idempotency key, with its job.
     pub run_key: Option<String>,
     /// How many jobs of the org are open.
     pub open_runs: bool,
-    /// How many runs of a kind there are on this machine.
+    /// How many runs of a kind are on this machine.
     pub runs_on: Option<(JobKind, String)>,
-    /// The newest number of the org's tasks with each prefix: wanted when the command makes tasks.
+    /// The newest task number of each prefix in the org: needed when the command creates tasks.
     pub numbers: BTreeSet<Prefix>,
-    /// The newest number of the org's own pull requests.
+    /// The newest number of the org's local pull requests.
     pub pulls: bool,
     /// The subject's pull requests.
     pub task_pulls: bool,
@@ -57,7 +57,7 @@ pub struct Needs {
     pub card: bool,
     /// The subject's notes.
     pub scratchpad: bool,
-    /// Everything this task stands below: wanted when it becomes a parent.
+    /// Every task above this one: needed when it becomes a parent.
     pub above: Option<TaskId>,
     pub crew: CrewNeeds,
 }
@@ -66,7 +66,7 @@ pub struct Needs {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrewNeeds {
     pub agents: Vec<AgentId>,
-    /// With those who sent them.
+    /// Each mail with its sender.
     pub mails: Vec<MailId>,
     /// How many workers there are.
     pub workers: bool,
@@ -82,7 +82,7 @@ impl CrewNeeds {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrgNeeds {
     pub settings: bool,
-    /// A project, and which one the actor has open.
+    /// A project, and the project that the actor has open.
     pub project: Option<i64>,
     /// Numbers for a new project with this many repositories.
     pub room: Option<usize>,
@@ -105,7 +105,7 @@ impl Command {
         };
         let of_org = |org| Needs { org, ..Needs::default() };
         let none = OrgNeeds::default();
-        // Whatever becomes of it, others wait for it, an agent may run on it and a forge may be
+        // Any end of the task concerns its dependents, the agent that may run on it, and the forge that may be
         // about to merge it.
         let crew_task = |task: &TaskId, agents: Vec<AgentId>| Needs {
             dependents: true,
@@ -207,7 +207,7 @@ impl Command {
             Command::WorkSubmit(c) => Needs {
                 run_of_task: true,
                 card: true,
-                // Others wait for a task that is opened again.
+                // A task that is reopened has dependents again.
                 dependents: c.start != Start::Board,
                 ..subject(&c.task)
             },
@@ -357,13 +357,13 @@ pub fn check_key(task: TaskId) -> String {
     format!("check-{task}")
 }
 
-/// That job. A task has one, which is queued again whenever its checks are to run: its id is made
-/// from the task's.
+/// The id of that job, made from the task's. A task has one such job, which is queued again whenever its checks
+/// have to run.
 pub fn check_job(task: TaskId) -> JobId {
     JobId(Id(task.id.0 ^ CHECK_MARK))
 }
 
-/// Any constant will do, as long as it never changes.
+/// Any constant works, as long as it never changes.
 const CHECK_MARK: u128 = 0x6368_6563_6b5f_6a6f_625f;
 
 /// The key of the one verify job a task may have under way.

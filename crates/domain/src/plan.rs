@@ -1,4 +1,4 @@
-//! A plan: tasks that somebody proposes. Nothing is made of it before a person says yes.
+//! A plan: a proposal of tasks. No task is created before a person approves it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,16 +27,16 @@ pub struct Plan {
     pub by: Actor,
     pub at: Timestamp,
     pub tasks: Vec<PlannedTask>,
-    /// What the planner did on the way.
+    /// The planner's own steps.
     pub todos: Vec<Todo>,
     pub state: PlanState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlanState {
-    /// Left by a person's yes or no.
+    /// Left when a person approves or rejects the plan.
     Draft,
-    /// With what was made of it, in the order of the list.
+    /// With the tasks that were created, in the order of the list.
     Approved {
         at: Timestamp,
         by: Actor,
@@ -78,7 +78,7 @@ pub enum PlannedPriority {
 }
 
 impl PlannedPriority {
-    /// As tasks have it: smaller goes first.
+    /// On the scale of tasks: smaller goes first.
     pub fn number(self) -> u16 {
         match self {
             PlannedPriority::Low => 900,

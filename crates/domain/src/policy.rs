@@ -11,15 +11,15 @@ use crate::refusal::Refusal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Nobody has started. Left by `begin` or a transition once every dep is closed.
+    /// No work has started. Left by `begin` or a transition once every dep is closed.
     Initial,
-    /// Somebody works on it. Left by `finish` or a transition.
+    /// An actor works on the task. Left by `finish` or a transition.
     Working,
-    /// Somebody should look at it. Left by a transition.
+    /// The work waits for a review. Left by a transition.
     Review,
     /// Done; entered only with every check passing. Left by reopening.
     ClosedDone,
-    /// Given up. Left by reopening.
+    /// The task was given up. Left by reopening.
     ClosedCanceled,
 }
 
@@ -41,7 +41,7 @@ impl Phase {
         Self::ALL.into_iter().find(|phase| phase.as_str() == text)
     }
 
-    /// A canceled dep counts as closed.
+    /// Whether the task is over, done or canceled: a canceled dep counts as closed.
     pub fn is_closed(self) -> bool {
         match self {
             Phase::ClosedDone | Phase::ClosedCanceled => true,
@@ -63,12 +63,12 @@ pub enum AttestBy {
     Human,
 }
 
-/// When a task's command checks run by themselves.
+/// When a task's command checks run automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksOnReview {
     /// When the work of a run or a request for review brings the task into review.
     Runs,
-    /// Whatever brings it there.
+    /// On every way into review.
     Always,
     Never,
 }
@@ -94,19 +94,19 @@ pub struct Policy {
     pub stale_after_s: u32,
     pub finish_requires_checks: bool,
     pub gate_canceled: bool,
-    /// Which ways into review let the command checks run.
+    /// Which ways into review start the command checks.
     pub checks_on_review: ChecksOnReview,
     pub attest_by: AttestBy,
-    /// For tasks with neither contract nor checks.
+    /// The contract of tasks with neither contract nor checks.
     pub default_verification: VerificationKind,
-    /// Runs of a verification in a row that may end without knowing.
+    /// How many consecutive runs of a verification may end undecided.
     pub verify_pendings_max: u32,
     pub verify_backoff_s: u32,
     pub verify_backoff_max_s: u32,
     pub lease_default_s: u32,
     pub lease_min_s: u32,
     pub lease_max_s: u32,
-    /// Who is told of mail and new tasks.
+    /// The address for messages about mail and new tasks.
     pub webhook: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl Policy {
         self.review.map(|at| &self.labels[at])
     }
 
-    /// How long a lease may be, if somebody said so.
+    /// The length of a lease: `asked` within the limits, else the default.
     pub fn lease_s(&self, asked: Option<i64>) -> Result<u32, Refusal> {
         let (low, high) = (self.lease_min_s, self.lease_max_s);
         let Some(asked) = asked else { return Ok(self.lease_default_s) };

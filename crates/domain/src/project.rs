@@ -1,4 +1,4 @@
-//! Where tasks belong: a project of an org, and the repositories its files are in.
+//! A project of an org, to which tasks belong, and the repositories with its files.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct Project {
     pub description: String,
     pub prefix: Prefix,
     pub created_at: Timestamp,
-    /// When somebody last chose it.
+    /// When an actor last opened the project.
     pub opened_at: Option<Timestamp>,
 }
 
@@ -28,20 +28,20 @@ pub struct ProjectRepo {
     pub id: i64,
     pub project: i64,
     pub machine: String,
-    /// With every link resolved.
+    /// The path with every link resolved.
     pub path: PathBuf,
-    /// As it was when the repository was added.
+    /// The default branch when the repository was added.
     pub default_branch: Option<String>,
-    /// The lowest is the primary one.
+    /// The repository with the lowest position is the primary one.
     pub position: u32,
 }
 
-/// Numbers for a project that is about to be made.
+/// Numbers for a project that is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRoom {
     pub project: i64,
     pub repos: Vec<i64>,
-    /// The org has no other.
+    /// The org has no other project.
     pub is_first: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Pull requests that Callboard opened or was told of, whichever forge they are at. At the forge
-//! `local` they are records of its own, numbered per org, and merged with plain git.
+//! Pull requests that Callboard opened or was told of, at any forge. At the forge `local` they are Callboard's own
+//! records, numbered per org, and merged with plain git.
 
 use crate::ids::TaskId;
 use crate::job::JobId;
@@ -17,7 +17,7 @@ pub fn local_url(number: u64) -> String {
     format!("callboard://pr/{number}")
 }
 
-/// The number in such an address.
+/// The number in a local address.
 pub fn local_number(url: &str) -> Option<u64> {
     let number: u64 = url.strip_prefix("callboard://pr/")?.parse().ok()?;
     (local_url(number) == url).then_some(number)
@@ -27,7 +27,7 @@ pub fn local_number(url: &str) -> Option<u64> {
 pub struct Pull {
     /// local, github or gitlab.
     pub forge: String,
-    /// Where the repository is: its path on `machine`, its address, or what the forge calls it.
+    /// The place of the repository: its path on `machine`, its address, or the forge's name for it.
     pub repo: String,
     pub number: u64,
     pub url: String,
@@ -38,16 +38,16 @@ pub struct Pull {
     /// The commit at the end of the branch.
     pub head: String,
     pub title: String,
-    /// Somebody wanted it merged: its forge does it once it may, or it was done at once.
+    /// A merge was requested: the forge merges once it may, or the merge was done at once.
     pub is_awaited: bool,
-    /// Nobody wants that any more, and its forge may not know yet.
+    /// The merge is not wanted any more, and the forge may not know that yet.
     pub is_revoked: bool,
-    /// What it became in the base; `None` too when nobody knows.
+    /// The merge commit in the base; also `None` when it is unknown.
     pub merge_commit: Option<String>,
     pub task: Option<TaskId>,
-    /// The job that made it.
+    /// The job that opened the pull request.
     pub job: Option<JobId>,
-    /// The only one that has the repository.
+    /// The only machine that has the repository.
     pub machine: Option<String>,
     pub created_at: Timestamp,
     pub changed_at: Timestamp,
@@ -58,12 +58,13 @@ impl Pull {
         self.status == OPEN
     }
 
-    /// That of an open task is merged by its review, which looks at the checks; `phase` is the task's.
+    /// Whether the pull request waits for its task's review: the review of an open task merges it, because it looks
+    /// at the checks. `phase` is the task's.
     pub fn waits_for_review(&self, phase: Option<Phase>) -> bool {
         self.job.is_none() && phase.is_some_and(|phase| !phase.is_closed())
     }
 
-    /// Whether both are the same pull request, as it was and as it is.
+    /// Whether both are the same pull request, perhaps in different states.
     pub fn is(&self, other: &Pull) -> bool {
         (&self.forge, &self.repo, self.number) == (&other.forge, &other.repo, other.number)
     }

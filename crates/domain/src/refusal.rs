@@ -1,7 +1,7 @@
 //! Every expected "no", as data: a code, a message, a way out.
 //!
-//! The codes are the graph toolset's, which the CLI and the web board speak too; other toolsets
-//! translate the variant. `docs/refusals.md` is printed from `Refusal::examples`.
+//! The codes are the graph toolset's, which the CLI and the web board speak too; other toolsets translate the
+//! variant. `tests/refusals.rs` prints `docs/refusals.md`.
 
 mod words;
 
@@ -64,7 +64,7 @@ pub enum Refusal {
         given: u64,
         current: u64,
     },
-    /// Nobody holds it, and still it cannot be taken.
+    /// The task has no holder and still cannot be taken.
     NotActionable {
         task: TaskId,
         why: Unactionable,
@@ -81,13 +81,13 @@ pub enum Refusal {
         label: String,
         at: Standing,
     },
-    /// `to` is the caller's word for where it wanted to go.
+    /// `to` is the caller's word for the target.
     IllegalMove {
         task: TaskId,
         from: Standing,
         to: &'static str,
         completed_by_caller: bool,
-        /// Why the verification of what was completed failed, if it did.
+        /// Why the verification of the completed task failed, if it did.
         failed: Option<String>,
     },
     BlockersMax {
@@ -101,7 +101,7 @@ pub enum Refusal {
         comment: CommentId,
         author: Actor,
     },
-    /// Only the author of a task mends it.
+    /// Only the author of a task may correct it.
     NotTaskAuthor {
         task: TaskId,
         author: Option<Actor>,
@@ -114,29 +114,29 @@ pub enum Refusal {
     JobNotFound {
         job: String,
     },
-    /// Everything that is wrong with what a job asks for.
+    /// Every problem of a job's spec.
     InvalidSpec {
         problems: Vec<Problem>,
     },
-    /// An org has as many open jobs as it may.
+    /// The org has reached its limit of open jobs.
     TooManyJobs {
         open: OpenRuns,
         limit: u32,
     },
-    /// A machine runs as many jobs as it may.
+    /// The machine has reached its limit of running jobs.
     NoPlace {
         limit: u32,
     },
-    /// A token has as many calls under way as it may, of those that may take long.
+    /// The token has reached its limit of concurrent calls that may take long.
     TooManyCalls {
         limit: usize,
     },
-    /// Nobody but the server ends such a job.
+    /// Only the server ends such a job.
     NotCancelable {
         job: JobId,
         kind: JobKind,
     },
-    /// Nobody waits for this answer.
+    /// No question waits for this answer.
     NoQuestion {
         job: JobId,
     },
@@ -144,7 +144,7 @@ pub enum Refusal {
         task: TaskId,
         label: String,
     },
-    /// No work starts on a closed task unless somebody says so.
+    /// No work starts on a closed task unless the caller asks to reopen it.
     Closed {
         task: TaskId,
         label: String,
@@ -152,7 +152,7 @@ pub enum Refusal {
     /// The program that plays this agent is not on the machine that would start it.
     ExecutorMissing {
         executor: String,
-        /// Those whose program is there.
+        /// The executors whose program is there.
         found: Vec<String>,
     },
     SessionActive {
@@ -211,39 +211,39 @@ pub enum Refusal {
         task: TaskId,
         parent: TaskId,
     },
-    /// Others wait for it.
+    /// Open tasks depend on the task.
     HasDependents {
         task: TaskId,
         open: Vec<TaskId>,
     },
-    /// It is for an agent together with a person.
+    /// The task is for an agent together with a person.
     NotAuto {
         task: TaskId,
     },
-    /// It is for an agent alone.
+    /// The task is for an agent alone.
     NotPair {
         task: TaskId,
     },
-    /// No agent works on it, and none waits to.
+    /// No agent works on the task, and none is queued.
     NotRunning {
         task: TaskId,
     },
-    /// Nobody asked for a review of it.
+    /// The task is not in review.
     ReviewNotReady {
         task: TaskId,
         label: String,
     },
-    /// The settings want somebody's yes before work is merged.
+    /// The settings require an approval before work is merged.
     NotApproved {
         task: TaskId,
     },
-    /// Its files change under nobody's hands.
+    /// An agent may change the task's files at any moment.
     AgentAtWork {
         task: TaskId,
         agent: Actor,
         action: ReviewAction,
     },
-    /// Whoever works on one task alone named another.
+    /// A caller that is bound to one task named another.
     OutsideTask {
         task: String,
         bound: TaskId,
@@ -265,7 +265,7 @@ pub enum Refusal {
     PlanNotFound {
         plan: String,
     },
-    /// Somebody said yes or no already.
+    /// The plan is approved or rejected already.
     PlanDecided {
         plan: PlanId,
         state: &'static str,
@@ -282,39 +282,39 @@ pub enum Refusal {
     EpicNotFound {
         epic: String,
     },
-    /// Neither this agent nor its task is where this can be done.
+    /// The state of the agent, its task or its epic does not allow the call.
     AgentState {
         message: String,
     },
-    /// What an agent wants is not to be had from where it stands.
+    /// The input does not fit the state that the agent's task is in.
     CrewInput {
         message: String,
     },
-    /// The work does not fit the branch it goes to.
+    /// The work conflicts with the branch it goes to.
     PullConflict {
         task: TaskId,
-        /// None are named when nobody can tell which.
+        /// Empty when the files are not known.
         files: Vec<String>,
     },
-    /// It is not this agent's to say.
+    /// The agent may not decide about this task.
     CrewDenied {
         message: String,
     },
-    /// It is in another inbox.
+    /// The mail is in another inbox.
     MailOfAnother {
         mail: MailId,
     },
-    /// A retry key that a call with other arguments used before.
+    /// A call with other arguments used the retry key before.
     KeyReused {
         verb: String,
     },
-    /// The first call with this retry key was carried out, but its answer is not there to repeat.
+    /// The first call with this retry key was carried out, but its answer was not kept.
     AnswerNotKept {
         verb: String,
     },
 }
 
-/// What is done to the work of a task.
+/// An action on the work of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewAction {
     Merge,
@@ -330,12 +330,12 @@ impl ReviewAction {
     }
 }
 
-/// How somebody holds a task: an assignee alone has neither.
+/// How an actor holds a task. An assignee without an attempt has neither kind nor expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
     pub kind: Option<AttemptKind>,
     pub until: Option<Timestamp>,
-    /// A session that is silent for too long; somebody else may take its place.
+    /// A session that has been silent for too long; another actor may take over.
     pub is_stalled: bool,
 }
 
@@ -354,7 +354,7 @@ impl Hold {
 pub enum Unactionable {
     Blocker(CommentId),
     Plan,
-    /// Where it stands instead.
+    /// The task's current standing.
     Standing(Standing),
 }
 
@@ -371,7 +371,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Judged last: what is wrong with a call in any other way is said first.
+    /// Judged last: any other fault of a call is reported first.
     pub fn judge(over: Option<&Quota>) -> Result<(), Refusal> {
         over.map_or(Ok(()), |quota| Err(Refusal::QuotaExceeded(quota.clone())))
     }
@@ -410,7 +410,7 @@ impl Refusal {
         Self::InvalidInput { message: message.into() }
     }
 
-    /// The same refusal of one task in a list. Other refusals name what they are about themselves.
+    /// Names the place of the refused task in a list. Other refusals name their task themselves.
     pub fn of_task_at(self, place: usize) -> Self {
         match self {
             Self::InvalidInput { message } => Self::invalid(format!("task {place}: {message}")),
@@ -489,7 +489,7 @@ impl Refusal {
         }
     }
 
-    /// True when the same call can succeed later without other changes by the caller.
+    /// True when the call can succeed later without other changes by the caller.
     pub fn retryable(&self) -> bool {
         match self {
             Self::DepsNotClosed { .. }

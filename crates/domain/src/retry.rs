@@ -1,5 +1,5 @@
-//! Repeated calls. A caller may name a call with a key; the same key with the same arguments then
-//! answers the first result, and any other use of the key is refused.
+//! Repeated calls. A caller may name a call with a retry key. That key with equal arguments answers the first
+//! result; any other use of the key is refused.
 
 use std::fmt::{self, Write as _};
 
@@ -54,21 +54,21 @@ pub struct RetryKey {
 }
 
 impl RetryKey {
-    /// `field` is the place where the caller wrote the key.
+    /// `field` is the place where the caller wrote the key; messages name it.
     pub fn new(field: &str, key: &str, digest: Digest) -> Result<Self, Refusal> {
         judge_key(field, key, RETRY_KEY_CHARS_MAX)?;
         Ok(Self { key: key.to_owned(), digest })
     }
 
-    /// The same for a value that may not be a string.
+    /// As `new`, for a value that may not be a string.
     pub fn read(field: &str, given: &Value, digest: Digest) -> Result<Self, Refusal> {
         let key = given.as_str().ok_or_else(|| unfit(field, RETRY_KEY_CHARS_MAX, "no string"))?;
         Self::new(field, key, digest)
     }
 
-    /// A token that a caller gave as the argument `field`. It finds what the first call made, whatever
-    /// the other arguments say. The character between the two is in no key, so neither is taken
-    /// for the other.
+    /// A token that a caller gave as the argument `field`. It finds the result of the first call, whatever the
+    /// other arguments say. The character between field and token occurs in no key, so a token is never taken for a
+    /// key.
     pub fn token(field: &str, token: &str) -> Result<Self, Refusal> {
         judge_key(field, token, RETRY_KEY_CHARS_MAX)?;
         Ok(Self { key: format!("{field}\u{1f}{token}"), digest: Digest::of(&Value::Null) })
@@ -114,8 +114,8 @@ fn unfit(field: &str, chars_max: usize, got: &str) -> Refusal {
 }
 
 impl Command {
-    /// The variant's name. It tells the commands of one call apart, so that none of them is given
-    /// the result of another.
+    /// The variant's name. It tells the commands of one call apart, so that none of them gets the result of
+    /// another.
     pub fn name(&self) -> String {
         struct Name(String);
         impl fmt::Write for Name {
@@ -147,12 +147,12 @@ pub struct HeldNow<'a> {
     /// `None` when the task was removed.
     pub task: Option<&'a Task>,
     pub newest: Option<&'a Attempt>,
-    /// The attempt that the first call answered.
+    /// The attempt in the answer of the first call.
     pub attempt: Option<&'a Attempt>,
 }
 
 impl Held {
-    /// What `command` gave `actor`, if its success says that the actor holds the task.
+    /// The hold that `command` gave `actor`, if its success means that the actor holds the task.
     pub fn after(
         command: &Command,
         actor: &Actor,
@@ -191,7 +191,7 @@ impl Held {
         Self { task: *task, attempt: Some(*id), fence: *fence }
     }
 
-    /// Refuses unless `actor` still has what the first call gave.
+    /// Refuses unless `actor` still holds what the first call gave.
     pub fn judge(
         &self,
         actor: &Actor,
@@ -206,7 +206,7 @@ impl Held {
         let lapsed = at.newest.is_some_and(|newest| newest.lease_is_over(now));
         let holder = match live {
             Some(live) => Some(&live.actor),
-            // A lease that is over frees its task, also before that is written down.
+            // A lease that is over frees its task, also before its end is written.
             None => task.assignee.as_ref().filter(|_| !lapsed),
         };
         let is_same = self.attempt.is_none_or(|attempt| live.is_some_and(|it| it.id == attempt));

@@ -1,6 +1,6 @@
-//! What a caller may do besides being somebody. Scopes hold in every toolset, and so does a profile
-//! below `pair_worker`, which only reads; the higher profiles matter to the board and relay, the agent
-//! type to the crew. A caller bound to a task changes no other.
+//! What a caller may do, besides who it is. Scopes hold in every toolset, and so does a profile below
+//! `pair_worker`, which only reads. The higher profiles matter to the board and relay, the agent type to the crew.
+//! A caller bound to a task changes no other.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::ids::TaskId;
 use crate::refusal::Refusal;
 
-/// Makes an enum of words: `as_str`, `parse` and all of them in order.
+/// Makes an enum of words with `as_str`, `parse` and the list `ALL` in order.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $variant:ident => $word:literal,)* }) => {
         $(#[$about])*
@@ -43,7 +43,7 @@ words! {
 }
 
 impl Scope {
-    /// What a caller has that names no scopes: everything in its own org.
+    /// The scopes of a caller that names none: everything in its own org.
     pub const USUAL: &'static [Scope] = &[
         Scope::TasksRead,
         Scope::TasksWrite,
@@ -52,7 +52,7 @@ impl Scope {
         Scope::CommandsRun,
     ];
 
-    /// The least profile that has any use of the scope.
+    /// The least profile that can use the scope.
     pub fn least_profile(self) -> Profile {
         match self {
             Scope::TasksRead | Scope::KnowledgeRead | Scope::MetricsRead => Profile::Viewer,
@@ -101,7 +101,7 @@ impl Lane {
 pub struct Rights {
     pub scopes: Vec<Scope>,
     pub lane: Lane,
-    /// What was asked for; `profile()` says what it came to.
+    /// The profile that was asked for; `profile()` is the one that holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile_wanted: Option<Profile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,7 +128,7 @@ impl Default for Rights {
 }
 
 impl Rights {
-    /// Whether a caller has the scope and a profile that lets it use the scope.
+    /// Whether a caller has the scope and a profile that can use it.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) && self.profile() >= scope.least_profile()
     }
@@ -149,7 +149,7 @@ impl Rights {
         }
     }
 
-    /// Judges everything that a command asks for but the task it changes.
+    /// Judges everything that a command requires except the task it changes.
     pub fn judge_command(
         &self,
         verb: &str,
@@ -173,7 +173,7 @@ impl Rights {
         }
     }
 
-    /// Refuses a caller that is bound to any task what belongs to none.
+    /// Refuses a caller that is bound to a task, because the object of the call belongs to none.
     pub fn judge_outside(&self, what: &str) -> Result<(), Refusal> {
         match self.task {
             Some(bound) => Err(Refusal::OutsideTask { task: what.into(), bound }),
@@ -181,7 +181,7 @@ impl Rights {
         }
     }
 
-    /// The lower of what was asked for and what the lane allows.
+    /// The lower of the requested profile and the ceiling of the lane.
     pub fn profile(&self) -> Profile {
         let ceiling = self.lane.ceiling();
         self.profile_wanted.map_or(ceiling, |wanted| wanted.min(ceiling))
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Each profile with each scope: what a token says holds whichever toolset its holder speaks.
+    /// Each profile with each scope: a token's profile holds in every toolset.
     #[test]
     fn a_profile_below_pair_worker_only_reads() {
         for (profile, may) in [

@@ -1,5 +1,5 @@
-//! A job for an agent, beside the `Job` that queues it: what is asked, how far it came, what is
-//! there to read. Its state is the job's, its version the number of the newest event that is a step of it.
+//! A job for an agent, beside the `Job` that queues it: the order, the progress and the artifacts. Its state is the
+//! job's; its version is the number of its newest step event.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,12 @@ use crate::relay::spec::Priority;
 use crate::time::Timestamp;
 use crate::work::WorkOrder;
 
-/// Who holds the tasks of these jobs.
+/// The actor that holds the tasks of these jobs.
 pub fn holder() -> Actor {
     "system:relay".parse().expect("a constant actor is well formed")
 }
 
-/// The key of a job, of which one at a time is not over.
+/// The key of a job; at most one job with it is open.
 pub fn run_key(idempotency_key: &str) -> String {
     format!("run-{idempotency_key}")
 }
@@ -37,18 +37,18 @@ pub struct Run {
     pub job: JobId,
     pub order: Order,
     pub content_hash: String,
-    /// The time of its newest step.
+    /// The time of the newest step.
     pub changed_at: Timestamp,
     pub summary: Option<String>,
     /// 0 before the first run; the number of the current or next one after that.
     pub attempt: u32,
-    /// Of the newest run; 0 before the first. A worker that knows an older one is refused.
+    /// The fencing token of the newest run; 0 before the first. A worker with an older one is refused.
     pub fence: u64,
-    /// Of the newest run.
+    /// The start of the newest run.
     pub started_at: Option<Timestamp>,
-    /// When the agent of a first run was seen at work: what somebody who asked for its start waits for.
+    /// When the agent of a first run was seen at work. Callers that requested its start wait for this.
     pub up_at: Option<Timestamp>,
-    /// When nothing of the newest run was left on its machine.
+    /// When no process of the newest run was left on its machine.
     pub gone_at: Option<Timestamp>,
     pub expires_at: Timestamp,
     /// The only machine that can run it, because the repository is there.
@@ -57,11 +57,11 @@ pub struct Run {
     pub runs_on: Option<String>,
     /// In the order they were first stored.
     pub artifacts: Vec<Artifact>,
-    /// The newest one.
+    /// The newest question.
     pub question: Option<Question>,
     pub pr: Option<PullRequest>,
     pub webhook: Option<Webhook>,
-    /// Of the newest run, from when its agent is at work.
+    /// The terminal of the newest run, once its agent is at work.
     pub terminal: Option<Terminal>,
 }
 
@@ -69,12 +69,12 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terminal {
     pub session: String,
-    /// Where its tmux server is reached; each run has a server of its own.
+    /// The socket of the tmux server; each run has a server of its own.
     pub socket: String,
 }
 
 impl Terminal {
-    /// What a person types to get there.
+    /// The command that a person types to attach.
     pub fn attach(&self) -> String {
         format!("tmux -S {} attach -t {}", shell_word(&self.socket), self.session)
     }
@@ -88,7 +88,7 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// What is asked of an agent.
+/// The order for an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Order {
@@ -113,7 +113,7 @@ impl Order {
         }
     }
 
-    /// By which whoever asked finds it again.
+    /// The idempotency key by which the caller finds the job again; empty for work.
     pub fn key(&self) -> &str {
         self.patch().map_or("", |spec| &spec.idempotency_key)
     }
@@ -124,7 +124,7 @@ impl Run {
         self.artifacts.iter().find(|artifact| artifact.name == name)
     }
 
-    /// Of everything there is to read, in the order it came.
+    /// The names of everything there is to read, in the order it came.
     pub fn artifact_names(&self) -> impl Iterator<Item = ArtifactName> {
         let pr = self.pr.as_ref().map(|_| ArtifactName::Pr);
         self.artifacts.iter().map(|artifact| artifact.name).chain(pr)
@@ -136,7 +136,7 @@ impl Run {
     }
 }
 
-/// What a job leaves behind.
+/// The name of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ArtifactName {
     #[serde(rename = "patch.diff")]
@@ -150,7 +150,7 @@ pub enum ArtifactName {
 }
 
 impl ArtifactName {
-    /// In the order they are stored.
+    /// All names, in the order they are stored.
     pub const ALL: [ArtifactName; 4] =
         [ArtifactName::Patch, ArtifactName::Out, ArtifactName::Logs, ArtifactName::Pr];
 
@@ -171,23 +171,23 @@ impl ArtifactName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     pub name: ArtifactName,
-    /// What the store calls the file; a new content is a new file.
+    /// The store's name for the file; new content is a new file.
     pub file: String,
     pub size: u64,
-    /// In hex.
+    /// The digest in hex.
     pub sha256: String,
-    /// Of the run that left it.
+    /// The fence of the run that left it.
     #[serde(default)]
     pub fence: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// From 1, never used again.
+    /// Numbered from 1; a number is never used again.
     pub number: u32,
     pub text: String,
     pub command: Option<String>,
-    /// Whether it was granted.
+    /// Whether the permission was granted.
     pub answer: Option<bool>,
 }
 
@@ -212,7 +212,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// What its agent waits to be told. Nobody waits in a run that is lost or over.
+    /// The question that the agent waits on. In a run that is lost or over no agent waits.
     pub fn asks(&self) -> Option<&Question> {
         match self.job.state {
             JobState::Running { .. } => self.run.open_question(),
@@ -231,12 +231,12 @@ impl RunRecord {
         self.run.terminal.as_ref().filter(|_| is_running && self.is_alive())
     }
 
-    /// Whether processes of its newest run may live: it began, and no word came that all have ended.
+    /// Whether processes of the newest run may live: it began, and their end is not on record.
     pub fn is_alive(&self) -> bool {
         self.run.runs_on.is_some() && self.run.gone_at.is_none()
     }
 
-    /// Which processes of earlier runs keep its agent from starting, in words.
+    /// The processes of earlier runs that keep the agent from starting, in words.
     pub fn held(&self) -> Option<&str> {
         let is_running = matches!(self.job.state, JobState::Running { .. });
         let words = self.run.summary.as_deref().filter(|_| is_running);
@@ -254,10 +254,10 @@ impl RunRecord {
     }
 }
 
-/// How many jobs of an org are not over.
+/// How many jobs of an org are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenRuns {
     pub queued: u32,
-    /// Stale ones too.
+    /// Includes stale ones.
     pub running: u32,
 }

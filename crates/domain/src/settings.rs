@@ -1,5 +1,5 @@
-//! What people may change while servers run: how the board treats agents, reviews and merges. A
-//! table of keys, the typed whole, and what a value must be. Where values come from is the engine's.
+//! Settings that people may change while servers run: how the board treats agents, reviews and merges. A table of
+//! keys, the typed whole, and the rules for values. The engine finds the values.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for SettingKey {
     }
 }
 
-/// Where a task's branch begins.
+/// The commit where a task's branch begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BaseRef {
     /// The remote's branch when there is one.
@@ -100,7 +100,7 @@ const TEXT_CHARS_MAX: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardSettings {
-    /// A reviewer agent looks at work that asks for it.
+    /// A reviewer agent looks at work whose review is requested.
     pub auto_review: bool,
     /// Grants permission prompts of planning agents; workers are limited to their worktree anyway.
     pub auto_approve: bool,
@@ -114,12 +114,12 @@ pub struct BoardSettings {
     pub base_ref: BaseRef,
     /// Live runs of a server instance.
     pub max_concurrent_agents: u32,
-    /// Who runs tasks that name nobody: an executor.
+    /// The executor for tasks that name none.
     pub default_worker_agent: String,
     pub pair_terminal: Terminal,
     pub tasks_wait_default_s: u32,
     pub tasks_wait_max_s: u32,
-    /// Pair sessions come without instructions.
+    /// Pair sessions start without instructions.
     pub skip_pair_instructions: bool,
     models: [Option<String>; 6],
 }
@@ -152,7 +152,7 @@ impl BoardSettings {
         self.models[place].as_deref()
     }
 
-    /// How long a wait lasts that asks for `wanted` seconds, or for nothing.
+    /// How long a wait lasts that asks for `wanted` seconds, or for none.
     pub fn wait_s(&self, wanted: Option<f64>) -> f64 {
         let longest = f64::from(self.tasks_wait_max_s);
         wanted.unwrap_or(f64::from(self.tasks_wait_default_s)).min(longest)
@@ -182,7 +182,7 @@ impl BoardSettings {
         }
     }
 
-    /// Takes a value over, or says what it must be. `agents` are the executors that exist.
+    /// Sets a value, or says what the value must be. `agents` are the executors that exist.
     pub fn set(&mut self, key: SettingKey, value: &Value, agents: &[String]) -> Result<(), String> {
         let judged = Judged { key, value };
         match key {
@@ -226,7 +226,7 @@ fn model_place(key: SettingKey) -> usize {
     MODELLED.iter().position(|(_, of)| *of == key).expect("asked only for keys of models")
 }
 
-/// A value somebody wrote, on its way into a setting.
+/// A value from a caller, on its way into a setting.
 struct Judged<'v> {
     key: SettingKey,
     value: &'v Value,
@@ -303,7 +303,7 @@ impl Judged<'_> {
     }
 }
 
-/// Whether git would take a branch of this name.
+/// Whether git would accept a branch of this name.
 pub fn is_branch_name(text: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -321,7 +321,7 @@ pub fn is_branch_name(text: &str) -> bool {
         && text.split('/').all(part)
 }
 
-/// Settings that somebody changed, and to what.
+/// Settings with a stored value.
 pub type SettingsKept = Vec<(SettingKey, Value)>;
 
 #[cfg(test)]

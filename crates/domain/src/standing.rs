@@ -7,8 +7,8 @@ use crate::policy::{Phase, Policy};
 use crate::task::{Dep, Task, TaskRecord, TaskRow};
 use crate::time::Timestamp;
 
-/// The phase of a task after a lease on it ended without a result. What was handed over before
-/// stays where it is.
+/// The phase of a task after a lease on it ended without a result. Work that was handed over before stays in its
+/// phase.
 pub fn phase_after_lease(phase: Phase) -> Phase {
     match phase {
         Phase::Initial | Phase::Working => Phase::Initial,
@@ -16,9 +16,9 @@ pub fn phase_after_lease(phase: Phase) -> Phase {
     }
 }
 
-/// Makes of rows as they are written the task and its newest attempt as they stand at `now`. A
-/// lease that is over ended at its expiry, whether or not a sweep has written that down: the task
-/// has no holder and is back at the start. Every reader of a task sees it through here.
+/// Turns stored rows into the task and its newest attempt as they stand at `now`. A lease that is over ended at its
+/// expiry, whether or not a sweep has written that: the task has no holder and is back at the start. Every reader
+/// of a task sees it through here.
 pub fn settle(task: &mut Task, newest: Option<&mut Attempt>, policy: &Policy, now: Timestamp) {
     let Some(attempt) = newest else { return };
     let Some(at) = attempt.settle(now) else { return };
@@ -32,7 +32,7 @@ pub fn settle(task: &mut Task, newest: Option<&mut Attempt>, policy: &Policy, no
     }
 }
 
-/// The same for the tasks that a task waits for.
+/// Settles the deps of a task in the way that `settle` does the task.
 pub fn settle_deps(deps: &mut [Dep], policy: &Policy, now: Timestamp) {
     let over = |dep: &&mut Dep| dep.lease_expires_at.is_some_and(|at| now >= at);
     for dep in deps.iter_mut().filter(over) {
@@ -64,18 +64,17 @@ impl TaskRow {
 pub struct Standing {
     pub phase: Phase,
     pub deps_open: bool,
-    /// A reason says why it is stuck, and no answer came yet.
+    /// The task has a block, and no answer came yet.
     #[serde(default)]
     pub blocked: bool,
-    /// An assignee or a live attempt.
+    /// The task has an assignee or a live attempt.
     pub held: bool,
-    /// The last attempt ended without a result, or with one that was sent back, so the work is free
-    /// again.
+    /// The last attempt ended without a result, or with one that was sent back, so the work is free again.
     pub given_up: bool,
 }
 
 impl Standing {
-    /// A lease that is over at `now` is as good as written down.
+    /// The standing at `now`. A lease that is over counts as ended, written or not.
     pub fn of(task: &Task, newest: Option<&Attempt>, now: Timestamp) -> Self {
         let (deps_open, blocked) = (task.open_deps > 0, task.blocked.is_some());
         match newest {
@@ -100,8 +99,7 @@ impl Standing {
         }
     }
 
-    /// Whether somebody could start it: nobody holds it, nothing it waits for is open and it is not
-    /// blocked.
+    /// Whether an actor could start the task: it has no holder, no open dep and no block.
     pub fn is_free(&self) -> bool {
         let startable = match self.phase {
             Phase::Initial => true,

@@ -1,4 +1,4 @@
-//! What is wanted: a task, its checks, and what is known of its neighbours.
+//! A task, its checks, and the facts about its neighbours.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,8 @@ pub const PRIORITY_MAX: u16 = 1000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
-    /// Counts the tasks of an org with this id's prefix, from 1. Never given twice. 0 in answers
-    /// that were kept for a repeated call before tasks had numbers.
+    /// Counts the tasks of an org with this id's prefix, from 1. A number is never given twice. 0 in answers that
+    /// were kept for a repeated call before tasks had numbers.
     #[serde(default)]
     pub number: u32,
     pub project: i64,
@@ -26,7 +26,7 @@ pub struct Task {
     /// The configured word, and the phase it had when it was written.
     pub label: String,
     pub phase: Phase,
-    /// Since when it is in that phase, whatever else changed meanwhile.
+    /// Since when the task is in that phase, whatever else changed meanwhile.
     pub phase_at: Timestamp,
     /// 0..=1000, smaller first.
     pub priority: u16,
@@ -35,19 +35,19 @@ pub struct Task {
     /// A plan or epic: never offered or leased as work.
     pub is_plan: bool,
     pub checks: Vec<Check>,
-    /// As somebody wrote it down; `None` leaves it to the checks.
+    /// The explicit contract; `None` derives one from the checks.
     pub contract: Option<VerificationContract>,
-    /// Since the task was called complete.
+    /// Set once the task was completed.
     pub verification: Option<Verification>,
-    /// Why it is stuck, until it gets an answer.
+    /// Why the task is stuck, until it gets an answer.
     pub blocked: Option<Blocked>,
-    /// Blocker comments that nobody resolved.
+    /// Unresolved blocker comments.
     pub open_blockers: u32,
     /// Deps that are not closed; maintained in the transaction that closes or reopens them.
     pub open_deps: u32,
-    /// The highest fencing number given to an attempt so far.
+    /// The highest fencing token given to an attempt so far.
     pub fence: u64,
-    /// The attempt with that number.
+    /// The attempt with that token.
     pub newest_attempt: Option<AttemptId>,
     pub entries: u32,
     pub created_at: Timestamp,
@@ -55,7 +55,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// What people call the task.
+    /// The short name for people.
     pub fn name(&self) -> TaskName {
         TaskName { prefix: self.id.prefix, number: self.number }
     }
@@ -65,8 +65,8 @@ impl Task {
         self.open_deps == 0 && self.blocked.is_none()
     }
 
-    /// Whether the files decide which of its passes count. A closed task keeps the results that it
-    /// was closed with: later work on the files is not its own.
+    /// Whether the files decide which passes count. A closed task keeps the results it was closed with: later work
+    /// on the files is not its own.
     pub fn passes_depend_on_files(&self) -> bool {
         !self.phase.is_closed() && self.checks.iter().any(Check::is_pass)
     }
@@ -83,8 +83,8 @@ impl Task {
         }
     }
 
-    /// Whether an approval still speaks of the task: the files are those it was given for. Where
-    /// nobody can see files, it counts until the task moves.
+    /// Whether an approval still holds: the files are those it was given for. Where no files can be seen, an
+    /// approval counts until the task moves.
     pub fn is_as_approved(&self, at: Timestamp, tree: Option<&str>, work: Option<&str>) -> bool {
         match (tree, work) {
             (None, None) => at >= self.phase_at,
@@ -117,12 +117,12 @@ pub enum CheckKind {
     Manual,
 }
 
-/// What is known about a check that was run or attested.
+/// The result of a check that was run or attested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub pass: bool,
     pub at: Timestamp,
-    /// The state of the files it speaks of; `None` outside git.
+    /// The state of the files that were judged; `None` outside git.
     pub tree: Option<String>,
     pub source: VerdictSource,
 }
@@ -155,8 +155,8 @@ impl Check {
         self.verdict.as_ref().is_some_and(|verdict| verdict.pass)
     }
 
-    /// Whether its result speaks of these files, so that another run would find nothing new. Outside
-    /// git only a pass is trusted.
+    /// Whether the result belongs to these files, so that another run would find nothing new. Outside git only a
+    /// pass is trusted.
     pub fn is_known_for(&self, tree: Option<&str>) -> bool {
         match (&self.verdict, tree) {
             (None, _) => false,
@@ -165,8 +165,8 @@ impl Check {
         }
     }
 
-    /// A command's pass belongs to the tree it ran on; outside git (`tree` is `None`) it is
-    /// trusted. An attestation belongs to the task's own files as they were (`work`).
+    /// Whether the check passes for these files. A command's pass belongs to the tree it ran on; outside git
+    /// (`tree` is `None`) it is trusted. An attestation belongs to the task's own files as they were (`work`).
     pub fn passes_for(&self, tree: Option<&str>, work: Option<&str>) -> bool {
         let Some(verdict) = self.verdict.as_ref().filter(|v| v.pass) else { return false };
         match self.kind {
@@ -175,13 +175,13 @@ impl Check {
         }
     }
 
-    /// Same definition, whatever the results are.
+    /// Whether both checks have one definition, whatever their results are.
     pub fn same_definition(&self, other: &Self) -> bool {
         self.desc == other.desc && self.kind == other.kind
     }
 }
 
-/// A dep as seen from the task that waits for it.
+/// A dep as seen from its dependent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dep {
     pub id: TaskId,
@@ -189,7 +189,7 @@ pub struct Dep {
     pub phase: Phase,
     /// A removed dep counts as closed.
     pub removed: bool,
-    /// When the lease on it ends, as far as that is written.
+    /// When the lease on it ends, according to the stored row.
     pub lease_expires_at: Option<Timestamp>,
 }
 
@@ -199,7 +199,7 @@ impl Dep {
     }
 }
 
-/// A task that waits for the one at hand.
+/// A task that depends on the subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependent {
     pub id: TaskId,
@@ -223,7 +223,7 @@ pub struct TaskRecord {
     pub task: Task,
     pub body: String,
     pub execution_contract: Option<String>,
-    /// Removed ones included; views leave them out.
+    /// Includes removed deps; views leave them out.
     pub deps: Vec<Dep>,
     /// The newest entries, oldest first; `task.entries` counts all of them.
     pub entries: Vec<Entry>,

@@ -1,5 +1,5 @@
-//! What lets somebody in over HTTP. The secret itself is known to its holder alone; a store keeps
-//! its hash, and nothing here ever sees either.
+//! Tokens, which admit a caller over HTTP. Only the holder knows the secret; a store keeps its hash, and nothing
+//! here ever sees either.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub struct Token {
     pub rights: Rights,
     pub created_at: Timestamp,
     pub created_by: Actor,
-    /// `None`: until it is revoked.
+    /// `None`: valid until it is revoked.
     pub expires_at: Option<Timestamp>,
     pub revoked: Option<Revoked>,
 }

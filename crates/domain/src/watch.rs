@@ -11,7 +11,7 @@ pub const UNWATCHED_MAX_MS: i64 = 60_000;
 /// How long a holder gets after an interruption, counted from the moment it is noticed.
 pub const GRACE_MS: i64 = 60_000;
 
-/// The process that looks at the leases.
+/// The kind of process that watches the leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watcher {
     /// A server, which goes on watching.
@@ -25,8 +25,8 @@ pub fn is_unwatched(seen_at: Timestamp, now: Timestamp) -> bool {
     now.ms_since(seen_at) > UNWATCHED_MAX_MS
 }
 
-/// When a live lease ends instead, if its holder gets time. `seen_at` is the last moment at which
-/// a process is known to have watched; a heartbeat shows that one did.
+/// The new end of a live lease whose holder gets grace. `seen_at` is the last moment at which a process is known to
+/// have watched; a heartbeat shows that one did.
 pub fn grace(
     lease: Lease,
     heartbeat_at: Timestamp,

@@ -1,4 +1,4 @@
-//! What `decide` may look at, and what it may ask for. Stores load the one and write the other.
+//! What `decide` may look at, and what it may ask for. Stores load the world and write the change.
 
 use std::collections::BTreeMap;
 
@@ -27,44 +27,44 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct World<'a> {
     pub policy: &'a Policy,
-    /// Who asks.
+    /// The acting actor.
     pub actor: &'a Actor,
     pub subject: Option<Subject>,
     /// The attempt the command names, or the one its key finds.
     pub attempt: Option<Attempt>,
     /// The comment the command names.
     pub comment: Option<Comment>,
-    /// The job the command names, or the subject's verify job that is not over.
+    /// The job the command names, or the subject's open verify job.
     pub job: Option<Job>,
-    /// Those of the named tasks that exist.
+    /// The named tasks that exist.
     pub named: Vec<Dep>,
     /// Edges (task, dep) reachable from `Needs::ancestry_of`.
     pub ancestry: Vec<(TaskId, TaskId)>,
     /// The entry the command names, if its org has it.
     pub knowledge: Option<KnowledgeEntry>,
-    /// The run of `job`, when it is one.
+    /// The run of `job`, if the job has one.
     pub run: Option<Run>,
     pub open_runs: OpenRuns,
     /// How many runs there are on the machine the command names.
     pub runs_here: u32,
     /// The newest number of each prefix in `Needs::numbers`; a prefix without tasks may be missing.
     pub numbers: BTreeMap<Prefix, u32>,
-    /// The newest number of the org's own pull requests; 0 without any.
+    /// The newest number of the org's local pull requests; 0 without any.
     pub pulls_last: u64,
     /// The subject's pull requests, the oldest first; empty unless `Needs::task_pulls`.
     pub pulls: Vec<Pull>,
     pub org: OrgWorld,
-    /// What `Needs::above` stands below, at any depth.
+    /// Every task above `Needs::above`, at any depth.
     pub above: Vec<TaskId>,
     pub crew: CrewWorld,
 }
 
-/// What belongs to a crew, as far as the command needs it.
+/// The rows of a crew that the command needs.
 #[derive(Clone, Debug, Default)]
 pub struct CrewWorld {
     pub agents: Vec<Agent>,
     pub mails: Vec<Mail>,
-    /// How many workers there are; 0 unless that is wanted.
+    /// How many workers there are; 0 unless `Needs` asks for it.
     pub workers: u32,
 }
 
@@ -78,7 +78,7 @@ impl CrewWorld {
     }
 }
 
-/// What belongs to the org and to no task, as far as the command needs it.
+/// The rows of the org, outside its tasks, that the command needs.
 #[derive(Clone, Debug, Default)]
 pub struct OrgWorld {
     pub settings: SettingsKept,
@@ -97,9 +97,9 @@ pub struct Subject {
     /// The attempt with the highest fence, the only one that can be live.
     pub newest: Option<Attempt>,
     pub last_entry: Option<LastEntry>,
-    /// Open ones, oldest first.
+    /// Open blockers, oldest first.
     pub blockers: Vec<Comment>,
-    /// The default one unless `Needs::card`; so with the body.
+    /// The default card unless `Needs::card`; the body likewise.
     pub card: Card,
     pub body: Option<String>,
     /// Empty unless `Needs::scratchpad`.
@@ -116,7 +116,7 @@ impl Subject {
     }
 }
 
-/// What the newest line of a task's history was, for folding idle heartbeats.
+/// The newest line of a task's history, for folding idle heartbeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastEntry {
     pub did: String,
@@ -125,27 +125,27 @@ pub struct LastEntry {
 }
 
 impl Change {
-    /// Whether there is anything to write down.
+    /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.events.is_empty()
     }
 }
 
 impl World<'_> {
-    /// Where the subject stands before the command.
+    /// The subject's standing before the command.
     pub fn standing(&self, now: Timestamp) -> Option<Standing> {
         let subject = self.subject.as_ref()?;
         Some(Standing::of(&subject.task, subject.newest.as_ref(), now))
     }
 }
 
-/// What a command does. Applied as a whole or not at all.
+/// The effect of a command. Applied as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub writes: Vec<Write>,
     pub events: Vec<Event>,
     pub reply: Reply,
-    /// A "no" that leaves a trace: the writes stand (check results, say), the answer is this.
+    /// A refusal that leaves a trace: the writes stand (check results, say), and this is the answer.
     pub but: Option<Refusal>,
 }
 
@@ -157,7 +157,7 @@ pub enum Reply {
     Job(JobId),
     Knowledge(KnowledgeId),
     Run(JobId),
-    /// Nothing but history.
+    /// The command only added to the history.
     Noted,
     Settings,
     Project(i64),
@@ -188,7 +188,7 @@ pub enum Write {
         task: TaskId,
         card: Card,
     },
-    /// An empty one is as good as none.
+    /// An empty text is as good as none.
     ScratchpadPut {
         task: TaskId,
         text: String,
@@ -201,16 +201,16 @@ pub enum Write {
         task: TaskId,
         dep: TaskId,
     },
-    /// Every task that depends on this one, and is not removed, counts one open dep more or less.
+    /// Adjusts the open deps of every task that depends on this one and is not removed.
     DependentsAdjust {
         dep: TaskId,
         delta: i32,
     },
-    /// The task has children now.
+    /// Marks a task that has children now.
     PlanMark {
         task: TaskId,
     },
-    /// What a completed attempt handed over, whole.
+    /// The whole output of a completed attempt.
     OutputPut {
         attempt: AttemptId,
         output: String,
@@ -227,12 +227,12 @@ pub enum Write {
     JobUpdate {
         job: Job,
     },
-    /// The one job with this id is asked for again: made, or queued as it is here. One that runs goes
-    /// on; its `created_at` tells its end that it was asked for again.
+    /// Creates the one job with this id, or queues it again as given. A running job goes on; its changed
+    /// `created_at` tells its end that it was requested again.
     JobPut {
         job: Job,
     },
-    /// Behind its job.
+    /// Comes after the insert of its job.
     RunInsert {
         run: Run,
         task: TaskId,
@@ -240,7 +240,7 @@ pub enum Write {
     RunUpdate {
         run: Run,
     },
-    /// Behind its job.
+    /// Comes after the insert of its job.
     DeliveryInsert {
         delivery: Delivery,
     },
@@ -248,7 +248,7 @@ pub enum Write {
         job: JobId,
         tried: Tried,
     },
-    /// A new one, or one that is known as it is now.
+    /// Inserts a pull request, or updates a known one.
     PullPut {
         pull: Pull,
     },
@@ -264,7 +264,7 @@ pub enum Write {
         entry: Entry,
         attempt: Option<AttemptId>,
     },
-    /// The entry with everything that makes it findable.
+    /// Inserts the entry with everything that makes it findable.
     KnowledgeInsert {
         entry: KnowledgeEntry,
     },
@@ -286,7 +286,7 @@ pub enum CrewWrite {
     AgentInsert {
         agent: Agent,
     },
-    /// Its type never changes.
+    /// The type of an agent never changes.
     AgentUpdate {
         agent: Agent,
     },
@@ -305,7 +305,7 @@ pub enum CrewWrite {
     },
 }
 
-/// What is written of an org besides its tasks.
+/// Writes of an org outside its tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrgWrite {
     SettingPut {
@@ -318,7 +318,7 @@ pub enum OrgWrite {
     RepoInsert {
         repo: ProjectRepo,
     },
-    /// Also marks when the project was last chosen.
+    /// Also records when the project was last opened.
     ProjectOpen {
         project: i64,
         actor: Actor,
@@ -326,7 +326,7 @@ pub enum OrgWrite {
     PlanInsert {
         plan: Plan,
     },
-    /// Only its state ever changes.
+    /// Only the state of a plan ever changes.
     PlanUpdate {
         plan: Plan,
     },

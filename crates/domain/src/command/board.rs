@@ -1,4 +1,4 @@
-//! What the board asks: cards and their reviews, sessions, settings, projects, plans.
+//! Commands of the board: cards and their reviews, sessions, settings, projects, plans.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use crate::settings::{BoardSettings, SettingKey};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingsUpdate {
-    /// What holds where nobody changed anything.
+    /// The settings without stored changes.
     pub base: BoardSettings,
-    /// The executors there are.
+    /// The executors that exist.
     pub agents: Vec<String>,
     pub set: Vec<(SettingKey, Value)>,
 }
@@ -25,13 +25,13 @@ pub struct SettingsUpdate {
 pub struct ProjectCreate {
     pub name: String,
     pub description: String,
-    /// Where its repositories are.
+    /// The machine of the repositories.
     pub machine: String,
     /// The first is the primary one.
     pub repos: Vec<NewRepo>,
 }
 
-/// A repository that somebody looked at.
+/// A repository that the caller has inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRepo {
     pub path: PathBuf,
@@ -53,7 +53,7 @@ pub struct PlanApprove {
     pub tasks: Vec<TaskId>,
 }
 
-/// What is `None` stays as it is; `Some(None)` and empty texts clear.
+/// An update of a card: `None` leaves a field as it is; `Some(None)` and empty texts clear it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardUpdate {
     pub task: TaskId,
@@ -74,7 +74,7 @@ pub struct CardUpdate {
 }
 
 impl CardUpdate {
-    /// One that changes nothing yet.
+    /// An update that changes nothing yet.
     pub fn of(task: TaskId) -> Self {
         Self {
             task,
@@ -101,16 +101,16 @@ pub struct ReviewDecide {
     pub verdict: ReviewVerdict,
     pub feedback: String,
     pub checked: Option<Checked>,
-    /// As in `TaskTransition`; what an approval is given for.
+    /// As in `TaskTransition`; the files that an approval is given for.
     pub work: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVerdict {
-    /// With work that still has to be merged it stays in review. A reviewer's word is one that a
-    /// contract waits for; of others only a human's is.
+    /// Unmerged work stays in review. A contract accepts the approval of a reviewer; of other actors only a
+    /// human's.
     Approve { unmerged: bool, as_reviewer: bool },
-    /// Back to whoever works on it, or to the start.
+    /// Back to the actor that works on it, or to the start.
     Reject { to: Phase },
 }
 
@@ -131,12 +131,12 @@ pub enum ReviewOutcome {
         /// One per repository.
         branches: Vec<MergedBranch>,
     },
-    /// `files` are those that stand in the way.
+    /// `files` are in conflict.
     MergeFailed {
         files: Vec<String>,
     },
     Rebased,
-    /// Goes back to whoever works on it.
+    /// The task goes back to the actor that works on it.
     RebaseConflict {
         files: Vec<String>,
     },
@@ -156,7 +156,7 @@ pub struct MergedBranch {
 pub struct SessionBegin {
     pub attempt: AttemptId,
     pub task: TaskId,
-    /// Who works there; never the caller.
+    /// The agent that works there; never the caller.
     pub agent: Actor,
     pub worktree: Option<String>,
     pub branch: Option<String>,

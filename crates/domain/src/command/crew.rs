@@ -1,4 +1,4 @@
-//! What a crew asks: agents, their mail, and the log of what they decided.
+//! Commands of a crew: agents, their mail, and the log of their decisions.
 
 use super::CrewAssign;
 use crate::crew::{AgentId, DecisionId, MailId};
@@ -10,15 +10,15 @@ pub struct AgentAdd {
     pub agent: AgentId,
     pub kind: AgentType,
     pub epic: Option<TaskId>,
-    /// What a worker is given at once.
+    /// The task that a new worker is assigned at once.
     pub task: Option<Box<CrewAssign>>,
-    /// One that is there already stays as it is.
+    /// An agent that exists already stays as it is.
     pub or_keep: bool,
-    /// Only while there are fewer workers.
+    /// Adds the agent only while there are fewer workers than this.
     pub workers_max: Option<u32>,
 }
 
-/// A mail is sent once, however often this is asked with the same id.
+/// Idempotent: a mail is sent once, however often its id is repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailSend {
     pub mail: MailId,
@@ -34,7 +34,7 @@ pub struct MailSend {
 pub struct MailReply {
     pub mail: MailId,
     pub original: MailId,
-    /// Whose inbox the original is in; `None`: people's.
+    /// The owner of the inbox with the original; `None`: people.
     pub by: Option<AgentId>,
     pub body: String,
 }
@@ -46,6 +46,6 @@ pub struct DecisionLog {
     pub words: String,
     pub reasoning: String,
     pub context: Option<String>,
-    /// An agent wrote it, rather than one of its calls.
+    /// An agent wrote the row itself; otherwise one of its calls did.
     pub by_hand: bool,
 }

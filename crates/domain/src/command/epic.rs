@@ -1,4 +1,4 @@
-//! What a crew asks of an epic and its tasks. Ids of the letters that tell others of it come along.
+//! Commands of a crew on an epic and its tasks. They carry the ids of the mail that tells others about it.
 
 use super::{Checked, WorkPlace};
 use crate::crew::state::{EpicState, TaskState};
@@ -12,10 +12,10 @@ pub struct EpicTaskAdd {
     pub task: TaskId,
     pub title: String,
     pub body: String,
-    /// The folder its work will stand in.
+    /// The folder of the task's work.
     pub workspace: String,
     pub branch: String,
-    /// Where the work of the epic's tasks comes together, unless the epic knows it already.
+    /// The branch on which the work of the epic's tasks comes together, unless the epic has one already.
     pub epic_branch: String,
 }
 
@@ -26,82 +26,81 @@ pub struct EpicMove {
     pub to: EpicState,
 }
 
-/// All of an epic's work is on its branch and somebody was asked to look at that.
+/// Finishes an epic: all of its work is on its branch, and a review of that branch is requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EpicFinish {
     pub by: AgentId,
     pub epic: TaskId,
-    /// The page of its pull request.
+    /// The page of the epic's pull request.
     pub url: String,
     pub completed: usize,
     pub failed: usize,
     pub checked: Option<Checked>,
     /// As in `TaskTransition`.
     pub work: Option<String>,
-    /// To people.
+    /// The mail to people.
     pub mail: MailId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewAssign {
-    /// `None`: it is the task's turn, and the worker's.
+    /// `None`: an automatic assignment.
     pub by: Option<AgentId>,
     pub task: TaskId,
     pub worker: AgentId,
-    /// What the worker was on before, as far as anybody knew.
+    /// The worker's task before, as far as the caller knew.
     pub was_on: Option<TaskId>,
-    /// Who had the task before, as far as anybody knew.
+    /// The worker that had the task before, as far as the caller knew.
     pub from: Option<AgentId>,
-    /// In whose name the letters are.
+    /// The sender of the mail.
     pub sender: Option<AgentId>,
     pub attempt: AttemptId,
     pub place: WorkPlace,
-    /// Why there is no place.
+    /// Why `place` is empty.
     pub misses: Option<String>,
-    /// To the worker, and to whoever had it before.
+    /// The mail to the worker, and to the worker that had the task before.
     pub mails: [MailId; 2],
 }
 
-/// What a worker says of its task.
+/// A worker moves its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewMove {
     pub by: AgentId,
     pub task: TaskId,
-    /// Where it stood, as far as anybody knew: what goes with the move was made for that.
+    /// The state as far as the caller knew: everything else in this command was made for that state.
     pub from: TaskState,
     pub to: TaskState,
     pub reason: Option<String>,
-    /// The page of the pull request that goes with it.
+    /// The page of the pull request that goes with the move.
     pub url: Option<String>,
-    /// Who hears of it; `None`: people.
+    /// The recipient of the mail; `None`: people.
     pub supervisor: Option<AgentId>,
     pub mail: MailId,
 }
 
-/// What was in review goes back to its worker.
+/// Sends a task in review back to its worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewReturn {
     pub by: AgentId,
     pub task: TaskId,
     pub feedback: String,
-    /// Who has the task, as far as anybody knew.
+    /// The worker that has the task, as far as the caller knew.
     pub worker: Option<AgentId>,
     pub mail: MailId,
 }
 
-/// The work of a task is on its epic's branch, or an approval found that there is none.
+/// Records that a task's work is on its epic's branch, or that an approval found no work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewSettle {
     pub task: TaskId,
     pub commit: Option<String>,
-    /// An approval brought this about. Of several at once one completes the task; the others are
-    /// refused.
+    /// The command comes from an approval. Of several at once one completes the task; the others are refused.
     pub is_approval: bool,
     /// Otherwise the branch had nothing to merge.
     pub is_merged: bool,
-    /// Who has the task, as far as anybody knew.
+    /// The worker that has the task, as far as the caller knew.
     pub worker: Option<AgentId>,
-    /// Others whose work is in review and now behind, told in this one's name.
+    /// Tasks in review whose work is now behind. Their workers get mail from `sender`.
     pub behind: Vec<Behind>,
     pub sender: Option<AgentId>,
     pub epic_branch: String,
@@ -117,18 +116,18 @@ pub struct Behind {
     pub mail: MailId,
 }
 
-/// A task that nobody will do, because its epic is given up or its runs came to nothing.
+/// Gives up a task, because its epic is given up or its runs came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewGiveUp {
     pub task: TaskId,
     pub reason: String,
-    /// Who has the task, as far as anybody knew.
+    /// The worker that has the task, as far as the caller knew.
     pub worker: Option<AgentId>,
-    /// Its runs came to nothing, so that its worker failed.
+    /// Set when its runs came to nothing, so that its worker failed.
     pub lost: Option<CrewLoss>,
 }
 
-/// Who hears of it: the supervisor, and people.
+/// The mail about a loss: to the supervisor, and to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewLoss {
     pub supervisor: Option<AgentId>,

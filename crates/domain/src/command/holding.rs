@@ -1,11 +1,11 @@
-//! Which commands need an actor that is one client: those that hold a task for the actor, give it
-//! back, or count by who gave the word.
+//! Which commands need an actor that is one client: those that hold a task for the actor, give it back, or depend
+//! on who approved or attested.
 
 use super::{Command, ReviewDecide, ReviewVerdict};
 
 impl Command {
-    /// Whether two clients under one name would get in each other's way: both would hold the task,
-    /// or one would answer for the other.
+    /// Whether two clients under one name would get in each other's way: both would hold the task, or one would
+    /// answer for the other.
     pub fn needs_one_client(&self) -> bool {
         match self {
             Self::TaskClaim { .. }

@@ -3,24 +3,24 @@
 use super::Behind;
 use crate::ids::TaskId;
 
-/// A pull request for a task's branch; the open one of that branch stays the one it is.
+/// Opens a pull request for a task's branch. The branch's open pull request keeps its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullOpen {
     pub task: TaskId,
     pub forge: String,
-    /// As `Pull` has it.
+    /// As in `Pull::repo`.
     pub repo: String,
-    /// Number and page; `None` where Callboard itself is the forge, which gives them.
+    /// Number and page of the pull request; `None` where Callboard itself is the forge and assigns them.
     pub at: Option<(u64, String)>,
     pub branch: String,
     pub base: String,
     pub head: String,
     pub title: String,
-    /// The only one that has the repository.
+    /// The only machine that has the repository.
     pub machine: Option<String>,
 }
 
-/// What became of a task's pull request.
+/// Records what became of a task's pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullSettle {
     pub task: TaskId,
@@ -28,21 +28,21 @@ pub struct PullSettle {
     pub repo: String,
     pub number: u64,
     pub step: PullStep,
-    /// Who works on, and has to start from what was merged.
+    /// The worker that still works, and has to start from the merged work.
     pub behind: Option<Behind>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullStep {
-    /// Its forge merges it once it may.
+    /// The forge merges the pull request once it may.
     Awaited,
-    /// Nobody wants that any more.
+    /// The merge is not wanted any more.
     Revoked,
-    /// Its forge knows.
+    /// The forge knows that the merge is not wanted.
     CalledOff,
     Merged {
         commit: Option<String>,
-        /// By us, because somebody wanted that.
+        /// Callboard merged it, as requested.
         asked: bool,
     },
     Closed,

@@ -1,5 +1,5 @@
-//! What a command asks of its caller's rights: which profile, whether it writes commands for a
-//! shell, and which task it changes.
+//! What a command requires of its caller's rights: which profile, whether it writes commands for a shell, and which
+//! task it changes.
 
 use super::{Command, NewCheck, TaskCreate};
 use crate::comment::CommentId;

@@ -1,4 +1,4 @@
-//! What is asked of an agent that works in a task's workspace.
+//! Commands about an agent that works in a task's workspace.
 
 use crate::ids::TaskId;
 use crate::job::JobId;
@@ -11,16 +11,16 @@ pub struct WorkSubmit {
     pub order: WorkOrder,
     /// The only machine that can run it.
     pub bound_to: Option<String>,
-    /// There is no place for it yet.
+    /// The run has to wait: the machine has no free place yet.
     pub waits: bool,
     pub ttl_s: u32,
     pub start: Start,
 }
 
-/// Under which terms the start of a worker is asked for.
+/// The terms under which the start of a worker is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// As the board's tools do: the task is one for an agent alone already, and a closed one opens.
+    /// As the board's tools do: the task is one for an agent alone already, and a closed one is reopened.
     #[default]
     Board,
     /// As a person does at a terminal.
@@ -32,11 +32,11 @@ pub enum Start {
 pub struct TerminalStart {
     /// The agent that works on the task from now on; `None`: the one it has.
     pub agent: Option<String>,
-    /// The task is taken from the actor that holds it.
+    /// The task is taken from its holder.
     pub take: bool,
-    /// A closed task is opened.
+    /// A closed task is reopened.
     pub reopen: bool,
-    /// The caller's own process runs it; others wait for this long.
+    /// The caller's own process runs it; other runners wait for this long.
     pub held_s: u32,
 }
 

@@ -1,4 +1,4 @@
-//! One of the crew: its id, its type and what it is on.
+//! An agent of a crew: its id, its type and its work.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,8 +12,8 @@ use crate::ids::{IdError, TaskId};
 use crate::rights::AgentType;
 use crate::time::Timestamp;
 
-/// `worker-123` for the actor `agent:worker-123`; an actor of another kind goes by its whole name,
-/// `human:ana`. Always well formed.
+/// The id of an agent: `worker-123` for the actor `agent:worker-123`. An actor of another kind goes by its whole
+/// name, `human:ana`. Always well formed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(Arc<str>);
 
@@ -23,13 +23,13 @@ impl AgentId {
         Self(name.strip_prefix("agent:").unwrap_or(name).into())
     }
 
-    /// `None` for what no actor could be called.
+    /// `None` for a text that is no actor's name.
     pub fn parse(text: &str) -> Option<Self> {
         let actor = if text.contains(':') { text.parse() } else { format!("agent:{text}").parse() };
         actor.ok().map(|actor: Actor| Self::of(&actor))
     }
 
-    /// Who acts when it does.
+    /// The actor of this agent.
     pub fn actor(&self) -> Actor {
         let name =
             if self.0.contains(':') { self.0.to_string() } else { format!("agent:{}", self.0) };
@@ -53,22 +53,22 @@ impl FromStr for AgentId {
 pub struct Agent {
     pub id: AgentId,
     pub kind: AgentType,
-    /// What a supervisor or an orchestrator looks after.
+    /// The epic that a supervisor or an orchestrator leads.
     pub epic: Option<TaskId>,
-    /// What a worker was last given. When that is closed, it is on nothing.
+    /// The task that a worker was assigned last. A closed task counts as none.
     pub task: Option<TaskId>,
-    /// Since when a worker has had nothing to do.
+    /// Since when a worker has had no task.
     pub idle_since: Option<Timestamp>,
-    /// Its last call.
+    /// The time of its last call.
     pub last_active_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Its last run ended without a result, and none is left.
+    /// Its last run ended without a result, and no further run follows.
     pub failed_at: Option<Timestamp>,
 }
 
 impl Agent {
-    /// Whether it says who does what in an epic.
+    /// Whether the agent decides who does what in an epic.
     pub fn leads(&self, epic: Option<TaskId>) -> bool {
         match self.kind {
             AgentType::Orchestrator => true,
@@ -78,12 +78,12 @@ impl Agent {
     }
 }
 
-/// What an agent is at.
+/// The activity of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentState {
     Idle,
     Busy,
-    /// For a review, or for what stands in the way of its task.
+    /// Waits for a review, or for the end of a block.
     Waiting,
     Failed,
 }
@@ -100,7 +100,7 @@ impl AgentState {
 }
 
 impl Agent {
-    /// `task` is what a worker is on, `epic` what somebody else looks after.
+    /// `task` is the state of a worker's task, `epic` that of the epic another agent leads.
     pub fn state(&self, task: Option<TaskState>, epic: Option<EpicState>) -> AgentState {
         if self.failed_at.is_some() {
             return AgentState::Failed;

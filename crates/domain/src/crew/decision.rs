@@ -1,4 +1,4 @@
-//! One row of what the crew did and why. Rows of calls are written by the calls themselves.
+//! One row of a crew's log: what was done and why. Calls write their rows themselves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,19 +23,19 @@ pub struct Decision {
     pub agent: AgentId,
     pub decision: String,
     pub reasoning: String,
-    /// JSON, two spaces an indent; `None` for what an agent wrote itself.
+    /// JSON, indented by two spaces; `None` for a row that an agent wrote itself.
     pub context: Option<String>,
     pub at: Timestamp,
 }
 
 impl Decision {
-    /// The same without what letters say, for those who may not open them.
+    /// The row without the bodies of mail, for readers that may not open that mail.
     pub fn without_mail(self) -> Self {
         if !self.decision.contains(MAIL_TOOLS) {
             return self;
         }
         let context = self.context.map(|text| {
-            // One that was cut to a single string may hold anything.
+            // A context that was cut to a single string may hold anything.
             match serde_json::from_str(&text) {
                 Ok(value @ (Value::Object(_) | Value::Array(_))) => pretty(&without_bodies(value)),
                 Ok(_) | Err(_) => pretty(&Value::from(LEFT_OUT)),
@@ -45,7 +45,7 @@ impl Decision {
     }
 }
 
-/// What the names of the tools for mail begin with.
+/// The beginning of the names of the mail tools.
 const MAIL_TOOLS: &str = "mcp__mail__";
 const LEFT_OUT: &str = "[left out: mail of others]";
 
@@ -63,8 +63,8 @@ fn without_bodies(value: Value) -> Value {
     }
 }
 
-/// A call's context as it is kept. Of one that is too large the long strings are cut; if that is not
-/// enough, it is one string with the beginning of everything. What is cut says how much is missing.
+/// A call's context as it is kept. In a context that is too large the long strings are cut; if that is not enough,
+/// it becomes one string with the beginning of the whole. Each cut says how much is missing.
 pub fn context(value: &Value) -> String {
     let whole = pretty(value);
     let fits = |text: &String| text.len() <= CONTEXT_BYTES_MAX;
@@ -74,12 +74,12 @@ pub fn context(value: &Value) -> String {
     let sizes = || std::iter::successors(Some(CONTEXT_BYTES_MAX / 2), |size| Some(size / 2));
     let cut_strings = sizes().take_while(|size| *size >= STRING_BYTES_MIN);
     let cut = cut_strings.map(|size| pretty(&cut(value, size))).find(fits);
-    // However much of it has to be escaped, there is a size that fits.
+    // However much of the text has to be escaped, some size fits.
     let beginning = || sizes().map(|size| pretty(&Value::String(beginning(&whole, size))));
     cut.or_else(|| beginning().find(fits)).expect("an empty string fits")
 }
 
-/// Shorter ones are not worth reading.
+/// Strings cut shorter than this are not worth reading.
 const STRING_BYTES_MIN: usize = 64;
 
 fn pretty(value: &Value) -> String {

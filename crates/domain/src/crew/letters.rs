@@ -1,14 +1,14 @@
-//! What a crew's members are told by the rules themselves: subjects and bodies.
+//! Mail that the rules themselves send to a crew: subjects and bodies.
 
 use super::mail::{BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
 use crate::command::WorkPlace;
 use crate::pull::local_number;
 use crate::task::Task;
 
-/// Of a description; the task itself has all of it.
+/// How much of a description goes into a mail; the task itself has all of it.
 const DESCRIPTION_CHARS_MAX: usize = 4000;
 
-/// A subject and a body, both as long as a mail may be.
+/// A subject and a body, both within the limits of a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
     pub subject: String,
@@ -122,7 +122,7 @@ pub fn epic_complete(epic: &Task, url: &str, completed: usize, failed: usize) ->
         epic.name(),
         epic.title
     );
-    // A forge has a page for it.
+    // Only a local pull request needs these commands: a forge has a page for it.
     if let Some(number) = local_number(url) {
         text += &format!(":\n\ncallboard pull show {number}\ncallboard pull merge {number}");
     }

@@ -1,4 +1,4 @@
-//! What one of the crew writes to another, or to people.
+//! Mail from one agent of a crew to another, or to people.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,18 +26,18 @@ pub struct Mail {
     pub body: String,
     pub in_reply_to: Option<MailId>,
     pub created_at: Timestamp,
-    /// When its recipient first read it.
+    /// When the recipient first read it.
     pub read_at: Option<Timestamp>,
 }
 
 impl Mail {
-    /// Whether somebody wrote it or got it; `None`: people.
+    /// Whether `who` sent or received the mail; `None`: people.
     pub fn is_between(&self, who: Option<&AgentId>) -> bool {
         self.to.as_ref() == who || self.from.as_ref() == who
     }
 }
 
-/// The subject of an answer.
+/// The subject of a reply.
 pub fn reply_subject(subject: &str) -> String {
     let starts = subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
     let answer = if starts { subject.to_owned() } else { format!("Re: {subject}") };

@@ -1,5 +1,4 @@
-//! The names of worktrees and branches that tasks are worked on in. They are made here and nowhere
-//! else.
+//! Names of the worktrees and branches for tasks. No other file makes them.
 
 use super::AgentId;
 use crate::ids::TaskId;
@@ -8,7 +7,7 @@ use crate::task::Task;
 const SLUG_CHARS_MAX: usize = 30;
 const ID_CHARS: usize = 8;
 
-/// `task-`, the end of the id, and as much of the title as a folder needs.
+/// The name of a worktree: `task-`, the end of the id, and the slug of the title.
 pub fn worktree(task: TaskId, title: &str) -> String {
     match slug(title).as_str() {
         "" => format!("task-{}", end_of(task)),
@@ -16,7 +15,7 @@ pub fn worktree(task: TaskId, title: &str) -> String {
     }
 }
 
-/// The same name for the `n`th that wants it.
+/// The name for its `n`th user: from the second on with a number.
 pub fn numbered(name: &str, n: usize) -> String {
     if n <= 1 { name.to_owned() } else { format!("{name}-{n}") }
 }
@@ -34,12 +33,12 @@ pub fn task_branch(prefix: &str, task: &Task) -> String {
     }
 }
 
-/// Where the work of an epic's tasks comes together.
+/// The branch on which the work of an epic's tasks comes together.
 pub fn epic_branch(prefix: &str, epic: TaskId) -> String {
     format!("{prefix}epic-{}", end_of(epic))
 }
 
-/// `worker-123-session`: the terminal of a worker that is run. tmux takes neither '.' nor ':' in a name.
+/// `worker-123-session`: the terminal of a worker's run. tmux takes neither '.' nor ':' in a name.
 pub fn terminal(worker: &AgentId) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name = worker.as_str().chars().map(|c| if is_plain(c) { c } else { '-' });

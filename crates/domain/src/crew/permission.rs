@@ -1,9 +1,9 @@
-//! Which tools an agent's type may call, as patterns: what is disallowed first, then what is allowed; a
-//! name that neither knows is denied. Names need not exist.
+//! Which tools an agent's type may call, as patterns: first the disallowed ones, then the allowed ones; a name that
+//! matches neither is denied. Names need not exist.
 
 use crate::rights::AgentType;
 
-/// `*` stands for any characters.
+/// Patterns of tool names; `*` stands for any characters.
 struct Patterns {
     allowed: &'static [&'static str],
     disallowed: &'static [&'static str],
@@ -49,7 +49,7 @@ pub fn may_call(kind: AgentType, tool: &str) -> bool {
     !fits(disallowed) && fits(allowed)
 }
 
-/// Whether a tool that a type's patterns let pass is also meant for it.
+/// Whether a tool that passes the patterns of a type is also meant for that type.
 pub fn is_for(kind: AgentType, tool: &str) -> bool {
     match tool {
         "mcp__agent__get_task" => kind == AgentType::Worker,
@@ -59,7 +59,7 @@ pub fn is_for(kind: AgentType, tool: &str) -> bool {
     }
 }
 
-/// Whose failure people always hear of.
+/// Tools whose failure is always reported to people.
 pub const CRITICAL: [&str; 5] = [
     "mcp__mail__send",
     "mcp__agent__get_task",

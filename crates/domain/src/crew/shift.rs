@@ -1,5 +1,5 @@
-//! When the agent of a worker has to be started, and when nobody tries any more. Told by how its task
-//! stands, its last run and its mail alone: nothing has to be remembered, so nothing can be forgotten.
+//! When a worker's agent has to be started, and when its runs are given up. Derived from its task, its last run and
+//! its mail alone: no other state is kept, so none can be lost.
 
 use super::state::TaskState;
 use crate::job::JobState;
@@ -7,10 +7,10 @@ use crate::run::RunRecord;
 use crate::time::Timestamp;
 use crate::work::WorkFault;
 
-/// How long something may be left of a run of which nobody says that it is gone.
+/// How long processes of an ended run are assumed to live, unless their end is on record.
 const GONE_WITHIN_S: u32 = 20;
 
-/// Whether somebody should hear that a busy worker says nothing. Nothing else follows from it.
+/// Whether a busy worker has been silent for so long that it should be reported. Nothing else follows from it.
 pub fn is_silent(heard_at: Timestamp, after_s: u32, now: Timestamp) -> bool {
     now >= heard_at.plus_s(after_s)
 }
@@ -23,13 +23,13 @@ pub struct Shift<'a> {
     pub since: Timestamp,
     /// Since when the task is in its phase.
     pub phase_at: Timestamp,
-    /// The newest run on the task, whoever's it was.
+    /// The newest run on the task, of any worker.
     pub last: Option<&'a RunRecord>,
-    /// When the newest mail came that the worker has not read.
+    /// When the newest unread mail of the worker came.
     pub mail_at: Option<Timestamp>,
 }
 
-/// What is to be done about a worker.
+/// What to do about a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     Rest,
@@ -53,13 +53,13 @@ impl Shift<'_> {
             };
         }
         let waits = matches!(self.state, TaskState::Review | TaskState::Blocked);
-        // What came before the run was asked for is what it was told of.
+        // The run was told of all mail that came before it was requested.
         let told_at = self.last.map_or(self.since, |last| last.job.created_at).max(self.since);
         let is_woken = waits && self.mail_at.is_some_and(|at| at > told_at);
         if is_woken && !self.is_something_left(now) { Next::Start } else { Next::Rest }
     }
 
-    /// Why its last round of runs was the last, if the task is still as that left it.
+    /// Why the last run failed for good, if the task is still as that run left it.
     fn lost(&self) -> Option<String> {
         let last = self.last?;
         let at = match &last.job.state {
@@ -72,7 +72,7 @@ impl Shift<'_> {
         is_about_it.then_some(reason)
     }
 
-    /// Two agents never share a worktree.
+    /// Whether processes of the last run may be left. Two agents never share a worktree.
     fn is_something_left(&self, now: Timestamp) -> bool {
         self.last.is_some_and(|last| {
             let is_unknown = last.run.runs_on.is_some() && last.run.gone_at.is_none();

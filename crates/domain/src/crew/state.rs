@@ -1,5 +1,5 @@
-//! Where tasks, epics and agents stand in a crew's words, and which task may go where by whose word.
-//! All of it is derived: what is stored are phases, holders and reasons.
+//! The states of tasks, epics and agents in a crew's words, and who may move a task where. All states are derived
+//! from the stored phases, holders and reasons.
 
 use super::AgentId;
 use crate::attempt::{Attempt, AttemptKind};
@@ -59,14 +59,14 @@ words!(EpicState {
     Cancelled => "CANCELLED",
 });
 
-/// Who of the crew has a task, by its newest attempt.
+/// The worker of a crew that has the task, by its newest attempt.
 pub fn worker_of(newest: Option<&Attempt>, now: Timestamp) -> Option<AgentId> {
     let live = newest.filter(|it| it.kind == AttemptKind::Crew && it.is_live(now))?;
     Some(AgentId::of(&live.actor))
 }
 
 impl TaskState {
-    /// As it is seen at a moment, with its newest attempt.
+    /// The state at a moment, by the task's newest attempt.
     pub fn at(task: &Task, newest: Option<&Attempt>, now: Timestamp) -> Self {
         let is_live = newest.is_some_and(|newest| newest.is_live(now));
         Self::of(task, task.assignee.is_some() || is_live)
@@ -94,7 +94,7 @@ impl TaskState {
         }
     }
 
-    /// Whether whoever has the task is expected to go on with it by itself.
+    /// Whether the worker of the task is expected to go on with it by itself.
     pub fn is_at_work(self) -> bool {
         match self {
             Self::Assigned | Self::InProgress => true,
@@ -102,7 +102,7 @@ impl TaskState {
         }
     }
 
-    /// Where the worker that has the task may bring it. Everything else is somebody else's to say.
+    /// The states to which the worker that has the task may move it. Other actors decide about all other moves.
     pub fn by_worker(self) -> &'static [TaskState] {
         match self {
             Self::Assigned => &[Self::InProgress, Self::Pending],
@@ -113,7 +113,7 @@ impl TaskState {
         }
     }
 
-    /// Whether somebody else may be given the task.
+    /// Whether the task may be assigned to another worker.
     pub fn may_change_hands(self) -> bool {
         match self {
             Self::Pending | Self::Assigned | Self::InProgress | Self::Blocked => true,
@@ -140,7 +140,7 @@ impl EpicState {
         }
     }
 
-    /// Where a supervisor may bring it by word alone.
+    /// The states to which a supervisor may move the epic by command alone.
     pub fn by_supervisor(self) -> &'static [EpicState] {
         match self {
             Self::Planning => &[Self::InProgress, Self::Cancelled],
@@ -151,7 +151,7 @@ impl EpicState {
     }
 }
 
-/// Why a task was given up, if what is known of that speaks of its last end.
+/// Why a task was given up, if the reason on record belongs to its last closing.
 pub fn failure_reason<'c>(task: &Task, card: &'c Card) -> Option<&'c str> {
     let failed = card.failed.as_ref()?;
     let speaks = task.phase == Phase::ClosedCanceled && failed.at >= task.phase_at;

@@ -54,16 +54,16 @@ pub(super) fn attempt_begin(
     Ok(draft.done_with(new.attempt))
 }
 
-/// A task as somebody finds it who wants to begin a session.
+/// A task as found by a caller that wants to begin a session.
 pub struct BeginGround<'a> {
     pub task: &'a Task,
     pub deps: &'a [Dep],
-    /// Judged at that moment.
+    /// The live attempt, its lease judged at the time of the call.
     pub live: Option<&'a Attempt>,
 }
 
-/// What stands between a caller and a session. The engine asks it before a worktree is made, `decide`
-/// asks it again in the transaction.
+/// Whether a caller may begin a session. The engine asks before it makes a worktree; `decide` asks again in the
+/// transaction.
 pub fn begin_gate(
     policy: &Policy,
     ground: &BeginGround<'_>,
@@ -91,7 +91,7 @@ pub fn begin_gate(
     Ok(())
 }
 
-/// Judged before a store looks for the key: a database need not take every character.
+/// Judges the key of a session before a store looks it up: a database need not accept every character.
 pub fn judge_session_key(key: &str) -> Result<(), Refusal> {
     input::said("idempotency_key", key, KEY_CHARS_MAX, "idempotency_key cannot be blank")?;
     judge_key("idempotency_key", key, KEY_CHARS_MAX)
@@ -118,7 +118,7 @@ fn judge_begin_input(world: &World<'_>, new: &AttemptBegin) -> Result<(), Refusa
     }
 }
 
-/// Ends a stalled session in favour of the caller and frees what its holder had.
+/// Ends a stalled session in favour of the caller and unassigns its holder.
 fn take_over(draft: &mut Draft<'_>) -> Option<AttemptId> {
     let stalled_holder = draft.live.as_ref().map(|live| live.actor.clone());
     let reason = format!("taken over by {}", draft.actor());
@@ -261,7 +261,7 @@ pub(super) fn attempt_cancel(
     Ok(draft.done_with(id))
 }
 
-/// `Draft` ends a lease that is over; here that is all there is to do.
+/// Ends the attempt if its lease is over. `Draft` ends such a lease itself, so nothing else is left to do.
 pub(super) fn attempt_expire(
     world: &World<'_>,
     id: AttemptId,

@@ -1,4 +1,4 @@
-//! Blocks: a reason is given, and lifted by an answer, by a claim, or by the end of the work.
+//! Blocks: given with a reason, and lifted by an answer, by a claim, or by the end of the work.
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ pub(super) fn lift(draft: &mut Draft<'_>) {
     }
 }
 
-/// A change that answers a block, takes the task or ends the work on it lifts the block with it.
+/// Lifts the block when the change answers it, claims the task or ends the work on it.
 pub(super) fn answered(world: &World<'_>, command: &Command, change: &mut Change) {
     let Some(subject) = world.subject.as_ref().map(|subject| &subject.task) else { return };
     let Some(blocked) = &subject.blocked else { return };

@@ -1,4 +1,4 @@
-//! Calls as such, where a toolset keeps them in the log: no row changes, history does.
+//! Calls that a toolset keeps in the log: they add an event and change no row.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::event::{Event, EventName};
 use crate::ids::TaskId;
 use crate::world::{Change, Reply, World};
 
-/// The task is only named: whoever follows it has nothing to look at.
+/// Logs a refused call. The event names the task only in its data: followers of the task have nothing to look at.
 pub(super) fn call_refuse(
     world: &World<'_>,
     tool: &str,

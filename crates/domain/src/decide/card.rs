@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
-/// The label that a column of the board stands for.
+/// The label that a phase, one column of the board, stands for.
 pub fn label_of(policy: &Policy, phase: Phase) -> Result<&Label, Refusal> {
     policy.first_of(phase).ok_or_else(|| {
         let words = format!("no status with the phase {} is configured", phase.as_str());
@@ -24,7 +24,7 @@ pub fn label_of(policy: &Policy, phase: Phase) -> Result<&Label, Refusal> {
     })
 }
 
-/// Whether both phases are one column: what is given up lies with what is done.
+/// Whether both phases are one column: canceled tasks lie in the column of done ones.
 pub fn same_column(one: Phase, other: Phase) -> bool {
     one == other || one.is_closed() && other.is_closed()
 }
@@ -87,7 +87,7 @@ pub(super) fn card_update(
     Ok(draft.done())
 }
 
-/// Moves to another column with what the board means by it; the gates are passed.
+/// Moves the task to another column with everything the board means by that; the gates are passed.
 pub(super) fn go(draft: &mut Draft<'_>, label: &Label) {
     let goes_back = label.phase == Phase::Initial;
     if goes_back {
@@ -99,7 +99,7 @@ pub(super) fn go(draft: &mut Draft<'_>, label: &Label) {
     }
 }
 
-/// Ends what runs in the other mode; says whether the task goes back to the start.
+/// Changes the mode and ends what runs in the other one; says whether the task goes back to the start.
 fn turn(draft: &mut Draft<'_>, card: &mut Card, mode: Mode) -> bool {
     card.mode = mode;
     match mode {
@@ -122,7 +122,7 @@ fn turn(draft: &mut Draft<'_>, card: &mut Card, mode: Mode) -> bool {
     }
 }
 
-/// The task becomes one for an agent alone, and for this one if it is named.
+/// Turns the task into one for an agent alone (`Mode::Auto`), and for `agent` if it is named.
 pub(super) fn for_agent(draft: &mut Draft<'_>, agent: Option<&String>) -> Result<(), Refusal> {
     let mut card = draft.subject.card.clone();
     let mut changed = Vec::new();
@@ -142,7 +142,7 @@ pub(super) fn for_agent(draft: &mut Draft<'_>, agent: Option<&String>) -> Result
     Ok(())
 }
 
-/// What somebody wrote into the fields, judged.
+/// The fields of a request, judged.
 struct Fields {
     title: Option<String>,
     body: Option<String>,
@@ -166,7 +166,7 @@ impl Fields {
         })
     }
 
-    /// Takes over what differs; says what did.
+    /// Applies the fields that differ; returns their names.
     fn apply(self, draft: &mut Draft<'_>, card: &mut Card) -> Vec<&'static str> {
         let mut changed = Vec::new();
         let mut note = |differs: bool, name| {
@@ -206,7 +206,7 @@ impl Fields {
     }
 }
 
-/// A card as somebody wants it, judged.
+/// A new card from a request, judged.
 pub(super) fn new_card(card: &Card) -> Result<Card, Refusal> {
     let given = |text: &Option<String>| Some(text.clone().unwrap_or_default());
     Ok(Card {
@@ -218,7 +218,7 @@ pub(super) fn new_card(card: &Card) -> Result<Card, Refusal> {
     })
 }
 
-/// Blank ones say nothing.
+/// Acceptance criteria, trimmed; blank ones are dropped.
 fn criteria(given: &[String]) -> Result<Vec<String>, Refusal> {
     let criteria: Vec<String> =
         given.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
@@ -234,7 +234,7 @@ fn criteria(given: &[String]) -> Result<Vec<String>, Refusal> {
     Ok(criteria)
 }
 
-/// An empty text clears.
+/// A trimmed name; an empty text clears the field.
 fn named(field: &str, given: Option<&String>) -> Result<Option<Option<String>>, Refusal> {
     let Some(text) = given else { return Ok(None) };
     let text = text.trim();
@@ -242,7 +242,7 @@ fn named(field: &str, given: Option<&String>) -> Result<Option<Option<String>>, 
     Ok(Some(Some(text.to_owned()).filter(|text| !text.is_empty())))
 }
 
-/// The same for the name of a branch, as far as git would take it.
+/// A branch name that git would accept; an empty text clears the field.
 fn branch(given: &String) -> Result<Option<String>, Refusal> {
     let Some(Some(name)) = named("base_branch", Some(given))? else { return Ok(None) };
     let banned = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
@@ -272,7 +272,7 @@ fn judge_place(world: &World<'_>, update: &CardUpdate) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Puts a task below another one or into another project; says what changed.
+/// Puts a task below another one or into another project; returns the names of the changed fields.
 fn place(draft: &mut Draft<'_>, update: &CardUpdate) -> Vec<&'static str> {
     let mut changed = Vec::new();
     if let Some(parent) = update.parent.filter(|parent| *parent != draft.task.parent) {
@@ -289,7 +289,7 @@ fn place(draft: &mut Draft<'_>, update: &CardUpdate) -> Vec<&'static str> {
     changed
 }
 
-/// Removes a task for good, with its notes, unless others wait for it.
+/// Removes a task for good, with its notes, unless open tasks depend on it.
 pub(super) fn card_remove(
     world: &World<'_>,
     id: TaskId,
@@ -306,7 +306,7 @@ pub(super) fn card_remove(
     Ok(change)
 }
 
-/// Adds to a task's notes, of which the end is kept.
+/// Appends to a task's notes; only the end of long notes is kept.
 pub(super) fn scratchpad_append(
     world: &World<'_>,
     id: TaskId,

@@ -46,7 +46,7 @@ fn check_at(task: &Task, index: usize) -> Result<&Check, Refusal> {
     })
 }
 
-/// The log of a check's last run.
+/// The log of a check's last run, or a refusal that says why there is none.
 pub fn log_of(task: &Task, index: usize) -> Result<&str, Refusal> {
     let check = check_at(task, index)?;
     let none = |why: &str| {
@@ -115,7 +115,7 @@ pub(super) fn record(draft: &mut Draft<'_>, checked: &Checked) {
     }
 }
 
-/// `0 pass, 1 fail`: what ran in this call; `None` when nothing did.
+/// Results of the checks that ran in this call, as `0 pass, 1 fail`; `None` when none ran.
 pub(super) fn summary(task: &Task, runs: &[(usize, Verdict)]) -> Option<String> {
     let parts: Vec<_> = runs
         .iter()
@@ -124,8 +124,8 @@ pub(super) fn summary(task: &Task, runs: &[(usize, Verdict)]) -> Option<String> 
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Checks that do not pass. A stored pass that `passes` does not accept speaks of other files: it is
-/// stale, as readers of the task see it.
+/// Checks that do not pass. A stored pass that `passes` rejects was given for other files: it is reported as stale,
+/// as readers of the task see it.
 pub(super) fn unmet(task: &Task, passes: impl Fn(&Check) -> bool) -> Vec<UnmetCheck> {
     let unmet = |(index, check): (usize, &Check)| UnmetCheck {
         index: Some(index),
@@ -144,7 +144,7 @@ pub(super) fn same_checks(task: &Task, basis: &Basis) -> bool {
         && task.checks.iter().zip(&basis.checks).all(|(now, then)| now.same_definition(then))
 }
 
-/// The first thing that changed since the checks started, if a move depends on it.
+/// The first thing a move depends on that changed since the checks started.
 pub(super) fn changed_meanwhile(draft: &Draft<'_>, basis: &Basis) -> Option<&'static str> {
     let deps_now = draft.subject.deps.iter().map(|dep| dep.id);
     if draft.task.label != basis.label {

@@ -1,5 +1,5 @@
-//! A crew's agents, its mail and its log. A call's own rows of the log, and when an agent was last seen,
-//! have no events: the rows are the history.
+//! A crew's agents, its mail and its log. The log rows of a call, and the time an agent was last seen, have no
+//! events: the rows are the history.
 
 use serde_json::json;
 
@@ -86,7 +86,7 @@ pub(super) fn agent_remove(world: &World<'_>, id: &AgentId) -> Result<Change, Re
     Ok(noted(vec![CrewWrite::AgentRemove { agent: id.clone() }], events))
 }
 
-/// One that was removed meanwhile was seen by nobody.
+/// Records when an agent was last seen. An agent that was removed meanwhile is ignored.
 pub(super) fn agent_touch(world: &World<'_>, id: &AgentId, now: Timestamp) -> Change {
     let seen = world.crew.agent(id).map(|agent| CrewWrite::AgentUpdate {
         agent: Agent { last_active_at: now, ..agent.clone() },
@@ -120,7 +120,7 @@ pub(super) fn mail_send(
     Ok(sent(world, mail))
 }
 
-/// Goes to whoever sent the original; to people where nobody of the crew did.
+/// Replies to the sender of the original: an agent of the crew, else people.
 pub(super) fn mail_reply(
     world: &World<'_>,
     new: &MailReply,
@@ -147,7 +147,7 @@ pub(super) fn mail_reply(
     Ok(sent(world, mail))
 }
 
-/// Reading again keeps when it was first read.
+/// Idempotent: reading again keeps the time of the first read.
 pub(super) fn mail_read(
     world: &World<'_>,
     id: MailId,
@@ -192,7 +192,7 @@ pub(super) fn decision_log(
     Ok(Change { reply: Reply::Decision(new.decision), ..change })
 }
 
-/// What is in somebody's inbox; `None`: people's.
+/// The mail, if it is in the inbox of `by`; `None` is the inbox of people.
 fn received<'w>(
     world: &'w World<'_>,
     id: MailId,
@@ -207,7 +207,7 @@ fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
     world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
 }
 
-/// The event says all of a mail but its body.
+/// Writes a mail. Its event has everything but the body.
 pub(super) fn sent(world: &World<'_>, mail: Mail) -> Change {
     let data = json!({
         "mailId": mail.id,

@@ -1,6 +1,6 @@
-//! A worker of a crew that is run here: asked for, admitted, over. The task stays the worker's all
-//! along; queue, lease and losses are those of every run (`run.rs`), and what becomes of a task whose
-//! runs came to nothing is the crew's (`crew_task.rs`).
+//! Runs of a crew's worker: requested, admitted, ended. The task stays the worker's all along. Queue, lease and
+//! losses are those of every run (`run.rs`). What becomes of a task whose runs came to nothing is decided in
+//! `crew_task.rs`.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn submit(mut draft: Draft<'_>, new: &WorkSubmit) -> Result<Change, R
     Ok(work::queued(&mut draft, new, JobState::Queued { due_at }, None))
 }
 
-/// Whether the task is still that worker's.
+/// Whether the worker of the order still has the task.
 fn has_task(draft: &Draft<'_>, order: &WorkOrder) -> bool {
     let worker = worker_of(draft.live.as_ref(), draft.now);
     !draft.task.phase.is_closed() && worker == Some(AgentId::of(&order.asked_by))
@@ -49,8 +49,8 @@ pub(super) fn admit(mut step: Step<'_>, draft: Draft<'_>, lease: &RunLease) -> C
     step.alone(EventName::JobStarted, json!({"fence": fence}))
 }
 
-/// The next agent would not start either before the cause is removed, so the engine blocks the task first
-/// (`crew_run.rs` there). A task that could not be blocked gets its other tries.
+/// The agent did not start. The next one would not start either before the cause is removed, so the engine blocks
+/// the task first (`crew_run.rs` there). A task that could not be blocked gets its other tries.
 pub(super) fn not_started(step: Step<'_>, reason: &str) -> Change {
     match step.draft().is_some_and(|draft| stands(&draft) == TaskState::Blocked) {
         true => work::refused(step, WorkFault::NotStarted, reason),
@@ -58,8 +58,8 @@ pub(super) fn not_started(step: Step<'_>, reason: &str) -> Change {
     }
 }
 
-/// The agent ended. What it leaves behind is how its task stands; one that it should have gone on with
-/// is lost like one whose runner went away. `fault` is why it ended, when not by itself.
+/// The agent ended; the state of its task is its only result. A task that the agent should have gone on with makes
+/// the run stale, as if its runner went away. `fault` is why the agent ended, unless it ended by itself.
 pub(super) fn ended(mut step: Step<'_>, fault: Option<&str>) -> Change {
     let draft = step.draft();
     let at_work = draft.as_ref().filter(|draft| is_at_work(draft, &step)).map(stands);
@@ -81,14 +81,15 @@ fn is_at_work(draft: &Draft<'_>, step: &Step<'_>) -> bool {
     is_own && stands(draft).is_at_work()
 }
 
-/// Whether a lost run is not to be had again: nobody wants it, or it was lost too often.
+/// Whether a lost run is not queued again: its worker no longer has the task, or the run was lost too often.
 pub(super) fn is_last(step: &Step<'_>, attempts_max: u32) -> bool {
     let draft = step.draft();
     let has_task = |order| draft.as_ref().is_some_and(|draft| has_task(draft, order));
     step.run.attempt >= attempts_max || !step.run.order.work().is_some_and(has_task)
 }
 
-/// Its end. What follows for a task that it should have gone on with is the crew's to say.
+/// Ends a run that was lost for the last time. `crew_task.rs` decides about a task that the run should have gone on
+/// with.
 pub(super) fn lost(step: Step<'_>) -> Change {
     if !step.draft().is_some_and(|draft| is_at_work(&draft, &step)) {
         return work::cancel(step, "Nobody waits for it any more");

@@ -1,5 +1,5 @@
-//! A crew's tasks: given to workers, moved by them, sent back, settled, given up. Whoever hears of it is
-//! written to in the same change.
+//! A crew's tasks: assigned to workers, moved by them, returned, settled, given up. The change that does it also
+//! writes the mail about it.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(super) fn crew_assign(
     assigned(world, new, now)
 }
 
-/// The same, whoever says so.
+/// Assigns a task to a worker, without judging who asked for it.
 pub(super) fn assigned(
     world: &World<'_>,
     new: &CrewAssign,
@@ -93,7 +93,8 @@ pub(super) fn assigned(
     Ok(draft.done())
 }
 
-/// Nobody but a worker of the crew has it. By itself only a task that waits goes to anybody.
+/// Refuses a task that is held outside the crew. An automatic assignment (`by` is `None`) takes only a pending task
+/// that has no holder, no block and no open deps.
 fn judge_free(draft: &Draft<'_>, new: &CrewAssign, worker: &Actor) -> Result<(), Refusal> {
     if let Some(live) = draft.live.as_ref().filter(|live| live.kind != AttemptKind::Crew) {
         return Err(draft.claimed_by(&live.actor));
@@ -112,7 +113,7 @@ fn judge_free(draft: &Draft<'_>, new: &CrewAssign, worker: &Actor) -> Result<(),
     }
 }
 
-/// A task that is over keeps nobody busy.
+/// Refuses a worker that has another task. A closed task keeps no worker busy.
 fn judge_idle(world: &World<'_>, new: &CrewAssign, worker: &Agent) -> Result<(), Refusal> {
     let Some(on) = worker.task.filter(|on| *on != new.task) else { return Ok(()) };
     let seen = world.named.iter().find(|named| named.id == on && new.was_on == Some(on));
@@ -233,7 +234,7 @@ pub(super) fn crew_move(
     Ok(draft.done())
 }
 
-/// Goes to a phase, blocked or not. Says so also where only that changes.
+/// Moves the task to a phase, blocked or not. Logs an event also where the phase stays.
 fn shift(
     draft: &mut Draft<'_>,
     phase: Phase,
@@ -255,7 +256,7 @@ fn shift(
     Ok(())
 }
 
-/// Closed without a result, if the gates let that pass.
+/// Closes the task as canceled, if the gates allow it.
 fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, Refusal> {
     let label = label_of(draft.world.policy, Phase::ClosedCanceled)?.name.clone();
     let label = match task::passage(draft, &label, (None, None), false)? {
@@ -291,7 +292,7 @@ pub(super) fn crew_return(
         return Err(state("Task has no assigned worker".into()));
     }
     let words: String = feedback.chars().take(crate::limits::REVIEW_CHARS_MAX).collect();
-    // What is done again is judged again.
+    // Work that is done again is judged again.
     pull::revoke(&mut draft);
     draft.task.verification = None;
     let record = review::decision(&draft, ReviewState::Rejected, &words);
@@ -301,7 +302,7 @@ pub(super) fn crew_return(
     draft.event(EventName::ReviewRejected, json!({}));
     let label = label_of(world.policy, Phase::Working)?.clone();
     go(&mut draft, &label);
-    // An agent that handed over and is still there hears of it as the next one.
+    // An agent that handed its work over and still runs is canceled: the next run hears of the feedback.
     run_stop::cancel(&mut draft);
     let letter = letters::changes_requested(&draft.task, feedback);
     mail(&mut draft, new.mail, Some(&new.by), Some(&worker), letter);
@@ -309,8 +310,8 @@ pub(super) fn crew_return(
     Ok(draft.done())
 }
 
-/// The merge has happened, so a task that is over already stays as it is. An approval that finds it
-/// over came second.
+/// Records a merge that has happened, so a closed task stays as it is. An approval that finds the task closed came
+/// second and is refused.
 pub(super) fn crew_settle(
     world: &World<'_>,
     new: &CrewSettle,
@@ -381,7 +382,7 @@ pub(super) fn crew_give_up(
     Ok(draft.done())
 }
 
-/// A worker whose task is over, gone or somebody else's has none.
+/// Frees a worker whose task is closed, removed or held by another actor.
 pub(super) fn crew_free(
     world: &World<'_>,
     id: &AgentId,
@@ -422,7 +423,7 @@ pub(super) fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent,
     world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
 }
 
-/// A supervisor says what becomes of the tasks of its own epic, an orchestrator of all.
+/// Refuses an agent that does not lead the epic. A supervisor leads its own epic, an orchestrator all of them.
 fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Refusal> {
     let agent = known(world, by)?;
     if agent.leads(epic) {
@@ -449,7 +450,7 @@ fn idle(agent: &Agent, now: Timestamp) -> Agent {
     Agent { task: None, idle_since: Some(now), updated_at: now, ..agent.clone() }
 }
 
-/// Has nothing to do from now on, unless it is on something else.
+/// Makes the worker idle, unless it has another task by now.
 fn free(draft: &mut Draft<'_>, id: &AgentId) {
     let agent = draft.world.crew.agent(id).filter(|agent| agent.task == Some(draft.task.id));
     if let Some(agent) = agent {
@@ -458,7 +459,8 @@ fn free(draft: &mut Draft<'_>, id: &AgentId) {
     }
 }
 
-/// Has nothing to do, and gets nothing by itself. Its supervisor hears why, and people always.
+/// Marks the worker as failed and idle, so it is assigned nothing automatically. Mail tells why: to its supervisor,
+/// if there is one, and to people always.
 fn fail(draft: &mut Draft<'_>, id: &AgentId, lost: &CrewLoss, reason: &str) {
     if let Some(agent) = draft.world.crew.agent(id) {
         let agent = Agent { failed_at: Some(draft.now), ..idle(agent, draft.now) };

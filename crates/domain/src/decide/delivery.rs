@@ -1,5 +1,5 @@
-//! Messages about jobs that are over and about events: queued with what they tell of, tried until
-//! somebody has them.
+//! Messages about ended jobs and about events: queued in the change they tell of, and retried until the receiver
+//! takes them, wants no more, or the retries are used up.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
-/// Whoever is told of mail and new tasks is told of those in the change, by messages that are written
-/// with it. A message has the number of what it tells of, so nothing can be told twice.
+/// Queues a message about each mail and each new task of the change, in that change. The id of a message is the id
+/// of its subject, so nothing is told twice.
 pub(super) fn told(world: &World<'_>, change: &mut Change, now: Timestamp) {
     let Some(url) = &world.policy.webhook else { return };
     let letters: Vec<_> =
@@ -38,7 +38,7 @@ pub(super) fn told(world: &World<'_>, change: &mut Change, now: Timestamp) {
     }
 }
 
-/// What the event says, and of a task also which one it is.
+/// The event's data; for a task also its id and its epic.
 fn data_of(event: &Event, topic: Topic, writes: &[Write]) -> Value {
     let mut data = event.data.clone();
     if let Topic::Task(id) = topic {
@@ -52,7 +52,7 @@ fn data_of(event: &Event, topic: Topic, writes: &[Write]) -> Value {
     data
 }
 
-/// What is written, and logged, when the event that ends a job is to be told.
+/// The rows and the event that queue the message about a job's end.
 pub(super) fn queued(
     over: &Job,
     webhook: &Webhook,
@@ -73,7 +73,7 @@ pub(super) fn queued(
     Some(letter(delivery, over.task, over.priority, end))
 }
 
-/// A message with the job that sends it, logged where the event is that it comes from.
+/// A message with the job that sends it. Its event has the actor and the task of the event it tells of.
 fn letter(
     delivery: Delivery,
     task: Option<TaskId>,

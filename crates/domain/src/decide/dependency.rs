@@ -45,10 +45,11 @@ pub(super) fn dependency_remove(
     Ok(draft.done())
 }
 
-/// Makes these the deps of the task; says whether that changes anything.
+/// Replaces the deps of the task; says whether anything changes.
 pub(super) fn replace(draft: &mut Draft<'_>, deps: &[TaskId]) -> Result<bool, Refusal> {
     let mut changed = false;
-    // Added first: a task whose last open dep is replaced by another was never ready.
+    // Deps are added before others are removed: a task whose last open dep is replaced must not become ready in
+    // between.
     for dep in deps {
         changed |= add(draft, *dep)?;
     }
@@ -65,7 +66,7 @@ pub(super) fn replace(draft: &mut Draft<'_>, deps: &[TaskId]) -> Result<bool, Re
     }
 }
 
-/// Says whether the dep is a new one.
+/// Adds a dep; `false` when the task has it already.
 fn add(draft: &mut Draft<'_>, dep: TaskId) -> Result<bool, Refusal> {
     let (world, id) = (draft.world, draft.task.id);
     let known = world.named.iter().find(|named| named.id == dep && !named.removed);

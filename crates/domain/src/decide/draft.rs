@@ -1,4 +1,4 @@
-//! A change in the making: the subject as it will be, and what was noted along the way.
+//! A change in the making: the subject as it will be, with the writes and events so far.
 
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ pub(super) struct Draft<'w> {
 }
 
 impl<'w> Draft<'w> {
-    /// Starts from the subject. A lease that is over is ended first, so that every rule sees the
-    /// task as it is now; if the command is then refused, nothing of that is written.
+    /// Starts from the subject. A lease that is over is ended first, so that every rule sees the task as it is now.
+    /// If the command is then refused, that end is not written either.
     pub fn of_task(world: &'w World<'w>, id: TaskId, now: Timestamp) -> Result<Self, Refusal> {
         let subject =
             world.subject.as_ref().ok_or_else(|| Refusal::TaskNotFound { task: id.to_string() })?;
@@ -50,20 +50,20 @@ impl<'w> Draft<'w> {
         };
         let clock: Actor = "system:clock".parse().expect("a constant actor is well formed");
         let holder = self.live.as_ref().map(|live| live.actor.clone());
-        // Readers showed this end before it was written; it stays the same one.
+        // Readers saw this end at `over_at` before it was written, so the written one keeps that time.
         let attempt = self.end_live_at(over_at, &clock, AttemptEnd::Expired);
         self.event_by(&clock, EventName::AttemptExpired, attempt, json!({"holder": holder}));
         self.give_back(&clock);
         self.entry_by(&clock, "lease expired", None, attempt);
     }
 
-    /// Unassigned and back at the start, as after a lease that ended without a result.
+    /// Unassigns the task and moves it back to the start, as after a lease that ended without a result.
     pub fn give_back(&mut self, by: &Actor) {
         self.task.assignee = None;
         self.back_to_start_by(by);
     }
 
-    /// Back at the start, whoever it is assigned to.
+    /// Moves the task back to the start; the assignee stays.
     pub fn back_to_start(&mut self) {
         self.back_to_start_by(self.world.actor);
     }
@@ -128,19 +128,19 @@ impl<'w> Draft<'w> {
         self.writes.push(write);
     }
 
-    /// Whether this change makes the task wait for another.
+    /// Whether this change adds `dep` to the task.
     pub fn adds_dep(&self, dep: TaskId) -> bool {
         let new = |write: &Write| matches!(write, Write::DepInsert { dep: new, .. } if *new == dep);
         self.writes.iter().any(new)
     }
 
-    /// What another part of the same change does.
+    /// Adds the writes and events of another part of the change.
     pub fn take_over(&mut self, writes: Vec<Write>, events: Vec<Event>) {
         self.writes.extend(writes);
         self.events.extend(events);
     }
 
-    /// The one line this call adds to the task's history.
+    /// Adds the one line that this call leaves in the task's history.
     pub fn entry(&mut self, did: impl Into<String>, text: Option<String>) {
         self.entry_by(self.world.actor, did, text, None);
     }
@@ -160,7 +160,7 @@ impl<'w> Draft<'w> {
         self.put_entry(Entry { who: by.clone(), at: self.now, did: did.into(), text }, attempt);
     }
 
-    /// A heartbeat with nothing to tell: many in a row are one line.
+    /// A heartbeat without text: several in a row are one line.
     pub fn heartbeat_entry(&mut self, attempt: AttemptId) {
         let idle_before = self.subject.last_entry.as_ref().is_some_and(|last| {
             last.did == "heartbeat" && !last.has_text && last.attempt == Some(attempt)
@@ -172,7 +172,7 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// Replaces the newest line instead of adding one.
+    /// Replaces the newest line of the history instead of adding one.
     fn entry_again(&mut self, did: &str, attempt: AttemptId) {
         let who = self.world.actor.clone();
         self.put_entry(Entry { who, at: self.now, did: did.into(), text: None }, Some(attempt));
@@ -183,8 +183,7 @@ impl<'w> Draft<'w> {
         self.write(Write::EntryPut { task, number, entry, attempt });
     }
 
-    /// Moves the task to a label with everything that follows from the move; gates are the
-    /// caller's business.
+    /// Moves the task to a label with everything that follows from the move; the caller has judged the gates.
     pub fn move_to(&mut self, label: &Label) {
         let by = self.world.actor;
         let was_closed = self.task.phase.is_closed();
@@ -198,8 +197,7 @@ impl<'w> Draft<'w> {
         }
     }
 
-    /// When this change counts as made: after every earlier one of the task, also those of the same
-    /// microsecond.
+    /// The time of this change: later than every earlier change of the task, also within one microsecond.
     fn moment(&self) -> Timestamp {
         self.now.max(Timestamp(self.subject.task.updated_at.0 + 1))
     }
@@ -217,7 +215,7 @@ impl<'w> Draft<'w> {
         self.event_by(by, EventName::TaskStatusChanged, None, data);
     }
 
-    /// One open dep less (or more) for everybody who waits; says who became ready.
+    /// Subtracts one open dep from every dependent (or adds one), and logs an event for each that became ready.
     pub fn adjust_dependents(&mut self, closed: bool) {
         if self.subject.dependents.is_empty() {
             return;
@@ -270,7 +268,7 @@ impl<'w> Draft<'w> {
         Change { writes: Vec::new(), events: Vec::new(), reply, but: None }
     }
 
-    /// What was noted so far, for a change that leaves the task's row alone.
+    /// Takes the writes and events so far, for a change that leaves the task's row alone.
     pub fn taken(&mut self) -> (Vec<Write>, Vec<Event>) {
         (std::mem::take(&mut self.writes), std::mem::take(&mut self.events))
     }

@@ -1,4 +1,4 @@
-//! Epics: tasks added to them, blocked, canceled, finished with a pull request of everything.
+//! Epics: tasks added to them, blocked, canceled, finished with a pull request for all of their work.
 
 use serde_json::json;
 
@@ -156,7 +156,7 @@ fn of_epic<'w>(world: &'w World<'w>, epic: TaskId, now: Timestamp) -> Result<Dra
     Draft::of_task(world, epic, now).map_err(|_| Refusal::EpicNotFound { epic: epic.to_string() })
 }
 
-/// Who leads an epic has a word in it. Says whether it is the agent's own.
+/// Refuses an agent that does not lead the epic. Returns whether the epic is the agent's own.
 fn steered_as_own(world: &World<'_>, by: &AgentId, epic: TaskId) -> Result<bool, Refusal> {
     let agent = known(world, by)?;
     match agent.leads(Some(epic)) {

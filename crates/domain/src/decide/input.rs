@@ -1,4 +1,4 @@
-//! Judging what somebody wrote: lengths, blanks, paths. Messages name the field.
+//! Judging input: lengths, blanks, paths. Messages name the field.
 
 use crate::command::NewCheck;
 use crate::contract::{VerificationContract, VerificationKind};
@@ -31,7 +31,7 @@ pub(super) fn priority(given: u16) -> Result<u16, Refusal> {
     Ok(given)
 }
 
-/// A text that must say something; `complaint` is the message when it does not.
+/// A text that must not be blank; `complaint` is the message when it is.
 pub(super) fn said<'t>(
     field: &str,
     text: &'t str,
@@ -57,7 +57,7 @@ pub(super) fn optional(
 }
 
 pub(super) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), Refusal> {
-    // Bytes bound characters, so short texts are never counted.
+    // A text has at most as many characters as bytes, so short texts are never counted.
     if text.len() <= chars_max {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(super) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), R
     Ok(())
 }
 
-/// A contract must be one that the task can keep.
+/// Judges a contract: it must fit the task's checks, its lists the limits, and its reference a forge.
 pub(super) fn contract(
     given: Option<&VerificationContract>,
     checks: &[Check],
@@ -106,7 +106,7 @@ pub(super) fn contract(
     Ok(Some(contract.clone()))
 }
 
-/// A reference must be one that its forge can be asked about.
+/// Refuses a reference that its forge cannot be asked about.
 pub(super) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
     let Some(given) = given else { return Ok(()) };
     let refuse = |error: PullRefError| Refusal::invalid(format!("externalRef: {error}"));
@@ -170,8 +170,8 @@ fn check(index: usize, new: &NewCheck) -> Result<Check, Refusal> {
     Ok(Check { desc: desc.into(), kind, verdict: None, is_stale: false })
 }
 
-/// Whether a relative path can be joined to a root without leaving it, as far as its text tells.
-/// Links are judged again by whoever resolves the path.
+/// Whether a relative path can be joined to a root without leaving it, as far as its text tells. Links are judged
+/// again where the path is resolved.
 fn stays_inside(path: &str) -> bool {
     let absolute = path.starts_with('/') || path.starts_with('\\') || path.contains(':');
     if absolute || path.contains('\0') {

@@ -1,4 +1,4 @@
-//! Jobs: taken, kept, over. A runner that lost its lease hears so and writes nothing.
+//! Jobs: taken, kept, ended. A runner that lost its lease is refused and writes nothing.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::world::{Change, Reply, World, Write};
 /// Why a job that ran the checks of a task counts as failed.
 const CHECKS_FAILED: &str = "checks_failed";
 
-/// The job a runner speaks of, if it is still the runner's.
+/// The job a runner names, if that runner still holds its lease.
 pub(super) fn own<'w>(
     world: &'w World<'_>,
     id: JobId,
@@ -24,7 +24,7 @@ pub(super) fn own<'w>(
     world.job.as_ref().filter(mine).ok_or(Refusal::JobLost { job: id })
 }
 
-/// Makes a job that has no task, unless one with its key is under way.
+/// Queues a job without a task, unless a job with its key is under way.
 pub(super) fn job_queue(
     world: &World<'_>,
     id: JobId,
@@ -89,7 +89,7 @@ pub(super) fn job_end(
         JobEnd::Done => JobState::Done { at: now },
         JobEnd::Again { after_s } => JobState::Queued { due_at: now.plus_s(*after_s) },
         JobEnd::Failed { reason } => JobState::Failed { at: now, reason: reason.clone() },
-        // Asked for again while it ran: the files may be others by now.
+        // The checks were requested again while they ran: the files may have changed since.
         JobEnd::Checked { asked_at, .. } if job.created_at != *asked_at => {
             JobState::Queued { due_at: now }
         }
@@ -101,8 +101,9 @@ pub(super) fn job_end(
     Ok(changed(world, EventName::JobEnded, Job { state, ..job.clone() }))
 }
 
-/// A message is not sent any more, and a verification leaves its task as it is: whoever runs it hears
-/// that it is lost. Vectors are made for every search, so their job is nobody's to end.
+/// Cancels a job of the server's own. A canceled message is not sent any more; a canceled verification or check
+/// leaves its task as it is, and its runner hears that the job is lost. Vectors are made for every search, so the
+/// job that makes them cannot be canceled.
 pub(super) fn job_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
     let job = world.job.as_ref().filter(|job| job.id == id);
     let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
@@ -120,13 +121,14 @@ pub(super) fn job_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result
     Ok(changed(world, EventName::JobCanceled, job))
 }
 
-/// There is nothing left to do for it.
+/// Ends a job that has nothing left to do.
 pub(super) fn over(world: &World<'_>, job: &Job, now: Timestamp) -> Change {
     let job = Job { state: JobState::Done { at: now }, ..job.clone() };
     changed(world, EventName::JobEnded, job)
 }
 
-/// What somebody asked for is part of the task's story; what the server does by itself is not.
+/// The task whose history the job's events belong to. Only jobs that a caller asked for have one; what the server
+/// does by itself is no part of that history.
 fn about(world: &World<'_>, job: &Job) -> Option<About> {
     let task = match job.kind {
         JobKind::Stop => &world.subject.as_ref()?.task,
@@ -141,7 +143,7 @@ fn about(world: &World<'_>, job: &Job) -> Option<About> {
     Some(About { project: task.project, task: task.id, attempt: None })
 }
 
-/// By the names that whoever asked follows jobs by.
+/// The event names of a stop job are those that its caller follows jobs by.
 fn called(name: EventName, job: &Job) -> EventName {
     match (job.kind, name, &job.state) {
         (JobKind::Stop, EventName::JobTaken, _) => EventName::JobStarted,

@@ -1,4 +1,4 @@
-//! What may be written down as learned, by itself or with the completion of a task.
+//! Knowledge: what may be stored, by itself or with the completion of a task.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(super) fn knowledge_store(
     Ok(Change { writes, events, reply: Reply::Knowledge(id), but: None })
 }
 
-/// What completing a task taught, as entries to keep.
+/// The learnings of a completed task, as entries to store.
 pub(super) fn learnings(
     task: TaskId,
     learned: &[NewKnowledge],
@@ -67,7 +67,7 @@ pub(super) fn learnings(
     entries.collect()
 }
 
-/// Keeps what the draft's change taught.
+/// Stores entries as produced by the draft's task.
 pub(super) fn learn(draft: &mut Draft<'_>, entries: Vec<KnowledgeEntry>) {
     let task = draft.task.id;
     for entry in entries {
@@ -91,7 +91,7 @@ fn said_of(entry: &KnowledgeEntry) -> Value {
     })
 }
 
-/// Judges what somebody wrote; `place` says which of several it is.
+/// Judges a new entry; `place` says in messages which of several it is.
 fn entry(
     place: &str,
     new: &NewKnowledge,

@@ -1,5 +1,5 @@
-//! Leases: take a task for a while, keep it, give it back, complete it. Whoever stays silent past
-//! the end loses the task, and its late words are refused by the fence.
+//! Leases: take a task for a while, keep it, give it back, complete it. A holder that stays silent past the expiry
+//! loses the task, and the fencing token refuses its late calls.
 
 use serde_json::json;
 
@@ -28,7 +28,8 @@ pub(super) fn lease_take(
     let mut draft = Draft::of_task(world, task, now)?;
     let stuck = |why| Err(Refusal::NotActionable { task, why });
     let standing = draft.standing();
-    // Its assignee keeps the credit for what is out of its hands; waiting for it helps nobody.
+    // The assignee of a task in review or closed only keeps the credit. The refusal must not suggest to wait for
+    // that assignee.
     let over = match standing.phase {
         Phase::Initial | Phase::Working => false,
         Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => draft.live.is_none(),
@@ -53,7 +54,7 @@ pub(super) fn lease_take(
     let mine = draft.task.assignee.as_ref() == Some(world.actor);
     match standing.phase {
         Phase::Initial => {}
-        // What was given up in the middle starts again from the beginning.
+        // A task that was given up in the middle starts again from the beginning.
         Phase::Working if standing.given_up || mine => draft.back_to_start(),
         Phase::Working | Phase::Review | Phase::ClosedDone | Phase::ClosedCanceled => {
             return stuck(Unactionable::Standing(standing));
@@ -90,8 +91,8 @@ pub(super) fn lease_take(
     Ok(draft.done())
 }
 
-/// The attempt a caller speaks for. Without a live one the last actor of a task that is out of its
-/// hands still counts, so that it hears what is wrong instead of whose the task is.
+/// The attempt a caller speaks for. Without a live attempt, the actor of the newest one still counts for a task in
+/// review or closed: it is then told what is wrong instead of who holds the task.
 fn holder(draft: &Draft<'_>, fence: Option<u64>) -> Result<Option<Attempt>, Refusal> {
     let (task, actor) = (draft.task.id, draft.actor().clone());
     let last = match &draft.live {
@@ -170,7 +171,7 @@ pub(super) fn lease_update(
     }
 }
 
-/// Starts to work, or goes on: the heartbeat.
+/// Starts the work or goes on with it: the heartbeat.
 fn keep(draft: &mut Draft<'_>, live: Attempt, update: &LeaseUpdate) -> Result<(), Refusal> {
     let starts = match draft.task.phase {
         Phase::Initial => {
@@ -228,14 +229,14 @@ fn cancel(draft: &mut Draft<'_>, live: &Attempt, update: &LeaseUpdate) -> Result
     Ok(())
 }
 
-/// Nothing is run here, so what was recorded counts.
+/// Refuses a task with checks that do not pass. No check is run here, so the recorded results count.
 fn recorded_checks(draft: &Draft<'_>) -> Result<(), Refusal> {
     let unmet = check::unmet(&draft.task, |check| check.result() == "pass");
     let task = draft.task.id;
     if unmet.is_empty() { Ok(()) } else { Err(Refusal::ChecksNotPassed { task, checks: unmet }) }
 }
 
-/// Why the verification of a task failed, as far as it did.
+/// Why the verification of a task failed; `None` if it did not.
 fn failure(task: &Task) -> Option<String> {
     let known = task.verification.as_ref()?;
     (known.status == VerificationStatus::Failed).then(|| known.reason.clone().unwrap_or_default())
@@ -281,7 +282,7 @@ pub(super) fn lease_complete(
     if let Some(label) = label.filter(|label| label.name != draft.task.label) {
         draft.move_to(&label);
     }
-    // Who only told where the pull request is still said so.
+    // A completion without a reference may still name the pull request in its output.
     let told = || {
         let forge = contract.kind.forge()?;
         Some(PullRef::find_in(forge, &complete.output)?.short(forge))

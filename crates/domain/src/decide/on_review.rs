@@ -1,5 +1,5 @@
-//! Checks that run by themselves when a task comes into review: a job, queued in the transaction that
-//! brings the task there.
+//! Checks that run automatically when a task comes into review: a job, queued in the transaction that brings the
+//! task there.
 
 use serde_json::json;
 
@@ -68,13 +68,13 @@ fn after<'c>(world: &'c World<'_>, change: &'c Change) -> Option<&'c Task> {
     written.or(world.subject.as_ref().map(|subject| &subject.task))
 }
 
-/// `None` for a task that was in review before and gets no new work.
+/// How a command brings the task into review; `None` for a task that was in review before and gets no new work.
 fn way(world: &World<'_>, command: &Command) -> Option<Way> {
     let was = world.subject.as_ref().map(|subject| subject.task.phase);
     let role = world.run.as_ref().and_then(work::role);
     match command {
         Command::ReviewRequest { .. } => Some(Way::Work),
-        // An agent that asked for the review itself may have gone on after that.
+        // An agent that requested the review itself may have worked on after that.
         Command::WorkEnd { .. } => match role {
             Some(Role::Worker | Role::Crew) => Some(Way::Work),
             Some(Role::Reviewer) | None => None,
@@ -86,7 +86,7 @@ fn way(world: &World<'_>, command: &Command) -> Option<Way> {
     }
 }
 
-/// A verification that is under way runs the commands itself.
+/// Whether a pending verification runs the commands itself.
 fn verifier_runs_them(task: &Task, policy: &Policy) -> bool {
     let status = task.verification.as_ref().map(|known| known.status);
     status == Some(VerificationStatus::Pending)

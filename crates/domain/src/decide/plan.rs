@@ -1,4 +1,4 @@
-//! Plans: proposed by anybody, decided once.
+//! Plans: proposed by any caller, decided once.
 
 use serde_json::json;
 
@@ -69,7 +69,7 @@ fn todo((place, given): (usize, &Todo)) -> Result<Todo, Refusal> {
     Ok(Todo { content: content.into(), status: given.status })
 }
 
-/// Makes the tasks with the yes, in one change.
+/// Approves a plan and creates its tasks, in one change.
 pub(super) fn plan_approve(
     world: &World<'_>,
     given: &PlanApprove,

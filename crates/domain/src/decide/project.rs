@@ -1,4 +1,4 @@
-//! Projects: made with their repositories, and chosen by those who work in them.
+//! Projects: created with their repositories, and opened by the actors that work in them.
 
 use std::path::PathBuf;
 
@@ -65,7 +65,7 @@ pub(super) fn project_create(
     Ok(Change { writes, events, reply: Reply::Project(id), but: None })
 }
 
-/// Opening what is open already changes nothing.
+/// Idempotent: opening the project that is open changes nothing.
 pub(super) fn project_open(world: &World<'_>, id: i64) -> Result<Change, Refusal> {
     let unknown = || Refusal::ProjectNotFound { project: project::shown_id(id) };
     let project = world.org.project.as_ref().ok_or_else(unknown)?;

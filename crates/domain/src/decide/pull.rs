@@ -1,5 +1,5 @@
-//! Pull requests, of jobs and of tasks: opened, and what becomes of them. Those of jobs are opened
-//! before the job's end or not at all.
+//! Pull requests of jobs and of tasks: opened and settled. The pull request of a job is opened before the job's end
+//! or not at all.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ use crate::world::{Change, Reply, World, Write};
 pub(super) fn run_pr(world: &World<'_>, new: &RunPr, now: Timestamp) -> Result<Change, Refusal> {
     let mut step = Step::of(world, new.job, now)?;
     let known = step.run.pr.as_ref();
-    // Before the end or not at all: afterwards only what became of it is news.
+    // A job that is over opens no pull request; only the state of a known one is still news.
     if known.is_none() && step.job.is_over() {
         return Err(Refusal::JobLost { job: new.job });
     }
@@ -101,7 +101,8 @@ pub(super) fn pull_open(
         head: new.head.clone(),
         title: new.title.clone(),
         is_awaited: known.is_some_and(|known| known.is_awaited && known.head == new.head),
-        // What was wanted was the end that it had then; a forge merges whatever comes after it too.
+        // The merge was wanted for the old head. A forge would also merge the commits after it, so it is called off
+        // there.
         is_revoked: known.is_some_and(|known| {
             known.is_revoked || known.is_awaited && known.head != new.head && is_elsewhere(known)
         }),
@@ -123,7 +124,7 @@ pub(super) fn pull_open(
     Ok(draft.done())
 }
 
-/// Writes down what happened where the pull request is; what is known already is no news.
+/// Records what happened to a pull request; a step that is known already changes nothing.
 pub(super) fn pull_settle(
     world: &World<'_>,
     settle: &PullSettle,
@@ -181,8 +182,7 @@ fn is_wanted(pull: &Pull) -> bool {
     pull.is_open() && pull.is_awaited && pull.job.is_none()
 }
 
-/// Nobody wants the subject's pull requests merged any more; those at a forge are called off there by
-/// and by.
+/// Revokes the merges that are wanted of the subject's pull requests. Those at a forge are called off there later.
 pub(super) fn revoke(draft: &mut Draft<'_>) {
     for pull in draft.world.pulls.iter().filter(|pull| is_wanted(pull)) {
         let pull = Pull {
@@ -195,7 +195,7 @@ pub(super) fn revoke(draft: &mut Draft<'_>) {
     }
 }
 
-/// Its work so far is in the base though somebody still works on it: the rest starts from there.
+/// Tells a worker that still works on the task: its work so far is in the base, and the rest starts from there.
 fn tell(draft: &mut Draft<'_>, pull: &Pull, behind: &Behind) {
     let has_it = worker_of(draft.live.as_ref(), draft.now).as_ref() == Some(&behind.worker);
     let is_known = draft.world.crew.agent(&behind.worker).is_some();
@@ -207,7 +207,7 @@ fn tell(draft: &mut Draft<'_>, pull: &Pull, behind: &Behind) {
     mail(draft, behind.mail, None, Some(&behind.worker), letter);
 }
 
-/// Records of our own have no other truth than the branch: however its work got into the base.
+/// Marks local pull requests as merged. The branch is their only truth, however its work got into the base.
 pub(super) fn branches_merged(draft: &mut Draft<'_>, branches: &[MergedBranch]) {
     for MergedBranch { repo, branch, commit } in branches {
         let is_its = |pull: &&Pull| {

@@ -1,5 +1,5 @@
-//! Reviews: asked for, approved, rejected, and what came of merging and rebasing what they are about.
-//! The record stays with the card.
+//! Reviews: requested, approved, rejected, and the outcome of merging and rebasing the reviewed work. The record
+//! stays with the card.
 
 use serde_json::json;
 
@@ -73,7 +73,7 @@ pub(super) fn review_decide(
         ReviewVerdict::Reject { to } => {
             let label = label_of(world.policy, to)?.clone();
             decided(&mut draft, ReviewState::Rejected, &decision.feedback);
-            // What is done again is judged again.
+            // Work that is done again is judged again.
             draft.task.verification = None;
             draft.event(EventName::ReviewRejected, json!({}));
             go(&mut draft, &label);
@@ -86,7 +86,7 @@ pub(super) fn review_decide(
     }
 }
 
-/// What still has to be merged stays in review; the checks must pass either way.
+/// Approves a review. Work that is not merged yet stays in review; the checks must pass either way.
 fn approve(
     mut draft: Draft<'_>,
     decision: &ReviewDecide,
@@ -111,20 +111,19 @@ fn approve(
     Ok(draft.done())
 }
 
-/// Where a task stands on the way into its target, before any check has run.
+/// How far a task is on the way into its target, before any check has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeGate {
-    /// As this commit; there is nothing left to do.
+    /// The work is merged as this commit; nothing is left to do.
     Merged(String),
     /// This agent has to stop first.
     Occupied(Actor),
     Open,
 }
 
-/// The part of a merge that needs no check results. The engine asks it before git does anything,
-/// `decide` asks it again in the transaction. Outside of review an agent is in the middle of its work,
-/// and a merge would take half of that. `work` is the state of the task's own files: an approval
-/// counts for the files it was given for.
+/// The part of a merge that needs no check results. The engine asks before git does anything; `decide` asks again
+/// in the transaction. Outside of review an agent is in the middle of its work, and a merge would take half of
+/// that. `work` is the state of the task's own files: an approval counts for the files it was given for.
 pub fn merge_gate(
     task: &Task,
     card: &Card,
@@ -152,7 +151,7 @@ pub fn merge_gate(
     }
 }
 
-/// Only a task in review is rebased; its agent has to stop first.
+/// Allows a rebase only in review; an agent at work has to stop first.
 pub fn rebase_gate(task: &Task, agent: Option<Actor>) -> Result<MergeGate, Refusal> {
     if task.phase != Phase::Review {
         return Err(Refusal::ReviewNotReady { task: task.id, label: task.label.clone() });
@@ -164,8 +163,8 @@ pub fn at_work(task: &Task, agent: Actor, action: ReviewAction) -> Refusal {
     Refusal::AgentAtWork { task: task.id, agent, action }
 }
 
-/// The agent that may change a task's files without anybody's doing: the one of its live run, or of a run
-/// that is over and has processes left. A reviewer only reads.
+/// The agent that may change a task's files on its own: that of the live run, or of an ended run with processes
+/// left. A reviewer only reads.
 pub fn agent_at_work(newest: Option<&Attempt>, works: &[RunRecord]) -> Option<Actor> {
     let newest = newest.filter(|newest| newest.kind == AttemptKind::Job);
     if let Some(live) = newest.filter(|live| matches!(live.state, AttemptState::Live { .. })) {
@@ -182,7 +181,7 @@ pub fn agent_at_work(newest: Option<&Attempt>, works: &[RunRecord]) -> Option<Ac
     })
 }
 
-/// Whether what was looked at may be merged. Moves nothing: the merge itself comes after this.
+/// Judges whether the reviewed work may be merged. Moves nothing: the merge itself comes later.
 pub(super) fn review_clear(
     world: &World<'_>,
     id: TaskId,
@@ -211,7 +210,7 @@ pub(super) fn review_clear(
     }
 }
 
-/// Writes down what git did, so nothing here can be refused: it has happened.
+/// Records what git did. Nothing here can be refused, because it has happened.
 pub(super) fn review_settle(
     world: &World<'_>,
     settle: &ReviewSettle,
@@ -261,7 +260,7 @@ pub(super) fn review_settle(
     Ok(draft.done())
 }
 
-/// Whoever merges work approves of it, unless somebody did before.
+/// Records a merge. The actor that merges approves the work with that, unless it was approved before.
 fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
     let review = merged_record(draft, commit);
     put(draft, review);
@@ -276,7 +275,7 @@ pub(super) fn merged_record(draft: &Draft<'_>, commit: Option<String>) -> Review
     Review { conflict_files: Vec::new(), merge_commit: commit, ..review }
 }
 
-/// Notes the files that stand in the way, if anybody asked for a review.
+/// Records the files in conflict, if the card has a review.
 fn in_conflict(draft: &mut Draft<'_>, files: &[String]) {
     let Some(known) = draft.subject.card.review.clone() else { return };
     if known.conflict_files != files {
@@ -288,7 +287,7 @@ fn said(feedback: &str) -> Option<String> {
     Some(feedback.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// A task can come into review without anybody asking here, so there may be no record yet.
+/// Puts a decision on the card. The card may have no review yet: a task can come into review without a request.
 pub(super) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
     let review = decision(draft, state, feedback);
     put(draft, review);

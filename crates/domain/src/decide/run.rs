@@ -1,6 +1,6 @@
-//! Jobs for agents: submitted, leased, kept, lost, over. Each step that anybody can see is one event,
-//! whose number is the job's version from then on. A worker with an old fence, or one of a job that is
-//! over, hears so and writes nothing.
+//! Jobs for agents: submitted, leased, kept, lost, ended. Each visible step is one event, whose number is the job's
+//! version from then on. A worker with an old fencing token, or of a job that is over, is refused and writes
+//! nothing.
 
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ impl<'w> Step<'w> {
         }
     }
 
-    /// The same for whoever runs it.
+    /// The job a runner names, if `fence` is the token of its current run.
     pub fn own(
         world: &'w World<'w>,
         id: JobId,
@@ -89,8 +89,8 @@ impl<'w> Step<'w> {
         Event { actor, name, about, data: data.into() }
     }
 
-    /// Makes the step: what is written, and what is logged. Whoever wants to be told of the end is
-    /// told of the one that is written here.
+    /// Makes the step: the rows to write and the events to log. A step that ends the job also queues the webhook
+    /// about it.
     pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Vec<Event>) {
         self.run.changed_at = self.now;
         let mut events = vec![self.event(name, more)];
@@ -117,7 +117,7 @@ impl<'w> Step<'w> {
         Change { writes, events, reply: Reply::Run(self.job.id), but: None }
     }
 
-    /// The change together with what happens to the task.
+    /// The change together with that of the task.
     pub fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
         let reply = Reply::Run(self.job.id);
         let (mut writes, steps) = self.taken(name, more);
@@ -127,18 +127,18 @@ impl<'w> Step<'w> {
             writes.extend(change.writes);
             events.extend(change.events);
         }
-        // Behind what it speaks of: whoever hears of the job finds its task as it says.
+        // The job's events come after the task's: a reader of a job event finds the task as that event says.
         events.extend(steps);
         Change { writes, events, reply, but: None }
     }
 
-    /// The job's task, if it is still there.
+    /// The job's task; `None` when it was removed.
     pub fn draft(&self) -> Option<Draft<'w>> {
         let task = self.job.task?;
         Draft::of_task(self.world, task, self.now).ok()
     }
 
-    /// What whoever waits for the job is told at its end.
+    /// The data of the event that ends the job, for the callers that wait for it.
     pub fn last_words(&self) -> Value {
         let ms = |at: Timestamp| at.0 / 1000;
         let names: Vec<&str> = self.run.artifact_names().map(ArtifactName::as_str).collect();
@@ -156,7 +156,7 @@ impl<'w> Step<'w> {
         words
     }
 
-    /// Over without a result: the task is given up, or back at the start.
+    /// Ends the job without a result: the task of a patch is canceled, that of other work is given back.
     pub fn give_up(mut self, name: EventName, state: JobState, summary: &str) -> Change {
         self.job.state = state;
         self.summary(summary);
@@ -171,7 +171,7 @@ impl<'w> Step<'w> {
         self.with(draft, name, words)
     }
 
-    /// In the hands of whoever takes it.
+    /// Hands the job to the runner that leases it.
     pub fn begin(&mut self, lease: &RunLease, fence: u64) {
         let run = &mut self.run;
         run.fence = fence;
@@ -201,7 +201,7 @@ impl<'w> Step<'w> {
 }
 
 pub(super) fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
-    // Somebody may have begun something else on a task that was taken from us.
+    // A task that was taken from us may have another attempt by now.
     if draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Job) {
         draft.end_live(end);
     }
@@ -214,7 +214,7 @@ fn close_canceled(draft: &mut Draft<'_>, reason: &str) {
     }
     match draft.world.policy.first_of(Phase::ClosedCanceled).cloned() {
         Some(label) => draft.move_to(&label),
-        // A project without such a label keeps the task, free for anybody.
+        // A project without a canceled label keeps the task, free for any actor.
         None => {
             draft.back_to_start();
             draft.unassign();
@@ -317,7 +317,7 @@ pub(super) fn run_submit(
     Ok(Change { reply: Reply::Run(new.job), ..change })
 }
 
-/// The task's body: the description with what is expected below it.
+/// The acceptance criteria of a request, cut to the number and length that a card allows.
 fn criteria(wanted: &Wanted) -> Vec<String> {
     let cut = |text: &String| text.chars().take(CRITERION_CHARS_MAX).collect();
     wanted.acceptance.iter().take(CRITERIA_MAX).map(cut).collect()
@@ -372,7 +372,7 @@ pub(super) fn run_lease(
     Ok(step.with(Some(draft), EventName::JobStarted, json!({"fence": fence})))
 }
 
-/// The next attempt on a task, by an agent that somebody runs.
+/// Begins the next attempt on a task, for the agent of a run.
 pub(super) fn begin_attempt(
     draft: &mut Draft<'_>,
     id: AttemptId,
@@ -394,7 +394,7 @@ pub(super) fn begin_attempt(
         branch: None,
         head_started: None,
         started_at: draft.now,
-        // The lease is the job's: what its end means is told here, not by the task's other rules.
+        // The lease belongs to the job: this file decides what its end means, not the task's other rules.
         state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
     };
     draft.live = Some(attempt.clone());
@@ -423,14 +423,14 @@ pub(super) fn run_keep(
         change.writes.extend(beat);
         return Ok(change);
     }
-    // Nobody sees a difference, so there is no event and the version stays.
+    // A heartbeat is no visible step: `job.kept` is logged, but the job's version stays.
     let event = step.event(EventName::JobKept, Value::Null);
     let mut writes = vec![Write::JobUpdate { job: step.job }];
     writes.extend(beat);
     Ok(Change { writes, events: vec![event], reply: Reply::Run(id), but: None })
 }
 
-/// The attempt that a run is, or of a crew the one that it is a part of.
+/// The attempt of a run; for a worker of a crew the attempt that the run is a part of.
 pub(super) fn attempt_of<'w>(world: &'w World<'_>, run: &Run) -> Option<&'w Attempt> {
     let live = world.subject.as_ref()?.live()?;
     let is_own = match run.order.work().filter(|order| order.role == Role::Crew) {
@@ -440,7 +440,7 @@ pub(super) fn attempt_of<'w>(world: &'w World<'_>, run: &Run) -> Option<&'w Atte
     is_own.then_some(live)
 }
 
-/// The attempt is alive.
+/// The heartbeat of the run's attempt.
 fn beat(world: &World<'_>, run: &Run, now: Timestamp) -> Option<Write> {
     let live = attempt_of(world, run)?;
     let AttemptState::Live { progress, lease, .. } = &live.state else { return None };
@@ -474,7 +474,7 @@ pub(super) fn run_settle(
     }
 }
 
-/// Back to its place in the queue, unless it was lost too often.
+/// Puts a lost run back into the queue, unless it was lost too often.
 fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
     let is_crew = work::role(&step.run) == Some(Role::Crew);
     if is_crew && crew_run::is_last(&step, attempts_max) {
@@ -498,7 +498,8 @@ fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
         end_run(draft, AttemptEnd::Expired);
         match step.run.order {
             Order::Patch(_) => draft.back_to_start(),
-            // It goes on where it was; nobody else is offered it in the meantime.
+            // The next run goes on where this one was. The task keeps its status, so it is not offered to others
+            // meanwhile.
             Order::Work(_) => work::unassign(draft),
         }
         let why = step.run.summary.clone().filter(|why| why != LOST);
@@ -521,7 +522,7 @@ pub(super) fn run_end(
     }
     match verdict {
         RunVerdict::Failed(reason) => Ok(step.fail(reason.as_str(), summary)),
-        // Its worker goes away; another one may have it at once.
+        // The worker goes away, so another one may lease the job at once.
         RunVerdict::Stopped => {
             step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
             step.summary(LOST);
@@ -545,7 +546,7 @@ fn close_done(draft: &mut Draft<'_>, summary: &str) {
     if draft.task.phase.is_closed() {
         return;
     }
-    // Checks that somebody added meanwhile are held to as anywhere.
+    // Checks that were added meanwhile gate the task as anywhere.
     let unmet = !check::unmet(&draft.task, |check| check.passes_for(None, None)).is_empty();
     let phase = if unmet { Phase::Review } else { Phase::ClosedDone };
     if let Some(label) = draft.world.policy.first_of(phase).cloned() {
@@ -566,7 +567,7 @@ pub(super) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result
         Order::Patch(_) => {
             Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, CANCELED))
         }
-        // What was asked for was the start; whoever works is stopped in other ways.
+        // The job asked for a start, which has happened; an agent at work is stopped by other commands.
         Order::Work(_) if step.run.up_at.is_some() => Ok(step.unchanged()),
         Order::Work(_) => Ok(work::cancel(step, CANCELED)),
     }

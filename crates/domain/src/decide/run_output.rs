@@ -1,5 +1,4 @@
-//! What a run tells while it goes on and what it leaves: artifacts, questions and their answers, and what
-//! keeps it from starting.
+//! What a run reports and leaves: artifacts, questions and their answers, and what keeps it from starting.
 
 use serde_json::json;
 
@@ -22,7 +21,7 @@ pub(super) fn run_artifact(
     let open = match step.job.state {
         JobState::Running { .. } | JobState::Stale { .. } => true,
         JobState::Queued { .. } => false,
-        // What a killed run printed may come after its end; nothing else may.
+        // The logs of a killed run may come after its end; nothing else may.
         JobState::Done { .. }
         | JobState::Failed { .. }
         | JobState::Canceled { .. }
@@ -80,7 +79,7 @@ pub(super) fn run_answer(
     Ok(step.alone(EventName::JobAnswered, answered))
 }
 
-/// A run that is held back says which processes it waits for, and says once that it waits no longer.
+/// Records which processes hold a run back, and once that none does any more.
 pub(super) fn run_hold(
     world: &World<'_>,
     id: JobId,

@@ -1,5 +1,5 @@
-//! A task that goes elsewhere takes its agent with it: which moves end the run that Callboard has under
-//! way on the task. Runs that end by themselves are in `run.rs` and `work.rs`.
+//! Which moves of a task end the run that Callboard has under way on it. Runs that end by themselves are in
+//! `run.rs` and `work.rs`.
 
 use super::draft::Draft;
 use super::run::{CANCELED, Step};
@@ -10,8 +10,8 @@ use crate::job::JobState;
 use crate::policy::{Label, Phase};
 use crate::work::Role;
 
-/// Moves a task and stops its agent where the move says so; the gates are passed. The agent goes on when
-/// the task goes from work into review, or to another label of the phase it is in.
+/// Moves a task and stops its agent where the move says so; the gates are passed. The agent goes on when the task
+/// goes from work into review, or to another label of its phase.
 pub(super) fn moved(draft: &mut Draft<'_>, label: &Label) {
     let from = draft.task.phase;
     let stays = from == label.phase || from == Phase::Working && label.phase == Phase::Review;
@@ -27,7 +27,7 @@ pub(super) fn moved(draft: &mut Draft<'_>, label: &Label) {
     if label.phase == Phase::Initial && agent.is_some() && draft.task.assignee == agent {
         draft.unassign();
     }
-    // A worker of a crew goes on wherever its task is moved, as long as it has it.
+    // A worker of a crew goes on wherever its task is moved, as long as the worker has the task.
     let is_crew = draft.world.run.as_ref().is_some_and(|run| work::role(run) == Some(Role::Crew));
     let leaves = !is_crew && (agent.is_some() || from == Phase::Review);
     if label.phase == Phase::Initial || label.phase.is_closed() || leaves {
@@ -35,7 +35,7 @@ pub(super) fn moved(draft: &mut Draft<'_>, label: &Label) {
     }
 }
 
-/// Cancels the task's run that is not over. Its runner hears of it and ends the agent.
+/// Cancels the task's open run. The runner hears of it and ends the agent.
 pub(super) fn cancel(draft: &mut Draft<'_>) {
     let (world, now) = (draft.world, draft.now);
     let (Some(job), Some(run)) = (&world.job, &world.run) else { return };

@@ -1,5 +1,5 @@
-//! Sessions of a person and an agent on one task: an attempt without a lease, of the agent that works
-//! there and not of whoever asked for it.
+//! Sessions of a person and an agent on one task: an attempt without a lease, of the agent that works there and not
+//! of the caller.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ pub(super) fn session_begin(
     Ok(draft.done())
 }
 
-/// What a session is judged by.
+/// The rows a session is judged by.
 pub struct SessionGround<'a> {
     pub task: &'a Task,
     pub card: &'a Card,
@@ -73,8 +73,8 @@ pub struct SessionGround<'a> {
     pub newest: Option<&'a Attempt>,
 }
 
-/// Whether a session of `agent` may begin. The caller may hand over what it holds itself, and an older
-/// session makes way for a new one.
+/// Whether a session of `agent` may begin. The caller may hand over a task it holds itself, and an older session
+/// makes way for a new one.
 pub fn session_gate(
     policy: &Policy,
     ground: &SessionGround<'_>,
@@ -94,7 +94,7 @@ pub fn session_gate(
     }
     let is_live = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Live { .. });
     let live = ground.newest.filter(is_live);
-    // Whoever let a lease run out holds nothing any more.
+    // An actor whose lease is over holds nothing any more.
     if live.is_some_and(|live| live.lease_is_over(now)) {
         return Ok(());
     }
@@ -109,7 +109,7 @@ pub fn session_gate(
     }
 }
 
-/// Worktree and status stay as they are; the task is free again.
+/// Ends a session and frees the task; worktree and status stay as they are.
 pub(super) fn session_end(
     world: &World<'_>,
     id: TaskId,

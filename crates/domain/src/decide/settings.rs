@@ -1,4 +1,4 @@
-//! Settings that somebody changes: all of them fit, or none is changed.
+//! Changes of settings: all values of a request fit, or none is changed.
 
 use serde_json::{Map, json};
 
@@ -19,7 +19,7 @@ pub(super) fn settings_update(
     }
     let mut before = update.base.clone();
     for (key, value) in &world.org.settings {
-        // What was kept under other rules and fits no more counts as not kept.
+        // A stored value that the rules no longer accept counts as not stored.
         let _ = before.set(*key, value, &update.agents);
     }
     let mut after = before.clone();

@@ -1,5 +1,5 @@
-//! The end of an agent's work, asked for: queued unless there is nothing to stop, taken and told like
-//! any job (`job.rs`). What it does to the run and its task is `work_stop`.
+//! Stop jobs: a request to end an agent's work. Queued unless there is nothing to stop, taken and logged like any
+//! job (`job.rs`). The effect on the run and its task is `work_stop`.
 
 use super::job::changed;
 use crate::card::Mode;
@@ -44,7 +44,7 @@ pub(super) fn stop_queue(
     Ok(change)
 }
 
-/// An agent that is being stopped already does not come back by this.
+/// Cancels a stop job. An agent that is being stopped already does not come back by this.
 pub(super) fn stop_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
     let job = world.job.as_ref().filter(|job| job.id == id && job.kind == JobKind::Stop);
     let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;

@@ -25,7 +25,7 @@ pub(super) fn task_create(
     task_create_after(world, &[], new, now)
 }
 
-/// One task of a command that makes several; `earlier` are the tasks that it makes before this one.
+/// Creates one task of a command that creates several; `earlier` are the tasks it creates before this one.
 pub(super) fn task_create_after(
     world: &World<'_>,
     earlier: &[TaskId],
@@ -116,14 +116,14 @@ pub(super) fn task_create_after(
     })
 }
 
-/// The number after the newest one of a prefix. A removed task counts, so no number comes back.
+/// The number after the newest one of a prefix. A removed task counts, so no number is given twice.
 fn next_number(world: &World<'_>, earlier: &[TaskId], prefix: Prefix) -> u32 {
     let last = world.numbers.get(&prefix).copied().unwrap_or(0);
     let given = earlier.iter().filter(|task| task.prefix == prefix).count();
     last + given as u32 + 1
 }
 
-/// Makes every task of a list, or none: the first task that is refused refuses the list.
+/// Creates every task of a list, or none: the first task that is refused refuses the list.
 pub(super) fn task_create_all(
     world: &World<'_>,
     all: &[TaskCreate],
@@ -144,7 +144,7 @@ pub(super) fn task_create_all(
     Ok(Change { writes, events, reply: Reply::Noted, but: None })
 }
 
-/// The label a new task starts with. Nothing was shown yet, so what has to be shown cannot be done.
+/// The label a new task starts with. A new task has shown nothing yet, so one with checks cannot start as done.
 fn judge_start<'p>(
     world: &World<'p>,
     new: &TaskCreate,
@@ -194,7 +194,7 @@ pub(super) fn task_edit(
     Ok(draft.done())
 }
 
-/// Leaves a tombstone: nobody finds the task any more, and a dep on it counts as closed.
+/// Removes a task and leaves a tombstone: the task is not found any more, and a dep on it counts as closed.
 pub(super) fn task_remove(
     world: &World<'_>,
     id: TaskId,
@@ -207,7 +207,7 @@ pub(super) fn task_remove(
     Ok(removed(draft))
 }
 
-/// The same whoever holds it.
+/// Removes the task, held or not.
 pub(super) fn removed(mut draft: Draft<'_>) -> Change {
     draft.end_live(AttemptEnd::Canceled { reason: "task removed".into() });
     if !draft.task.phase.is_closed() {
@@ -220,7 +220,7 @@ pub(super) fn removed(mut draft: Draft<'_>) -> Change {
     draft.done()
 }
 
-/// With `startable`, only a task that work can start on.
+/// Claims a task; with `startable`, only one that work can start on.
 pub(super) fn task_claim(
     world: &World<'_>,
     id: TaskId,
@@ -270,8 +270,8 @@ pub(super) fn task_release(
     Ok(draft.done())
 }
 
-/// A person takes a task from its holder, whatever that one does: its attempt is over, its agent is
-/// stopped, and the task is offered again. Everybody else may only give back what they hold.
+/// A person takes a task from its holder: the attempt ends, its agent is stopped, and the task is offered again.
+/// Other actors may only release a task they hold.
 pub(super) fn task_take_back(
     world: &World<'_>,
     id: TaskId,
@@ -323,8 +323,8 @@ pub enum TransitionGate {
     Checks(Label),
 }
 
-/// The part of a transition that needs no check results. The engine asks it before running
-/// anything, `decide` asks it again in the transaction.
+/// The part of a transition that needs no check results. The engine asks before it runs anything; `decide` asks
+/// again in the transaction.
 pub fn transition_gate(
     policy: &Policy,
     task: &Task,
@@ -371,14 +371,14 @@ pub(super) fn task_transition(
     Ok(draft.done())
 }
 
-/// A label that may be gone to, and what ran for that; or a "no" that leaves the results of checks
-/// behind.
+/// The label a task may move to, with a summary of the checks that ran; or a refusal after which the results of
+/// checks are still written.
 pub(super) type Passage = Result<(Label, Option<String>), Refusal>;
 
-/// What was seen of the files on the way: results of checks, and the state of the task's own files.
+/// What the caller saw of the files: results of checks, and the state of the task's own files.
 pub(super) type Seen<'a> = (Option<&'a Checked>, Option<&'a str>);
 
-/// Through both gates to a label. `approved` is the word that a contract may wait for.
+/// Passes both gates on the way to a label. `approved` is the approval that a contract may wait for.
 pub(super) fn passage(
     draft: &mut Draft<'_>,
     to: &str,
@@ -392,7 +392,7 @@ pub(super) fn passage(
     Ok(passed)
 }
 
-/// Both gates on the way to a label; nothing but results of checks is written down.
+/// Judges both gates on the way to a label; writes nothing but results of checks.
 pub(super) fn gates(
     draft: &mut Draft<'_>,
     to: &str,
@@ -421,7 +421,7 @@ pub(super) fn gates(
             let ran = check::summary(&draft.task, runs);
             let mut unmet = check::unmet(&draft.task, |check| match checked {
                 Some(checked) => check.passes_for(checked.tree.as_deref(), work),
-                // Nobody looked at the files, so no pass of a command speaks of them.
+                // The caller saw no files, so no pass of a command counts for them.
                 None => !check.is_command() && check.passes_for(None, work),
             });
             unmet.extend(verification::unmet(draft, approved, work));
@@ -435,7 +435,7 @@ pub(super) fn gates(
     Ok(Ok((label, ran)))
 }
 
-/// Whether an attempt's health lets somebody else take its place.
+/// Whether the live attempt is stalled, so that another actor may take over.
 pub(super) fn may_take_over(draft: &Draft<'_>) -> bool {
     let live = draft.live.as_ref();
     live.is_some_and(|live| live.may_be_taken_over(draft.world.policy, draft.now))

@@ -1,4 +1,4 @@
-//! What the author of a task may mend while the task is open: title, deps and checks.
+//! What the author of a task may correct while the task is open: title, deps and checks.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Messages for the agent of a task. Each waits beside the task until an agent has it: one that is at work
-//! and can be spoken to, else the next one that starts.
+//! Messages for the agent of a task. Each waits beside the task until an agent has it: an agent at work that can be
+//! spoken to, else the next one that starts.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(super) fn task_tell(
     Ok(draft.done())
 }
 
-/// Idempotent: messages that an agent has are there no more.
+/// Removes the messages that an agent has received. Idempotent: repeating the call changes nothing.
 pub(super) fn task_hear(
     world: &World<'_>,
     id: TaskId,

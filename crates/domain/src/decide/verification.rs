@@ -1,4 +1,4 @@
-//! Verification: what a completed task is held to, when it is judged, and what a judgement does.
+//! Verification: what a completed task is held to, when it is judged, and the effects of a verdict.
 
 use serde_json::json;
 
@@ -20,15 +20,14 @@ pub const CHECKS_FAILED: &str = "verification.checks_failed";
 pub const MANUAL_CHECK_PENDING: &str = "verification.manual_check_pending";
 pub const TIMEOUT: &str = "verification.timeout";
 
-/// The contract a task is held to, written down or derived.
+/// The contract a task is held to: its explicit one, else one derived from its checks.
 pub fn contract(task: &Task, policy: &Policy) -> VerificationContract {
     task.contract
         .clone()
         .unwrap_or_else(|| VerificationContract::derived(&task.checks, policy.default_verification))
 }
 
-/// Whether a task in review waits for somebody's word. Others wait for a verifier, which speaks by
-/// itself.
+/// Whether a task in review waits for a person. Other tasks in review wait for a verifier, which judges by itself.
 pub fn waits_for_person(task: &Task) -> bool {
     let judged = task.verification.as_ref().map(|known| (known.status, known.reason.as_deref()));
     task.phase == Phase::Review
@@ -47,8 +46,8 @@ pub fn waits_for_person(task: &Task) -> bool {
         }
 }
 
-/// An explicit contract that wants somebody's word counts as one more check, in every toolset. A
-/// human who closes the task gives that word. A word that was given for other files does not count.
+/// The contract as one more check, in every toolset, if it is explicit and waits for an approval. A human who
+/// closes the task approves it. An approval of other files does not count.
 pub(super) fn unmet(draft: &Draft<'_>, approved: bool, work: Option<&str>) -> Option<UnmetCheck> {
     let contract = draft.task.contract.as_ref().filter(|contract| contract.kind.gates_done())?;
     let known = draft.task.verification.as_ref();
@@ -79,7 +78,7 @@ pub(super) fn unmet(draft: &Draft<'_>, approved: bool, work: Option<&str>) -> Op
     })
 }
 
-/// A human closed the task, or a reviewer approved it: its contract waited for that.
+/// Passes the contract of a task that a human closed or a reviewer approved, because the contract waited for that.
 pub(super) fn approve(draft: &mut Draft<'_>, approved: bool, work: Option<&str>) {
     let gated = draft.task.contract.as_ref().is_some_and(|contract| contract.kind.gates_done());
     let task = &draft.task;
@@ -112,14 +111,14 @@ fn note(
         Some(Verification { status, reason, external_ref, pendings, by, at, tree });
 }
 
-/// A pass belongs to the files as they were seen.
+/// Ties a pass to the files as they were seen.
 fn passed_for(draft: &mut Draft<'_>, work: Option<&str>) {
     if let Some(known) = &mut draft.task.verification {
         known.tree = work.map(str::to_owned);
     }
 }
 
-/// What a completion sets going.
+/// Starts the verification of a completed task.
 pub(super) fn begin(
     draft: &mut Draft<'_>,
     kind: VerificationKind,
@@ -141,7 +140,7 @@ pub(super) fn begin(
     }
 }
 
-/// One verify job per task: a job under way is moved up, else a new one is made.
+/// Queues the one verify job of a task: a job under way is moved up, else a new one is made.
 fn queue(draft: &mut Draft<'_>, id: JobId) {
     let due = JobState::Queued { due_at: draft.now };
     let job = match draft.world.job.clone() {
@@ -168,7 +167,7 @@ fn queue(draft: &mut Draft<'_>, id: JobId) {
     draft.event(EventName::VerificationQueued, json!({"job": job.id.to_string()}));
 }
 
-/// What a run waited for has happened, so it need not wait out its delay.
+/// Makes a pending verification due now, because the thing it waited for (`reason`) has happened.
 pub(super) fn nudge(draft: &mut Draft<'_>, reason: &str) {
     let waits = draft.task.verification.as_ref().is_some_and(|known| {
         known.status == VerificationStatus::Pending && known.reason.as_deref() == Some(reason)
@@ -220,7 +219,7 @@ pub(super) fn verification_judge(
     };
     let mut draft = Draft::of_task(world, of, now)?;
     if draft.task.phase != Phase::Review {
-        // Somebody closed or reopened it meanwhile.
+        // The task was closed or reopened meanwhile.
         return Ok(job::over(world, current, now));
     }
     if let Some(checked) = checked.filter(|checked| check::same_checks(&draft.task, &checked.basis))
@@ -269,7 +268,7 @@ pub(super) fn verification_judge(
     Ok(draft.done())
 }
 
-/// What was found outside, held against what the task itself says.
+/// Judges an outside finding together with the task's own blockers and checks.
 fn judge(draft: &Draft<'_>, found: &Found, tree: Option<&str>, work: Option<&str>) -> Found {
     let pending = |reason: &str| Found::Pending { reason: reason.to_owned() };
     if draft.task.open_blockers > 0 {
@@ -289,7 +288,7 @@ fn judge(draft: &Draft<'_>, found: &Found, tree: Option<&str>, work: Option<&str
     }
 }
 
-/// Doubled each time, up to the longest.
+/// Exponential backoff: the delay doubles each time, up to the maximum.
 fn backoff_s(policy: &Policy, pendings: u32) -> u32 {
     let doublings = pendings.saturating_sub(1).min(20);
     let delay = u64::from(policy.verify_backoff_s) << doublings;

@@ -1,5 +1,5 @@
-//! Agents that work on a task in its workspace: asked for, admitted, seen at work, over. What becomes
-//! of the task is told here; leases and losses are those of every run (`run.rs`).
+//! Agents that work on a task in its workspace: requested, admitted, at work, ended. This file decides about the
+//! task; leases and losses are those of every run (`run.rs`).
 
 use serde_json::{Value, json};
 
@@ -40,11 +40,12 @@ pub(super) fn work_submit(
         }
         (Some(open), Role::Worker) if role(&open.run) == Some(Role::Worker) => {
             let waits = matches!(open.job.state, JobState::Queued { .. });
-            // At a terminal the answer is the run that is under way, so that it can be followed.
+            // At a terminal the answer is the run under way, so that the person can follow it.
             if waits && open.run.up_at.is_none() || new.start != Start::Board {
                 return Ok(draft.unchanged(Reply::Run(open.job.id)));
             }
-            // What was asked for is the case; the question and its answer stay on record.
+            // A worker is at work already, as requested; the request and its answer stay on record as a job that is
+            // done.
             return Ok(queued(&mut draft, new, JobState::Done { at: now }, Some(now)));
         }
         (Some(_), Role::Worker) | (None, _) => {}
@@ -67,7 +68,7 @@ pub(super) fn work_submit(
     Ok(queued(&mut draft, new, JobState::Queued { due_at: now }, None))
 }
 
-/// A review that is under way ends when its task is worked on again.
+/// Cancels a review that is under way, because its task is worked on again.
 fn make_room(draft: &mut Draft<'_>, RunRecord { job, run }: RunRecord) {
     let step = Step { world: draft.world, job, run, now: draft.now };
     let change = cancel(step, "An agent works on the task again");
@@ -88,7 +89,7 @@ fn terminal(
     }
     let before = draft.has_changes().then(|| draft.done());
     let mut draft = Draft::of_task(world, new.task, now)?;
-    // What time did to the task stands in the change before.
+    // The effects of time on the task are in `before` already.
     drop(draft.taken());
     let due_at = now.plus_s(wish.held_s);
     let mut change = queued(&mut draft, new, JobState::Queued { due_at }, None);
@@ -103,14 +104,14 @@ pub(super) fn role(run: &Run) -> Option<Role> {
     run.order.work().map(|order| order.role)
 }
 
-/// The subject's run in its workspace that is not over.
+/// The open run in the subject's workspace.
 pub(super) fn open_work(world: &World<'_>) -> Option<RunRecord> {
     let (job, run) = (world.job.as_ref()?, world.run.as_ref()?);
     let open = !job.is_over() && role(run).is_some();
     open.then(|| RunRecord { job: job.clone(), run: run.clone() })
 }
 
-/// Puts a run into the queue, or one that is over on record.
+/// Queues a run, or records one that is over.
 pub(super) fn queued(
     draft: &mut Draft<'_>,
     new: &WorkSubmit,
@@ -123,7 +124,7 @@ pub(super) fn queued(
         kind: new.order.role.job_kind(),
         key: work_key(new.order.role, new.task),
         task: Some(new.task),
-        // First come, first served, whatever the tasks are worth.
+        // First come, first served, whatever the priority of the tasks.
         priority: PRIORITY_DEFAULT,
         tries: 0,
         created_at: now,
@@ -168,7 +169,7 @@ pub(super) fn queued(
     }
 }
 
-/// The agent may begin, unless something came in between since it was asked for.
+/// Lets the agent begin, unless an obstacle came up since the request.
 pub(super) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
     let Some(order) = step.run.order.work().cloned() else { return step.unchanged() };
     let Some(mut draft) = step.draft() else {
@@ -211,7 +212,7 @@ fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)>
     holder.map(|holder| (WorkFault::Held, format!("{} is held by {holder}", draft.task.id)))
 }
 
-/// Over before it began; the task stays as it is.
+/// Fails a run that never began; the task stays as it is.
 pub(super) fn refused(mut step: Step<'_>, fault: WorkFault, words: &str) -> Change {
     step.job.state = JobState::Failed { at: step.now, reason: fault.as_str().into() };
     step.run.gone_at = Some(step.now);
@@ -257,7 +258,7 @@ pub(super) fn work_end(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut step = Step::of(world, id, now)?;
-    // The fence rises with the next run; until then a lost one is known by its place in the queue.
+    // The fence rises only with the next run; until then a lost run is known by its state in the queue.
     let is_lost = matches!(step.job.state, JobState::Queued { .. });
     if step.run.fence != fence || is_lost {
         return Err(Refusal::JobLost { job: id });
@@ -286,7 +287,8 @@ pub(super) fn work_end(
     }
 }
 
-/// The next agent would not start either before the cause is removed, so a worker's task is blocked.
+/// The agent did not start. The next one would not start either before the cause is removed, so a worker's task is
+/// blocked.
 fn not_started(mut step: Step<'_>, reason: &str, agent: &Actor) -> Change {
     let Some(order) = step.run.order.work().cloned().filter(|it| it.role == Role::Worker) else {
         return step.fail(WorkFault::NotStarted.as_str(), reason);
@@ -305,7 +307,7 @@ fn not_started(mut step: Step<'_>, reason: &str, agent: &Actor) -> Change {
     step.with(draft, EventName::JobFailed, words)
 }
 
-/// The run of a worker came to an end by itself.
+/// The run of a worker ended by itself.
 fn worked(
     mut step: Step<'_>,
     reply: &str,
@@ -328,7 +330,7 @@ fn worked(
         end_run(draft, AttemptEnd::Finished { summary, head: None });
         unassign(draft);
         match ending {
-            // It asked for a review itself, or somebody moved the task meanwhile.
+            // The agent requested a review itself, or the task was moved meanwhile.
             _ if draft.task.phase != Phase::Working => {
                 to_review = draft.task.phase == Phase::Review;
             }
@@ -373,7 +375,7 @@ fn worked(
 /// How long a review may wait and take.
 const REVIEW_TTL_S: u32 = 3600;
 
-/// What a reviewer found stands in the record; the task stays in review for somebody to decide.
+/// Records what a reviewer found, as advice; the task stays in review for a decision.
 fn reviewed(mut step: Step<'_>, ending: Option<&Ending>, agent: &Actor) -> Change {
     step.job.state = JobState::Done { at: step.now };
     let verdict = match ending {
@@ -411,7 +413,8 @@ pub(super) fn work_stop(world: &World<'_>, id: JobId, now: Timestamp) -> Result<
     Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, "Stopped"))
 }
 
-/// Idempotent: nothing changes when a later run has begun or the end of this one is written down.
+/// Records that no process of a run is left. Idempotent: nothing changes when a later run has begun or the end of
+/// this one is on record.
 pub(super) fn work_gone(
     world: &World<'_>,
     id: JobId,
@@ -426,7 +429,7 @@ pub(super) fn work_gone(
     Ok(step.alone(EventName::JobEnded, json!({"gone": true})))
 }
 
-/// Not wanted any more; the task stays where it is.
+/// Cancels a run that is not wanted any more; the task keeps its status.
 pub(super) fn cancel(mut step: Step<'_>, words: &str) -> Change {
     step.job.state = JobState::Canceled { at: step.now };
     if step.run.runs_on.is_none() {
@@ -442,7 +445,7 @@ pub(super) fn cancel(mut step: Step<'_>, words: &str) -> Change {
     step.with(draft, EventName::JobCanceled, words)
 }
 
-/// Over without a result: the task of a worker is free again.
+/// Frees the task of a worker whose run ended without a result.
 pub(super) fn give_back(draft: &mut Draft<'_>, order: &WorkOrder, reason: &str) {
     if order.role != Role::Worker {
         return;
@@ -456,7 +459,7 @@ pub(super) fn give_back(draft: &mut Draft<'_>, order: &WorkOrder, reason: &str) 
     draft.entry("run ended", Some(reason.to_owned()));
 }
 
-/// No longer the agent's; somebody else may have taken it meanwhile.
+/// Unassigns the agent of the last attempt, unless another actor has taken the task meanwhile.
 pub(super) fn unassign(draft: &mut Draft<'_>) {
     let last = draft.subject.newest.as_ref().map(|attempt| &attempt.actor);
     if draft.live.is_none() && draft.task.assignee.is_some() && draft.task.assignee.as_ref() == last
@@ -465,7 +468,7 @@ pub(super) fn unassign(draft: &mut Draft<'_>) {
     }
 }
 
-/// Once in a change: what is there is what was loaded.
+/// Appends to the task's notes. At most once in a change: the text is appended to the notes as they were loaded.
 fn noted(draft: &mut Draft<'_>, text: &str) {
     if text.trim().is_empty() {
         return;
@@ -475,7 +478,7 @@ fn noted(draft: &mut Draft<'_>, text: &str) {
     draft.write(Write::ScratchpadPut { task: draft.task.id, text });
 }
 
-/// What the run itself says was done, unless its agent asked for the review.
+/// Requests a review with the run's summary, for an agent that did not request it itself.
 fn requested(draft: &mut Draft<'_>, summary: &str, agent: &Actor) {
     let (by, now) = (agent.clone(), draft.now);
     let review = Review {

@@ -1,6 +1,6 @@
-//! The start of an agent that a person asks for at a terminal. A task that is closed, or that another
-//! actor holds, is refused unless the person said what to do about it; the task then becomes one for an
-//! agent alone, in the change that queues the run.
+//! The start of an agent that a person requests at a terminal. A task that is closed, or that another actor holds,
+//! is refused unless the person said what to do about it. The task then becomes one for an agent alone, in the
+//! change that queues the run.
 
 use super::draft::Draft;
 use super::{card, run_stop};
@@ -9,8 +9,7 @@ use crate::command::TerminalStart;
 use crate::policy::{Label, Phase};
 use crate::refusal::Refusal;
 
-/// What the task goes through before the run is queued. Answers whether the run that was open on it is
-/// canceled with that.
+/// Prepares the task before its run is queued. Returns whether the run that was open on it is canceled with that.
 pub(super) fn prepare(draft: &mut Draft<'_>, wish: &TerminalStart) -> Result<bool, Refusal> {
     let is_closed = draft.task.phase.is_closed();
     if !wish.reopen {
@@ -32,14 +31,14 @@ pub(super) fn prepare(draft: &mut Draft<'_>, wish: &TerminalStart) -> Result<boo
         back_to_start(draft, &initial);
         draft.entry("taken for an agent", from.map(|from| format!("from {from}")));
     } else {
-        // The caller's own session: an agent does the work from now on.
+        // The live attempt is the caller's own; an agent does the work from now on.
         draft.end_live(AttemptEnd::Canceled { reason: "an agent works on the task".into() });
     }
     card::for_agent(draft, wish.agent.as_ref())?;
     Ok(is_held)
 }
 
-/// Nobody holds it any more, and what ran on it ends.
+/// Frees the task and ends what runs on it.
 fn back_to_start(draft: &mut Draft<'_>, initial: &Label) {
     if draft.task.phase != Phase::Initial {
         return card::go(draft, initial);

@@ -1,4 +1,4 @@
-//! What a refusal says: the message, the way out, the details. Total matches, one line each.
+//! The texts of a refusal: the message, the way out, the details. Total matches, one line each.
 
 use serde_json::{Value, json};
 

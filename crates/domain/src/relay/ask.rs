@@ -1,22 +1,22 @@
-//! What an agent may do without anybody's word.
+//! What an agent may do without asking.
 
-/// What keeps an agent from harm, besides this.
+/// How an agent is kept from harm, besides these rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leeway {
-    /// It only looks (`askPolicy` untrusted).
+    /// The agent only reads (`askPolicy` untrusted).
     Looks,
-    /// It works in a folder of its own, and the system keeps it there.
+    /// The agent works in a folder of its own, and the system keeps it there.
     Confined,
-    /// It works in a folder of its own, and nothing but its own word keeps it there.
+    /// The agent works in a folder of its own, and only its own word keeps it there.
     OnItsWord,
 }
 
-/// What it wants to do, as far as it says.
+/// The agent's wish, as far as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     Read,
     Write {
-        /// In its own folder alone.
+        /// In the agent's own folder alone.
         inside: bool,
     },
     Run,
@@ -27,7 +27,7 @@ pub enum Wish {
 pub enum AskVerdict {
     Grant,
     Refuse,
-    /// Somebody must say.
+    /// The agent has to wait for an answer.
     Ask,
 }
 
@@ -48,8 +48,8 @@ pub fn judge(leeway: Leeway, wish: Wish, command: Option<&str>, trusted: &[Strin
     }
 }
 
-/// `git log` trusts `git log -3`, not `git push`. One plain command: nothing that a shell would
-/// read as more, and no option that writes a file or starts a program.
+/// Whether a command starts with a trusted one: `git log` trusts `git log -3`, not `git push`. Only one plain
+/// command passes: nothing that a shell would read as more, and no option that writes a file or starts a program.
 pub fn is_trusted(command: &str, trusted: &[String]) -> bool {
     let shell = |c: char| c.is_control() || ";|&$<>`(){}\\".contains(c);
     let words: Vec<&str> = command.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What whoever waits for a job is told at its end: the same in a notification and in a webhook.
+//! The message about a job's end, for a notification and a webhook alike.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ pub fn artifact_uri(job: JobId, name: &str) -> String {
     format!("mcp://jobs/{job}/artifacts/{name}")
 }
 
-/// `{patch?, out?, logs?, pr?}` of these artifacts.
+/// The URIs of these artifacts: `{patch?, out?, logs?, pr?}`.
 pub fn artifact_uris<'n>(job: JobId, names: impl Iterator<Item = &'n str>) -> Value {
     let mut uris = Map::new();
     for name in names {
@@ -30,14 +30,14 @@ pub fn with_version(mut data: Value, version: u64) -> Value {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Whether it succeeded.
+    /// Whether the job succeeded.
     pub finished: bool,
     pub data: Value,
 }
 
 impl Ending {
-    /// From the event that ends a job; `None` for any other. `version` is the number of that event, which
-    /// nobody knows before it is committed.
+    /// The ending of a job, from the event that ends it; `None` for any other event. `version` is the number of
+    /// that event, which is unknown before the commit.
     pub fn of(job: JobId, name: EventName, data: &Value, version: Option<u64>) -> Option<Self> {
         let (finished, state) = match name {
             EventName::JobSucceeded => (true, "SUCCEEDED"),
@@ -74,7 +74,7 @@ impl Ending {
         Some(Self { finished, data: told })
     }
 
-    /// What a webhook calls it.
+    /// The event type of the webhook.
     pub fn kind(&self) -> &'static str {
         if self.finished { "job.finished" } else { "job.failed" }
     }

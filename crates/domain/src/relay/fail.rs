@@ -10,12 +10,12 @@ pub enum FailReason {
     BadArtifacts,
     /// The patch does not apply at the baseline commit.
     Conflict,
-    /// The patch touches what it must not.
+    /// The patch touches files it must not touch.
     Policy,
-    /// The agent could not be run, or ended badly.
+    /// The agent could not be started, or ended with an error.
     ExecutorError,
     Timeout,
-    /// Nothing the agent could help: git, the disk, the store, a lost worker.
+    /// The cause is outside the agent: git, the disk, the store, a lost worker.
     InternalError,
 }
 
@@ -49,6 +49,7 @@ impl FailReason {
 pub enum RunVerdict {
     Succeeded,
     Failed(FailReason),
-    /// Ended from outside: canceled, expired, or its worker goes away. Whoever stopped it knows.
+    /// The run was ended from outside: canceled, expired, or its worker goes away. The caller that stopped it knows
+    /// why.
     Stopped,
 }

@@ -1,5 +1,5 @@
-//! The fields of one object of a spec, and the forms that are put up with: numbers and flags as
-//! text, words in any case, one text for a list, JSON inside text, null for nothing.
+//! The fields of one object of a spec, and the forms that are tolerated: numbers and flags as text, words in any
+//! case, one text for a list, JSON inside text, null for nothing.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ pub(super) struct Fields<'p> {
     problems: &'p mut Vec<Problem>,
 }
 
-/// How many, and how long each.
+/// The limits of a list: how many items, and how long each.
 #[derive(Clone, Copy)]
 pub(super) struct List {
     pub(super) items: usize,
@@ -72,7 +72,7 @@ impl<'p> Fields<'p> {
         value
     }
 
-    /// Required.
+    /// A required text.
     pub(super) fn text(&mut self, name: &str, chars: RangeInclusive<usize>) -> Option<String> {
         let given = self.required(name)?;
         self.as_text(name, given, chars)
@@ -110,7 +110,7 @@ impl<'p> Fields<'p> {
         Some(text)
     }
 
-    /// Required; one of these words, in any case.
+    /// A required word, one of `words`, in any case.
     pub(super) fn word<'w>(&mut self, name: &str, words: &[&'w str]) -> Option<&'w str> {
         let given = self.required(name)?;
         let text = given.as_str().map(|text| text.trim().replace('_', "-"));
@@ -180,7 +180,7 @@ impl<'p> Fields<'p> {
         read.into_iter().collect()
     }
 
-    /// Each with its path.
+    /// The items of a list, each with its path.
     pub(super) fn items(
         &mut self,
         name: &str,
@@ -238,7 +238,7 @@ impl<'p> Fields<'p> {
     }
 }
 
-/// The name as it is shown, and what is wrong with it.
+/// The shortened name of an unknown key, and the message about it.
 fn unknown(name: &str, known: &[&str]) -> (String, String) {
     let name: String = name.chars().take(60).collect();
     let fold = |text: &str| text.to_lowercase().replace(['_', '-'], "");

@@ -1,7 +1,7 @@
-//! Jobs for coding agents: what a job asks for, how it is put to an agent, how the answer is read,
-//! and whether what came back may be kept.
+//! Jobs for coding agents: what a job asks for, how it is put to an agent, how the answer is read, and whether the
+//! result may be kept.
 //!
-//! Running an agent is the runner's work; nothing here knows of processes, files or git.
+//! The runner runs the agents; nothing here knows of processes, files or git.
 
 pub mod ask;
 pub mod ending;

@@ -9,24 +9,24 @@ pub struct FilePatch {
     pub old: Option<String>,
     /// `None` when the file is deleted, or no header names it.
     pub new: Option<String>,
-    /// A symbolic link is made, changed or deleted.
+    /// The patch creates, changes or deletes a symbolic link.
     pub is_link: bool,
 }
 
 impl FilePatch {
-    /// Both sides; twice the same when nothing is renamed.
+    /// Both sides; the path comes twice when the file is not renamed.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.old.iter().chain(&self.new).map(String::as_str)
     }
 }
 
-/// What a line is to a patch.
+/// The role of a line in a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Begins a file.
+    /// The line begins a file.
     Start,
     Header,
-    /// Inside a hunk.
+    /// The line is inside a hunk.
     Content,
 }
 
@@ -51,7 +51,7 @@ impl Reader {
                 Some(b'-') => (1, 0),
                 Some(b'+') => (0, 1),
                 Some(b'\\') => (0, 0),
-                // Broken off: whatever this is, the hunk is over.
+                // The hunk is broken off: any other line ends it.
                 Some(_) => (self.old_left, self.new_left),
             };
             let broken_off = line.starts_with(|c: char| !" \r-+\\".contains(c));
@@ -74,7 +74,7 @@ impl Reader {
         if line.starts_with("diff --git ") {
             self.in_git_header = true;
         } else if line.starts_with("--- ") {
-            // Of a file that began with `diff --git`, or is its own beginning.
+            // `---` ends the header of `diff --git`, or begins a file itself.
             self.in_git_header = false;
         }
         if starts { Line::Start } else { Line::Header }
@@ -100,12 +100,12 @@ pub fn files(patch: &str) -> Vec<FilePatch> {
     files
 }
 
-/// Whether there is a file in it at all.
+/// Whether the patch has any file.
 pub fn has_file_header(patch: &str) -> bool {
     files(patch).iter().any(|file| file.paths().next().is_some())
 }
 
-/// As summaries count them.
+/// The number of lines, as summaries count them.
 pub fn line_count(patch: &str) -> usize {
     patch.lines().count()
 }
@@ -138,13 +138,14 @@ fn side(name: &str) -> Option<String> {
     let name = if name.starts_with('"') {
         unquoted(name)
     } else {
-        // A time may follow after a tab.
+        // A tab and a time may follow the name.
         name.split('\t').next().unwrap_or_default().trim_end().to_owned()
     };
     (name != "/dev/null").then(|| without_first(&name))
 }
 
-/// The one name in `a/x b/x`; `None` when the two differ, as renames do, which say them again.
+/// The one name in `a/x b/x`; `None` when the two differ, as in renames, which repeat the names in lines of their
+/// own.
 fn both_names(names: &str) -> Option<String> {
     if names.contains('"') {
         let second = names.rfind(" \"").map(|at| unquoted(&names[at + 1..]));
@@ -176,7 +177,7 @@ fn hunk(line: &str) -> Option<(u32, u32)> {
     Some((count(old)?, count(new)?))
 }
 
-/// A name as git writes it: in quotes, with escapes, when it holds unusual characters.
+/// Reads a name as git writes it: in quotes, with escapes, when it holds unusual characters.
 fn unquoted(name: &str) -> String {
     let Some(inner) = name.strip_prefix('"') else { return name.to_owned() };
     let mut bytes = Vec::new();

@@ -1,6 +1,5 @@
-//! A job as Markdown for an agent. Text from the spec or the repository stands quoted, indented or
-//! numbered, so that no line of it begins like a heading: an agent that repeats its prompt has not
-//! answered, whatever the prompt says.
+//! A job as Markdown for an agent. Text from the spec or the repository is quoted, indented or numbered, so that no
+//! line of it begins like a heading: an agent that repeats its prompt has not answered, whatever the prompt says.
 
 use std::fmt::Write;
 
@@ -48,7 +47,7 @@ pub fn prompt(spec: &JobSpec, snippets: &[Snippet], trusted_commands: &[String])
     text
 }
 
-/// The headings stand inside a sentence: a copy of it is no answer.
+/// The headings are named inside a sentence, so that a copy of this text is no answer.
 const OUTPUT: &str = "
 # Output Requirements
 

@@ -1,5 +1,5 @@
-//! From JSON as clients write it to a `JobSpec`. The forms that are put up with are in
-//! `fields.rs`; what a field may say is judged here.
+//! Reads a `JobSpec` from JSON as clients write it. The tolerated forms are in `fields.rs`; this file judges the
+//! values.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn whole(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option
         "notify",
     ];
     let mut fields = Fields::open("", given, &known, problems)?;
-    // All of them are read before the first that is missing ends it.
+    // All fields are read before a missing one ends the function, so that every problem is reported.
     let repo = fields.required("repo").and_then(|given| repo(given, rules, fields.problems()));
     let task = fields.required("task").and_then(|given| task(given, fields.problems()));
     let scope = fields.required("scope").and_then(|given| scope(given, fields.problems()));

@@ -1,18 +1,18 @@
-//! What an agent said, read as an answer: the last complete triple of sections DIFF, TEST_PLAN and
-//! NOTES, and the diff as git can take it.
+//! Reads an agent's output as an answer: the last complete triple of sections DIFF, TEST_PLAN and NOTES, and the
+//! diff as git can take it.
 
 use super::patch::{self, Line, Reader};
 use super::spec::Section;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Empty when no change is needed; else a diff with file headers, its line ends not settled.
+    /// Empty when no change is needed; else a diff with file headers, its line ends not settled yet.
     pub diff: String,
     pub test_plan: String,
     pub notes: String,
 }
 
-/// In words for a summary.
+/// Why an output is no answer, in words for a summary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadReply {
     #[error("The output has no {} section", .0.as_str())]
@@ -35,7 +35,7 @@ impl Reply {
         Ok(Self { diff, test_plan, notes })
     }
 
-    /// The second artifact, Markdown.
+    /// The second artifact, `out.md`.
     pub fn out_md(&self) -> String {
         format!("# Test Plan\n\n{}\n\n# Notes\n\n{}\n", self.test_plan, self.notes)
     }
@@ -67,7 +67,7 @@ fn last_triple(output: &str) -> Result<[&str; 3], BadReply> {
     Ok([text(0), text(1), text(2)])
 }
 
-/// Two to four `#` at the very start of a line and a section's name, perhaps bold, perhaps with a
+/// Reads a heading: two to four `#` at the very start of a line and a section's name, perhaps bold, perhaps with a
 /// colon. Lines of a diff begin with another character.
 fn heading(line: &str) -> Option<Section> {
     let rest = line.trim_start_matches('#');
@@ -81,8 +81,8 @@ fn heading(line: &str) -> Option<Section> {
     })
 }
 
-/// What stands in the code fence, when one does; words around it are dropped. A line of a diff
-/// never begins with a fence: it has a mark before it.
+/// The content of the code fence, if there is one; text around it is dropped, unless it is a part of the diff. A
+/// line of a diff never begins with a fence: it has a mark before it.
 fn without_fence(section: &str) -> &str {
     let is_fence = |line: &str| line.starts_with("```") || line.starts_with("~~~");
     let mut start = 0;
@@ -104,8 +104,8 @@ fn without_fence(section: &str) -> &str {
     &section[inside..end]
 }
 
-/// Exactly one newline at the end. Blank lines there belong to the last hunk as long as it
-/// promises more lines; those that somebody trimmed away are put back.
+/// The diff with exactly one newline at the end. Blank lines there belong to the last hunk as long as it promises
+/// more lines; those that were trimmed away are put back.
 fn ended(diff: &str) -> String {
     let leading = diff.len() - diff.trim_start_matches(['\n', '\r']).len();
     let whole = &diff[leading..];
@@ -124,7 +124,7 @@ fn ended(diff: &str) -> String {
     ended
 }
 
-/// Git writes three lines of context.
+/// The most context lines that git writes.
 const BLANK_ENDS_MAX: usize = 3;
 
 /// CRLF to LF, except in the lines of files that have CRLF themselves.

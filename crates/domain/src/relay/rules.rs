@@ -1,4 +1,4 @@
-//! What an address, a branch name and a path in a spec may look like. Each answers what is wrong.
+//! Which addresses, branch names and paths a spec may have. Each function says what is wrong.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -6,8 +6,8 @@ use super::spec::SpecRules;
 
 type Judged = Result<(), String>;
 
-/// Git runs a program for some addresses (`ext::sh -c …`) and reads a leading `-` as an option.
-/// Only what is known to be neither gets through.
+/// Judges the address of a repository. Git runs a program for some addresses (`ext::sh -c …`) and reads a leading
+/// `-` as an option; only an address that is known to be neither passes.
 pub(super) fn git_url(url: &str, rules: &SpecRules) -> Judged {
     let allowed = |scheme: &str| rules.git_schemes.iter().any(|known| known == scheme);
     if url.starts_with('-') {
@@ -81,7 +81,7 @@ pub(super) fn inner_path(path: &str) -> Judged {
     Ok(())
 }
 
-/// Whether a webhook may be given; what its name means is seen at each delivery.
+/// Judges the text of a webhook's address. The addresses behind its host name are judged at each delivery.
 pub fn judge_webhook(url: &str, rules: &SpecRules) -> Judged {
     let host = ["https://", "http://"].into_iter().find_map(|scheme| {
         let start = url.get(..scheme.len())?;
@@ -107,8 +107,8 @@ pub fn judge_webhook(url: &str, rules: &SpecRules) -> Judged {
     Ok(())
 }
 
-/// Whether a webhook may be delivered there: not this machine, not its own network, not the
-/// address where clouds keep credentials.
+/// Whether a webhook may be delivered to an address: not this machine, not its own network, not the address where
+/// clouds keep credentials.
 pub fn is_public_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -139,7 +139,7 @@ pub fn is_public_address(address: IpAddr) -> bool {
     }
 }
 
-/// The address that is meant when an IPv4 one is written, or translated, as IPv6.
+/// The IPv4 address that is written, or translated, as this IPv6 address.
 fn inner_v4(address: Ipv6Addr) -> Option<IpAddr> {
     let [a, b, c, d, e, f, high, low] = address.segments();
     let translated = [a, b, c, d, e, f] == [0x64, 0xff9b, 0, 0, 0, 0];

@@ -7,7 +7,7 @@ use super::spec::Scope;
 
 /// A scope made ready to judge paths.
 pub struct ScopeRule {
-    /// Without trailing slashes; empty when the whole repository is meant.
+    /// Without trailing slashes; empty for the whole repository.
     places: Vec<String>,
     /// `None`: any file.
     globs: Option<GlobSet>,
@@ -21,7 +21,7 @@ pub struct Offence {
 }
 
 impl ScopeRule {
-    /// A pattern that is none was refused when the spec was read; here it matches nothing.
+    /// An invalid pattern was refused when the spec was read; here it matches nothing.
     pub fn new(scope: &Scope) -> Self {
         let places: Vec<String> = scope.read_paths.iter().map(|path| plain(path)).collect();
         let whole = places.iter().any(String::is_empty);
@@ -94,7 +94,7 @@ pub fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).chain(std::iter::once(path))
 }
 
-/// File systems that ignore case, or shorten names, find `.git` under these too.
+/// Whether a file system that ignores case, or shortens names, would find `.git` under this name.
 fn is_git_folder(part: &str) -> bool {
     let part = part.trim_end_matches(['.', ' ']);
     part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case("git~1")

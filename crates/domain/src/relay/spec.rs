@@ -1,4 +1,4 @@
-//! What a job asks for. Made by `JobSpec::read` it obeys every limit.
+//! The spec of a job. Made by `JobSpec::read` it obeys every limit.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,7 +92,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// In the order of an answer.
+    /// All sections, in the order of an answer.
     pub const ALL: [Section; 3] = [Section::Diff, Section::TestPlan, Section::Notes];
 
     pub fn as_str(self) -> &'static str {
@@ -127,7 +127,7 @@ pub enum AskPolicy {
     Untrusted,
 }
 
-/// P0 goes first.
+/// The priority of a job; P0 goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Priority {
     P0,
@@ -154,10 +154,10 @@ pub struct Notify {
     pub webhook: Option<String>,
 }
 
-/// What a server allows that another may not.
+/// What a server allows; servers differ in this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecRules {
-    /// Of `repo.url`, lower case; `git@host:path` counts as ssh.
+    /// The allowed schemes of `repo.url`, in lower case; `git@host:path` counts as ssh.
     pub git_schemes: Vec<String>,
     pub webhook_allow_private: bool,
 }
@@ -172,20 +172,20 @@ impl Default for SpecRules {
 /// One thing wrong with a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// `repo.url`, `scope.readPaths[0]`; `spec` for the whole.
+    /// `repo.url`, `scope.readPaths[0]`; `spec` for the whole spec.
     pub path: String,
     pub problem: String,
 }
 
 impl JobSpec {
-    /// Reads what a client sent, leniently, and judges it strictly: every problem is found, not
-    /// only the first. What needs a disk or a network is not judged here.
+    /// Reads a client's spec leniently and judges it strictly: every problem is reported, not only the first. Rules
+    /// that need a disk or a network are not judged here.
     pub fn read(given: &Value, rules: &SpecRules) -> Result<Self, Vec<Problem>> {
         read::job_spec(given, rules)
     }
 
-    /// SHA-256 in hex of what makes two jobs the same work. Keys of equal hash under one
-    /// idempotency key are a repeat, others a clash.
+    /// SHA-256 in hex of everything that makes two jobs the same work. Under one idempotency key, an equal hash is
+    /// a repeat and another hash a clash.
     pub fn content_hash(&self) -> String {
         let mut whole = serde_json::to_value(self).expect("a spec is made of plain values");
         if let Value::Object(fields) = &mut whole {

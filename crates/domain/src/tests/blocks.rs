@@ -1,5 +1,5 @@
-//! What blocks a task and what lifts a block, as a table: the steps after `w1 block A why=key`, and how
-//! the task then is.
+//! What blocks a task and what lifts a block, as a table: the steps after `w1 block A why=key`, and the state of
+//! the task after them.
 
 use super::model::{Model, task_named};
 use crate::event::EventName;
@@ -8,7 +8,7 @@ use crate::standing::Standing;
 
 const TABLE: &[(&[&str], &str)] = &[
     (&[], "blocked by agent:w1: key"),
-    // The word of the blocked actor is no answer.
+    // A comment, note or move by the blocked actor itself is no answer.
     (&["w1 note A text=still"], "blocked by agent:w1: key"),
     (&["w1 comment A note"], "blocked by agent:w1: key"),
     (&["w1 move A backlog"], "blocked by agent:w1: key"),
@@ -24,7 +24,7 @@ const TABLE: &[(&[&str], &str)] = &[
     (&["ana move A backlog"], "free"),
     (&["ana unblock A"], "free"),
     (&["w1 unblock A"], "free"),
-    // A claim goes on with it.
+    // A claim goes on with the work.
     (&["w1 claim A"], "held"),
     (&["w2 begin A"], "held"),
     (&["w2 take A"], "held"),

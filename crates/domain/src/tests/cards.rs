@@ -379,7 +379,7 @@ fn what_git_cannot_do_goes_where_somebody_looks_at_it() {
     assert_eq!(model.scratchpads[&id], "git");
 }
 
-/// The world after these.
+/// The world after these lines.
 fn after(lines: &[&str]) -> Model {
     let mut model = Model::new(Policy::default());
     for line in lines {

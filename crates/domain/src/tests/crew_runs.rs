@@ -1,5 +1,5 @@
-//! Workers that are run: under the attempt they have, tried again while they hand nothing over, and never
-//! longer than their task is theirs.
+//! Runs of a crew's workers: under the attempt that the worker has, retried while they hand nothing over, and never
+//! longer than the worker has the task.
 
 use super::crew_tasks::{Crew, id};
 use super::model::{actor, task_named};
@@ -66,7 +66,7 @@ impl Crew {
         self.model.act("r1", &Command::RunLease(lease))
     }
 
-    /// One that is at work.
+    /// A run at work.
     fn running(&mut self) -> JobId {
         let job = self.submit("w1").expect("it has the task");
         self.lease(job).expect("there is a place");
@@ -164,8 +164,7 @@ fn an_agent_that_does_not_start_is_not_tried_again_on_a_blocked_task() {
     assert_eq!(crew.run(job), "stale a1", "nobody could block the task");
 }
 
-/// Each way into review of a worker's run asks for the checks; a worker that Callboard did not start asks
-/// for none.
+/// Each way into review of a worker's run queues the checks; a worker that Callboard did not start queues none.
 #[test]
 fn what_a_run_hands_over_is_checked() {
     let task = task_named("A");
@@ -325,8 +324,8 @@ fn record(state: JobState, gone: bool) -> RunRecord {
     RunRecord { job, run }
 }
 
-/// `state last mail => next`, at 200 s; the run was asked for at 100 s, and the task has been in its phase
-/// and its worker's since 50 s. What is left of a run may be there for 20 s.
+/// `state last mail => next`, at 200 s. The run was requested at 100 s; the task has been in its phase, and its
+/// worker's, since 50 s. Processes of a run may be left for 20 s.
 #[test]
 fn who_is_started_is_told_by_the_task_the_last_run_and_the_mail() {
     let at = |s: i64| Timestamp(s * 1_000_000);

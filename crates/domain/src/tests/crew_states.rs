@@ -1,4 +1,4 @@
-//! Where tasks and epics stand in a crew's words, and the moves between them, as tables.
+//! The states of tasks and epics in a crew's words, and the moves between them, as tables.
 
 use super::model::{Model, task_named};
 use crate::block::Blocked;
@@ -8,7 +8,7 @@ use crate::policy::Policy;
 use crate::task::Task;
 use crate::time::Timestamp;
 
-/// Steps that bring `A` somewhere, whether it is blocked there, and the words for that.
+/// Steps that bring `A` into a situation, whether it is blocked there, and the words for that.
 const SITUATIONS: &[(&[&str], bool, &str, &str)] = &[
     (&[], false, "PENDING", "PLANNING"),
     (&["ana depend A D"], false, "PENDING", "PLANNING"),
@@ -60,7 +60,7 @@ fn words_are_read_in_any_shape() {
     }
 }
 
-/// One line per state: where a worker may bring its task, and whether it may change hands.
+/// One line per state: where a worker may move its task, and whether the task may change hands.
 #[test]
 fn a_task_goes_where_the_machine_says() {
     let mut lines = Vec::new();

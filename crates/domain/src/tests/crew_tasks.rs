@@ -1,4 +1,4 @@
-//! A crew's tasks and epics: given out, moved, sent back, settled, given up.
+//! A crew's tasks and epics: assigned, moved, returned, settled, given up.
 
 use super::model::{Model, task_named};
 use crate::command::*;
@@ -132,7 +132,7 @@ impl Crew {
         EpicState::of(&self.model.tasks[&epic])
     }
 
-    /// Who got which letters, in the order they were written.
+    /// The letters with their recipients, in the order they were written.
     pub fn letters(&mut self) -> Vec<String> {
         let mails = std::mem::take(&mut self.model.crew.mails);
         let line = |mail: &crate::crew::Mail| {
@@ -170,7 +170,7 @@ fn a_task_goes_from_worker_to_worker_and_both_are_told() {
     );
     assert_eq!(crew.letters(), ["w1: Task Assignment"]);
     assert!(crew.assign(Some("s1"), "A", "w1").expect("again").is_empty());
-    // By itself it stays where it is.
+    // An automatic assignment does not take the task from its worker.
     assert!(crew.assign(None, "A", "w2").is_err());
     let fence = crew.model.tasks[&task_named("A")].fence;
     crew.assign(Some("s1"), "A", "w2").expect("somebody says so");
@@ -197,7 +197,7 @@ fn nobody_takes_what_another_toolset_holds() {
     assert!(matches!(held, Refusal::AlreadyClaimed { .. }), "{held:?}");
 }
 
-/// From where the worker stands to where it wants to go: what it hears, and where it then stands.
+/// From the worker's state to the one it wants: the answer, and the state after it.
 #[test]
 fn a_worker_moves_its_task_as_the_machine_says() {
     let ways: &[(TaskState, &[TaskState])] = &[
@@ -355,7 +355,7 @@ fn an_epic_moves_by_its_own_machine() {
     assert_eq!(denied.code(), "AUTHORIZATION_DENIED");
 }
 
-/// Whichever way a task leaves its review, its forge is to hear that nobody wants the merge any more.
+/// Whichever way a task leaves its review, its forge hears that the merge is not wanted any more.
 #[test]
 fn what_leaves_its_review_is_not_to_be_merged() {
     let at = |step, behind| PullSettle {
@@ -405,7 +405,7 @@ fn what_leaves_its_review_is_not_to_be_merged() {
         let pull = crew.model.pulls[0].clone();
         assert_eq!((pull.is_awaited, pull.is_revoked), (false, true), "{way}");
         crew.letters();
-        // The forge was faster: whoever still works on it goes on from there.
+        // The forge was faster: the worker that is still on the task goes on from the merged work.
         let behind = Behind {
             task: task_named("A"),
             title: "A".into(),
@@ -439,7 +439,7 @@ fn what_was_made_for_another_status_does_not_count() {
     assert_eq!(late, Refusal::Conflict { task: task_named("A"), what: "its status" });
 }
 
-/// Whoever is added for a task has it as if it had been assigned, or is not there at all.
+/// A worker that is added for a task has it as if it had been assigned, or is not added at all.
 #[test]
 fn a_new_worker_has_its_task_or_is_not_added() {
     let mut crew = Crew::new();

@@ -1,4 +1,4 @@
-//! How a pull is named, and when it is enough: `what is given => what comes of it`.
+//! How a pull is named, and when it is enough: `input => outcome`.
 
 use crate::forge::{
     ForgeCheck, ForgeCheckState, ForgeKind, PullReason, PullRef, PullState, PullVerdict,

@@ -1,4 +1,4 @@
-//! Whatever is asked in whatever order, these stay true.
+//! Invariants that hold for any commands in any order.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What may be learned, as a table, and what completing a task leaves behind.
+//! What may be stored as knowledge, as a table, and what completing a task leaves behind.
 
 use super::model::{Model, knowledge_named, task_named};
 use crate::command::{Command, LeaseComplete};

@@ -64,7 +64,7 @@ fn comment_named(name: &str) -> CommentId {
     CommentId(Id(1 << 101 | task_named(name).id.0))
 }
 
-/// The verify job that a task's completion asks for.
+/// The verify job that a task's completion queues.
 fn job_named(name: &str) -> JobId {
     JobId(Id(1 << 102 | task_named(name).id.0))
 }
@@ -592,7 +592,7 @@ impl Model {
         Some(Checked { basis, tree, runs })
     }
 
-    /// `in_progress w1`: label, assignee, and what is not usual.
+    /// `in_progress w1`: label, assignee, and everything unusual.
     pub fn summary(&self, name: &str) -> String {
         let task = &self.tasks[&task_named(name)];
         let holder =
@@ -638,7 +638,7 @@ impl Model {
     }
 }
 
-/// `cmd` or `manual`.
+/// Reads a check: a command, or `manual`.
 fn check(word: &str) -> Option<NewCheck> {
     match word {
         "" => None,

@@ -1,5 +1,4 @@
-//! Which ways into review let a task's command checks run, and which passes still count for the files,
-//! as tables.
+//! Which ways into review start a task's command checks, and which passes still count for the files, as tables.
 
 use super::model::{Model, task_named};
 use crate::job::JobState;
@@ -46,8 +45,8 @@ fn a_way_into_review_queues_the_checks() {
     }
 }
 
-/// A command that ran on `t1` and a manual check that was attested for `w1`; the trees of now, and what
-/// a reader is shown.
+/// A command that ran on `t1` and a manual check that was attested for `w1`; the current trees, and the results a
+/// reader sees.
 #[test]
 fn a_pass_is_shown_for_the_files_it_was_given_for() {
     let setup = ["ana create A checks=cmd,manual", "w1 ran A ran=0:pass tree=t1"];

@@ -1,12 +1,12 @@
-//! Pull requests of tasks as tables: `who verb TASK options => how the task's pull requests then are`,
-//! each as `number status commit`, one that is awaited with `+`, one to be called off with `-`.
+//! Pull requests of tasks as tables: `who verb TASK options => the task's pull requests after it`, each as `number
+//! status commit`, one that is awaited with `+`, one to be called off with `-`.
 
 use super::model::{Model, task_named};
 use crate::command::{Command, MergedBranch, PullOpen, PullSettle, PullStep};
 use crate::policy::Policy;
 use crate::pull::LOCAL;
 
-/// What the board's merge of the tables in `model` says it merged.
+/// The merged branch that the board's merge reports in the tables of `model`.
 pub fn merged_branch() -> MergedBranch {
     MergedBranch { repo: "/r".into(), branch: "b".into(), commit: Some("c1".into()) }
 }

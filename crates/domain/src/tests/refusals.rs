@@ -18,7 +18,7 @@ use crate::run::OpenRuns;
 use crate::standing::Standing;
 use crate::time::Timestamp;
 
-/// At least one of each; a new variant without an example fails below.
+/// At least one example of each variant; a new variant without an example fails below.
 fn examples() -> Vec<Refusal> {
     let (a, b) = (task_named("A"), task_named("B"));
     let text = |text: &str| text.to_owned();

@@ -1,4 +1,4 @@
-//! What a spec may say: `path = value` laid over a good one `=> what is wrong with it`.
+//! What a spec may say: `path = value` laid over a good one `=> the problem`.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn read(given: &Value) -> Result<JobSpec, Vec<Problem>> {
     JobSpec::read(given, &SpecRules::default())
 }
 
-/// `null` takes a field away.
+/// The example with these changes; `null` removes a field.
 fn with(changes: &[(&str, Value)]) -> Value {
     let mut spec = example();
     for (path, value) in changes {
@@ -186,7 +186,7 @@ fn limits_themselves_pass_and_other_forms_are_put_up_with() {
     assert_eq!(problems(&edge), "");
 }
 
-/// The last value that passes, and the first that does not.
+/// For each limit the last value that passes, and the first that does not.
 #[test]
 fn every_limit_has_two_sides() {
     let text = |chars: usize| json!("x".repeat(chars));

@@ -1,4 +1,4 @@
-//! Repeated calls: which keys are taken, which arguments are the same, which claims still hold.
+//! Repeated calls: which keys are accepted, which arguments are equal, which claims still hold.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn a_command_is_named_without_its_fields() {
     assert_eq!(model.command("create A").name(), "TaskCreate");
 }
 
-/// What `w1` did first, what happened since, and what the repeated call is told.
+/// The first call of `w1`, the steps since then, and the answer to the repeated call.
 #[test]
 fn a_claim_is_repeated_only_while_it_holds() {
     let cases = [

@@ -1,4 +1,4 @@
-//! What each command asks of its caller: profile, scope for commands, task.
+//! What each command requires of its caller: profile, scope for commands, task.
 
 use crate::card::Card;
 use crate::command::{

@@ -1,5 +1,5 @@
-//! Rules as tables: `who verb NAME options => what it answers`. An answer is a refusal's code, or
-//! the task as it then is. `?` lines look without acting, `clock` moves time.
+//! Rules as tables: `who verb NAME options => answer`. An answer is a refusal's code, or the task after the
+//! command. `?` lines look without acting, `clock` moves time.
 
 use super::model::Model;
 use crate::policy::{AttestBy, Policy, parse_labels};
@@ -134,7 +134,7 @@ fn a_claim_has_one_winner() {
     );
 }
 
-/// `tree` is what commands ran on, `work` the task's own files; only a merge makes them differ.
+/// `tree` is the tree that commands ran on, `work` the task's own files; only a merge makes them differ.
 #[test]
 fn an_attestation_counts_for_the_files_it_was_given_for() {
     table(
@@ -160,7 +160,7 @@ fn an_attestation_counts_for_the_files_it_was_given_for() {
     );
 }
 
-/// A human's word is given for files too. Where nobody sees files, it counts until the task moves.
+/// A human's approval is given for files too. Where no files are seen, it counts until the task moves.
 #[test]
 fn a_word_that_a_contract_waits_for_counts_for_its_files() {
     table(

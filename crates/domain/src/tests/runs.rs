@@ -1,5 +1,5 @@
-//! Jobs for agents as tables: `who verb JOB options => how the job then is`. A job is shown as
-//! `state a<attempt>` with its task behind it; a refusal by its code.
+//! Jobs for agents as tables: `who verb JOB options => the job after it`. A job is shown as `state a<attempt>` with
+//! its task behind it; a refusal by its code.
 
 use super::model::Model;
 use super::relay_spec::example;

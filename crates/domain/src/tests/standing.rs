@@ -1,4 +1,4 @@
-//! What a reader is shown of a lease that is over, and what is written down later, are one thing.
+//! Readers see a lease that is over in the state that is written later.
 
 use super::model::{Model, task_named};
 use crate::attempt::{Attempt, AttemptEnd, AttemptState};
@@ -7,7 +7,7 @@ use crate::policy::{Phase, Policy};
 use crate::standing::{Standing, settle};
 use crate::task::Task;
 
-/// How a task gets under a lease, and what everybody sees when that is over.
+/// How a task gets under a lease, and what every reader sees when the lease is over.
 const TABLE: &[(&[&str], &str)] = &[
     (&["w1 take A as=s"], "backlog, free"),
     (&["w1 take A as=s", "w1 update A"], "backlog, free"),

@@ -4,7 +4,7 @@ use super::check_document;
 use super::model::Model;
 use crate::policy::Policy;
 
-/// A name for a situation, and how a task `A` gets there. `me` asks, `bob` is somebody else.
+/// A name for a situation, and how a task `A` gets there. `me` asks, `bob` is another actor.
 const SITUATIONS: &[(&str, &[&str])] = &[
     ("initial, free", &[]),
     ("initial, open dep", &["ana depend A D"]),

@@ -1,11 +1,11 @@
-//! Who gets time after the watch over the leases was interrupted, as a table.
+//! Which holders get grace after the watch over the leases was interrupted, as a table.
 
 use crate::attempt::Lease;
 use crate::time::Timestamp;
 use crate::watch::{Watcher, grace};
 
-/// In seconds: how long the lease was granted for, the last heartbeat, when the lease ends, the
-/// last tick, now; then who looks, and when the lease ends instead.
+/// In seconds: how long the lease was granted for, the last heartbeat, when the lease ends, the last tick, now;
+/// then which watcher looks, and when the lease ends instead.
 const TABLE: &str = "
     30    0     30    0     40  stays   -    watched: a minute without a tick is no interruption
     30    0     30    0     60  stays   -    exactly a minute

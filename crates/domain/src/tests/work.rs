@@ -1,6 +1,5 @@
-//! Agents in a task's workspace as tables: `who verb TASK options => how the run and its task then
-//! are`. The run is shown as its newest job: `state a<attempt> up|down`, the task with its label and
-//! who has it.
+//! Agents in a task's workspace as tables: `who verb TASK options => the run and its task after it`. The run is
+//! shown as its newest job: `state a<attempt> up|down`, the task with its label and holder.
 
 use super::model::{Model, task_named};
 use crate::card::{Mode, Review};
@@ -205,7 +204,7 @@ fn table(text: &str) {
                 match works.model.act(who, &command) {
                     Err(refusal) => refusal.code().into(),
                     Ok(change) => {
-                        // Whatever job a step makes is the one that the next ones speak of.
+                        // The newest job is the one that the next steps name.
                         works.newest = works.model.runs.keys().max().copied();
                         if change.writes.is_empty() { "same".into() } else { works.shown(name) }
                     }
@@ -423,7 +422,7 @@ fn a_run_is_alive_until_its_processes_are_gone() {
         w1  gone T            => same
         ",
     );
-    // A lease that lapses says nothing of the processes; a server that is gone took them with it.
+    // A lease that lapses says nothing of the processes; a server that is gone took its processes with it.
     for (loss, alive) in [("settle", "yes"), ("lost", "no")] {
         table(&format!(
             "

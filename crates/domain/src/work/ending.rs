@@ -1,6 +1,6 @@
-//! The line with which an agent says how far it came.
+//! The tag with which an agent reports how far it came.
 
-/// Told by a tag alone on a line of the last message.
+/// The report of an agent, read from a tag alone on a line of its last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Complete,
@@ -10,7 +10,7 @@ pub enum Ending {
     Reject { reason: String },
 }
 
-/// The last one that counts: what is quoted, or shown as code, is somebody else's word.
+/// The last ending in a message. Tags inside code fences do not count: they quote other texts.
 pub fn ending(reply: &str) -> Option<Ending> {
     let mut open: Option<Fence> = None;
     let mut last = None;
@@ -25,7 +25,7 @@ pub fn ending(reply: &str) -> Option<Ending> {
     last
 }
 
-/// A line that begins code, or ends it.
+/// A line that opens or closes a code fence.
 struct Fence {
     mark: char,
     length: usize,
@@ -39,13 +39,13 @@ impl Fence {
         (length >= 3).then_some(Self { mark, length, is_bare: line.len() == length })
     }
 
-    /// By a line of the same mark that is at least as long, and nothing else.
+    /// A fence is closed by a bare line of its own mark that is at least as long.
     fn is_closed_by(&self, end: &Self) -> bool {
         end.is_bare && end.mark == self.mark && end.length >= self.length
     }
 }
 
-/// What an agent says besides.
+/// The message without its tags.
 pub fn without_tags(reply: &str) -> String {
     let kept: Vec<&str> = reply.lines().filter(|line| tag(line.trim()).is_none()).collect();
     kept.join("\n").trim().to_owned()
@@ -64,7 +64,7 @@ fn tag(line: &str) -> Option<Ending> {
     }
 }
 
-/// `name="…"`, up to the last quote: models seldom escape those inside.
+/// Reads `name="…"` up to the last quote: models seldom escape the quotes inside.
 fn attribute(rest: &str, name: &str) -> Option<String> {
     if rest.is_empty() {
         return Some(String::new());

@@ -1,5 +1,5 @@
-//! An agent's work on a task, in the task's own workspace: what it is asked, and how it ends. The
-//! queue, the lease and what becomes of a lost run are those of every run (`run.rs`).
+//! An agent's work on a task, in the task's own workspace: the order and the ending. The queue, the lease and the
+//! fate of a lost run are those of every run (`run.rs`).
 
 pub mod ending;
 pub mod prompt;
@@ -12,13 +12,13 @@ use crate::job::JobKind;
 
 pub use ending::Ending;
 
-/// What somebody wants of an agent.
+/// The order for an agent's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkOrder {
     pub role: Role,
-    /// Who may hold the task when the work begins; of a crew the worker itself.
+    /// The actor that may hold the task when the work begins; for a crew the worker itself.
     pub asked_by: Actor,
-    /// Words of whoever asked, for this run alone.
+    /// Instructions of the requester, for this run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,9 +30,9 @@ pub struct WorkOrder {
 pub enum Role {
     /// Holds the task and changes its files.
     Worker,
-    /// Looks at what was done; the task is nobody's meanwhile.
+    /// Reviews the work; the task has no holder meanwhile.
     Reviewer,
-    /// A worker of a crew: it has the task before its agent starts and keeps it when that ends.
+    /// A worker of a crew: it has the task before its agent starts and keeps it when the agent ends.
     Crew,
 }
 
@@ -45,7 +45,7 @@ impl Role {
         }
     }
 
-    /// Whose queue and places its runs take.
+    /// The job kind whose queue and places the runs take.
     pub fn job_kind(self) -> JobKind {
         match self {
             Role::Worker | Role::Reviewer => JobKind::Work,
@@ -54,12 +54,12 @@ impl Role {
     }
 }
 
-/// Of the runs in a role that a task may have, one at a time is not over.
+/// The key of a run in a role; at most one such run of a task is open.
 pub fn work_key(role: Role, task: TaskId) -> String {
     format!("{}-{task}", role.as_str())
 }
 
-/// The key of the one job that is about to stop a task's agent.
+/// The key of the one open job that stops a task's agent.
 pub fn stop_key(task: TaskId) -> String {
     format!("stop-{task}")
 }
@@ -69,16 +69,16 @@ pub fn stop_key(task: TaskId) -> String {
 pub enum WorkFault {
     /// The task waits for others again.
     DepsOpen,
-    /// Somebody else has the task.
+    /// Another actor has the task.
     Held,
     /// The task is no longer for agents that work alone.
     NotAuto,
     TaskGone,
-    /// No executor, no workspace, no process.
+    /// There was no executor, no workspace or no process.
     NotStarted,
-    /// It ran and failed.
+    /// The run began and failed.
     Failed,
-    /// Its runners went away, each time.
+    /// The runners went away, each time.
     Lost,
 }
 
@@ -110,14 +110,14 @@ impl WorkFault {
     }
 }
 
-/// How a run ended, from whoever ran it.
+/// How a run ended, as its runner reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkEnd {
-    /// It never came up.
+    /// The agent never came up.
     NotStarted {
         reason: String,
     },
-    /// It came to an end by itself; `reply` is its last message.
+    /// The agent ended by itself; `reply` is its last message.
     Replied {
         reply: String,
         ending: Option<Ending>,
@@ -125,6 +125,6 @@ pub enum WorkEnd {
     Failed {
         reason: String,
     },
-    /// Its runner goes away; another one may go on.
+    /// The runner goes away; another one may go on.
     Stopped,
 }
