@@ -1,5 +1,5 @@
-//! What the machine and the bare database can do, for the benchmark to compare with. Nothing in
-//! the product uses this.
+//! The speed of the machine and of the bare database, for the benchmark to compare with. Nothing in the product
+//! uses this.
 
 use std::fs::OpenOptions;
 use std::io;

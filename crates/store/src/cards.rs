@@ -1,4 +1,4 @@
-//! What both databases say about cards: the board's facts beside a task, and its list.
+//! Cards in both databases: the board's facts beside a task, and its list.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::StoreError;
 /// Reads for the board.
 #[async_trait]
 pub trait CardStore {
-    /// The default one where nobody said anything; `None` where there is no such task.
+    /// The default card where none is stored; `None` where there is no such task.
     async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError>;
     async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError>;
-    /// In the order of the board: column, priority, age. Cards as they stand now, leases judged.
+    /// Cards in the order of the board: column, priority, age. As they stand now, leases judged.
     async fn cards(&self, query: CardQuery) -> Result<CardPage, StoreError>;
-    /// When a task was removed, if there was one.
+    /// When a task was removed, and in which phase; `None` if there was no such task.
     async fn removed(&self, org: &str, task: TaskId) -> Result<Option<Removed>, StoreError>;
 }
 
-/// A task that is gone.
+/// A removed task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     pub at: Timestamp,
-    /// Where it was then.
+    /// The phase at its removal.
     pub phase: Phase,
 }
 
@@ -38,11 +38,11 @@ pub struct CardQuery {
     pub org: Arc<str>,
     /// `None`: of every project.
     pub project: Option<i64>,
-    /// Empty: of every one.
+    /// Empty: of every phase.
     pub phases: Vec<Phase>,
     pub without: Vec<TaskId>,
-    /// Each stands in the title or in the body; in lower case, as far as that is ASCII. They are
-    /// looked for in the newest `SEARCHED_MAX` of the tasks that the rest of the query finds.
+    /// Each word stands in the title or in the body; in lower case, as far as it is ASCII. The search covers the
+    /// newest `SEARCHED_MAX` of the tasks that the rest of the query finds.
     pub words: Vec<String>,
     pub with_scratchpad: bool,
     pub policy: Arc<Policy>,
@@ -50,14 +50,13 @@ pub struct CardQuery {
     pub limit: usize,
 }
 
-/// How many tasks one search reads the text of: a search costs at most so much, however many tasks
-/// there are.
+/// How many tasks one search reads the text of. This bounds the cost of a search, however many tasks there are.
 pub const SEARCHED_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardPage {
     pub cards: Vec<CardRow>,
-    /// On all pages together.
+    /// The count over all pages.
     pub total: u64,
 }
 
@@ -69,7 +68,7 @@ pub struct CardRow {
     pub card: Card,
     pub deps: Vec<Dep>,
     pub newest: Option<Attempt>,
-    /// Only if it was asked for.
+    /// Set only if the query asked for it.
     pub scratchpad: Option<String>,
 }
 
@@ -102,7 +101,7 @@ pub(crate) fn criteria_json(card: &Card) -> String {
     serde_json::to_string(&card.criteria).expect("texts are plain data")
 }
 
-/// Nothing where nobody told anything.
+/// The messages as JSON; `None` without any.
 pub(crate) fn told_json(card: &Card) -> Option<String> {
     let told = Some(&card.told).filter(|told| !told.is_empty());
     told.map(|told| serde_json::to_string(told).expect("messages are plain data"))

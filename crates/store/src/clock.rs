@@ -101,7 +101,7 @@ impl Floor {
         Timestamp(wall.0.max(self.anchor().carried(steady)))
     }
 
-    /// Takes in a time that is in the store.
+    /// Raises the floor to a time that is in the store.
     pub fn raise(&self, newest: i64, steady: i64) {
         let mut anchor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if newest > anchor.carried(steady) {

@@ -1,4 +1,4 @@
-//! What is read of a crew: agents, inboxes, the log of decisions.
+//! Reads of a crew: agents, inboxes, the log of decisions.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ pub const MAIL_SHOWN_CHARS: usize = 4000;
 #[async_trait]
 pub trait CrewStore: Send + Sync {
     async fn agent(&self, org: &str, id: &AgentId) -> Result<Option<Agent>, StoreError>;
-    /// The oldest first.
+    /// Agents, the oldest first.
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError>;
     async fn mail(&self, org: &str, id: MailId) -> Result<Option<MailSeen>, StoreError>;
     /// An inbox, the newest first; bodies are cut to `MAIL_SHOWN_CHARS`.
     async fn mails(&self, query: MailQuery) -> Result<Vec<MailSeen>, StoreError>;
     async fn mails_unread(&self, org: &str, to: Option<&AgentId>) -> Result<u64, StoreError>;
-    /// Tasks that are there to have children, the newest first.
+    /// Plan tasks, which only group their children, the newest first.
     async fn epics(&self, org: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
-    /// The newest first.
+    /// Decisions, the newest first.
     async fn decisions(&self, query: DecisionQuery) -> Result<Vec<Decision>, StoreError>;
 }
 
@@ -41,7 +41,7 @@ pub struct MailQuery {
     /// `None`: the inbox of people.
     pub to: Option<AgentId>,
     pub unread_only: bool,
-    /// The last one of the page before.
+    /// The last mail of the page before.
     pub before: Option<MailId>,
     pub limit: usize,
 }
@@ -50,9 +50,9 @@ pub struct MailQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailSeen {
     pub mail: Mail,
-    /// `None` also when the sender is gone.
+    /// `None` also when the sender was removed.
     pub from_type: Option<AgentType>,
-    /// Of the whole body, which a list may have cut.
+    /// The length of the whole body, which a list may have cut.
     pub body_chars: usize,
 }
 
@@ -60,7 +60,7 @@ pub struct MailSeen {
 pub struct DecisionQuery {
     pub org: Arc<str>,
     pub agent: Option<AgentId>,
-    /// The last one of the page before.
+    /// The last decision of the page before.
     pub before: Option<DecisionId>,
     pub limit: usize,
 }
@@ -74,7 +74,7 @@ pub(crate) const AGENT_ALL: &str = "org, id, type, epic, task, idle_since, last_
 pub(crate) const DECISION: &str =
     "d.id, d.agent, d.decision, d.reasoning, d.context, d.at FROM decisions d";
 
-/// Takes the org and the limit.
+/// Values: the org and the limit.
 pub(crate) fn epics_sql(sign: char) -> String {
     format!(
         "SELECT t.id, t.prefix FROM tasks t WHERE t.org = {sign}1 AND t.is_plan \
@@ -82,7 +82,7 @@ pub(crate) fn epics_sql(sign: char) -> String {
     )
 }
 
-/// `body` is the column, or a part of it.
+/// `body` is the column, or an expression that cuts it.
 pub(crate) fn mail_columns(body: &str) -> String {
     format!(
         "m.id, m.from_agent, m.to_agent, m.subject, {body}, m.in_reply_to, m.created_at, \
@@ -92,7 +92,7 @@ pub(crate) fn mail_columns(body: &str) -> String {
 }
 
 impl MailQuery {
-    /// Takes the org, the id to stay below, the limit and, with a recipient, that as values.
+    /// Values: the org, the id to stay below, the limit and the recipient, if there is one.
     pub(crate) fn sql(&self, sign: char) -> String {
         let columns = mail_columns(&format!("substr(m.body, 1, {MAIL_SHOWN_CHARS})"));
         format!(
@@ -104,7 +104,7 @@ impl MailQuery {
     }
 }
 
-/// Takes the org and, with a recipient, that as values.
+/// Values: the org and the recipient, if there is one.
 pub(crate) fn unread_sql(to: Option<&AgentId>, sign: char) -> String {
     format!(
         "SELECT count(*) FROM mails m WHERE m.org = {sign}1 AND {} AND m.read_at IS NULL",
@@ -112,7 +112,8 @@ pub(crate) fn unread_sql(to: Option<&AgentId>, sign: char) -> String {
     )
 }
 
-/// Two conditions, because a database looks up either in its index, but not one that is both.
+/// The condition on the recipient. Two conditions, because a database looks up either in its index, but not a
+/// combined one.
 fn recipient(to: Option<&AgentId>, value: &str) -> String {
     match to {
         Some(_) => format!("m.to_agent = {value}"),
@@ -121,7 +122,7 @@ fn recipient(to: Option<&AgentId>, value: &str) -> String {
 }
 
 impl DecisionQuery {
-    /// Takes the org, the id to stay below, the limit and, with an agent, that as values.
+    /// Values: the org, the id to stay below, the limit and the agent, if there is one.
     pub(crate) fn sql(&self, sign: char) -> String {
         let of_agent = self.agent.as_ref().map(|_| format!("AND d.agent = {sign}4"));
         format!(

@@ -1,5 +1,4 @@
-//! Messages about jobs that are over and about events: what is asked of a store about them, and the SQL both
-//! databases share.
+//! Messages about ended jobs and about events: the queries of a store, and the SQL both databases share.
 
 use async_trait::async_trait;
 use callboard_domain::delivery::Delivery;
@@ -7,19 +6,19 @@ use callboard_domain::job::{Job, JobId};
 
 use crate::StoreError;
 
-/// The part of a store that keeps messages, and what they are signed with.
+/// The part of a store that keeps messages, and the secrets they are signed with.
 #[async_trait]
 pub trait DeliveryStore {
-    /// What a deliver job sends.
+    /// The message that a deliver job sends.
     async fn delivery(&self, org: &str, job: JobId) -> Result<Option<Delivery>, StoreError>;
-    /// With the jobs that send them, the newest first.
+    /// Messages with the jobs that send them, the newest first.
     async fn deliveries(&self, org: &str, limit: usize)
     -> Result<Vec<(Job, Delivery)>, StoreError>;
-    /// The org's secret of that name; `fresh` from now on, when it has none.
+    /// The org's secret of that name. Stores `fresh` first when the org has none.
     async fn secret(&self, org: &str, name: &str, fresh: &str) -> Result<String, StoreError>;
 }
 
-/// Behind the columns of its job.
+/// The columns of a message; they follow those of its job.
 pub(crate) const DELIVERY: &str =
     "d.about, d.url, d.kind, d.data, d.ended_at, d.tried_at, d.outcome";
 

@@ -1,4 +1,4 @@
-//! What is read of epics: their tasks, who waits for whom, and what nobody wrote down yet.
+//! Reads of epics: their tasks, the workers for them, and changes that are not recorded yet.
 
 use std::sync::Arc;
 
@@ -13,24 +13,23 @@ use crate::{CardRow, StoreError};
 
 #[async_trait]
 pub trait EpicStore: Send + Sync {
-    /// The oldest first, without scratchpads.
+    /// Tasks of an epic, the oldest first, without scratchpads.
     async fn epic_tasks(&self, query: EpicQuery) -> Result<Vec<CardRow>, StoreError>;
-    /// Tasks of crews that a worker could have now, in every org, the oldest first.
+    /// Tasks of crews that a worker could take now, in every org, the oldest first.
     async fn crew_waiting(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
     /// Open tasks of crews whose epic was given up.
     async fn crew_orphans(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
-    /// Tasks of crews in review whose pull request somebody approved, and which was merged since.
+    /// Tasks of crews in review whose pull request was approved, and has been merged since.
     async fn crew_merged(&self, limit: usize) -> Result<Vec<Waiting>, StoreError>;
     /// The page of the newest pull request of each task of an epic that has one.
     async fn epic_pulls(&self, org: &str, epic: TaskId) -> Result<Vec<(Id, String)>, StoreError>;
-    /// Workers whose task is over, gone or somebody else's.
+    /// Workers whose task is closed, removed or held by another actor.
     async fn crew_adrift(&self, limit: usize) -> Result<Vec<Adrift>, StoreError>;
     /// Workers that have an open task without an open dep, in every org.
     async fn crew_posts(&self, limit: usize) -> Result<Vec<Post>, StoreError>;
     /// Open runs of workers that do not have their task any more.
     async fn crew_strays(&self, limit: usize) -> Result<Vec<Stray>, StoreError>;
-    /// Workers for a task: those that are on it already, then those that wait and did not fail, the
-    /// longest first.
+    /// Workers for a task: those that are on it already, then idle ones that did not fail, the longest idle first.
     async fn workers_for(&self, org: &str, task: TaskId) -> Result<Vec<Agent>, StoreError>;
     async fn workers_count(&self, org: &str) -> Result<u64, StoreError>;
     /// Whether a task of the org works in a folder of this name.
@@ -41,7 +40,7 @@ pub trait EpicStore: Send + Sync {
 pub struct EpicQuery {
     pub org: Arc<str>,
     pub epic: TaskId,
-    /// Empty: of every one.
+    /// Empty: of every phase.
     pub phases: Vec<Phase>,
     /// The last id of the page before.
     pub after: Option<Id>,
@@ -58,7 +57,7 @@ pub struct Waiting {
 pub struct Adrift {
     pub org: Arc<str>,
     pub agent: AgentId,
-    /// What it was on.
+    /// The task that the worker was on.
     pub task: TaskId,
 }
 
@@ -69,11 +68,11 @@ pub struct Post {
     pub agent: AgentId,
     pub task: TaskId,
     pub phase: Phase,
-    /// When it last called, or its run was seen alive.
+    /// The time of its last call, or of the last heartbeat of its run.
     pub heard_at: Timestamp,
-    /// Whether a run on its task is not over.
+    /// Whether its task has an open run.
     pub is_run: bool,
-    /// When the newest mail came that it has not read.
+    /// When its newest unread mail came.
     pub mail_at: Option<Timestamp>,
 }
 
@@ -83,11 +82,11 @@ pub struct Stray {
     pub job: JobId,
 }
 
-/// At most so many workers are looked at for one task.
+/// How many workers are considered for one task.
 pub(crate) const WORKERS_MAX: usize = 20;
 
 impl EpicQuery {
-    /// Takes the org, the epic and the id to stay above as values.
+    /// Values: the org, the epic and the id to stay above.
     pub(crate) fn page(&self, sign: char) -> String {
         let words: Vec<String> =
             self.phases.iter().map(|phase| format!("'{}'", phase.as_str())).collect();
@@ -135,7 +134,7 @@ pub(crate) fn merged(limit: usize) -> String {
     )
 }
 
-/// Takes the org and the epic; of several of a task the newest comes last.
+/// Values: the org and the epic. Of several pull requests of a task the newest comes last.
 pub(crate) fn pulls(sign: char) -> String {
     format!(
         "SELECT t.id, p.url FROM tasks t JOIN pulls p ON p.task = t.id AND p.job IS NULL \
@@ -153,7 +152,7 @@ pub(crate) fn adrift(limit: usize) -> String {
     )
 }
 
-/// Who acts when the agent `g` does.
+/// The actor of the agent `g`.
 const ACTOR: &str = "CASE WHEN g.id LIKE '%:%' THEN g.id ELSE 'agent:' || g.id END";
 
 pub(crate) fn posts(limit: usize) -> String {
@@ -183,7 +182,7 @@ pub(crate) fn strays(limit: usize) -> String {
     )
 }
 
-/// Takes the org and the task.
+/// Values: the org and the task.
 pub(crate) fn workers_for(columns: &str, sign: char) -> String {
     format!(
         "SELECT {columns} WHERE a.org = {sign}1 AND a.type = 'WORKER' \
@@ -192,12 +191,12 @@ pub(crate) fn workers_for(columns: &str, sign: char) -> String {
     )
 }
 
-/// Takes the org.
+/// Values: the org.
 pub(crate) fn workers_count(sign: char) -> String {
     format!("SELECT count(*) FROM crew_agents WHERE org = {sign}1 AND type = 'WORKER'")
 }
 
-/// Takes the org and the name.
+/// Values: the org and the name.
 pub(crate) fn workspace_taken(sign: char) -> String {
     format!(
         "SELECT EXISTS (SELECT 1 FROM cards c JOIN tasks t ON t.id = c.task \

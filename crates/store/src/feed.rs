@@ -1,8 +1,8 @@
-//! Carries committed events, of this process and of others, to whoever waits in this process.
+//! Carries committed events, of this process and of others, to the waits in this process.
 //!
-//! While nobody listens it keeps no position and costs nothing. While somebody does, every event
-//! committed after `start` reaches the sink exactly once and in order: what this process commits
-//! is handed over directly, what others commit is read from the log.
+//! Without a listener the feed keeps no position and costs nothing. With one, every event committed after `start`
+//! reaches the sink exactly once and in order: events of this process are handed over directly, events of other
+//! processes are read from the log.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -12,14 +12,14 @@ use crate::StoreError;
 
 pub trait EventSink: Send + Sync {
     fn publish(&self, events: &[LoggedEvent]);
-    /// Whether anybody waits for an event at all.
+    /// Whether any wait needs events.
     fn is_listening(&self) -> bool;
 }
 
 #[derive(Default)]
 pub(crate) struct Feed {
     sink: OnceLock<Arc<dyn EventSink>>,
-    /// The last event handed over; `None` while nobody listens.
+    /// The last event handed over; `None` without a listener.
     position: Mutex<Option<u64>>,
 }
 
@@ -45,7 +45,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Hands over what this process just committed, and first what others did before it.
+    /// Hands over the events that this process just committed, after the earlier ones of other processes.
     pub fn committed(
         &self,
         events: &[LoggedEvent],
@@ -63,7 +63,7 @@ impl Feed {
         Self::catch_up(sink, &mut position, seen, read_after)
     }
 
-    /// Hands over what others committed since the last look.
+    /// Hands over the events that other processes committed since the last look.
     pub fn look(
         &self,
         read_after: impl FnOnce(u64) -> Result<Vec<LoggedEvent>, StoreError>,
@@ -74,16 +74,16 @@ impl Feed {
         Self::catch_up(sink, &mut position, seen, read_after)
     }
 
-    /// The last event handed over, while somebody listens. For backends whose reads wait: they read
-    /// after it and hand over what they found, without keeping anybody out meanwhile.
+    /// The last event handed over, while there is a listener. For backends with asynchronous reads: they read the
+    /// log after this event and hand over the result, without holding the lock meanwhile.
     pub fn seen(&self) -> Option<u64> {
         let mut position = self.position();
         let seen = (*position)?;
         self.listening_sink(&mut position).map(|_| seen)
     }
 
-    /// Hands over those of consecutive events that are new; `false` when some before them are
-    /// missing, so that the log must be read first.
+    /// Hands over the new ones among consecutive events; `false` when earlier events are missing, so that the log
+    /// must be read first.
     pub fn hand_over(&self, events: &[LoggedEvent]) -> bool {
         let Some(first) = events.first() else { return true };
         let mut position = self.position();
@@ -100,7 +100,7 @@ impl Feed {
         true
     }
 
-    /// Whether a look would find a listener; lets pollers stay quiet.
+    /// Whether there is a listener; lets pollers stay quiet.
     pub fn is_started(&self) -> bool {
         self.position().is_some()
     }

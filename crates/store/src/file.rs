@@ -11,9 +11,9 @@ use crate::StoreError;
 
 /// The largest file that is kept.
 pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What one row holds. Part of the format: files written with another size could not be read.
+/// The bytes that one row holds. Part of the format: files written with another size could not be read.
 pub(crate) const PART_BYTES: usize = 256 * 1024;
-/// How many files one `files_prune` forgets; writers get their turn in between.
+/// How many files one `files_prune` deletes, so that writers get their turn in between.
 pub(crate) const PRUNED_MAX: i64 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,16 +45,16 @@ impl NewFile {
         Ok(())
     }
 
-    /// The rows its bytes are kept in, numbered from 0.
+    /// The rows that hold the bytes, numbered from 0.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (i32, &[u8])> {
         (0..).zip(self.bytes.chunks(PART_BYTES))
     }
 }
 
-/// Which bytes of a file.
+/// A span of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSpan {
-    /// The last ones.
+    /// The last bytes.
     Tail {
         bytes_max: u64,
     },
@@ -67,7 +67,7 @@ pub enum FileSpan {
 impl FileSpan {
     pub const WHOLE: Self = Self::From { start: 0, bytes_max: u64::MAX };
 
-    /// The bytes that are meant in a file of this size.
+    /// The range of this span in a file of `size` bytes.
     pub fn within(self, size: u64) -> Range<u64> {
         match self {
             Self::Tail { bytes_max } => size.saturating_sub(bytes_max)..size,
@@ -79,24 +79,24 @@ impl FileSpan {
     }
 }
 
-/// Some bytes of a file, and where they are from.
+/// Bytes of a file, with their place in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePart {
     pub media_type: String,
     pub at: Timestamp,
-    /// Of the whole file.
+    /// The size of the whole file.
     pub size: u64,
     pub start: u64,
     pub bytes: Vec<u8>,
 }
 
-/// The numbers of the rows that hold a span; the last one included.
+/// The numbers of the first and the last row that hold a span.
 pub(crate) fn rows_of(span: &Range<u64>) -> (i32, i32) {
     let row = |byte: u64| i32::try_from(byte / PART_BYTES as u64).unwrap_or(i32::MAX);
     (row(span.start), row(span.end.saturating_sub(1)))
 }
 
-/// A span out of its rows; `None` when some of them are gone, because the file is.
+/// Cuts a span out of its rows; `None` when rows are missing, because the file was deleted.
 pub(crate) fn cut(rows: Vec<Vec<u8>>, span: &Range<u64>) -> Option<Vec<u8>> {
     let skipped = (span.start % PART_BYTES as u64) as usize;
     let wanted = (span.end - span.start) as usize;

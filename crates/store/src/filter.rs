@@ -16,8 +16,8 @@ pub(crate) enum Value {
     Id(Id),
 }
 
-/// Which tasks one statement looks for. Tasks whose lease is over differ from their rows, so a list
-/// that filters by label or assignee is put together from two statements, each by an index.
+/// The tasks that one statement looks for. Tasks whose lease is over differ from their rows, so a list that filters
+/// by label or assignee takes two statements, each with its own index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leg {
     /// No condition depends on a lease.
@@ -50,7 +50,7 @@ fn words(phases: impl IntoIterator<Item = Phase>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// What LIKE takes for texts that hold this word.
+/// The LIKE pattern for texts that hold this word.
 fn pattern(word: &str) -> String {
     let mut pattern = String::from("%");
     for c in word.chars() {
@@ -63,7 +63,7 @@ fn pattern(word: &str) -> String {
     pattern
 }
 
-/// A WHERE clause with its values in step.
+/// A WHERE clause with its values in the order of their places.
 pub(crate) struct Filter {
     sign: char,
     terms: Vec<String>,
@@ -75,7 +75,7 @@ impl Filter {
         Self { sign, terms: Vec::new(), values: Vec::new() }
     }
 
-    /// Of tasks `t` beside their newest attempt `a`, judged at `now`.
+    /// The conditions for tasks `t` beside their newest attempt `a`, judged at `now`.
     pub fn of_tasks(sign: char, query: &TaskQuery, leg: Leg, now: Timestamp) -> Self {
         let mut filter = Self::new(sign);
         filter.term("t.removed_at IS NULL");
@@ -97,7 +97,7 @@ impl Filter {
             filter.execution(execution, &query.policy, now);
         }
         if query.as_work.is_some() {
-            // Each as the partial index of free tasks has it.
+            // Each database needs the form that its partial index of free tasks has.
             filter.term(if sign == '$' { "NOT t.is_plan" } else { "t.is_plan = 0" });
         }
         let after_priority = query.as_work.and_then(|work| work.after_priority);
@@ -112,7 +112,7 @@ impl Filter {
         filter
     }
 
-    /// Label and assignee of tasks that are as their rows say.
+    /// Conditions on label and assignee for tasks that are as their rows say.
     fn written(&mut self, query: &TaskQuery, now: Timestamp) {
         if let Some(label) = &query.label {
             self.with("t.label = ?", Value::Text(label.clone()));
@@ -131,8 +131,8 @@ impl Filter {
         self.with(live, Value::Integer(now.0));
     }
 
-    /// Label of tasks whose lease is over: back at the start unless the work was handed over. They
-    /// have no assignee.
+    /// The condition on the label for tasks whose lease is over: back at the start unless the work was handed over.
+    /// Such tasks have no assignee.
     fn lapsed(&mut self, query: &TaskQuery, now: Timestamp) {
         self.term("a.ended_at IS NULL AND a.lease_expires_at IS NOT NULL");
         self.with("a.lease_expires_at <= ?", Value::Integer(now.0));
@@ -148,7 +148,7 @@ impl Filter {
         }
     }
 
-    /// Of tasks `t` on the board, judged at `now`; with the order of its columns.
+    /// The conditions for tasks `t` on the board, judged at `now`, and the order of the board's columns.
     pub fn of_cards(sign: char, org: i64, query: &CardQuery, now: Timestamp) -> (Self, String) {
         let mut filter = Self::new(sign);
         filter.term("t.removed_at IS NULL");
@@ -157,9 +157,9 @@ impl Filter {
             filter.with("t.project = ?", Value::Integer(project));
         }
         let now = filter.value(Value::Integer(now.0));
-        // Every statement names each value, also one that asks for no phase and no order.
+        // Every statement uses each value, also a statement without phases and order.
         filter.term(&format!("CAST({now} AS bigint) IS NOT NULL"));
-        // Leases that are over are few; the list of them is made once.
+        // Leases that are over are few, so the subquery lists them once.
         let lapsed = format!(
             "(t.phase = 'working' AND t.id IN (SELECT l.task FROM attempts l \
              WHERE l.ended_at IS NULL AND l.lease_expires_at IS NOT NULL \
@@ -183,8 +183,8 @@ impl Filter {
         (filter, format!("CASE WHEN {lapsed} THEN 0 ELSE {COLUMN} END"))
     }
 
-    /// Every word in the title or the body, of the newest tasks that the terms so far find. The limit
-    /// stands inside, so that no database reads more texts than that.
+    /// Requires every word in the title or the body, among the newest tasks that the terms so far find. The limit
+    /// is inside the subquery, so that no database reads more texts than that.
     fn search(&mut self, words: &[String]) {
         let newest = format!(
             "SELECT t.id, t.title FROM tasks t WHERE {} ORDER BY t.id DESC LIMIT {SEARCHED_MAX}",
@@ -202,7 +202,7 @@ impl Filter {
         self.term(&format!("t.id IN (SELECT s.id FROM ({newest}) s WHERE {each})"));
     }
 
-    /// A text in lower case, as far as it is ASCII: both databases agree on that and on no more.
+    /// A text in lower case, as far as it is ASCII: the databases agree on no more than that.
     fn folded(&self, column: &str) -> String {
         match self.sign {
             '$' => format!("lower({column} COLLATE \"C\")"),
@@ -210,7 +210,7 @@ impl Filter {
         }
     }
 
-    /// Of attempts `a` beside their task `t`.
+    /// The conditions for attempts `a` beside their task `t`.
     pub fn of_attempts(sign: char, org: i64, query: &AttemptQuery, now: Timestamp) -> Self {
         let mut filter = Self::new(sign);
         filter.with("t.org = ?", Value::Integer(org));
@@ -234,7 +234,7 @@ impl Filter {
         filter
     }
 
-    /// Of events `e`.
+    /// The conditions for events `e`.
     pub fn of_events(sign: char, query: &EventQuery) -> Self {
         let mut filter = Self::new(sign);
         let after = i64::try_from(query.after).unwrap_or(i64::MAX);
@@ -257,13 +257,13 @@ impl Filter {
         self.terms.push(sql.into());
     }
 
-    /// `sql` holds `?` where the value goes.
+    /// Adds a term; `sql` holds `?` where the value goes.
     fn with(&mut self, sql: &str, value: Value) {
         let place = self.value(value);
         self.terms.push(sql.replace('?', &place));
     }
 
-    /// Keeps a value and names its place.
+    /// Keeps a value and returns its placeholder.
     fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("{}{}", self.sign, self.values.len())
@@ -274,7 +274,7 @@ impl Filter {
         format!("(a.lease_expires_at IS NOT NULL AND a.lease_expires_at <= {now})")
     }
 
-    /// Within its lease, and silent for too long (`<`) or not (`>=`).
+    /// Attempts within their lease that have been silent for too long (`<`) or not (`>=`).
     fn live(&mut self, silence: &str, policy: &Policy, now: Timestamp) -> String {
         let over = self.lease_over(now);
         let stale_before = now.0 - i64::from(policy.stale_after_s) * 1_000_000;
@@ -301,7 +301,7 @@ impl Filter {
             ExecutionState::Stalled => self.live("<", policy, now),
             ExecutionState::AwaitingReview => self.health(Health::Finished, policy, now),
         };
-        // A task without an attempt has none that is live.
+        // A task without an attempt matches no execution state.
         self.term("a.id IS NOT NULL");
         self.term(&term);
         if wanted == ExecutionState::AwaitingReview {

@@ -1,4 +1,4 @@
-//! How a handle's state lies in its columns, in every database.
+//! The columns of a handle's state, in every database.
 
 use callboard_domain::handle::{HandleState, Live};
 use callboard_domain::time::Timestamp;
@@ -39,7 +39,7 @@ impl Columns {
         }
     }
 
-    /// `None` when the row is damaged.
+    /// The state; `None` when the row is damaged.
     pub fn state(&self) -> Option<HandleState> {
         let outcome = || self.outcome.as_deref().map(serde_json::from_str).transpose().ok();
         Some(match self.state.as_str() {

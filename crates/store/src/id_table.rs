@@ -1,4 +1,4 @@
-//! Where the ids of a kind are, in both databases.
+//! The table of each kind of id, in both databases.
 
 use callboard_domain::ids::IdKind;
 

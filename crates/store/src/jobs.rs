@@ -1,10 +1,10 @@
-//! How a job's state lies in its columns, in every database, and how jobs are listed.
+//! The columns of a job's state, in every database, and the SQL that lists jobs.
 
 use callboard_domain::job::{JobKind, JobState};
 
 use crate::JobQuery;
 
-/// A job that is asked for again is queued, unless it runs; its end sees that `created_at` moved.
+/// Queues a job again, unless it runs. A running job sees at its end that `created_at` moved.
 pub(crate) const JOB_AGAIN: &str = "ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, \
      state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE excluded.state END, \
      due_at = CASE WHEN jobs.state = 'running' THEN jobs.due_at ELSE excluded.due_at END, \
@@ -12,7 +12,7 @@ pub(crate) const JOB_AGAIN: &str = "ON CONFLICT (id) DO UPDATE SET created_at = 
      ended_at = CASE WHEN jobs.state = 'running' THEN jobs.ended_at ELSE excluded.ended_at END, \
      reason = CASE WHEN jobs.state = 'running' THEN jobs.reason ELSE excluded.reason END";
 
-/// `due_at, runner, ended_at, reason`.
+/// The columns `due_at, runner, ended_at, reason`.
 pub(crate) fn columns(state: &JobState) -> (Option<i64>, Option<&str>, Option<i64>, Option<&str>) {
     match state {
         JobState::Queued { due_at } => (Some(due_at.0), None, None, None),
@@ -25,8 +25,8 @@ pub(crate) fn columns(state: &JobState) -> (Option<i64>, Option<&str>, Option<i6
     }
 }
 
-/// Behind the columns of jobs: those of an org that a query asks for. The names of kinds and states are
-/// our own, so they stand in the text.
+/// The end of a SELECT of jobs: the conditions and the order of a query. Kinds and states are our own constants, so
+/// they stand in the text.
 pub(crate) fn listed(query: &JobQuery, org: &str, limit: &str) -> String {
     let kinds: Vec<&str> = query.kinds.iter().copied().map(JobKind::as_str).collect();
     let state = query.state.map(|state| format!(" AND j.state = '{state}'")).unwrap_or_default();

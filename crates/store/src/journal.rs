@@ -1,5 +1,4 @@
-//! What the server's log says of what was committed, by the process that committed it: whom mail was
-//! sent to. Never what a mail says.
+//! Lines in the server's log about commits of this process: recipient and subject of each mail, never its body.
 
 use callboard_domain::event::{EventName, LoggedEvent};
 

@@ -92,21 +92,20 @@ pub trait Store:
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError>;
     /// Tasks as they stand now, leases judged.
     async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>, StoreError>;
-    /// Tasks that somebody could start now, best priority first, then oldest. The rows are as
-    /// written.
+    /// Tasks that an actor could start now, best priority first, then oldest. The rows are as written.
     async fn tasks_free(&self, query: FreeQuery) -> Result<Vec<TaskRow>, StoreError>;
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError>;
     async fn comment(&self, org: &str, id: CommentId) -> Result<Option<Comment>, StoreError>;
-    /// What a completed attempt handed over, whole.
+    /// The whole output of a completed attempt.
     async fn output(&self, attempt: AttemptId) -> Result<Option<String>, StoreError>;
     async fn job(&self, org: &str, id: JobId) -> Result<Option<Job>, StoreError>;
-    /// A task's verify job that is not over.
+    /// A task's open verify job.
     async fn verify_job(&self, org: &str, task: TaskId) -> Result<Option<Job>, StoreError>;
-    /// Jobs of an org: those that are not over, the oldest first, or those that are, the newest end first.
+    /// Jobs of an org: the open ones, the oldest first, or the ended ones, the newest end first.
     async fn jobs(&self, query: JobQuery) -> Result<Vec<Job>, StoreError>;
-    /// Jobs of a kind that somebody may take now, longest due first.
+    /// Jobs of a kind that a runner may take now, longest due first.
     async fn jobs_due(&self, kind: JobKind, limit: usize) -> Result<Vec<DueJob>, StoreError>;
-    /// What an org used of something in a month.
+    /// The amount of a metric that an org used in a month.
     async fn quota_used(&self, org: &str, metric: &str, period: &str) -> Result<u64, StoreError>;
     async fn quota_add(
         &self,
@@ -115,11 +114,10 @@ pub trait Store:
         period: &str,
         more: u64,
     ) -> Result<(), StoreError>;
-    /// Says that this process watches the leases from now on. When no process did for a while, the
-    /// leases that were live then get more time; returns how many. Every write makes sure of that
-    /// too, before it decides anything.
+    /// Records that this process watches the leases from now on. When no process did for a while, the leases that
+    /// were live then get more time; returns how many. Every write does this too, before it decides anything.
     async fn tick(&self) -> Result<usize, StoreError>;
-    /// Where a project's files are, on any machine.
+    /// A repository of the project, on any machine.
     async fn repo(&self, project: i64) -> Result<Option<Repo>, StoreError>;
     /// The repositories of an org on a machine, with their projects; the oldest first.
     async fn repos_on(&self, org: &str, machine: &str) -> Result<Vec<OwnedRepo>, StoreError>;
@@ -133,8 +131,7 @@ pub trait Store:
         task: TaskId,
         up_to: u64,
     ) -> Result<Option<Timestamp>, StoreError>;
-    /// Ids that begin with what somebody typed, `PREFIX-` or not, else that end with it; newest
-    /// first.
+    /// Ids that begin with the typed text, with `PREFIX-` or without, else ids that end with it; newest first.
     async fn task_ids(
         &self,
         org: &str,
@@ -167,39 +164,39 @@ pub trait Store:
         model: &str,
         limit: usize,
     ) -> Result<Vec<Arc<str>>, StoreError>;
-    /// Those entries of an org, oldest first.
+    /// The entries of an org that this model has not seen, oldest first.
     async fn knowledge_unembedded(
         &self,
         org: &str,
         model: &str,
         limit: usize,
     ) -> Result<Vec<Unembedded>, StoreError>;
-    /// Keeps vectors of entries that `knowledge_unembedded` named, in its order. An entry without
-    /// parts is given up for this model.
+    /// Stores vectors of entries from `knowledge_unembedded`, in its order. An entry without parts is given up for
+    /// this model.
     async fn knowledge_vectors_put(
         &self,
         model: &str,
         embedded: Vec<Embedded>,
     ) -> Result<(), StoreError>;
 
-    /// Finds or makes the org, project and repository a process works in.
+    /// Finds or creates the org, project and repository that a process works in.
     async fn settle(&self, place: Place) -> Result<Home, StoreError>;
     /// The org's oldest project.
     async fn project_of_org(&self, org: &str) -> Result<Option<Project>, StoreError>;
     async fn project(&self, id: i64) -> Result<Option<Project>, StoreError>;
-    /// Where a project's files are on this machine.
+    /// The path of a project's files on this machine.
     async fn repo_path(&self, project: i64, machine: &str) -> Result<Option<PathBuf>, StoreError>;
 
-    /// Lets somebody in from now on; makes the org if it is new.
+    /// Adds a token; creates the org if it is new.
     async fn token_add(&self, grant: TokenGrant) -> Result<Token, StoreError>;
-    /// The token as it is then; revoking twice is revoking once.
+    /// The token after the call. Idempotent: revoking again changes nothing.
     async fn token_revoke(&self, id: TokenId, by: Actor) -> Result<Option<Token>, StoreError>;
     async fn token(&self, id: TokenId) -> Result<Option<KeptToken>, StoreError>;
-    /// All that were ever added, newest first.
+    /// All tokens ever added, newest first.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
     async fn has_tokens(&self) -> Result<bool, StoreError>;
 
-    /// Keeps a file. A name that is taken is refused, as is a file that is too large.
+    /// Stores a file. Refuses a name that is taken and a file that is too large.
     async fn file_put(&self, file: NewFile) -> Result<(), FileError>;
     async fn file_get(
         &self,
@@ -207,21 +204,21 @@ pub trait Store:
         name: &str,
         span: FileSpan,
     ) -> Result<Option<FilePart>, StoreError>;
-    /// Forgets some files of every org whose names start with `under` and that are older than
-    /// this. Returns how many; 0 when there are none left.
+    /// Deletes some files of every org whose names start with `under` and that are older than `before`. Returns how
+    /// many; 0 when none are left.
     async fn files_prune(&self, under: &str, before: Timestamp) -> Result<usize, StoreError>;
 
-    /// Keeps a new handle. When this returns, every process finds it.
+    /// Stores a new handle. When this returns, every process finds it.
     async fn handle_add(&self, handle: Handle) -> Result<(), StoreError>;
-    /// Also one that is over or expired; `now` is the store's own right after.
+    /// The handle, also one that is over or expired; `now()` is current right after this call.
     async fn handle(&self, org: &str, id: HandleId) -> Result<Option<Handle>, StoreError>;
-    /// Loads, lets the domain decide and writes, all of them at once. The handles as they are then,
-    /// in the order of their changes; those that are not there are left out.
+    /// Loads, lets the domain decide and writes, for all changes at once. Returns the handles after it, in the
+    /// order of their changes; missing handles are left out.
     async fn handles_change(
         &self,
         changes: Vec<(HandleId, HandleChange)>,
     ) -> Result<Vec<Handle>, StoreError>;
-    /// The same for one.
+    /// As `handles_change`, for one handle.
     async fn handle_change(
         &self,
         id: HandleId,
@@ -229,18 +226,18 @@ pub trait Store:
     ) -> Result<Option<Handle>, StoreError> {
         Ok(self.handles_change(vec![(id, change)]).await?.pop())
     }
-    /// Forgets those that expired before this and that nobody keeps.
+    /// Deletes handles that expired before this and whose call no process keeps alive.
     async fn handles_prune(&self, before: Timestamp) -> Result<(), StoreError>;
 
     /// The store's time: never below the newest time in it.
     fn now(&self) -> Timestamp;
 
-    /// Where committed events of every process go from now on. Set once.
+    /// The sink for committed events of every process from now on. Set once.
     fn publish_to(&self, sink: Arc<dyn EventSink>);
     /// Makes sure events committed from now on reach the sink; cheap when they already do.
     async fn listen(&self) -> Result<(), StoreError>;
 
-    /// Says whether the store can be written to right now.
+    /// Checks that the store can be written to right now.
     async fn ping(&self) -> Result<(), StoreError>;
     /// Looks for damage: integrity, counters recomputed, event log against tables.
     async fn verify(&self) -> Result<Vec<Finding>, StoreError>;
@@ -250,7 +247,7 @@ pub trait Store:
     fn caps(&self) -> Caps;
 }
 
-/// What differs between backends and callers may want to know.
+/// Differences between backends that callers may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
     pub kind: &'static str,
@@ -258,13 +255,13 @@ pub struct Caps {
     pub shared: bool,
 }
 
-/// One command with who gives it and under which rules.
+/// One command with its actor and the rules it is judged by.
 #[derive(Clone, Debug)]
 pub struct Op {
     pub org: Arc<str>,
     pub actor: Actor,
     pub tool: &'static str,
-    /// The same key from the same actor for the same tool answers with the first result.
+    /// A repeat of this key by the same actor with the same tool answers with the first result.
     pub retry_key: Option<RetryKey>,
     pub policy: Arc<Policy>,
     pub command: Command,
@@ -273,23 +270,23 @@ pub struct Op {
 #[derive(Clone, Debug)]
 pub struct Applied {
     pub outcome: Outcome,
-    /// Where the task stood before.
+    /// The task's standing before the command.
     pub before: Option<Standing>,
-    /// A "no" that left a trace (`Change::but`).
+    /// A refusal that left a trace (`Change::but`).
     pub but: Option<Refusal>,
-    /// Numbers of the events this change appended; empty when it changed nothing.
+    /// The number of the last event that this change appended; `None` when it changed nothing.
     pub last_seq: Option<u64>,
     /// The time the change happened at.
     pub at: Timestamp,
-    /// Set when this change gave a free task to somebody.
+    /// Set when this change gave a free task to an actor.
     pub taken: Option<Taken>,
     /// Whether the command changed anything, now or when it was first given with its retry key.
     pub changed: bool,
-    /// The result of an earlier command with the same retry key; nothing was done now.
+    /// The result of an earlier command with this retry key; nothing was done now.
     pub replayed: bool,
 }
 
-/// What the change is about, as it was when it committed.
+/// The subject of the change, as of the commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     Task(Box<TaskRecord>),
@@ -303,9 +300,9 @@ pub enum Outcome {
     Plan(Box<Plan>),
     Mail(Box<Mail>),
     Decision(DecisionId),
-    /// The task is gone (`TaskRemove`).
+    /// The task was removed (`TaskRemove`).
     Removed(TaskId),
-    /// Nothing but history.
+    /// The command only added to the history.
     Noted,
 }
 
@@ -319,7 +316,7 @@ pub enum ApplyError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Cannot be reached or written now. The words are fit for a caller.
+    /// The store cannot be reached or written now. The words are fit for a caller.
     #[error("{0}")]
     Unavailable(String),
     /// The data is not what it should be.
@@ -333,7 +330,7 @@ pub enum StoreError {
 pub struct TaskQuery {
     pub project: i64,
     pub label: Option<String>,
-    /// `Some(None)`: nobody.
+    /// `Some(None)`: tasks without an assignee.
     pub assignee: Option<Option<String>>,
     pub ready: Option<bool>,
     /// Only tasks that wait for an answer.
@@ -371,12 +368,12 @@ impl TaskQuery {
         }
     }
 
-    /// Whether only tasks at the start with nothing in the way are asked for.
+    /// Whether the query asks only for tasks at the start that are ready.
     pub(crate) fn is_for_startable(&self) -> bool {
         self.label.as_ref() == Some(&self.policy.initial().name) && self.ready == Some(true)
     }
 
-    /// Whether only tasks that nobody holds are wanted, as work to choose from.
+    /// Whether the query asks only for unassigned tasks, as work to choose from.
     pub(crate) fn is_for_free(&self) -> bool {
         self.is_for_startable() && self.as_work.is_some() && self.assignee == Some(None)
     }
@@ -390,11 +387,11 @@ impl TaskQuery {
         }
     }
 
-    /// One page of what was found, in its order, each task as it stands at `now`.
+    /// One page of the found tasks, in the query's order, each as it stands at `now`.
     pub(crate) fn page(&self, mut found: Vec<TaskRow>, now: Timestamp) -> Vec<TaskRow> {
         found.sort_by_key(|row| row.task.id.id);
         match self.as_work {
-            // Stable, so age decides among equals.
+            // The sort is stable, so age decides among equals.
             Some(_) => found.sort_by_key(|row| row.task.priority),
             None if self.newest_first => found.reverse(),
             None => {}
@@ -409,7 +406,7 @@ pub struct FreeQuery {
     pub org: Arc<str>,
     /// `None`: of every project of the org.
     pub project: Option<i64>,
-    /// Only what is below this task, at any depth.
+    /// Only tasks below this one, at any depth.
     pub below: Option<TaskId>,
     pub priority_max: Option<u16>,
     pub limit: usize,
@@ -472,22 +469,22 @@ pub struct Overdue {
     pub org: Arc<str>,
 }
 
-/// Where a process stands: an org, and a repository on this machine if it is in one.
+/// The place of a process: an org, and a repository on this machine if it is in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub org: String,
-    /// What the project is called if it is new; a folder of that name on another machine shares it.
+    /// The name of the project if it is new; a folder of that name on another machine shares the project.
     pub project_name: String,
-    /// As configured; `None` leaves the project the one it has.
+    /// The configured prefix; `None` leaves the project the one it has.
     pub prefix: Option<Prefix>,
     pub repo: Option<RepoPlace>,
-    /// The store lies in this repository, so the project in it is this repository's, whatever the
-    /// folder is called by now.
+    /// The store lies in this repository, so its project belongs to this repository, whatever the folder is called
+    /// by now.
     pub store_is_inside: bool,
 }
 
 impl Place {
-    /// An org as such: no folder.
+    /// The place of an org without a folder.
     pub fn of_org(org: &str) -> Self {
         Self {
             org: org.to_owned(),
@@ -525,7 +522,7 @@ pub struct Project {
     pub prefix: Prefix,
 }
 
-/// A token to add. The secret stays with whoever made it; this is its hash.
+/// A token to add. Its creator keeps the secret; this holds the hash.
 #[derive(Clone, Debug)]
 pub struct TokenGrant {
     pub id: TokenId,

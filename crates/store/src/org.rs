@@ -14,21 +14,21 @@ use crate::StoreError;
 
 #[async_trait]
 pub trait OrgStore: Send + Sync {
-    /// Settings that somebody changed in this org.
+    /// The org's stored settings.
     async fn settings(&self, org: &str) -> Result<SettingsKept, StoreError>;
-    /// Those chosen last first, then the newest.
+    /// Projects: the last opened first, then the newest.
     async fn projects(&self, org: &str, limit: usize) -> Result<Vec<Project>, StoreError>;
     async fn project_in(&self, org: &str, id: i64) -> Result<Option<Project>, StoreError>;
-    /// The project this actor chose to work in.
+    /// The project that this actor has open.
     async fn project_opened(
         &self,
         org: &str,
         actor: &Actor,
     ) -> Result<Option<crate::Project>, StoreError>;
-    /// Of a project of this org, the primary one first, on every machine.
+    /// The repositories of a project of this org, the primary one first, on every machine.
     async fn repos(&self, org: &str, project: i64) -> Result<Vec<ProjectRepo>, StoreError>;
     async fn plan(&self, org: &str, id: PlanId) -> Result<Option<Plan>, StoreError>;
-    /// The newest first.
+    /// Plans, the newest first.
     async fn plans(&self, org: &str, limit: usize) -> Result<Vec<Plan>, StoreError>;
     /// Ids of a kind from `range.0` to `range.1`, newest first.
     async fn ids(
@@ -45,7 +45,7 @@ pub trait OrgStore: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackQuery {
     pub org: Arc<str>,
-    /// Only those below this number.
+    /// Only events below this number.
     pub before: Option<u64>,
     /// `None`: of every name.
     pub names: Option<Vec<EventName>>,
@@ -53,13 +53,13 @@ pub struct BackQuery {
 }
 
 impl BackQuery {
-    /// Takes the org's name and the number as the first two values.
+    /// Values: the org's name and the number, as the first two.
     pub(crate) fn sql(&self, sign: char, columns: &str) -> String {
         let names = match &self.names {
             None => String::new(),
             Some(names) => {
                 let names: Vec<_> = names.iter().map(|n| format!("'{}'", n.as_str())).collect();
-                // No name at all is no row, which an empty list cannot say.
+                // An empty list of names matches no row; SQL has no empty `IN` list.
                 format!(
                     "AND e.name IN ({})",
                     if names.is_empty() { "''".into() } else { names.join(", ") }
@@ -85,7 +85,7 @@ pub(crate) const PROJECT_ORDER: &str =
     "ORDER BY p.opened_at IS NULL, p.opened_at DESC, p.created_at DESC, p.id DESC";
 pub(crate) const REPO: &str =
     "r.id, r.project, r.machine, r.path, r.default_branch, r.position FROM repos r";
-/// Which of a project's repositories stands for it.
+/// The order in which a project's repositories stand for it.
 pub(crate) const REPO_ORDER: &str = "ORDER BY r.position, r.id DESC";
 pub(crate) const PLAN: &str = "l.id, l.actor, l.at, l.tasks, l.todos, l.state, l.decided_at, \
      l.decided_by, l.made FROM plans l";

@@ -1,4 +1,4 @@
-//! Pull requests: what is asked of a store about them, and the SQL both databases share.
+//! Pull requests: the queries of a store, and the SQL both databases share.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::StoreError;
 /// The part of a store that keeps pull requests.
 #[async_trait]
 pub trait PullStore {
-    /// The newest first.
+    /// Pull requests, the newest first.
     async fn pulls(&self, query: PullQuery) -> Result<Vec<PullOf>, StoreError>;
-    /// Open ones of every org, the oldest first.
+    /// Open pull requests of every org, the oldest first.
     async fn pulls_open(&self, query: OpenPulls) -> Result<Vec<PullOf>, StoreError>;
 }
 
@@ -23,9 +23,9 @@ pub struct PullQuery {
     /// `None`: of every org.
     pub org: Option<Arc<str>>,
     pub status: Option<&'static str>,
-    /// `None`: of every task, and of none.
+    /// `None`: of every task, and without one.
     pub task: Option<TaskId>,
-    /// Its page, or `callboard://pr/<number>`.
+    /// The page of the pull request, or `callboard://pr/<number>`.
     pub url: Option<String>,
     pub limit: usize,
 }
@@ -49,13 +49,13 @@ pub struct OpenPulls {
 pub enum PullsOf {
     /// In repositories of this machine.
     Machine(String),
-    /// At forges: those that somebody waits for, or all others.
+    /// At forges: those with an awaited merge, or all others.
     Forges { awaited: bool },
-    /// At forges that may still merge what nobody wants merged any more.
+    /// At forges that may still carry out an unwanted merge.
     Unwanted,
 }
 
-/// Where one stands among all that are open.
+/// The position of a pull request among all open ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullTurn {
     pub created_at: Timestamp,
@@ -73,14 +73,14 @@ impl PullOf {
 }
 
 impl OpenPulls {
-    /// Before all others.
+    /// The cursor of the page; before all others by default.
     pub(crate) fn after(&self) -> PullTurn {
         let first =
             || PullTurn { created_at: Timestamp(0), number: 0, repo: "".into(), org: "".into() };
         self.after.clone().unwrap_or_else(first)
     }
 
-    /// Empty where none is asked for.
+    /// Empty where the query names no machine.
     pub(crate) fn machine(&self) -> &str {
         match &self.of {
             PullsOf::Machine(machine) => machine,
@@ -88,7 +88,7 @@ impl OpenPulls {
         }
     }
 
-    /// Takes the four parts of a turn, and the machine.
+    /// Values: the four parts of a turn, and the machine.
     pub(crate) fn sql(&self, sign: char) -> String {
         let of = match &self.of {
             PullsOf::Machine(_) => "p.forge = 'local'".to_owned(),
@@ -107,7 +107,7 @@ impl OpenPulls {
 }
 
 const ELSEWHERE: &str = "p.forge <> 'local' AND (p.task IS NULL OR t.removed_at IS NULL)";
-/// A crew's task that left its review some other way takes what was wanted of it along.
+/// A crew's task that left its review in another way no longer wants its merge.
 const UNWANTED: &str = "(p.is_revoked OR p.is_awaited AND p.job IS NULL \
      AND t.phase NOT IN ('review', 'closed_done') \
      AND EXISTS (SELECT 1 FROM cards c WHERE c.task = p.task AND c.workspace IS NOT NULL))";
@@ -122,7 +122,7 @@ pub(crate) const PULL_FROM: &str =
 pub(crate) const PULL_ALL: &str = "org, forge, repo, number, url, status, branch, base, head, \
      title, task, job, machine, created_at, changed_at, is_awaited, merge_commit, is_revoked";
 
-/// One that is known stays the one it is; how it stands is new.
+/// Updates the state of a known pull request, which keeps its number.
 pub(crate) const PULL_AGAIN: &str = "ON CONFLICT (org, forge, repo, number) DO UPDATE SET \
      url = excluded.url, status = excluded.status, branch = excluded.branch, base = excluded.base, \
      head = excluded.head, title = excluded.title, task = excluded.task, job = excluded.job, \

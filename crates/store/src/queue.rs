@@ -1,15 +1,14 @@
-//! How many tasks are where, and since when a task was free to take: what is asked about the queue
-//! as a whole.
+//! Figures about the queue as a whole: how many tasks are in which state, and since when a task was free to take.
 
 use callboard_domain::event::{Event, EventName};
 use callboard_domain::ids::TaskId;
 use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
 
-/// Tasks of every org. Plans are no work and are left out, as removed tasks are.
+/// Counts over every org. Plans are no work and are left out, as removed tasks are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TasksByState {
-    /// Not begun, nothing in the way.
+    /// Not begun, with no open dep and no block.
     pub ready: u64,
     /// Not begun, with open deps or blocked with a reason.
     pub blocked: u64,
@@ -29,8 +28,8 @@ pub(crate) const COUNTS: &str = "count(*) FILTER (WHERE phase = 'initial' AND op
      count(*) FILTER (WHERE phase = 'closed_canceled')";
 pub(crate) const COUNTED: &str = "removed_at IS NULL AND NOT is_plan";
 
-/// Of tasks that are at work as written and whose lease is over by the one value: how many are
-/// ready, and how many blocked.
+/// Among tasks that are working as written and whose lease is over by the one value: how many are ready, and how
+/// many blocked.
 pub(crate) fn lapsed_counts(sign: char) -> String {
     format!(
         "SELECT count(*) FILTER (WHERE t.open_deps = 0 AND t.blocked IS NULL), \
@@ -43,7 +42,7 @@ pub(crate) fn lapsed_counts(sign: char) -> String {
 }
 
 impl TasksByState {
-    /// A task whose lease is over is back at the start.
+    /// Moves tasks whose lease is over from `working` back to the start.
     pub(crate) fn with_lapsed(self, ready: i64, blocked: i64) -> Self {
         let [ready, blocked] = [ready, blocked].map(i64::unsigned_abs);
         Self {
@@ -65,7 +64,7 @@ impl TasksByState {
     }
 }
 
-/// The events after which a task waits for somebody to take it.
+/// The events after which a task is free to take.
 pub(crate) const FREED: [EventName; 4] = [
     EventName::TaskCreated,
     EventName::TaskReady,
@@ -77,21 +76,21 @@ pub(crate) fn freed_names() -> String {
     FREED.map(|name| format!("'{}'", name.as_str())).join(", ")
 }
 
-/// A free task became somebody's.
+/// A free task that an actor took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub task: TaskId,
-    /// Since when it was free, where the row says so: nothing happened to it but its creation. The
-    /// log knows it for the others (`Store::task_free_since`).
+    /// Since when the task was free, where the row says so: nothing happened to it but its creation. For other
+    /// tasks the log knows (`Store::task_free_since`).
     pub free_since: Option<Timestamp>,
 }
 
 impl Taken {
-    /// `before` is the task a change is about as it was, with the number of its deps.
+    /// `before` is the subject of the change as it was, with the number of its deps.
     pub(crate) fn of(events: &[Event], before: Option<(&Task, usize)>) -> Option<Self> {
         let happened = |name| events.iter().any(|event| event.name == name);
         let (task, deps) = before.filter(|_| happened(EventName::TaskClaimed))?;
-        // Taken over from a session that fell silent: nobody waited for that.
+        // The task was taken over from a silent session, so it was never free.
         if task.assignee.is_some() && !happened(EventName::AttemptExpired) {
             return None;
         }

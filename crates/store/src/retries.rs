@@ -1,5 +1,5 @@
-//! What is kept of a call with a retry key: what each of its commands did, written in the command's
-//! own transaction, and the call's whole answer as soon as there is one.
+//! The stored rows of a call with a retry key: the effect of each of its commands, written in the command's own
+//! transaction, and the whole answer as soon as there is one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{Applied, Op, Outcome, StoreError};
 
 /// How long a key is known.
 pub const RETRIES_KEPT_MS: i64 = 24 * 3600 * 1000;
-/// How much is kept of one result. A larger one cannot be repeated, and a repeated call is told so.
+/// The largest result that is kept. A larger one cannot be repeated, and a repeated call is told so.
 pub const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The step of the row with the whole call's answer.
@@ -23,15 +23,15 @@ pub(crate) const ANSWER: &str = "";
 
 #[async_trait]
 pub trait RetryStore {
-    /// What is known of the calls with this key in the last 24 hours.
+    /// The stored call with this key from the last 24 hours.
     async fn retry(&self, call: CallKey) -> Result<Option<KeptCall>, StoreError>;
-    /// Keeps the answer of a call, unless another call with its key was faster.
+    /// Stores the answer of a call, unless another call with its key was faster.
     async fn answer_keep(&self, call: CallKey, answer: &str) -> Result<(), StoreError>;
-    /// Forgets retry keys older than this.
+    /// Deletes retry keys older than this.
     async fn prune_retries(&self, before: Timestamp) -> Result<(), StoreError>;
 }
 
-/// A retry key belongs to one org, actor and tool.
+/// The full key of a call: a retry key belongs to one org, actor and tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallKey {
     pub org: Arc<str>,
@@ -40,13 +40,13 @@ pub struct CallKey {
     pub key: RetryKey,
 }
 
-/// What is kept of a call.
+/// The stored data of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptCall {
-    /// `None`: kept by an older version, which knew no arguments.
+    /// `None`: stored by an older version, which kept no digest of the arguments.
     pub digest: Option<Digest>,
     pub answer: KeptAnswer,
-    /// What the call gave its caller.
+    /// The task that the call gave its caller.
     pub held: Option<Held>,
 }
 
@@ -58,7 +58,7 @@ pub enum KeptAnswer {
     Text(String),
 }
 
-/// A row of the table, whatever database it is in.
+/// A row of the table, in either database.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub step: String,
@@ -67,14 +67,14 @@ pub(crate) struct Row {
     pub kept: Option<String>,
 }
 
-/// What a command did, as it is kept.
+/// The stored effect of a command.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Kept {
     changed: bool,
     at: Timestamp,
     before: Option<Standing>,
     pub held: Option<Held>,
-    /// `None` where it is too large.
+    /// `None` where the outcome was too large.
     outcome: Option<Outcome>,
 }
 
@@ -132,7 +132,7 @@ impl Kept {
         serde_json::to_string(self).expect("an outcome is made of plain values")
     }
 
-    /// The first result once more.
+    /// Repeats the first result.
     pub fn again(self, tool: &str) -> Result<Applied, Refusal> {
         let Self { changed, at, before, outcome, .. } = self;
         let outcome = outcome.ok_or_else(|| Refusal::AnswerNotKept { verb: tool.into() })?;
@@ -149,7 +149,7 @@ impl Kept {
     }
 }
 
-/// What this command did under its key before; `rows` are those that are still known.
+/// The earlier effect of this command under its key; `rows` are those that have not expired.
 pub(crate) fn earlier(rows: &[Row], op: &Op) -> Result<Option<Kept>, Refusal> {
     let Some(key) = &op.retry_key else { return Ok(None) };
     let not_kept = || Refusal::AnswerNotKept { verb: op.tool.into() };
@@ -164,7 +164,7 @@ pub(crate) fn earlier(rows: &[Row], op: &Op) -> Result<Option<Kept>, Refusal> {
     }
 }
 
-/// As it is stored.
+/// The stored form of a digest.
 pub(crate) fn hex(digest: Digest) -> String {
     digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -178,7 +178,7 @@ pub(crate) fn unhex(text: &str) -> Option<Digest> {
     fits.then_some(Digest(digest))
 }
 
-/// What is kept of an answer: nothing of one that is too large.
+/// The stored form of an answer; `None` for one that is too large.
 pub(crate) fn answer_text(answer: &str) -> Option<&str> {
     Some(answer).filter(|answer| answer.len() <= KEPT_BYTES_MAX)
 }

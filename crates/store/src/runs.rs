@@ -1,4 +1,4 @@
-//! Jobs for agents: what is asked of a store about them, and the SQL both databases share.
+//! Jobs for agents: the queries of a store, and the SQL both databases share.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ pub trait RunStore {
         machine: &str,
         limit: usize,
     ) -> Result<Vec<DueJob>, StoreError>;
-    /// The runs in these tasks' workspaces, at most this many of each task: what is not over first,
-    /// then the newest.
+    /// The runs in these tasks' workspaces, at most this many of each task: open ones first, then the newest.
     async fn works(
         &self,
         org: &str,
         tasks: &[TaskId],
         each: usize,
     ) -> Result<Vec<RunRecord>, StoreError>;
-    /// The runs in workspaces of an org that are not over, the oldest first.
+    /// The open runs in workspaces of an org, the oldest first.
     async fn works_open(&self, org: &str, limit: usize) -> Result<Vec<RunRecord>, StoreError>;
     /// Open jobs for agents whose time, lease or hold is over.
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError>;
-    /// What processes of a machine say they run, and work of which something may be left there.
+    /// Jobs that processes of this machine run according to the store, and work of which processes may be left
+    /// there.
     async fn runs_on(&self, machine: &str) -> Result<Vec<DueJob>, StoreError>;
-    /// Keeps what a run printed so far, in place of what was kept before. Nothing of one that is over,
-    /// or that another run has followed.
+    /// Stores the output of a run so far, in place of what was stored before. Ignored for a run that is over, or
+    /// that another run has followed.
     async fn run_tail_put(
         &self,
         org: &str,
@@ -47,21 +47,20 @@ pub trait RunStore {
         fence: u64,
         text: &str,
     ) -> Result<(), StoreError>;
-    /// Says that somebody follows what a run prints and reads it here, for the next five seconds.
+    /// Records that a reader follows a run's output in the store, for the next five seconds.
     async fn run_follow(&self, org: &str, job: JobId) -> Result<(), StoreError>;
-    /// Whether somebody does now.
+    /// Whether a reader follows the run now.
     async fn run_is_followed(&self, job: JobId) -> Result<bool, StoreError>;
     async fn run_tail(&self, org: &str, job: JobId) -> Result<Option<RunTail>, StoreError>;
-    /// The log of this run is kept elsewhere now.
+    /// Deletes the output of this run, because its log is stored elsewhere now.
     async fn run_tail_drop(&self, job: JobId, fence: u64) -> Result<(), StoreError>;
-    /// Says that a process starts agents on a machine, now. Forgets those that were silent for a day.
+    /// Records that a process starts agents on a machine, now. Deletes runners that were silent for a day.
     async fn runner_seen(&self, runner: &Actor, machine: &str) -> Result<(), StoreError>;
-    /// It does so no more.
+    /// Records that the process no longer starts agents.
     async fn runner_gone(&self, runner: &Actor) -> Result<(), StoreError>;
-    /// Every process that said so.
+    /// Every process on record that starts agents.
     async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError>;
-    /// Forgets some jobs for agents that ended before this. Returns how many; 0 when there are none
-    /// left.
+    /// Deletes some jobs for agents that ended before this. Returns how many; 0 when none are left.
     async fn runs_forget(&self, before: Timestamp) -> Result<usize, StoreError>;
 }
 
@@ -71,11 +70,11 @@ pub struct RunSeen {
     pub record: RunRecord,
     /// Its place in the org's queue, 1 for the next; only while it is queued.
     pub position: Option<u32>,
-    /// The number of the event that was its newest step: unique in the store, and it only rises.
+    /// The number of the event of its newest step: unique in the store, and only rising.
     pub version: u64,
 }
 
-/// A process that starts agents, as it last said.
+/// A process that starts agents, as last reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunnerSeen {
     pub runner: Actor,
@@ -83,7 +82,7 @@ pub struct RunnerSeen {
     pub seen_at: Timestamp,
 }
 
-/// A runner that was silent for so long is forgotten.
+/// A runner that was silent for so long is deleted.
 pub(crate) const RUNNERS_KEPT_MS: i64 = 86_400_000;
 
 pub(crate) fn runner_put(runner: &str, machine: &str, now: &str) -> String {
@@ -95,10 +94,10 @@ pub(crate) fn runner_put(runner: &str, machine: &str, now: &str) -> String {
 
 pub(crate) const RUNNERS: &str = "SELECT runner, machine, seen_at FROM runners ORDER BY runner";
 
-/// The end of what a run printed so far.
+/// The end of a run's output so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunTail {
-    /// Of the run.
+    /// The fence of the run.
     pub fence: u64,
     pub text: String,
 }
@@ -114,28 +113,28 @@ pub struct RunQuery {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOrder {
-    /// As the queue goes: by priority, then the oldest.
+    /// In the order of the queue: by priority, then the oldest.
     Queue { offset: usize },
-    /// From behind this one.
+    /// Behind this job.
     NewestFirst { after: Option<JobId> },
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPage {
     pub runs: Vec<RunSeen>,
-    /// Those that match, on every page.
+    /// The matching jobs over all pages.
     pub total: u64,
 }
 
-/// How many jobs one `runs_forget` forgets; writers get their turn in between.
+/// How many jobs one `runs_forget` deletes, so that writers get their turn in between.
 pub(crate) const FORGOTTEN_MAX: usize = 100;
 
-/// Behind the columns of its job.
+/// The columns of a run; they follow those of its job.
 pub(crate) const RUN: &str = "r.spec, r.content_hash, r.changed_at, r.summary, \
      r.attempt, r.fence, r.started_at, r.expires_at, r.bound_to, r.runs_on, r.artifacts, \
      r.question, r.pr, r.up_at, r.gone_at, r.webhook, r.terminal";
 
-/// What a new row says until the event that made it has its number, in the same transaction.
+/// The version of a new row until its event is numbered, in the same transaction.
 pub(crate) const UNNUMBERED: i64 = 1;
 
 /// Every column, in the order of an INSERT.
@@ -143,7 +142,7 @@ pub(crate) const RUN_ALL: &str = "job, org, task, key, content_hash, spec, versi
      summary, attempt, fence, started_at, expires_at, bound_to, runs_on, artifacts, question, pr, up_at, \
      gone_at, webhook, terminal";
 
-/// Columns that change.
+/// The columns that change.
 pub(crate) const RUN_STEPS: [&str; 13] = [
     "changed_at",
     "summary",
@@ -160,14 +159,14 @@ pub(crate) const RUN_STEPS: [&str; 13] = [
     "terminal",
 ];
 
-/// A queued job's place among those of its org. The `+` keeps SQLite from the index of an org's jobs,
-/// which has those that are over too.
+/// A queued job's place among those of its org. The `+` keeps SQLite from the index of an org's jobs, which also
+/// has the ended ones.
 pub(crate) const POSITION: &str = "CASE WHEN j.state = 'queued' THEN (SELECT count(*) FROM jobs q \
      WHERE q.kind = 'run' AND q.due_at IS NOT NULL AND q.state = 'queued' AND +q.org = j.org \
          AND (q.priority, q.created_at, q.id) <= (j.priority, j.created_at, j.id)) END";
 
-/// Open jobs that time has done something to, by `now`. That they are open stands outside of the OR, so
-/// that an index leaves out those that are over.
+/// Open jobs whose time, lease or hold is over by `now`. The condition for open jobs is outside of the OR, so that
+/// an index leaves out the ended ones.
 pub(crate) fn overdue(now: &str) -> String {
     format!(
         "j.due_at IS NOT NULL AND j.kind IN ('run', 'work', 'crew') AND (r.expires_at <= {now} \
@@ -175,8 +174,8 @@ pub(crate) fn overdue(now: &str) -> String {
     )
 }
 
-/// Jobs of a kind that are free for a machine by `now`, in the order of the queue, by whose index the
-/// first ones are found; the `+` keeps SQLite from others.
+/// Jobs of a kind that are free for a machine by `now`, in the order of the queue. The queue's index finds the
+/// first ones; the `+` keeps SQLite from other indexes.
 pub(crate) fn waiting(kind: JobKind, machine: &str, now: &str) -> String {
     let kind = kind.as_str();
     format!(
@@ -186,7 +185,7 @@ pub(crate) fn waiting(kind: JobKind, machine: &str, now: &str) -> String {
     )
 }
 
-/// What may be left of runs on a machine.
+/// Runs of which processes may be left on a machine.
 pub(crate) fn running_on(machine: &str) -> String {
     format!(
         "(j.kind IN ('run', 'work', 'crew') AND j.due_at IS NOT NULL AND j.state = 'running' \
@@ -205,14 +204,14 @@ pub(crate) fn count_on(kind: &str, machine: &str) -> String {
     )
 }
 
-/// Runs of several kinds as one queue.
+/// Merges runs of several kinds into one queue.
 pub(crate) fn in_turn(mut runs: Vec<RunRecord>, limit: usize) -> Vec<RunRecord> {
     runs.sort_by_key(|RunRecord { job, .. }| (job.priority, job.created_at, job.id));
     runs.truncate(limit);
     runs
 }
 
-/// Keeps the end of what a run printed.
+/// Stores the end of a run's output.
 pub(crate) fn tail_put(job: &str, org: &str, fence: &str, text: &str) -> String {
     format!(
         "INSERT INTO run_tails (job, fence, text) \
@@ -223,7 +222,7 @@ pub(crate) fn tail_put(job: &str, org: &str, fence: &str, text: &str) -> String 
     )
 }
 
-/// How long a reader's word holds: some renewals long, so that a late one changes nothing.
+/// How long a reader's request holds: several renewals long, so that a late one changes nothing.
 pub(crate) const FOLLOWED_MS: i64 = 5000;
 
 pub(crate) fn follow(job: &str, org: &str, until: &str) -> String {

@@ -1,16 +1,16 @@
-//! What the store counts for `/metrics`: its commits, and what their events say. Counted once a
-//! commit has gone through, by the process that made it; next to free while nobody collects.
+//! Metrics of the store: its commits, and counts of their events. The process that commits counts, after the
+//! commit; this costs next to nothing while no metrics are collected.
 
 use callboard_domain::event::{EventName, LoggedEvent};
 use metrics::{counter, describe_counter, describe_histogram, histogram};
 
 const COMMITS: &str = "callboard_store_commits_total";
-/// Public for whoever chooses the buckets.
+/// Public, because the metrics exporter chooses the buckets.
 pub const BATCH_SIZE: &str = "callboard_store_batch_size";
 const LEASE_EXPIRIES: &str = "callboard_lease_expiries_total";
 const CHECK_RESULTS: &str = "callboard_check_results_total";
 
-/// Says what each is, and shows those at zero that have not happened yet.
+/// Describes each metric, and shows those at zero that have not happened yet.
 pub fn describe() {
     describe_counter!(COMMITS, "Commits that wrote something, by this process");
     describe_histogram!(BATCH_SIZE, "Commands that shared one commit");

@@ -1,4 +1,4 @@
-//! What one process knows of the watch over the leases. The rule is `callboard_domain::watch`.
+//! The knowledge of one process about the watch over the leases. The rule is `callboard_domain::watch`.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -17,7 +17,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The leases were judged at `now`, and what came of it is in the store.
+    /// Records that the leases were judged at `now`, and that the result is in the store.
     pub fn judged(&self, now: Timestamp) {
         self.judged_at.fetch_max(now.0, Ordering::SeqCst);
     }
@@ -30,8 +30,8 @@ impl Watch {
         if self.stays.load(Ordering::SeqCst) { Watcher::Stays } else { Watcher::Passes }
     }
 
-    /// The last moment at which a process is known to have watched. `ticked_at` is what the store
-    /// says, 0 when it says nothing.
+    /// The last moment at which a process is known to have watched. `ticked_at` is the time in the store, 0 when it
+    /// has none.
     pub fn seen_at(&self, ticked_at: i64, clock: Option<&dyn Clock>) -> Timestamp {
         let judged_at = self.judged_at.load(Ordering::SeqCst);
         let in_clock = clock.and_then(Clock::ticked_at).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Text into terms, the same for every store, for what is kept and for what is asked. Nothing a
-//! user types is ever an operator: only letters and digits come out.
+//! Turns text into terms, in one way for every store, for entries and for queries. Nothing a user types is ever an
+//! operator: only letters and digits come out.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 
-/// A query's terms beyond these add nothing but time.
+/// More terms of a query would only cost time.
 pub const QUERY_TERMS_MAX: usize = 32;
 /// Longer words are keys and hashes; their beginning tells them apart.
 const TERM_CHARS_MAX: usize = 40;
 
-/// Words that say nothing about what a text is about.
+/// Words that say nothing about a text's subject.
 const STOP_WORDS: &str = "a about above after again all also am an and any are as at be because \
     been before being below between both but by can could did do does doing down during each few \
     for from further had has have having he her here hers him his how i if in into is it its \
@@ -41,7 +41,7 @@ pub fn terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// What a query asks for: each term once, the first ones of a long one.
+/// The terms of a query, each once; of a long query only the first ones.
 pub fn query_terms(text: &str) -> Vec<String> {
     let mut distinct: Vec<String> = Vec::new();
     for term in terms(text) {
@@ -70,7 +70,7 @@ fn push(terms: &mut Vec<String>, word: String, is_word: bool) {
     terms.push(if is_word { STEMMER.stem(&word).into_owned() } else { word });
 }
 
-/// `parseHTTPRequest` is `parse`, `HTTP`, `Request`.
+/// Splits at capitals: `parseHTTPRequest` is `parse`, `HTTP`, `Request`.
 fn humps(word: &str) -> Vec<&str> {
     let chars: Vec<(usize, char)> = word.char_indices().collect();
     let mut cuts = vec![0];

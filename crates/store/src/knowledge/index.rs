@@ -1,5 +1,5 @@
-//! The keyword index: for each org and term the entries that hold it, in rows of 128 entries, and
-//! BM25 over them. The same rows and the same arithmetic in every database.
+//! The keyword index: for each org and term the entries that hold it, in rows of 128 entries, and BM25 over them.
+//! Rows and arithmetic are equal in every database.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use super::analyser;
 
 /// How many entries' numbers one row covers.
 pub(crate) const ROW_ENTRIES: u32 = 128;
-/// Place in the row, weight, length.
+/// A posting: place in the row, weight, length.
 const POSTING_BYTES: usize = 5;
 
 const TITLE_WEIGHT: u16 = 2;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// A store of two entries scores like a large one.
+/// The least number of entries for the IDF: a store of two entries scores like a large one.
 const ENTRIES_LEAST: f64 = 1000.0;
 const IDF_LEAST: f64 = 1e-6;
-/// A query is covered when its rarest terms are.
+/// How many of its rarest terms a query needs for full coverage.
 const COVERED_BY: usize = 6;
 
-/// What an org knows, in numbers.
+/// Counters of an org's knowledge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub entries: u32,
     pub tokens: i64,
-    /// Rises with every entry and every superseding.
+    /// Rises with every new entry and every superseded one.
     pub version: i64,
     /// Rises with every batch of vectors.
     pub stamp: i64,
@@ -39,7 +39,7 @@ pub(crate) struct Posting {
     length: u16,
 }
 
-/// What an entry adds to the index.
+/// The contribution of an entry to the index.
 pub(crate) struct Indexed {
     pub tokens: i64,
     /// Terms with the bytes that are added to their row.
@@ -50,7 +50,7 @@ pub(crate) fn row_of(entry: u32) -> i64 {
     i64::from(entry / ROW_ENTRIES)
 }
 
-/// The term that stands for a tag; no text has it.
+/// The term of a tag; no text contains it.
 pub(crate) fn tag_term(tag: &str) -> String {
     format!("#{tag}")
 }
@@ -78,7 +78,7 @@ pub(crate) fn index(entry: &KnowledgeEntry, number: u32) -> Indexed {
     Indexed { tokens: tokens as i64, terms }
 }
 
-/// Reads one row of a term. A damaged one gives what can be read of it.
+/// Reads one row of a term. A damaged row gives the postings that can be read.
 pub(crate) fn read_row(row: i64, bytes: &[u8], postings: &mut Vec<Posting>) {
     let first = u32::try_from(row).unwrap_or(0).saturating_mul(ROW_ENTRIES);
     postings.extend(bytes.chunks_exact(POSTING_BYTES).map(|posting| Posting {
@@ -88,8 +88,8 @@ pub(crate) fn read_row(row: i64, bytes: &[u8], postings: &mut Vec<Posting>) {
     }));
 }
 
-/// How well every entry of an org answers the terms of a query: nothing is 0, and one that says the
-/// rarest of them as a text of its kind would is about 1.
+/// How well every entry of an org matches the terms of a query. No match is 0; an entry that holds the rarest terms
+/// as often as an average text would is about 1.
 pub(crate) fn scores(counts: Counts, terms: &[Vec<Posting>]) -> Vec<f32> {
     let mut sums = vec![0f32; counts.entries as usize];
     let total = f64::from(counts.entries).max(ENTRIES_LEAST);

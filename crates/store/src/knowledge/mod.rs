@@ -1,5 +1,5 @@
-//! Searching what was learned: one analyser, one index and one ranking for every database. A
-//! backend only reads and writes the rows.
+//! Searching knowledge: one analyser, one index and one ranking for every database. A backend only reads and writes
+//! the rows.
 
 pub mod analyser;
 pub(crate) mod index;
@@ -12,19 +12,19 @@ use std::sync::Arc;
 use callboard_domain::ids::TaskId;
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
 
-/// What somebody looks for in their org.
+/// A search in one org.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnowledgeQuery {
     pub org: Arc<str>,
     pub text: String,
     /// `None`: words alone decide.
     pub vector: Option<QueryVector>,
-    /// All of them.
+    /// Tags that an entry must have, all of them.
     pub tags: Vec<String>,
     pub min_score: f64,
     pub include_superseded: bool,
     pub include_expired: bool,
-    /// Leaves out what this task brought up itself.
+    /// Leaves out the entries that this task produced.
     pub not_produced_by: Option<TaskId>,
     pub limit: usize,
 }
@@ -52,7 +52,7 @@ pub struct QueryVector {
     pub calibration: Calibration,
 }
 
-/// What a model's cosines mean: at the floor nothing, a span above it everything.
+/// The scale of a model's cosines: the floor scores 0, a span above it 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     pub floor: f32,
@@ -75,7 +75,7 @@ pub struct KnowledgeHit {
     pub snippet: String,
 }
 
-/// Which knowledge an org has: equal while nothing was added, superseded or embedded.
+/// The version of an org's knowledge: equal while nothing was added, superseded or embedded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KnowledgeVersion {
     pub entries: u32,
@@ -89,7 +89,7 @@ impl From<index::Counts> for KnowledgeVersion {
     }
 }
 
-/// An entry that a model has not seen yet.
+/// An entry that a model has not embedded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unembedded {
     pub org: i64,

@@ -1,5 +1,5 @@
-//! From two legs, words and vectors, to hits in order. Both legs are absolute in 0..1, so a
-//! threshold means the same for every query.
+//! From two legs, words and vectors, to hits in order. Both legs are absolute in 0..1, so a threshold has one
+//! meaning for every query.
 
 use std::collections::HashSet;
 
@@ -9,17 +9,17 @@ use callboard_domain::time::Timestamp;
 use super::index::{self, Counts, Posting};
 use super::{Calibration, KnowledgeQuery};
 
-/// How many of each leg are looked at; more only where filters leave too few.
+/// How many candidates of each leg are read; more only where filters leave too few.
 const LEG: usize = 100;
 const LEG_MAX: usize = 6400;
-/// What words alone are worth beside entries that have both legs.
+/// The weight of words alone beside entries that have both legs.
 const UNEMBEDDED: f64 = 0.8;
-/// How well words must fit for half a score, beside vectors and alone. Few texts about something
-/// else get so far, and few right answers do not; without a second opinion more is asked for.
+/// The fit of words that gives half a score, beside vectors and alone. Few texts about other subjects reach it, and
+/// few right answers fail to; without vectors as a second opinion more is required.
 const HALF_BESIDE: f32 = 0.5;
 const HALF_ALONE: f32 = 0.6;
 
-/// What is read of a candidate before it is known to be a hit.
+/// The columns that are read of a candidate before it is known to be a hit.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub number: u32,
@@ -38,7 +38,7 @@ pub(crate) struct Legs {
 }
 
 impl Legs {
-    /// `tags` holds the postings of each tag asked for; `without` entries that shall not show.
+    /// `tags` holds the postings of each required tag; `without` the entries to leave out.
     pub fn new(
         counts: Counts,
         terms: &[Vec<Posting>],
@@ -106,7 +106,7 @@ impl Legs {
     }
 }
 
-/// A fit, which may be above 1, as a score below 1 that keeps its order.
+/// Maps a fit, which may exceed 1, to a score below 1 that keeps the order.
 fn bounded(fit: f32, half: f32) -> f32 {
     if fit <= half { 0.5 * fit / half } else { 1.0 - 0.5 * (1.0 - fit / half).exp() }
 }
@@ -117,7 +117,7 @@ impl Calibration {
     }
 }
 
-/// Those of the candidates that are hits, best first; or that more must be looked at.
+/// The hits among the candidates, best first; or the larger number of candidates to read.
 pub(crate) enum Ranked {
     Hits(Vec<(Candidate, f64)>),
     LookAt(usize),

@@ -3,17 +3,17 @@
 use super::analyser;
 
 const CHARS_MAX: usize = 240;
-/// How much stands before the first match.
+/// How much text comes before the first match.
 const LEAD_CHARS: usize = 60;
 
-/// At most 240 characters around the first word that a query's term is in.
+/// At most 240 characters around the first word that holds a term of the query.
 pub(crate) fn snippet(body: &str, terms: &[String]) -> String {
     let matches = |word: &&str| analyser::terms(word).iter().any(|term| terms.contains(term));
     let first = body.split_whitespace().find(matches);
     let at = first.map_or(0, |word| word.as_ptr() as usize - body.as_ptr() as usize);
     let before = body[..at].chars().rev().take(LEAD_CHARS).map(char::len_utf8).sum::<usize>();
     let start = at - before;
-    // Begins at a word, unless there is none to begin at.
+    // The snippet begins at a word, unless there is none before the match.
     let start = match body[start..at].find(char::is_whitespace) {
         Some(blank) if start > 0 => start + blank,
         _ => start,

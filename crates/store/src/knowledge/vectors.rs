@@ -1,20 +1,20 @@
-//! Vectors: one byte per dimension with a common scale, held contiguous per org in memory, read
-//! from the table when first needed and kept current by their stamps.
+//! Vectors: one byte per dimension with a common scale, contiguous per org in memory, read from the table when
+//! first needed and kept current by their stamps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// What all orgs together may take; the least recently used go first.
+/// The memory limit of all orgs together; the least recently used go first.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 const SCALE_BYTES: usize = 4;
 
-/// A vector as it is stored: its scale, then a byte per dimension.
+/// A vector in its stored form: the scale, then a byte per dimension.
 pub(crate) fn pack(vector: &[f32]) -> Vec<u8> {
     let (scale, values) = quantised(vector);
     scale.to_le_bytes().into_iter().chain(values.into_iter().map(|value| value as u8)).collect()
 }
 
-/// The vector at length 1, as whole numbers times a scale.
+/// The vector at length 1, as integers times a scale.
 fn quantised(vector: &[f32]) -> (f32, Vec<i8>) {
     let length = vector.iter().map(|v| v * v).sum::<f32>().sqrt();
     let largest = vector.iter().fold(0f32, |most, v| most.max(v.abs()));
@@ -25,7 +25,7 @@ fn quantised(vector: &[f32]) -> (f32, Vec<i8>) {
     (step / length, vector.iter().map(|v| (v / step).round() as i8).collect())
 }
 
-/// What a query looks for.
+/// The vector of a query.
 pub(crate) struct Needle {
     scale: f32,
     values: Vec<i16>,
@@ -59,7 +59,7 @@ impl OrgVectors {
         self.stamp
     }
 
-    /// Takes in rows that are newer than all it has; others were taken in by somebody else.
+    /// Appends rows that are newer than all present ones; another caller has appended the others.
     pub fn append(&mut self, rows: Vec<VectorRow>, stamp: i64) {
         let seen = self.stamp;
         for VectorRow { stamp, entry, bytes } in rows {
@@ -104,8 +104,8 @@ impl OrgVectors {
     }
 }
 
-/// Products of 16-bit numbers, summed as 32-bit ones: the shape that compilers turn into the vector
-/// instruction every x86-64 and ARM has for it.
+/// Products of 16-bit numbers, summed as 32-bit ones: compilers turn this shape into the vector instruction that
+/// every x86-64 and ARM has for it.
 fn dot(a: &[i8], b: &[i16]) -> i32 {
     a.iter().zip(b).map(|(x, y)| i32::from(i16::from(*x)) * i32::from(*y)).sum()
 }
@@ -131,7 +131,7 @@ impl VectorCache {
         place.1.clone()
     }
 
-    /// Lets the least recently used go until the rest fits.
+    /// Drops the least recently used orgs until the rest fits.
     pub fn trim(&self) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let size = |shelf: &Shelf| shelf.try_read().map_or(0, |vectors| vectors.bytes());

@@ -1,4 +1,4 @@
-//! Where the database is: a `postgres://` address, the schema in it, and how it is encrypted.
+//! The database's address: `postgres://`, the schema in it, and how the connection is encrypted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,29 +14,29 @@ use crate::StoreError;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long sent bytes may stay unanswered until the connection counts as lost.
+/// How long sent bytes may stay unacknowledged until the connection counts as lost.
 const SILENCE: Duration = Duration::from_secs(20);
-/// How often an idle connection is looked after; the driver's own two hours outlast most routers.
+/// The keepalive interval of an idle connection; the driver's own two hours outlast most routers.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 const KEEPALIVE_UNSET: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// A setting that only a server can know which got the options a connection started with; poolers
-/// refuse them or drop them.
+/// A setting among a connection's startup options. A server that has it is reached directly: poolers refuse startup
+/// options or drop them.
 pub(super) const MARK: &str = "callboard.line";
 pub(super) const MARKED: &str = "own";
 
 pub(super) struct Address {
-    /// Without what a pooler may refuse.
+    /// Without the options that a pooler may refuse.
     pub config: Config,
     pub tls: MakeRustlsConnect,
-    /// Named by `search_path=…` in the address; made when missing. `None`: the user's default.
+    /// Named by `search_path=…` in the address; created when missing. `None`: the user's default.
     pub schema: Option<String>,
 }
 
 impl Address {
     pub fn parse(url: &str) -> Result<Self, StoreError> {
         let Asked { url, schema, mode, roots } = Asked::of(url)?;
-        // The driver's words may repeat parts of the address, so they are not passed on.
+        // The driver's message may repeat parts of the address, so it is not passed on.
         let mut config: Config = url.parse().map_err(|_| {
             unusable("it is no address like postgres://USER:PASSWORD@HOST:5432/DATABASE")
         })?;
@@ -66,8 +66,8 @@ impl Address {
         Ok(Self { config, tls, schema })
     }
 
-    /// The same, for a connection that has a server for itself: it is told at the start what else
-    /// every transaction would have to say, and a mark to know it by.
+    /// The configuration for a connection without a pooler: its startup options hold the mark, and everything that
+    /// each transaction would have to set otherwise.
     pub fn direct(&self) -> Config {
         let mut options = format!("-c {MARK}={MARKED} -c statement_timeout={STATEMENT_MS}");
         options.extend(self.config.get_options().map(|own| format!(" {own}")));
@@ -82,7 +82,7 @@ fn unusable(words: &str) -> StoreError {
     StoreError::Unavailable(format!("store.url cannot be used: {words}"))
 }
 
-/// The address without what the driver does not know, and that beside it.
+/// An address without the parameters that the driver does not know; these are beside it.
 struct Asked {
     url: String,
     schema: Option<String>,
@@ -122,7 +122,7 @@ impl Asked {
     }
 }
 
-/// A name that needs no quotes anywhere.
+/// Whether a name needs no quotes anywhere.
 fn is_plain(name: &str) -> bool {
     let mut characters = name.bytes();
     let first = characters.next().is_some_and(|c| c.is_ascii_lowercase() || c == b'_');

@@ -1,6 +1,5 @@
-//! What stands around tasks: bodies, history, edges, and what the store's clock shows. One statement
-//! for all of it, whose rows have one shape, because a statement costs the server and the wire more
-//! than the few rows it brings.
+//! The rows around tasks: bodies, history, edges, and the state of the store's clock. One statement reads all of it
+//! in rows of one shape, because a statement costs the server and the wire more than the few rows it brings.
 
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::limits::ENTRIES_SHOWN_MAX;
@@ -13,35 +12,35 @@ use super::clock::NOW;
 use super::errors::Trouble;
 use super::rows;
 
-/// What holds for the whole store.
+/// The state of the whole store.
 pub(super) struct State {
     /// The server's time.
     pub now: i64,
     /// The newest time in the store.
     pub last_at: i64,
-    /// When a process last said that it watches the leases.
+    /// When a process last reported that it watches the leases.
     pub ticked_at: i64,
     pub version: i32,
 }
 
-/// One row of it, about one task.
+/// One row of the statement, about one task.
 pub(super) enum Part {
     /// About no task.
     State(State),
-    /// With its execution contract.
+    /// The body with its execution contract.
     Body(String, Option<String>),
-    /// With its number and attempt.
+    /// A line of history with its number and attempt.
     Line(u32, Entry, Option<AttemptId>),
-    /// With its position.
+    /// A dep with its position.
     Dep(i32, Dep),
     Dependent(Id),
 }
 
-/// The array comes out of a subquery, so that its length is no reason to plan anew every time: a plan
-/// costs several times what it does.
+/// The array comes out of a subquery, so that its length is no reason to plan the statement anew each time:
+/// planning costs several times as much as executing.
 pub(super) const IDS: &str = "SELECT unnest((SELECT $1::uuid[]))";
 
-/// Of the tasks `$1`, with dependents for those in `$2`, in no particular order.
+/// The parts of the tasks `$1`, with dependents for those in `$2`, in no particular order.
 pub(super) fn sql() -> String {
     format!(
         "SELECT 0::smallint, NULL::uuid, (SELECT coalesce(max(version), 0) FROM migrations),
@@ -67,7 +66,7 @@ pub(super) fn sql() -> String {
     )
 }
 
-/// Whose part this is; nobody's when it is the state.
+/// The task of a part; `None` for the state.
 pub(super) fn owner(row: &Row) -> Result<Option<Id>, Trouble> {
     rows::optional_id(row, 1)
 }
@@ -77,7 +76,7 @@ pub(super) fn part(row: &Row) -> Result<Part, Trouble> {
         0 => Part::State(State {
             now: row.try_get(3)?,
             last_at: row.try_get(4)?,
-            // The rows have no third number.
+            // The row shape has no third number, so this one is text.
             ticked_at: row.try_get::<_, &str>(5)?.parse().map_err(|_| rows::damaged("ticks"))?,
             version: row.try_get(2)?,
         }),

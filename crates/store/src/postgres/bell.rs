@@ -1,6 +1,5 @@
-//! The doorbell: every commit sends one NOTIFY, and processes in which somebody waits look into the
-//! log at once. A slow poll stands behind it, for poolers that pass no notifications on and for the
-//! time a lost connection takes to come back.
+//! The doorbell: every commit sends one NOTIFY, and processes with a waiting call read the log at once. A slow poll
+//! backs it up, for poolers that pass no notifications on and for the time until a lost connection is restored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,7 +15,7 @@ use super::{Shared, read};
 use crate::{EventQuery, StoreError};
 
 const POLL: Duration = Duration::from_secs(1);
-/// Lost connections are made again after this long, then after twice as long, and so on.
+/// Backoff before a lost connection is made again; doubled each time.
 const BACKOFF: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// How long a new connection may take until it listens.
@@ -27,10 +26,10 @@ const PAGE: usize = 1000;
 /// PostgreSQL's longest name.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Where commits of a schema are announced.
+/// The channel on which commits of a schema are announced.
 pub(super) fn channel(schema: &str) -> String {
     let mut name = format!("callboard_{schema}");
-    // Two schemas on one channel only wake each other for nothing.
+    // Two schemas on one channel only cause needless wake-ups.
     while name.len() > NAME_BYTES_MAX {
         name.pop();
     }
@@ -45,7 +44,7 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Starts one listening task, the first time somebody waits.
+    /// Starts one listening task, at the first wait.
     pub fn listen(&self, shared: &Arc<Shared>) {
         if !self.heard.swap(true, Ordering::SeqCst) {
             tokio::spawn(listen(Arc::downgrade(shared), self.ring.clone()));
@@ -76,7 +75,7 @@ async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
         }
         drop(here);
         let wait = if silent { POLL.min(pause) } else { POLL };
-        // Whether it was rung or the time is over: look.
+        // Both a ring and the timeout lead to a look.
         let _ = tokio::time::timeout(wait, ring.notified()).await;
     }
     if let Some(line) = line {
@@ -84,7 +83,7 @@ async fn listen(shared: Weak<Shared>, ring: Arc<Notify>) {
     }
 }
 
-/// Hands over what others committed since the last look.
+/// Hands over the events that other processes committed since the last look.
 async fn look(shared: &Shared) -> Result<(), StoreError> {
     while let Some(seen) = shared.feed.seen() {
         let query = EventQuery { org: None, after: seen, task: None, limit: PAGE };
@@ -103,13 +102,13 @@ async fn connect(shared: &Shared, ring: &Arc<Notify>) -> Result<JoinHandle<()>, 
     let address = &shared.connections.address;
     let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
     let (ring, feed) = (ring.clone(), shared.feed.clone());
-    // Ends with this future when LISTEN is not answered.
+    // The driver task ends with this future when LISTEN is not answered.
     let mut driver = JoinSet::new();
     driver.spawn(async move {
         loop {
             match std::future::poll_fn(|context| connection.poll_message(context)).await {
                 Some(Ok(AsyncMessage::Notification(said))) => {
-                    // What this process committed itself it has handed over already.
+                    // Events that this process committed itself are handed over already.
                     let last: Option<u64> = said.payload().parse().ok();
                     if feed.seen().is_some_and(|seen| last.is_none_or(|last| last > seen)) {
                         ring.notify_one();
@@ -123,7 +122,7 @@ async fn connect(shared: &Shared, ring: &Arc<Notify>) -> Result<JoinHandle<()>, 
                 None => break,
             }
         }
-        // Ring once more, so that somebody notices.
+        // One more ring lets the listening task notice the broken connection.
         ring.notify_one();
     });
     client.batch_execute(&format!("LISTEN \"{}\"", shared.channel)).await?;

@@ -1,4 +1,4 @@
-//! Cards and scratchpads: read, and as rows to write.
+//! Cards and scratchpads: reads, and rows to write.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ pub(super) fn sql() -> String {
     )
 }
 
-/// What stands beside one task.
+/// Card, body and scratchpad of one task.
 pub(super) struct Beside {
     pub card: Card,
     pub body: String,
@@ -103,7 +103,7 @@ pub(super) fn scratchpad_row(task: Id, text: &str) -> Value {
     json!({"task": uuid(task).to_string(), "text": text})
 }
 
-/// Everything that the task `$1` stands below.
+/// Every task above the task `$1`.
 pub(super) const ABOVE: &str = "WITH RECURSIVE above (id) AS (
          SELECT parent FROM tasks WHERE id = $1::uuid
          UNION SELECT t.parent FROM tasks t JOIN above a ON t.id = a.id)
@@ -139,7 +139,7 @@ pub(super) async fn list(db: &Db, org: i64, query: &CardQuery, now: Timestamp) -
     Ok(CardPage::of(query, cards, total, now))
 }
 
-/// `page` are the conditions, the order and the limit.
+/// `page` holds the conditions, the order and the limit.
 pub(super) async fn page_of(
     db: &Db,
     page: &str,

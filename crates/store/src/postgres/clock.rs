@@ -1,6 +1,5 @@
-//! The database's clock, as seen from here. Between round trips the machine's steady clock carries
-//! the database's time on. The time never goes back and never falls below the newest time in the
-//! store.
+//! The database's clock, as seen from here. Between round trips the machine's steady clock carries the database's
+//! time on. The time never goes back and never falls below the newest time in the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +12,7 @@ use crate::clock::{Clock, Floor, SystemClock};
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 pub(super) struct SharedClock {
-    /// A test's clock stands in for the database's.
+    /// A test's clock, which replaces the database's.
     stand_in: Option<Arc<dyn Clock>>,
     /// The database's time minus the steady clock's, in microseconds.
     offset: AtomicI64,
@@ -33,8 +32,8 @@ impl SharedClock {
         }
     }
 
-    /// Takes in what a round trip said: the server's time, and the newest time in the store. The
-    /// answer is the time of the next change.
+    /// Takes the server's time and the newest time in the store from a round trip. Returns the time of the next
+    /// change.
     pub fn learn(&self, server: i64, in_store: i64) -> Timestamp {
         self.offset.store(server - self.steady(), Ordering::SeqCst);
         self.floor.raise(in_store, self.steady());

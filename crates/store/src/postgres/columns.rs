@@ -1,4 +1,4 @@
-//! Rows as one array per column: the shape in which what every command writes travels.
+//! Rows as one array per column: the form in which the writes of every command are sent.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::event::{Event, step_of};
@@ -57,7 +57,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What most commands change of a task.
+/// The columns of a task that most commands change.
 #[derive(Default)]
 pub(super) struct Moves<'a> {
     tasks: Vec<Uuid>,
@@ -151,7 +151,7 @@ impl<'a> Logged<'a> {
         &self.jobs
     }
 
-    /// With the time of all of them, and where they are announced.
+    /// The values with the time of all events, and the channel that announces them.
     pub fn and<'v>(&'v self, at: &'v i64, channel: &'v &str) -> [Value<'v>; 9] {
         let Self { actors, names, projects, tasks, attempts, data, orgs, jobs: _ } = self;
         [actors, names, projects, tasks, attempts, data, at, channel, orgs]

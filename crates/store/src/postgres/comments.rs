@@ -1,4 +1,4 @@
-//! Comments: read.
+//! Comments: reads.
 
 use callboard_domain::comment::{Comment, CommentId, CommentKind, Resolved};
 use callboard_domain::ids::TaskId;
@@ -19,7 +19,7 @@ pub(super) const COMMENT: &str = "c.id, c.task, t.prefix, c.kind, c.body, c.rati
      c.author, c.created_at, c.resolved_at, c.resolved_by, c.resolution \
      FROM comments c JOIN tasks t ON t.id = c.task";
 
-/// The newest first.
+/// Comments of a task, the newest first.
 pub(super) async fn list(
     shared: &Shared,
     org: &str,

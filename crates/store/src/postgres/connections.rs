@@ -1,6 +1,5 @@
-//! The connections of one process and how work is run on them: within a time limit, in a
-//! transaction when it asks for one or a pooler stands in front of the server, again when its
-//! connection broke.
+//! The connections of one process and how work runs on them: within a time limit, in a transaction if the work asks
+//! for one or a pooler is in front of the server, and again when the connection broke.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +14,25 @@ use super::db::{Db, Types};
 use super::errors::Trouble;
 use crate::StoreError;
 
-/// Connections of one process, the writer's included; one more listens.
+/// Connections of one process, including the writer's; one more listens.
 const CONNECTIONS_MAX: usize = 8;
 /// How long a call waits for a free connection, and for a new one to be made.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a call waits for its answer, all tries together. The server gives up before.
+/// How long a call waits for its answer, all tries together. The server's own limit is shorter.
 pub(super) const ANSWER: Duration = Duration::from_secs(15);
 /// How long the server works on a statement, unless its transaction says otherwise.
 pub(super) const STATEMENT_MS: u64 = 10_000;
-/// How often work is tried on another connection when its own broke.
+/// How often work is tried when its connection breaks.
 const TRIES_MAX: usize = 3;
 
 pub(super) struct Connections {
     pool: Pool,
     pub address: Address,
-    /// There is a pooler in front of the server, which lends it for one transaction at a time.
+    /// Set when a pooler is in front of the server, which lends it for one transaction at a time.
     pooled: Option<Arc<Types>>,
 }
 
-/// What is done before and after a piece of work, and how long it may take.
+/// How a piece of work begins and ends, and whether its time is limited.
 pub(super) struct Manner {
     /// Opens a transaction; without one each statement is its own.
     begin: Option<&'static str>,
@@ -41,16 +40,16 @@ pub(super) struct Manner {
     limited: bool,
 }
 
-/// Short statements, each for itself.
+/// Short statements, each in its own transaction.
 pub(super) const STATEMENTS: Manner = Manner { begin: None, end: "COMMIT", limited: true };
 /// A short transaction.
 pub(super) const TRANSACTION: Manner =
     Manner { begin: Some("BEGIN"), end: "COMMIT", limited: true };
 /// A transaction that leaves nothing behind.
 pub(super) const TRIAL: Manner = Manner { begin: Some("BEGIN"), end: "ROLLBACK", limited: true };
-/// A transaction that takes as long as it takes.
+/// A transaction without a time limit.
 pub(super) const MIGRATION: Manner = Manner { begin: Some("BEGIN"), end: "COMMIT", limited: false };
-/// The same, on one state of the data.
+/// A read-only transaction on one snapshot, without a time limit.
 pub(super) const SNAPSHOT: Manner = Manner {
     begin: Some("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
     end: "COMMIT",
@@ -68,7 +67,7 @@ impl Connections {
         Ok(Self { pool, address, pooled: Some(Arc::default()) })
     }
 
-    /// Whether what one transaction leaves behind is there for the next: notifications, for one.
+    /// Whether the session outlives a transaction; notifications need that.
     pub fn is_direct(&self) -> bool {
         self.pooled.is_none()
     }
@@ -77,7 +76,7 @@ impl Connections {
         Ok(Db::new(self.pool.get().await?, self.pooled.clone()))
     }
 
-    /// How a transaction begins that would like to begin so.
+    /// The statements that begin a transaction: `begin`, and behind a pooler the schema.
     pub fn begin(&self, begin: &str) -> String {
         match &self.address.schema {
             Some(schema) if !self.is_direct() => {
@@ -99,8 +98,7 @@ impl Connections {
         })
     }
 
-    /// A connection with a transaction under way, for work that cannot be repeated. `Db::commit`
-    /// ends it.
+    /// A connection with an open transaction, for work that cannot be repeated. `Db::commit` ends the transaction.
     pub async fn begun(&self, manner: &Manner) -> Result<Db, Trouble> {
         let db = self.get().await?;
         if let Some(begin) = self.begin_as(manner) {
@@ -142,7 +140,7 @@ impl Connections {
         let done = match self.begin_as(manner) {
             None => work(db.clone()).await,
             Some(begin) => {
-                // The first statement is on its way before the beginning is confirmed.
+                // The first statement is sent before BEGIN is confirmed, which saves a round trip.
                 let begin = async { Ok(db.batch_execute(&begin).await?) };
                 let done = future::try_join(begin, work(db.clone())).await;
                 let end = if done.is_ok() { manner.end } else { "ROLLBACK" };
@@ -166,7 +164,7 @@ fn pool(address: &Address, config: Config) -> Result<Pool, StoreError> {
         .map_err(|error| StoreError::Internal(error.to_string()))
 }
 
-/// Looks for the mark that the connection was started with.
+/// Looks for the mark in the connection's startup options.
 async fn is_direct(pool: &Pool) -> Result<bool, Trouble> {
     let line = match pool.get().await.map_err(Trouble::from) {
         Err(trouble) if trouble.is_of_a_pooler() => return Ok(false),
@@ -177,7 +175,7 @@ async fn is_direct(pool: &Pool) -> Result<bool, Trouble> {
     Ok(said.iter().any(is_mark))
 }
 
-/// Ends work that takes too long; its connection is closed with it.
+/// Ends work that takes too long and closes its connection.
 pub(super) async fn within<T>(
     limit: Duration,
     work: impl Future<Output = Result<T, Trouble>>,

@@ -22,7 +22,7 @@ use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreErro
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
-/// Which rows of crews a batch wants.
+/// The rows of crews that a batch needs.
 #[derive(Default)]
 pub(super) struct Wanted {
     agents: BTreeSet<(i64, AgentId)>,
@@ -48,7 +48,7 @@ pub(super) struct Crews {
 }
 
 impl Crews {
-    /// Mails first, then agents, each in the order of their keys: everybody locks in this order.
+    /// Locks mails first, then agents, each in the order of their keys. Every process locks in this order.
     pub async fn load(db: &Db, wanted: &Wanted) -> Result<Self> {
         let mut crews = Self::default();
         let mut agents = wanted.agents.clone();
@@ -78,7 +78,7 @@ impl Crews {
             }
         }
         for org in &wanted.workers {
-            // Two that count at once would both see room for one more.
+            // Without the lock, two batches that count at once would both see room for one more.
             db.batch_execute(&schema::alone_with(&format!("workers of {org}"))).await?;
             let count = read::one(db, &workers_count('$'), &[org]).await?;
             let count = count.map(|row| row.try_get::<_, i64>(0)).transpose()?;
@@ -260,7 +260,7 @@ async fn agent_put(db: &Db, org: i64, agent: &Agent, otherwise: &str) -> Result<
     Ok(())
 }
 
-/// Every id is below it that somebody could have given.
+/// Above every id that can exist.
 const ABOVE_ALL: Id = Id(u128::MAX);
 
 #[async_trait]

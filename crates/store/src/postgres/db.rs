@@ -1,6 +1,6 @@
-//! One connection, as reads and writes see it: statements by their text, values beside them.
-//! Behind a pooler the server changes from one transaction to the next, so nothing may be left
-//! there: statements have no names, and whatever happens, happens in a transaction.
+//! One connection, as reads and writes see it: statements by their text, values beside them. Behind a pooler the
+//! server changes from one transaction to the next, so nothing may be left there: statements have no names, and all
+//! work is in transactions.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,13 @@ use super::errors::Trouble;
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
 pub(super) enum Statement {
-    /// The server knows it by a name.
+    /// The server knows the statement by a name.
     Named(tokio_postgres::Statement),
-    /// Sent anew with its values each time; the types are those the server found once.
+    /// Sent anew with its values each time; the server determined the types once.
     Unnamed { sql: String, types: Arc<[Type]> },
 }
 
-/// The types of the values of statements without names.
+/// The value types of statements without names.
 #[derive(Default)]
 pub(super) struct Types(Mutex<HashMap<String, Arc<[Type]>>>);
 
@@ -31,8 +31,8 @@ impl Types {
         if let Some(types) = known {
             return Ok(types);
         }
-        // Prepared and closed in one transaction, the name is gone before the pooler gives the
-        // server to somebody else.
+        // The statement is prepared and closed in one transaction, so its name is gone before the pooler lends the
+        // server to another client.
         let types: Arc<[Type]> = line.prepare(sql).await?.params().into();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(sql.to_owned(), types.clone());
@@ -44,13 +44,13 @@ fn typed<'a>(values: &'a Values<'a>, types: &[Type]) -> Vec<(&'a (dyn ToSql + Sy
     values.iter().copied().zip(types.iter().cloned()).collect()
 }
 
-/// Goes back to the pool only when what was begun on it is over. A connection that is dropped in
-/// the middle, by a time limit or a caller who went away, is closed; that undoes what it began.
+/// A connection that goes back to the pool only when its work is over. One that is dropped in the middle, by a time
+/// limit or a caller that went away, is closed; that rolls its transaction back.
 pub(super) struct Db {
-    /// There until it is dropped.
+    /// `Some` until the drop.
     line: Option<Object>,
     over: AtomicBool,
-    /// There is a pooler in front of the server.
+    /// Set when a pooler is in front of the server.
     pooled: Option<Arc<Types>>,
 }
 
@@ -63,18 +63,17 @@ impl Db {
         self.line.as_ref().expect("only drop takes it")
     }
 
-    /// Nothing is under way any more: somebody else may have it next.
+    /// Marks the work as over, so that the connection may be reused.
     pub fn done(&self) {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// The connection as the driver has it, for what flows: rows without end, and COPY. What is
-    /// prepared on it is gone when it is dropped.
+    /// The driver's own connection, for streams: rows without end, and COPY. Its prepared statements end with it.
     pub fn client(&self) -> &Client {
         self.line()
     }
 
-    /// Ends the transaction that is under way, and with it the work.
+    /// Commits the open transaction, which ends the work.
     pub async fn commit(self) -> Result<(), Trouble> {
         self.batch_execute("COMMIT").await?;
         self.done();
@@ -85,7 +84,7 @@ impl Db {
         self.line().is_closed()
     }
 
-    /// Statements without values, or several at once.
+    /// Runs statements without values, or several at once.
     pub async fn batch_execute(&self, sql: &str) -> Result<(), Error> {
         self.line().batch_execute(sql).await
     }

@@ -1,4 +1,4 @@
-//! Messages about jobs that are over and about events: read.
+//! Messages about ended jobs and about events: reads.
 
 use async_trait::async_trait;
 use callboard_domain::delivery::{Delivery, Topic, Tried};
@@ -65,7 +65,7 @@ impl DeliveryStore for PostgresStore {
             .await
     }
 
-    /// May be repeated: what was kept first stays.
+    /// Idempotent: the first stored secret stays.
     async fn secret(&self, org: &str, name: &str, fresh: &str) -> Result<String, StoreError> {
         self.shared
             .read(|db| async move {

@@ -1,5 +1,5 @@
-//! The rows of one batch, in memory: loaded and locked once, changed command by command, written
-//! back as sets. What one command does, the next one sees, without a word to the database.
+//! The rows of one batch, in memory: loaded and locked once, changed command by command, written back as sets. Each
+//! command sees the changes of those before it, without a round trip to the database.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,52 +28,52 @@ use crate::{Op, Outcome, StoreError};
 #[derive(Default)]
 pub(super) struct Desk {
     pub now: Timestamp,
-    /// When a process last said that it watches the leases.
+    /// When a process last reported that it watches the leases.
     pub ticked_at: i64,
     pub tasks: HashMap<Id, Sheet>,
-    /// Deps of tasks on the desk, as they were read; one that is on the desk itself counts there.
+    /// Deps of tasks on the desk, as they were read. A dep that is on the desk itself is taken from `tasks`.
     pub neighbours: HashMap<Id, Dep>,
-    /// With the org of their task.
+    /// Each with the org of its task.
     pub attempts: HashMap<Id, (i64, Attempt)>,
     pub comments: HashMap<Id, Comment>,
-    /// With their org.
+    /// Each with its org.
     pub jobs: HashMap<Id, (i64, Job)>,
-    /// With their org, and the task of a new one.
+    /// Each with its org, and a new one with its task.
     pub runs: HashMap<Id, (i64, Run, Option<TaskId>)>,
     pub open_runs: OpenRuns,
     pub runs_here: u32,
-    /// The newest number of an org's tasks with a prefix, new ones of this batch included.
+    /// The newest task number of an org and prefix, including the new tasks of this batch.
     pub numbers: HashMap<(i64, Prefix), u32>,
     pub pulls_last: u64,
-    /// Those of tasks whose commands ask for them, the oldest first; with their org.
+    /// Pull requests of tasks whose commands need them, the oldest first, each with its org.
     pub pulls: Vec<(i64, Pull)>,
-    /// With their org; those named by commands, and what earlier replies were about.
+    /// Each with its org: entries that commands name, and those of earlier replies.
     pub knowledge: HashMap<KnowledgeId, (i64, KnowledgeEntry)>,
     pub org: OrgWorld,
     pub crews: Crews,
-    /// What is kept of calls with the batch's retry keys, expired rows included.
+    /// The stored rows of the batch's retry keys, including expired ones.
     pub retries: HashMap<CallKey, Vec<Row>>,
-    /// What the new parent of the one task that a batch may move stands below.
+    /// Every task above the new parent of the one task that a batch may move.
     pub above: Vec<TaskId>,
     /// Edges reachable from the one dep that a batch may add.
     pub ancestry: Vec<(TaskId, TaskId)>,
     pub changes: Changes,
 }
 
-/// A locked task with what is written around it. Those that are only named have only their row.
+/// A locked task with the rows around it. A task that is only named has only its row.
 pub(super) struct Sheet {
     pub org: i64,
     pub task: Task,
     pub removed_at: Option<i64>,
     pub body: String,
     pub execution_contract: Option<String>,
-    /// With their positions, in that order.
+    /// In the order of their positions.
     pub deps: Vec<(i32, Id)>,
     /// In order of their ids.
     pub dependents: Vec<Id>,
-    /// The newest ones, oldest first.
+    /// The newest lines, oldest first.
     pub lines: Vec<Line>,
-    /// Of tasks whose commands ask for them; so with the scratchpad.
+    /// Loaded for tasks whose commands need it; the scratchpad likewise.
     pub card: Card,
     pub scratchpad: String,
 }
@@ -84,7 +84,7 @@ pub(super) struct Line {
     pub attempt: Option<AttemptId>,
 }
 
-/// A line's task and number.
+/// The task and the number of a line.
 pub(super) type LineKey = (Id, u32);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -95,12 +95,12 @@ pub(super) struct CallKey {
     pub key: String,
 }
 
-/// What must be written back, each row once and as it is in the end.
+/// The rows to write back, each once and in its final state.
 #[derive(Default)]
 pub(super) struct Changes {
     pub tasks_new: BTreeSet<Id>,
     pub tasks: BTreeSet<Id>,
-    /// Those of `tasks` of which more changed than [`Sheet::moved`] says.
+    /// The part of `tasks` in which more changed than [`Sheet::moved`] covers.
     pub tasks_edited: BTreeSet<Id>,
     pub bodies: BTreeSet<Id>,
     pub cards: BTreeSet<Id>,
@@ -117,31 +117,31 @@ pub(super) struct Changes {
     pub jobs_put: BTreeSet<Id>,
     pub runs_new: BTreeSet<Id>,
     pub runs: BTreeSet<Id>,
-    /// With their org.
+    /// Each with its org.
     pub deliveries_new: Vec<(i64, Delivery)>,
     pub deliveries_tried: BTreeMap<Id, Tried>,
-    /// With their org.
+    /// Each with its org.
     pub pulls: Vec<(i64, Pull)>,
     pub entries: BTreeMap<LineKey, (Entry, Option<AttemptId>)>,
-    /// Those of `entries` that replace a line the database has already.
+    /// The part of `entries` that replaces a line in the database.
     pub entries_again: BTreeSet<LineKey>,
-    /// With their org, in the order they came.
+    /// Each with its org, in the order of the commands.
     pub knowledge_new: Vec<(i64, KnowledgeEntry)>,
     pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
     pub superseded: Vec<(i64, KnowledgeId, KnowledgeId)>,
-    /// With their org, in the order they came.
+    /// Each with its org, in the order of the commands.
     pub org: Vec<(i64, OrgWrite)>,
     pub crew: Vec<(i64, CrewWrite)>,
     pub retries: Vec<(CallKey, Row)>,
-    /// Those whose first answer is too old to be given again, with their step.
+    /// Keys whose first answer has expired, with their step.
     pub retries_old: Vec<(CallKey, String)>,
-    /// With their org.
+    /// Each with its org.
     pub events: Vec<(i64, Event)>,
 }
 
 impl Changes {
     pub fn is_empty(&self) -> bool {
-        // A call's line in a crew's log has no event, and neither has what is kept for a retry key.
+        // The log rows of a crew's call and the rows of a retry key have no event.
         self.events.is_empty()
             && self.retries.is_empty()
             && self.tasks.is_empty()
@@ -149,7 +149,7 @@ impl Changes {
             && self.crew.is_empty()
     }
 
-    /// Whether something is written that needs a statement of its own.
+    /// Whether a write needs a statement of its own.
     pub fn is_rare(&self) -> bool {
         self.learned() || !self.org.is_empty() || !self.crew.is_empty()
     }
@@ -195,7 +195,7 @@ impl Desk {
         self.attempts.get(&id.0).filter(|(of, _)| *of == org).map(|(_, attempt)| attempt)
     }
 
-    /// A comment goes with its task.
+    /// A comment, visible only if its task is.
     fn comment(&self, org: i64, id: CommentId) -> Option<&Comment> {
         self.comments.get(&id.0).filter(|comment| self.visible(org, comment.task).is_some())
     }
@@ -266,7 +266,7 @@ impl Desk {
             (Some(task), _) => self.jobs.values().find(|(of, job)| {
                 *of == org && job.kind.is_run() && job.task == Some(task) && !job.is_over()
             }),
-            // The newest one with the key.
+            // The newest job with the key.
             (None, Some(key)) => {
                 let of_key = self.jobs.iter().filter(|(id, (of, _))| {
                     let run = self.runs.get(*id);
@@ -326,7 +326,7 @@ impl Desk {
             Some(known) => known.1 = pull.clone(),
             None => self.pulls.push((org, pull.clone())),
         }
-        // One statement writes them all, and may touch a row once.
+        // One statement writes all pull requests, and may touch each row only once.
         match self.changes.pulls.iter_mut().find(|(of, known)| *of == org && known.is(&pull)) {
             Some(known) => known.1 = pull,
             None => self.changes.pulls.push((org, pull)),
@@ -423,7 +423,7 @@ impl Desk {
         }
     }
 
-    /// Such a command goes alone, so what it writes is all that the desk has of it.
+    /// The task as it is on the desk now.
     fn record(&self, org: i64, sheet: &Sheet) -> TaskRecord {
         TaskRecord {
             body: sheet.body.clone(),
@@ -437,15 +437,15 @@ impl Desk {
 }
 
 impl Sheet {
-    /// Puts what was read in any order into its own.
+    /// Sorts the rows, which were read in no particular order.
     pub fn sort(&mut self) {
         self.deps.sort_unstable();
         self.dependents.sort_unstable();
         self.lines.sort_unstable_by_key(|line| line.number);
     }
 
-    /// The task with what most commands change taken from `after`. Comparing it with `after` itself
-    /// tells whether anything else differs, also in columns that are added one day.
+    /// The task with the columns that most commands change taken from `after`. Comparing the result with `after`
+    /// tells whether anything else differs, also in columns that are added later.
     pub fn moved(&self, after: &Task) -> Task {
         Task {
             label: after.label.clone(),
@@ -461,7 +461,7 @@ impl Sheet {
         }
     }
 
-    /// Adds a line, or replaces the newest one when it has the same number; says whether it did.
+    /// Adds a line, or replaces the newest one when the numbers are equal; returns whether it replaced one.
     pub fn put_line(&mut self, line: Line) -> bool {
         let again = self.lines.last_mut().filter(|last| last.number == line.number);
         let replaces = again.is_some();

@@ -1,4 +1,5 @@
-//! Carrying out a change on the desk: what is decided next sees it, and what is written is noted.
+//! Carries out changes on the desk: later commands of the batch see them, and the changed rows are noted for
+//! writing.
 
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::job::{Job, JobState};
@@ -11,8 +12,8 @@ use crate::retries::Row;
 use crate::{Applied, Op, StoreError, Taken};
 
 impl Desk {
-    /// Carries out a change on the desk. `last_seq` counts the batch's events so far; the writer
-    /// adds where the log stood.
+    /// Carries out a change on the desk. `last_seq` counts the batch's events so far; the writer adds the position
+    /// of the log.
     pub fn carry_out(
         &mut self,
         org: i64,
@@ -42,7 +43,8 @@ impl Desk {
         Ok(applied)
     }
 
-    /// A command that was refused, also one that left a trace, may be given again with its key.
+    /// Keeps the answer for a retry. A refused command, also one that left a trace, may be given again with its
+    /// key, so it is not kept.
     pub fn remember(&mut self, org: i64, op: &Op, applied: &Applied) {
         let row = Row::of(op, applied).filter(|_| applied.but.is_none());
         let (Some(key), Some(row)) = (CallKey::of(org, op), row) else { return };
@@ -175,7 +177,7 @@ impl Desk {
             Write::EntryPut { task, number, entry, attempt } => {
                 let key = (task.id, number);
                 let fresh = self.changes.entries.insert(key, (entry.clone(), attempt)).is_none();
-                // A new task's first line comes before the task itself.
+                // The first line of a new task comes before the task itself.
                 if let Some(sheet) = self.tasks.get_mut(&task.id) {
                     let replaces = sheet.put_line(Line { number, entry, attempt });
                     if fresh && replaces {

@@ -1,4 +1,4 @@
-//! Epics and who waits in them: read.
+//! Epics and the workers for their tasks: reads.
 
 use async_trait::async_trait;
 use callboard_domain::crew::Agent;

@@ -1,5 +1,5 @@
-//! PostgreSQL's errors in words that a caller can act on. Passwords never get this far: the driver
-//! leaves them out of its messages.
+//! PostgreSQL's errors in words that a caller can act on. Passwords never get this far: the driver leaves them out
+//! of its messages.
 
 use std::error::Error as _;
 use std::io;
@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 
-/// What went wrong inside this backend, before anybody decided whether to try again.
+/// An error inside this backend, before the decision whether to retry.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Database(Error),
@@ -26,7 +26,7 @@ impl Trouble {
         }
     }
 
-    /// Somebody else was faster; the same work may succeed when tried again.
+    /// Whether another process was faster; the work may succeed when it is retried.
     pub fn is_conflict(&self) -> bool {
         const CONFLICTS: [SqlState; 4] = [
             SqlState::T_R_SERIALIZATION_FAILURE,
@@ -37,7 +37,7 @@ impl Trouble {
         self.state().is_some_and(|state| CONFLICTS.contains(state))
     }
 
-    /// The connection is gone or about to be.
+    /// Whether the connection is gone or about to be.
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Database(error) => is_lost(error),
@@ -49,7 +49,7 @@ impl Trouble {
         matches!(self, Self::Database(error) if is_of_a_pooler(error))
     }
 
-    /// A text holds U+0000, which PostgreSQL cannot keep.
+    /// Whether a text holds U+0000, which PostgreSQL cannot store.
     pub fn is_unstorable_text(&self) -> bool {
         const UNSTORABLE: [SqlState; 2] =
             [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER];
@@ -57,7 +57,7 @@ impl Trouble {
     }
 }
 
-/// PgBouncer's answer to options it cannot hand on; PostgreSQL has no such words.
+/// Whether this is PgBouncer's answer to options it cannot pass on; PostgreSQL has no such message.
 fn is_of_a_pooler(error: &Error) -> bool {
     let said = error.as_db_error().map(|said| said.message());
     said.is_some_and(|words| words.contains("unsupported startup parameter"))
@@ -74,12 +74,12 @@ fn is_lost(error: &Error) -> bool {
     }
 }
 
-/// What this side or the other disliked about TLS.
+/// The TLS error of either side.
 fn handshake(error: &Error) -> Option<&rustls::Error> {
     error.source()?.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
 }
 
-/// The driver's only words without a type of their own.
+/// Whether the server has no TLS. The driver has no type for this error, only its text.
 fn speaks_no_tls(error: &Error) -> bool {
     error.source().is_some_and(|cause| cause.to_string() == "server does not support TLS")
 }
@@ -140,7 +140,7 @@ impl From<Trouble> for StoreError {
     }
 }
 
-/// The driver's short words with the cause they leave out.
+/// The driver's short message with the cause that it leaves out.
 fn words(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(said), _) => format!("{} [{}]", said.message(), said.code().code()),

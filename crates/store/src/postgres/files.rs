@@ -11,7 +11,7 @@ use crate::{FilePart, FileSpan, NewFile};
 
 type Result<T> = std::result::Result<T, Trouble>;
 
-/// In a transaction. False when the name is taken.
+/// Stores a file; needs a transaction. `false` when the name is taken.
 pub(super) async fn put(db: &Db, org: i64, file: &NewFile, at: Timestamp) -> Result<bool> {
     let task = file.task.map(|task| uuid(task.id));
     let size = file.bytes.len() as i64;

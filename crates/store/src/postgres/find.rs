@@ -51,7 +51,7 @@ async fn task_ids_of(db: &Db, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Resu
     found.iter().map(|row| rows::task_id(row, 0, 1)).collect()
 }
 
-/// `SHOP-12`; a prefix that is typed in small letters is tried in capitals, too.
+/// Finds `SHOP-12`; a prefix typed in small letters is tried in capitals too.
 async fn by_name(db: &Db, org: i64, typed: &str) -> Result<Vec<TaskId>> {
     let Some(name) = TaskName::parse(typed) else { return Ok(Vec::new()) };
     let sql = "SELECT id, prefix FROM tasks \
@@ -66,7 +66,7 @@ async fn by_name(db: &Db, org: i64, typed: &str) -> Result<Vec<TaskId>> {
     Ok(Vec::new())
 }
 
-/// `PREFIX-01k…` or `01k…`.
+/// Finds `PREFIX-01k…` or `01k…`.
 async fn by_start(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let (prefix, rest) = match typed.rsplit_once('-') {
         Some((prefix, rest)) => (Some(prefix), rest),
@@ -84,7 +84,7 @@ async fn by_start(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<Ta
     .await
 }
 
-/// Somebody typed only (part of) the word before the dash.
+/// Finds tasks whose prefix begins with the typed text.
 async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     task_ids_of(
         db,
@@ -96,7 +96,7 @@ async fn by_prefix(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<T
     .await
 }
 
-/// Ids made in the same minute begin alike, so people remember how they end.
+/// Finds ids by their end: ids made within one minute begin alike, so people remember the end.
 async fn by_end(db: &Db, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     const SEARCHED_MAX: i64 = 100_000;
     let typed = typed.to_ascii_lowercase();

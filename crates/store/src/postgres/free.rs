@@ -1,6 +1,6 @@
-//! What somebody looking for work could start: tasks that nobody began, tasks that somebody gave
-//! up, tasks whose lease is over. Each kind by its own index, so that the number of other tasks
-//! does not matter; below a plan by walking down from it.
+//! Tasks that an actor looking for work could start: untouched ones, ones that were given up, ones whose lease is
+//! over. Each kind has its own index, so that the number of other tasks does not matter; below a plan the statement
+//! walks down from it.
 
 use super::db::Db;
 use callboard_domain::standing::Standing;
@@ -15,7 +15,7 @@ use crate::FreeQuery;
 
 type Result<T> = std::result::Result<T, Trouble>;
 
-/// Of tasks `t`, each beside its newest attempt `a`.
+/// Conditions on tasks `t`, each beside its newest attempt `a`.
 const UNTOUCHED: &str = "t.phase = 'initial' AND t.open_deps = 0 AND t.assignee IS NULL \
      AND NOT t.is_plan AND t.removed_at IS NULL AND t.blocked IS NULL";
 const LEFT: &str = "t.phase = 'working' AND t.open_deps = 0 AND t.assignee IS NULL \
@@ -37,7 +37,7 @@ pub(super) async fn tasks(
     let priority_max = query.priority_max.map_or(i32::from(u16::MAX), i32::from);
     let plan = query.below.map(|task| uuid(task.id));
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&org, &query.project, &priority_max, &now.0];
-    // A limit that the planner knows keeps it from reading whole tables.
+    // A literal limit, which the planner knows, keeps it from reading whole tables.
     let best = format!("ORDER BY t.priority, t.id LIMIT {}", query.limit);
     let found = match &plan {
         None => by_kind(&best),
@@ -58,8 +58,8 @@ pub(super) async fn tasks(
     Ok(free)
 }
 
-/// The best few of each kind. Leases that are over are few: each looks its task up, which is what
-/// `OFFSET 0` insists on.
+/// The best few of each kind. Leases that are over are few, so each looks up its task; `OFFSET 0` makes the planner
+/// do it that way.
 fn by_kind(best: &str) -> String {
     format!(
         "found (id) AS (

@@ -21,7 +21,7 @@ const HANDLE: &str = "h.id, o.name, h.actor, h.tool, h.scope, h.runner, h.state,
      h.cancel_asked, h.questions, h.answers, h.outcome, h.message, h.created_at, h.updated_at, \
      h.expires_at FROM handles h JOIN orgs o ON o.id = h.org";
 
-/// May be repeated: an id that is there already is this handle's.
+/// Stores a handle. Idempotent: an existing id is this handle's.
 pub(super) async fn add(db: &Db, org: i64, handle: &Handle) -> Result<()> {
     let Columns { state, alive_until, cancel_asked, questions, answers, outcome } =
         Columns::of(&handle.state);
@@ -59,14 +59,14 @@ pub(super) async fn find(db: &Db, id: HandleId) -> Result<Option<Handle>> {
     read::one(db, &sql, &[&uuid(id.0)]).await?.as_ref().map(handle).transpose()
 }
 
-/// In a transaction. May be repeated: what was changed before changes nothing.
+/// Changes handles; needs a transaction. Idempotent: a change that was made before changes nothing.
 pub(super) async fn change(
     db: &Db,
     changes: &[(HandleId, HandleChange)],
     now: Timestamp,
 ) -> Result<Vec<Handle>> {
     let ids: Vec<Uuid> = changes.iter().map(|(id, _)| uuid(id.0)).collect();
-    // In one order everywhere, so that nobody waits for somebody who waits for it.
+    // Rows are locked in one order everywhere, so that two transactions cannot deadlock.
     let sql = format!("SELECT {HANDLE} WHERE h.id = ANY($1) ORDER BY h.id FOR NO KEY UPDATE OF h");
     let mut found = HashMap::with_capacity(ids.len());
     for row in read::all(db, &sql, &[&ids]).await? {

@@ -1,4 +1,4 @@
-//! Jobs: read.
+//! Jobs: reads.
 
 use super::db::Db;
 use callboard_domain::ids::{Prefix, TaskId};

@@ -1,4 +1,4 @@
-//! Rows as JSON objects, keyed by column: the shape in which sets of them travel to the server.
+//! Rows as JSON objects, keyed by column: the form in which sets of rows are sent to the server.
 
 use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::comment::Comment;

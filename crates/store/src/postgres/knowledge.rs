@@ -1,4 +1,4 @@
-//! The rows of what was learned: entries, the keyword index, vectors.
+//! The rows of knowledge: entries, the keyword index, vectors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -27,10 +27,10 @@ type Result<T> = std::result::Result<T, Trouble>;
 const ENTRY: &str = "k.id, k.title, k.body, k.tags, k.confidence, k.source, k.source_task, \
      t.prefix, k.created_at, k.created_by, k.expires_at, k.superseded_by, k.org \
      FROM knowledge k LEFT JOIN tasks t ON t.id = k.source_task";
-/// Where an entry's row says whose it is.
+/// The column of an entry's row that holds its org.
 const ORG_COLUMN: usize = 12;
 
-/// Carries out one set statement whose rows are one JSON array.
+/// Runs one set statement whose rows are one JSON array.
 async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
     if !rows.is_empty() {
         db.execute(&db.prepare_cached(sql).await?, &[&Value::Array(rows).to_string()]).await?;
@@ -38,8 +38,8 @@ async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
     Ok(())
 }
 
-/// Writes what a batch learned. The org's counts are locked first, in order, so that numbers have
-/// no gaps and two writers never wait for each other.
+/// Writes the learnings of a batch. The counts of each org are locked first, in order, so that numbers have no gaps
+/// and two writers cannot deadlock.
 pub(super) async fn write(db: &Db, changes: &Changes) -> Result<()> {
     let mut numbers = count(db, changes).await?;
     let mut entries = Vec::new();
@@ -102,7 +102,7 @@ pub(super) async fn write(db: &Db, changes: &Changes) -> Result<()> {
     Ok(())
 }
 
-/// Locks and raises the counts; answers with each org's next number.
+/// Locks and raises the counts; returns each org's next number.
 async fn count(db: &Db, changes: &Changes) -> Result<HashMap<i64, u32>> {
     let mut added: BTreeMap<i64, (i32, i64)> = BTreeMap::new();
     for (org, _) in &changes.knowledge_new {
@@ -146,7 +146,7 @@ fn row_of(org: i64, number: u32, entry: &KnowledgeEntry) -> Value {
     })
 }
 
-/// Entries by their ids, whosever they are; each with its org.
+/// Entries of any org by their ids, each with its org.
 pub(super) async fn by_id(db: &Db, ids: &[Uuid]) -> Result<Vec<(i64, KnowledgeEntry)>> {
     let found = all(db, &format!("SELECT {ENTRY} WHERE k.id = ANY ($1)"), &[&ids]).await?;
     found.iter().map(|row| Ok((row.try_get(ORG_COLUMN)?, entry(row)?))).collect()
@@ -190,7 +190,7 @@ pub(super) async fn counts(db: &Db, org: i64) -> Result<Counts> {
     })
 }
 
-/// What is written while this reads may show in part; no row ever goes away.
+/// Searches without a snapshot. Concurrent writes may show in part; no row ever goes away.
 pub(super) async fn search(
     db: &Db,
     org: i64,
@@ -363,7 +363,7 @@ pub(super) async fn unembedded(
     found.iter().map(read).collect()
 }
 
-/// May be repeated, and done by several at once: what is there already stays. In a transaction.
+/// Stores vectors; needs a transaction. Idempotent, also for several writers at once: existing rows stay.
 pub(super) async fn put_vectors(db: &Db, model: &str, embedded: &[Embedded]) -> Result<()> {
     let mut orgs: Vec<i64> = embedded.iter().map(|entry| entry.org).collect();
     orgs.sort_unstable();

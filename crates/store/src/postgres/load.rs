@@ -1,6 +1,5 @@
-//! Reads what `decide` wants to know, inside the transaction that will write. First every row the
-//! batch decides on is locked, in one order everywhere; what is read after that stays true until
-//! the commit.
+//! Reads what `decide` needs, inside the transaction that will write. First every row that the batch decides on is
+//! locked, in one order everywhere; what is read after that stays true until the commit.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -26,29 +25,29 @@ use super::rows::{self, uuid};
 use super::{comments, crew, jobs, knowledge, org, pulls, retries, runs, schema};
 use crate::{Op, StoreError};
 
-/// Which rows a batch wants.
+/// The rows that a batch needs.
 #[derive(Default)]
 struct Wanted {
-    /// Tasks with everything around them: subjects, and what earlier calls gave their callers.
+    /// Tasks with everything around them: subjects, and tasks that earlier calls gave their callers.
     whole: BTreeSet<Id>,
     /// Tasks that are only named.
     named: BTreeSet<Id>,
-    /// Tasks that may close or reopen, so that their dependents count anew.
+    /// Tasks that may close or reopen, which changes the counts of their dependents.
     turning: BTreeSet<Id>,
     attempts: BTreeSet<Id>,
     comments: BTreeSet<Id>,
     jobs: BTreeSet<Id>,
     /// Jobs whose task may close.
     jobs_turning: BTreeSet<Id>,
-    /// Keys of jobs that may be under way, with their org.
+    /// Keys of jobs that may be open, with their org.
     job_keys: BTreeSet<(i64, String)>,
-    /// Whether somebody asks for open blockers.
+    /// Whether a command needs open blockers.
     blockers: bool,
     keyed: Vec<(Id, String, String)>,
     retries: Vec<CallKey>,
     ancestry_of: BTreeSet<Id>,
     knowledge: BTreeSet<Id>,
-    /// Tasks whose open run is wanted.
+    /// Tasks whose open run is needed.
     run_tasks: BTreeSet<Id>,
     /// Idempotency keys, with their org.
     run_keys: BTreeSet<(i64, String)>,
@@ -56,20 +55,20 @@ struct Wanted {
     open_runs: Option<i64>,
     /// A machine whose runs of a kind are counted; such a command goes alone.
     runs_on: Option<(JobKind, String)>,
-    /// What belongs to an org, and who asks; such a command goes alone.
+    /// The rows of an org, and the asking actor; such a command goes alone.
     org: Option<(i64, Actor, OrgNeeds)>,
-    /// Tasks whose card, body and notes are wanted.
+    /// Tasks whose card, body and notes are needed.
     carded: BTreeSet<Id>,
-    /// Jobs whose tasks' are.
+    /// Jobs whose tasks' card, body and notes are needed.
     jobs_carded: BTreeSet<Id>,
-    /// Such a command goes alone.
+    /// Every task above this one is needed; such a command goes alone.
     above: Option<TaskId>,
     crew: crew::Wanted,
     /// Orgs and prefixes with new tasks, which get the next numbers.
     numbers: BTreeSet<(i64, Prefix)>,
-    /// An org whose own pull requests get a new number; such a command goes alone.
+    /// An org whose local pull requests get a new number; such a command goes alone.
     pulls_of: Option<i64>,
-    /// Tasks whose pull requests are wanted.
+    /// Tasks whose pull requests are needed.
     pulled: BTreeSet<Id>,
     /// Dependents that appeared while the batch waited for its locks.
     late: BTreeSet<Id>,
@@ -125,7 +124,7 @@ fn uuids(ids: &BTreeSet<Id>) -> Vec<Uuid> {
 
 type Values<'a> = [&'a (dyn ToSql + Sync)];
 
-/// Asks only when there is something to ask for.
+/// Runs the query only when there is something to ask for.
 async fn rows_if(
     db: &Db,
     wanted: bool,
@@ -135,7 +134,7 @@ async fn rows_if(
     if wanted { db.query(statement, values).await } else { Ok(Vec::new()) }
 }
 
-/// Begins a transaction, and locks and loads all that these commands need.
+/// Begins a transaction, and locks and loads everything that these commands need.
 pub(super) async fn desk(
     db: &Db,
     begin: &str,
@@ -143,7 +142,7 @@ pub(super) async fn desk(
     clock: &SharedClock,
     ops: &[(i64, &Op)],
 ) -> Result<Desk, Trouble> {
-    // `try_join` sends its first half first, and nobody waits for the answer before going on.
+    // `try_join` sends its first half first, and neither half waits for an answer before it goes on.
     let begin = async {
         let settings = db.query_one(&statements.settings, &[]);
         future::try_join(db.batch_execute(begin), settings).await?;
@@ -162,7 +161,7 @@ async fn fill(
     let mut wanted = Wanted::of(ops);
     let mut desk = Desk::default();
     if !wanted.ancestry_of.is_empty() || wanted.above.is_some() {
-        // Two edges that close a cycle only together would pass each other unseen.
+        // Without the lock, two edges that close a cycle only together would pass each other unseen.
         db.batch_execute(schema::ALONE).await?;
     }
     counted(db, statements, &wanted, &mut desk).await?;
@@ -192,7 +191,7 @@ async fn fill(
     Err(StoreError::Unavailable("too many writers on the same tasks; try again".into()).into())
 }
 
-/// How many jobs for agents, or pull requests, there are. Whoever asks where another might add to them waits its turn.
+/// Counts jobs for agents and pull requests, under a lock: batches that might add to a count wait their turn.
 async fn counted(
     db: &Db,
     statements: &Statements,
@@ -245,7 +244,7 @@ async fn numbers(
     Ok(())
 }
 
-/// What was kept of earlier calls, and which tasks the named attempts, comments and jobs belong to.
+/// The stored rows of earlier calls, and the tasks of the named attempts, comments and jobs.
 async fn earlier(
     db: &Db,
     statements: &Statements,
@@ -289,7 +288,7 @@ async fn earlier(
             wanted.attempts.extend(held.attempt.map(|attempt| attempt.0));
         }
         let known = desk.retries.entry(key).or_default();
-        // Two commands of the batch may have the same key.
+        // Two commands of the batch may have one key.
         if !known.iter().any(|old| old.step == row.step) {
             known.push(row);
         }
@@ -315,7 +314,7 @@ async fn earlier(
     Ok(())
 }
 
-/// One round trip: the server takes the locks first and answers the rest with what it then sees.
+/// Locks and loads in one round trip: the server takes the locks first and answers the rest with what it sees then.
 async fn lock_and_load(
     db: &Db,
     statements: &Statements,

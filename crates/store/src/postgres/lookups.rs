@@ -1,4 +1,4 @@
-//! The statements that load a batch: every one looks rows up by key, for all commands at once.
+//! The statements that load a batch: each looks rows up by key, for all commands at once.
 
 use super::db::{Db, Statement};
 use super::errors::Trouble;
@@ -31,11 +31,10 @@ pub(super) struct Statements {
     pub pulls: Statement,
 }
 
-/// What holds for a batch and ends with it. Every batch only looks rows up by key, so plans that
-/// read whole tables are never right, however small the tables are while a plan is made (and
-/// forbidding them makes plans look dear enough to be compiled, which takes longer than they run).
-/// A process that stops in the middle (a paused machine) must not keep its locks, nor make others
-/// wait without end.
+/// The settings of a batch's transaction. A batch only looks rows up by key, so plans that read whole tables are
+/// never right, however small the tables are while a plan is made. (Forbidding such plans makes plans look
+/// expensive enough to be compiled, which takes longer than they run; hence no JIT.) A process that stops in the
+/// middle, on a paused machine say, must not keep its locks, nor make others wait without end.
 const SETTINGS: [(&str, &str); 8] = [
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
@@ -47,7 +46,7 @@ const SETTINGS: [(&str, &str); 8] = [
     ("statement_timeout", "30s"),
 ];
 
-/// One statement that is parsed once, where `SET LOCAL` would be eight parsed every time.
+/// One statement that is parsed once; `SET LOCAL` would be eight that are parsed every time.
 fn settings() -> String {
     let set = SETTINGS.map(|(name, value)| format!("set_config('{name}', '{value}', true)"));
     format!("SELECT {}", set.join(", "))

@@ -1,8 +1,7 @@
 //! The shared store: one PostgreSQL, used by any number of processes on any number of machines.
 //!
-//! One writer task per process groups commands into transactions; the database's row locks and one
-//! lock on the end of the log put those of several processes in order. The database's clock is the
-//! only one.
+//! One writer task per process groups commands into transactions. The database's row locks and one lock on the end
+//! of the log order the transactions of several processes. The database's clock is the only one.
 
 mod address;
 mod around;
@@ -86,7 +85,7 @@ use writer::Writer;
 #[doc(hidden)]
 pub use schema::schema_drop;
 
-/// How long the largest file may be on its way.
+/// How long storing the largest file may take.
 const FILE_PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct PostgresStore {
@@ -102,14 +101,14 @@ pub(crate) struct Shared {
     orgs: orgs::Orgs,
     feed: Arc<Feed>,
     bell: bell::Bell,
-    /// Where commits are announced; one per schema.
+    /// The channel that announces commits; one per schema.
     channel: String,
     vectors: VectorCache,
 }
 
 impl PostgresStore {
-    /// Connects to the database at `url`, making or migrating its tables. Without a clock of the
-    /// caller's the database's own is used.
+    /// Connects to the database at `url`, creating or migrating its tables. Without a `clock` the database's own is
+    /// used.
     pub async fn open(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self, StoreError> {
         let connections = Connections::open(address::Address::parse(url)?).await?;
         let clock = clock::SharedClock::new(clock);
@@ -160,7 +159,7 @@ impl Store for PostgresStore {
         let (reply, answer) = oneshot::channel();
         let ask = Ask { org: org.into(), task: id, reply };
         self.asks.send(ask).map_err(|_| closing())?;
-        // A group before this one may be on its way as long as that.
+        // A group before this one may take as long as that.
         let answered = within(ANSWER, async { Ok(answer.await.map_err(|_| closing())??) });
         Ok(answered.await?)
     }
@@ -246,7 +245,8 @@ impl Store for PostgresStore {
             .await
     }
 
-    /// Not tried again: what was counted before the connection broke would count twice.
+    /// Not retried when the connection breaks: the amount could count twice, and too low a count is better than too
+    /// high a one.
     async fn quota_add(
         &self,
         org: &str,
@@ -254,7 +254,6 @@ impl Store for PostgresStore {
         period: &str,
         more: u64,
     ) -> Result<(), StoreError> {
-        // Not repeated when the connection breaks: too low a count is better than too high a one.
         let db = self.shared.connections.begun(&TRANSACTION).await?;
         let org = self.shared.orgs.get(&db, org).await?;
         quotas::add(&db, org, metric, period, more).await?;
@@ -475,7 +474,7 @@ impl Store for PostgresStore {
         self.shared.read(|db| async move { tokens::any(&db).await }).await
     }
 
-    /// Tried once: after a commit of unknown outcome the name would be found taken.
+    /// Tried once: after a commit of unknown outcome a retry would find the name taken.
     async fn file_put(&self, file: NewFile) -> Result<(), FileError> {
         file.judge()?;
         let kept = within(FILE_PATIENCE, async {
@@ -560,7 +559,7 @@ impl Store for PostgresStore {
         let last = self.last_seq().await?;
         self.shared.feed.start(|| Ok(last))?;
         self.shared.bell.listen(&self.shared);
-        // What was committed between the two lines above was announced to nobody.
+        // Commits between the two lines above were not announced to this process.
         self.shared.bell.ring.notify_one();
         Ok(())
     }
@@ -573,7 +572,7 @@ impl Store for PostgresStore {
                 return Err(schema::newer(version).into());
             }
             load::now(&db, clock).await?;
-            // Asks for the lock every write needs; fails on a standby.
+            // Takes the lock that every write needs; fails on a standby.
             db.batch_execute("SELECT 1 FROM log_position WHERE one FOR UPDATE").await?;
             Ok(())
         };

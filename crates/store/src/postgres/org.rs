@@ -1,4 +1,4 @@
-//! What an org has besides tasks: read and written. Whoever decides on it goes alone in its org.
+//! The rows of an org besides tasks: reads and writes. A command that decides on them goes alone in its org.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub(super) async fn world(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) ->
     Ok(world)
 }
 
-/// Numbers from the tables' own sequences, so that nobody else gets them.
+/// Numbers from the tables' own sequences, so that no other process gets them.
 async fn room(db: &Db, org: i64, repos: usize) -> Result<ProjectRoom> {
     let next = "nextval(pg_get_serial_sequence('projects', 'id'))";
     let sql = format!("SELECT {next}, NOT EXISTS (SELECT 1 FROM projects WHERE org = $1)");
@@ -62,7 +62,7 @@ async fn room(db: &Db, org: i64, repos: usize) -> Result<ProjectRoom> {
     })
 }
 
-/// A key that only another version knows is left out.
+/// Stored settings. A key that only another version knows is left out.
 async fn settings(db: &Db, org: i64) -> Result<SettingsKept> {
     let sql = "SELECT key, value FROM settings WHERE org = $1 ORDER BY key";
     let mut kept = Vec::new();

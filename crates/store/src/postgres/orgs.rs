@@ -16,7 +16,7 @@ impl Orgs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Without a look into the database.
+    /// The number, if it is cached; does not query the database.
     pub fn learned(&self, name: &str) -> Option<i64> {
         self.known().get(name).copied()
     }
@@ -33,7 +33,7 @@ impl Orgs {
         Ok(found)
     }
 
-    /// The same for those who can only go on with one.
+    /// As `find`, but an unknown org is an error.
     pub async fn get(&self, db: &Db, name: &str) -> Result<i64, Trouble> {
         self.find(db, name).await?.ok_or_else(|| unknown(name).into())
     }

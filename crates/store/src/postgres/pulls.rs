@@ -1,4 +1,4 @@
-//! Pull requests: read.
+//! Pull requests: reads.
 
 use async_trait::async_trait;
 use callboard_domain::ids::{Prefix, TaskId};
@@ -13,7 +13,7 @@ use super::{read, rows};
 use crate::pulls::{PULL, PULL_FROM};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
-/// Those of some tasks, the oldest first.
+/// Pull requests of the tasks `$1`, the oldest first.
 pub(super) fn sql() -> String {
     format!(
         "SELECT {PULL}, p.org FROM {PULL_FROM} WHERE p.task = ANY($1) \
@@ -21,7 +21,7 @@ pub(super) fn sql() -> String {
     )
 }
 
-/// One of them, with its org.
+/// A row of that query: the pull request with its org.
 pub(super) fn of_task(row: &Row) -> Result<(i64, Pull), Trouble> {
     Ok((row.try_get("org")?, pull(row)?.pull))
 }

@@ -1,4 +1,4 @@
-//! What orgs used of something in a month.
+//! The monthly usage of orgs.
 
 use super::db::Db;
 use super::errors::Trouble;

@@ -45,7 +45,7 @@ pub(super) async fn attempt(db: &Db, org: i64, id: AttemptId) -> Result<Option<A
     one(db, &sql, &[&uuid(id.0), &org]).await?.as_ref().map(rows::attempt).transpose()
 }
 
-/// What PostgreSQL's placeholders start with.
+/// The first character of PostgreSQL's placeholders.
 pub(super) const SIGN: char = '$';
 
 /// A filter's values as the driver takes them.
@@ -80,7 +80,7 @@ pub(super) async fn tasks(db: &Db, query: &TaskQuery, now: Timestamp) -> Result<
 }
 
 fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
-    // Leases that are over are few: each looks its task up, which is what `OFFSET 0` insists on.
+    // Leases that are over are few, so each looks up its task; `OFFSET 0` makes the planner do it that way.
     let from = match leg {
         Leg::Every | Leg::Written => {
             format!("{} LEFT JOIN attempts a ON a.id = t.newest_attempt", rows::TASK_FROM)
@@ -128,7 +128,7 @@ pub(super) async fn task_free_since(
     Ok(found.map(|row| row.try_get(0).map(Timestamp)).transpose()?)
 }
 
-/// A damaged row is left out of a list rather than failing it; `doctor` names it.
+/// Tasks of a query. A damaged row is left out of the list rather than failing it; `doctor` names it.
 pub(super) async fn task_rows(db: &Db, sql: &str, values: &Values<'_>) -> Result<Vec<TaskRow>> {
     let mut tasks = Vec::new();
     for row in all(db, sql, values).await? {
@@ -252,7 +252,7 @@ pub(super) async fn repo_path(db: &Db, project: i64, machine: &str) -> Result<Op
     Ok(found.map(|row| row.try_get::<_, String>(0)).transpose()?.map(PathBuf::from))
 }
 
-/// What a completed attempt handed over, whole.
+/// The whole output of a completed attempt.
 pub(super) async fn output(db: &Db, attempt: AttemptId) -> Result<Option<String>> {
     let sql = "SELECT output FROM outputs WHERE attempt = $1";
     let found = one(db, sql, &[&uuid(attempt.0)]).await?;

@@ -1,6 +1,5 @@
-//! Single reads of tasks, in groups: many callers look at one task each, and every answer that is
-//! asked for while the last ones are read comes with the next. A read costs the database less that
-//! way, and as long as a lone one alone.
+//! Single reads of tasks, in groups: the requests that arrive while one group is read form the next. This costs the
+//! database less per read, and a lone request takes no longer than by itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -33,7 +32,7 @@ pub(super) struct Ask {
 pub(super) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<Ask>) {
     let mut asks = Vec::with_capacity(GROUP_MAX);
     while asked.recv_many(&mut asks, GROUP_MAX).await > 0 {
-        // Whoever was out of patience is gone.
+        // Callers that ran out of patience are gone.
         asks.retain(|ask| !ask.reply.is_closed());
         if asks.is_empty() {
             continue;
@@ -66,7 +65,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut asked: mpsc::UnboundedReceiver<
     }
 }
 
-/// A damaged row is the trouble of those who asked for its task, and of nobody else.
+/// The records by task. A damaged row fails only the requests for its task.
 type Records = HashMap<Id, Result<Found, StoreError>>;
 
 fn visible(records: &Records, org: i64, task: TaskId) -> Answer {
@@ -77,8 +76,8 @@ fn visible(records: &Records, org: i64, task: TaskId) -> Answer {
     }
 }
 
-/// Everything about the tasks, the newest part of their history. Each is looked up by itself: a
-/// plan that joins the whole table may be kept from a time when it was empty.
+/// Loads the tasks with everything around them and the newest part of their history. Each task is looked up by
+/// itself: a cached plan that joins the whole table may stem from a time when it was empty.
 async fn load(db: &Db, asks: &[Ask]) -> Result<Records, Trouble> {
     let ids: BTreeSet<Id> = asks.iter().map(|ask| ask.task.id).collect();
     let ids: Vec<Uuid> = ids.into_iter().map(uuid).collect();
@@ -118,9 +117,9 @@ struct Found {
     newest: Option<Attempt>,
     body: String,
     execution_contract: Option<String>,
-    /// By position.
+    /// Deps by position.
     deps: BTreeMap<i32, Dep>,
-    /// By number.
+    /// Lines by number.
     lines: BTreeMap<u32, Entry>,
 }
 

@@ -12,7 +12,7 @@ use super::{PostgresStore, load, read, rows};
 use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
 use crate::{CallKey, KeptCall, Op, RetryStore, StoreError};
 
-/// Four columns from `first` on: step, at, digest, kept.
+/// Reads four columns from `first` on: step, at, digest, kept.
 pub(super) fn row(line: &Line, first: usize) -> Result<Row, Trouble> {
     let digest: Option<&str> = line.try_get(first + 2)?;
     Ok(Row {
@@ -24,7 +24,7 @@ pub(super) fn row(line: &Line, first: usize) -> Result<Row, Trouble> {
 }
 
 impl Desk {
-    /// Whether the caller still has what the first call gave.
+    /// Refuses unless the caller still holds what the first call gave.
     pub fn judge_held(&self, org: i64, op: &Op, held: Held) -> Result<(), Refusal> {
         let sheet = self.visible(org, held.task);
         let at = HeldNow {

@@ -1,4 +1,4 @@
-//! Between rows and domain types. Column lists stand beside the functions that read them.
+//! Conversions between rows and domain types. Column lists stand beside the functions that read them.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
@@ -35,7 +35,7 @@ pub(super) fn uuid(id: Id) -> Uuid {
     Uuid::from_u128(id.0)
 }
 
-/// A value that breaks the schema's promise; the row is damaged, not the caller.
+/// The error for a value that violates the schema: the row is damaged, the caller is not at fault.
 pub(super) fn damaged(what: &str) -> Trouble {
     StoreError::Corrupt(format!("a row is damaged: its {what} cannot be read")).into()
 }
@@ -65,7 +65,7 @@ fn phase(row: &Row, column: usize) -> Result<Phase> {
     Phase::parse(row.try_get(column)?).ok_or_else(|| damaged("phase"))
 }
 
-/// PostgreSQL has no unsigned numbers; the schema's CHECKs keep these in range.
+/// Reads an unsigned number. PostgreSQL has none; the schema's CHECKs keep the range.
 pub(super) fn count<T: TryFrom<i32>>(row: &Row, column: usize) -> Result<T> {
     T::try_from(row.try_get::<_, i32>(column)?).map_err(|_| damaged("count"))
 }
@@ -170,7 +170,7 @@ fn attempt_state(row: &Row, first: usize) -> Result<AttemptState> {
     Ok(AttemptState::Ended { at: Timestamp(ended_at), end })
 }
 
-/// From the columns that hold who, when, what and in which words.
+/// Reads an entry from the columns of actor, time, action and text.
 pub(super) fn entry(row: &Row, [who, at, did, text]: [usize; 4]) -> Result<Entry> {
     let who = row.try_get::<_, &str>(who)?.parse();
     Ok(Entry {

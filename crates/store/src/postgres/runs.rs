@@ -1,4 +1,4 @@
-//! Jobs for agents: read.
+//! Jobs for agents: reads.
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
@@ -26,7 +26,7 @@ type Result<T, E = Trouble> = std::result::Result<T, E>;
 
 pub(super) const RUN_COLUMNS: usize = 17;
 
-/// Jobs with their runs: of these jobs, and the open ones of these tasks.
+/// Jobs with their runs: those in `$1`, and the open ones of the tasks in `$2`.
 pub(super) fn lookup() -> String {
     format!(
         "SELECT {JOB}, {RUN}, j.org FROM {JOB_FROM} JOIN runs r ON r.job = j.id
@@ -121,7 +121,7 @@ async fn jobs(db: &Db, rest: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec
     read::all(db, &sql, values).await?.iter().map(due).collect()
 }
 
-/// In the order of the queue.
+/// Queued jobs, in the order of the queue.
 pub(super) async fn waiting(
     db: &Db,
     kind: JobKind,
@@ -142,7 +142,7 @@ pub(super) async fn running_on(db: &Db, machine: &str) -> Result<Vec<DueJob>> {
     jobs(db, &crate::runs::running_on("$1"), &[&machine]).await
 }
 
-/// In tasks' workspaces: what is not over, then the newest.
+/// Runs in tasks' workspaces: open ones first, then the newest.
 pub(super) async fn works(
     db: &Db,
     org: i64,
@@ -178,7 +178,7 @@ async fn works_open(db: &Db, org: i64, limit: usize) -> Result<Vec<RunRecord>> {
     Ok(crate::runs::in_turn(open, limit))
 }
 
-/// Forgets some jobs that ended before this; 0 when there are none left. In a transaction.
+/// Deletes some jobs that ended before this; 0 when none are left. Needs a transaction.
 pub(super) async fn forget(db: &Db, before: Timestamp, limit: usize) -> Result<usize> {
     let sql = "WITH old AS (SELECT id FROM jobs WHERE kind = 'run' AND ended_at < $1 LIMIT $2),
          gone AS (DELETE FROM runs WHERE job IN (SELECT id FROM old)),
@@ -267,7 +267,7 @@ impl RunStore for PostgresStore {
         fence: u64,
         text: &str,
     ) -> Result<(), StoreError> {
-        // No text of this database holds it.
+        // PostgreSQL cannot store NUL in a text.
         let (id, fence, text) = (uuid(job.0), fence as i64, text.replace('\0', "\u{fffd}"));
         let (fence, text) = (&fence, &text);
         self.shared

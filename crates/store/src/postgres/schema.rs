@@ -74,11 +74,11 @@ const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Serialises what must not happen twice at once: migrating, settling, adding edges.
+/// Takes the lock that serialises migrating, settling and adding edges.
 pub(super) const ALONE: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('callboard:' || current_schema(), 0))";
 
-/// The same among those who name the same thing.
+/// Takes a lock that serialises only the transactions that name the same `what`.
 pub(super) fn alone_with(what: &str) -> String {
     let what = what.replace('\'', "''");
     format!(
@@ -102,8 +102,7 @@ pub(super) fn newer(version: i32) -> StoreError {
     ))
 }
 
-/// Brings a database up to date and says which schema its tables are in. Safe to run from several
-/// processes at once.
+/// Brings a database up to date and returns the schema of its tables. Safe to run from several processes at once.
 pub(super) async fn migrate(connections: &Connections) -> Result<String, Trouble> {
     if let Some(schema) = &connections.address.schema {
         make_schema(connections, schema).await?;
@@ -131,7 +130,7 @@ async fn migrate_within(db: &Db) -> Result<String, Trouble> {
     Ok(schema)
 }
 
-/// Only when missing: naming an existing schema needs no right to make one.
+/// Creates the schema only when it is missing: naming an existing one needs no right to create.
 async fn make_schema(connections: &Connections, schema: &str) -> Result<(), Trouble> {
     let made = connections.run(&TRANSACTION, |db| async move {
         let there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
@@ -141,7 +140,7 @@ async fn make_schema(connections: &Connections, schema: &str) -> Result<(), Trou
         Ok(())
     });
     match made.await {
-        // Two processes made it at the same moment; it is there.
+        // Another process created the schema at the same moment.
         Err(trouble) if trouble.is_conflict() => Ok(()),
         made => made,
     }
@@ -196,8 +195,7 @@ fn checksum(sql: &str) -> String {
     Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Drops the schema that `url` names with everything in it, when the benchmark is done with it.
-/// Nothing in the product uses this.
+/// Drops the schema that `url` names with everything in it, after the benchmark. Nothing in the product uses this.
 pub async fn schema_drop(url: &str) -> Result<(), StoreError> {
     let Address { config, tls, schema } = Address::parse(url)?;
     let Some(schema) = schema else { return Ok(()) };

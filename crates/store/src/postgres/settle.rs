@@ -9,7 +9,7 @@ use crate::{Home, Place, Project, StoreError};
 
 type Result<T> = std::result::Result<T, Trouble>;
 
-/// Where a process stands, when all of it is there already; most starts need no write.
+/// The org and project of a process, when all rows exist already; most starts need no write.
 pub(super) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {
     let Some(org) = read::find_org(db, &place.org).await? else { return Ok(None) };
     let project = match &place.repo {
@@ -21,7 +21,8 @@ pub(super) async fn settled(db: &Db, place: &Place) -> Result<Option<Home>> {
     Ok(project.map(|project| Home { org: Arc::from(place.org.as_str()), project }))
 }
 
-/// One process at a time, so that two that start together share one project. In a transaction.
+/// Finds or creates these rows; needs a transaction. One process at a time, so that two that start together share
+/// one project.
 pub(super) async fn settle(db: &Db, place: &Place, now: i64) -> Result<Home> {
     db.batch_execute(schema::ALONE).await?;
     let org = org(db, &place.org).await?;
@@ -72,7 +73,7 @@ async fn project_of_repo(db: &Db, org: i64, machine: &str, path: &str) -> Result
 pub(super) async fn org(db: &Db, name: &str) -> Result<i64> {
     let sql = "INSERT INTO orgs (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
     read::one(db, sql, &[&name]).await?;
-    // Not remembered: this transaction may come to nothing.
+    // The number is not cached: this transaction may be rolled back.
     read::find_org(db, name).await?.ok_or_else(|| orgs::unknown(name).into())
 }
 
@@ -99,7 +100,7 @@ pub(super) async fn oldest(db: &Db, org: i64) -> Result<Option<Project>> {
     read::one(db, sql, &[&org]).await?.as_ref().map(read::project_row).transpose()
 }
 
-/// New tasks take the prefix that is configured now; old ones keep theirs.
+/// Sets the prefix that is configured now. New tasks take it; old ones keep theirs.
 async fn with_prefix(db: &Db, project: Project, place: &Place) -> Result<Project> {
     let Some(prefix) = place.prefix.filter(|prefix| project.prefix != *prefix) else {
         return Ok(project);

@@ -23,7 +23,7 @@ impl Shared {
         self.watch.seen_at(ticked_at, self.clock.stand_in())
     }
 
-    /// Gives time to the holders that had no way to keep their leases.
+    /// Gives grace to the holders that had no way to keep their leases.
     pub(super) async fn judge_leases(&self) -> Result<usize> {
         let judge = |db: Arc<Db>| async move { judge(&db, self).await };
         let (saved, now) = self.connections.run(&TRANSACTION, judge).await?;
@@ -38,9 +38,9 @@ pub(super) async fn is_needed(db: &Db) -> Result<bool> {
     Ok(read::one(db, sql, &[]).await?.is_some())
 }
 
-/// In a transaction. Gives time to the holders that had no way to keep their leases and, in a
-/// process that stays, says that it watches. Processes that judge at once do so one after the
-/// other. Returns how many holders got time, and when.
+/// Gives grace to the holders that had no way to keep their leases and, in a process that stays, records that it
+/// watches; needs a transaction. Concurrent processes judge one after the other. Returns how many holders got
+/// grace, and when.
 async fn judge(db: &Db, shared: &Shared) -> Result<(usize, Timestamp)> {
     let first = "INSERT INTO ticks (at) VALUES (0) ON CONFLICT (one) DO NOTHING";
     read::one(db, first, &[]).await?;
@@ -57,15 +57,15 @@ async fn judge(db: &Db, shared: &Shared) -> Result<(usize, Timestamp)> {
     if saved > 0 {
         tracing::warn!(saved, "no process watched the leases for a while; holders got more time");
     }
-    // The time that the grace counts from is in the store from now on, like that of an event.
+    // The store keeps the time that the grace counts from, as it keeps that of an event.
     if saved > 0 || watcher == Watcher::Stays {
         read::one(db, "UPDATE ticks SET at = $1 WHERE one", &[&now.0]).await?;
     }
     Ok((saved, now))
 }
 
-/// The tasks are locked first, like before every other change to their attempts; what a writer did
-/// meanwhile is judged again.
+/// Extends leases. The tasks are locked first, as before every other change to their attempts; then the leases are
+/// judged again, because a writer may have changed them meanwhile.
 async fn save(db: &Db, seen_at: Timestamp, watcher: Watcher, now: Timestamp) -> Result<usize> {
     let until = now.plus_ms(GRACE_MS);
     let gets = |row: &Row| -> Result<bool> {

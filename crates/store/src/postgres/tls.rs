@@ -1,5 +1,5 @@
-//! TLS to PostgreSQL, in libpq's words: `sslmode` says what is asked of the server's certificate,
-//! `sslrootcert` who may have signed it. Nothing here sees a password.
+//! TLS to PostgreSQL, in libpq's terms: `sslmode` says how the server's certificate is checked, `sslrootcert` which
+//! authorities may have signed it. Nothing here sees a password.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Disable,
-    /// Encrypted when the server can, and nothing is checked.
+    /// Encrypted when the server can; nothing is checked.
     Prefer,
     /// Always encrypted; checked only when the address names an authority.
     Require,
     /// The certificate must be signed by the authority.
     VerifyCa,
-    /// And it must be for the host of the address.
+    /// As `VerifyCa`, and the certificate must be for the host of the address.
     VerifyFull,
 }
 
@@ -40,15 +40,15 @@ impl Mode {
     }
 }
 
-/// Who may have signed a server's certificate: `sslrootcert` of the address.
+/// The authorities that may have signed a server's certificate: `sslrootcert` of the address.
 pub(super) enum Roots<'a> {
     Unnamed,
-    /// Those this machine trusts anyway.
+    /// The authorities that this machine trusts anyway.
     System,
     File(&'a Path),
 }
 
-/// What makes connections of this mode; the words say what is wrong with the address.
+/// The connector for this mode; the error says what is wrong with the address.
 pub(super) fn connector(mode: Mode, roots: Roots) -> Result<MakeRustlsConnect, String> {
     let trusted = match (mode, roots) {
         (Mode::Disable | Mode::Prefer | Mode::Require, Roots::Unnamed) => None,
@@ -56,7 +56,7 @@ pub(super) fn connector(mode: Mode, roots: Roots) -> Result<MakeRustlsConnect, S
             let words = "sslrootcert checks nothing with this sslmode; add sslmode=verify-full";
             return Err(words.into());
         }
-        // Anybody can have a certificate that this machine trusts, only not for any host.
+        // A certificate that this machine trusts is easy to get for some host, so the host must be checked too.
         (Mode::Require, Roots::System) | (Mode::VerifyCa, Roots::Unnamed | Roots::System) => {
             let words = "verify-ca and require need sslrootcert=PATH of the authority's \
                  certificate; with those this machine trusts use sslmode=verify-full";
@@ -75,7 +75,7 @@ pub(super) fn connector(mode: Mode, roots: Roots) -> Result<MakeRustlsConnect, S
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(asked))
         .with_no_client_auth();
-    // Asked for by sslnegotiation=direct.
+    // `sslnegotiation=direct` requires it.
     config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(MakeRustlsConnect::new(config))
 }
@@ -111,7 +111,7 @@ fn of_file(path: &Path) -> Result<Trusted, String> {
     Ok(Trusted { authorities, named })
 }
 
-/// What is asked of a server's certificate. Without anybody to trust: nothing.
+/// The checks of a server's certificate; without `trusted` there are none.
 #[derive(Debug)]
 struct Asked {
     trusted: Option<Trusted>,
@@ -130,7 +130,7 @@ impl ServerCertVerifier for Asked {
     ) -> Result<ServerCertVerified, Error> {
         let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
         let certificate = ParsedCertificate::try_from(end_entity)?;
-        // A certificate that signed itself is its own authority, as in PostgreSQL's manual.
+        // A self-signed certificate is its own authority, as in PostgreSQL's manual.
         if !trusted.named.contains(end_entity) {
             verify_server_cert_signed_by_trust_anchor(
                 &certificate,

@@ -1,4 +1,4 @@
-//! The rows of those who may ask over HTTP.
+//! The rows of tokens, which admit callers over HTTP.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::time::Timestamp;
@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, Trouble>;
 const TOKEN: &str = "k.id, k.hash, o.name, k.actor, k.rights, k.created_at, k.created_by, \
      k.expires_at, k.revoked_at, k.revoked_by FROM tokens k JOIN orgs o ON o.id = k.org";
 
-/// In a transaction. May be repeated: an id that is there already is this grant's.
+/// Adds a token; needs a transaction. Idempotent: an existing id is this grant's.
 pub(super) async fn add(db: &Db, grant: &TokenGrant, now: Timestamp) -> Result<Token> {
     let org = settle::org(db, &grant.org).await?;
     let rights = serde_json::to_string(&grant.rights).expect("rights are plain data");

@@ -1,5 +1,4 @@
-//! This database as one end of a move: every row out of one snapshot, or into one transaction by
-//! COPY.
+//! PostgreSQL as one end of a move: every row out of one snapshot, or into one transaction by COPY.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,7 +37,7 @@ impl From<tokio_postgres::Error> for FillError {
 const MARK: i32 = UNFINISHED as i32;
 
 impl PostgresStore {
-    /// Whether there is a store; looking makes none.
+    /// Whether there is a store; does not create one.
     pub(crate) async fn is_at(url: &str) -> Result<bool, StoreError> {
         let connections = Connections::open(Address::parse(url)?).await?;
         let version = |db: Arc<Db>| async move { schema::version(&db).await };
@@ -80,7 +79,7 @@ async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
     for table in TABLES {
         outbox.start(table);
         let types = types(db, table).await?;
-        // Texts sort by their bytes everywhere, whatever the database's language.
+        // Texts sort by their bytes everywhere, whatever the collation of the database.
         let order: Vec<String> = table
             .key()
             .zip(&types)
@@ -107,7 +106,7 @@ async fn read_all(db: &Client, mut outbox: Outbox) -> Result<Vec<TableSum>> {
     Ok(outbox.sums())
 }
 
-/// What the columns of a table are here.
+/// The types of a table's columns here.
 async fn types(db: &Client, table: &Table) -> Result<Vec<Type>> {
     let sql = format!("SELECT {} FROM {}", table.column_list(), table.name);
     let statement = db.prepare(&sql).await?;
@@ -148,7 +147,7 @@ async fn write_all(tx: &Client, mut inbox: Inbox) -> Result<(), FillError> {
     Ok(settle_down(tx).await?)
 }
 
-/// Keeps everybody else from writing until the commit.
+/// Keeps all other writers out until the commit.
 async fn alone(tx: &Client) -> Result<()> {
     tx.batch_execute(schema::ALONE).await?;
     let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
@@ -181,7 +180,7 @@ async fn copy_in(tx: &Client, table: &Table, inbox: &mut Inbox) -> Result<(), Fi
 
 type Value<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// A cell as a column of this type takes it, or why it cannot.
+/// A cell as a value for a column of this type, or why it does not fit.
 fn value<'a>(cell: &'a Cell, kind: &Type) -> Result<Value<'a>, &'static str> {
     const MISFIT: &str = "is of another kind than its column";
     let integer = || match cell {
@@ -236,7 +235,8 @@ fn unstorable(table: &Table, row: &Row, column: &str, words: &str) -> StoreError
     ))
 }
 
-/// What PostgreSQL keeps beside the rows: the end of the log, counters, statistics; and the mark.
+/// Sets the state that PostgreSQL keeps beside the rows: the end of the log, counters, statistics; and the mark of
+/// an unfinished move.
 async fn settle_down(tx: &Client) -> Result<()> {
     tx.batch_execute(
         "UPDATE log_position SET last_seq = coalesce((SELECT max(seq) FROM events), 0),
@@ -258,7 +258,7 @@ async fn settle_down(tx: &Client) -> Result<()> {
         );
         tx.batch_execute(&sql).await?;
     }
-    // Without it the first reads would be planned for empty tables.
+    // Without statistics the first reads would be planned for empty tables.
     let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
     tx.batch_execute(&format!("ANALYZE {}", names.join(", "))).await?;
     let sql = "INSERT INTO migrations (version, name, checksum) VALUES ($1, 'unfinished move', '')";

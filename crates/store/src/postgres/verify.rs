@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, Trouble>;
 
 const RESTORE: &str = "restore a backup and report it";
 
-/// What must never be true, and the statement that finds it: an id, and its prefix or a number.
+/// Each violation with the statement that finds it: an id, and its prefix or a number.
 const RULES: &[(&str, &str)] = &[
     (
         "open-deps counter differs from the deps",
@@ -106,7 +106,7 @@ pub(super) async fn verify(snapshot: &Db) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The row a rule found, as people know it: an id with its prefix, or a number.
+/// The name of the row that a rule found: an id with its prefix, or a number.
 fn culprit(row: &Row) -> Result<String> {
     let text: String = row.try_get(1)?;
     Ok(match rows::optional_id(row, 0)? {
@@ -115,7 +115,7 @@ fn culprit(row: &Row) -> Result<String> {
     })
 }
 
-/// Page by page: PostgreSQL before 16 cannot say whether a text is JSON.
+/// Tasks whose checks are no JSON. Read page by page, because PostgreSQL before 16 cannot test a text for JSON.
 async fn unreadable_checks(db: &Db) -> Result<Vec<String>> {
     const PAGE: usize = 1000;
     let mut unreadable = Vec::new();

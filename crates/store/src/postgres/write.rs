@@ -1,6 +1,6 @@
-//! Writes a desk back: one statement per table for a whole batch, then the events with the next
-//! numbers of the log. What every command writes travels as one array per column; what is rarer as
-//! one JSON array of rows, which says less about columns and costs the server more.
+//! Writes a desk back: one statement per table for a whole batch, then the events with the next numbers of the log.
+//! Common writes are sent as one array per column, rarer ones as one JSON array of rows, which needs no type per
+//! column and costs the server more.
 
 use callboard_domain::event::{Event, LoggedEvent};
 use callboard_domain::ids::Id;
@@ -25,10 +25,10 @@ use crate::jobs::JOB_AGAIN;
 use crate::pulls::{PULL_AGAIN, PULL_ALL};
 use crate::runs::{RUN_ALL, RUN_STEPS};
 
-/// Prepared once per connection, so that they reach the server in the order they are sent.
+/// Statements, prepared once per connection, so that they reach the server in the order they are sent.
 pub(super) struct Statements {
     tasks_insert: Statement,
-    /// New lines of history, and tasks of which only the usual columns changed.
+    /// New lines of history, and tasks of which only the common columns changed.
     everyday: Statement,
     tasks_update: Statement,
     bodies: Statement,
@@ -71,7 +71,7 @@ const COMMENT: &str = "id, task, kind, body, rationale, parent, author, created_
 const JOB: &str = "id, org, kind, key, task, tries, created_at, state, due_at, runner, ended_at, \
      reason, priority";
 
-/// `INSERT INTO table (columns) …` of every object in the one parameter.
+/// `INSERT INTO table (columns) …` for every object in the one parameter.
 fn insert(table: &str, columns: &str, otherwise: &str) -> String {
     format!(
         "INSERT INTO {table} ({columns}) SELECT {columns} \
@@ -79,20 +79,20 @@ fn insert(table: &str, columns: &str, otherwise: &str) -> String {
     )
 }
 
-/// What replaces a row that is there already.
+/// The SET list that replaces an existing row.
 fn replaced(columns: &str) -> String {
     let set: Vec<String> =
         columns.split(", ").map(|column| format!("{column} = excluded.{column}")).collect();
     set.join(", ")
 }
 
-/// `UPDATE table SET column = …` of every object in the one parameter, by id; `kept` columns
-/// stay as they are where it says nothing about them.
+/// `UPDATE table SET column = …` for every object in the one parameter, by id; `kept` columns keep their value
+/// where the object has none.
 fn update(table: &str, columns: &[&str], kept: &[&str]) -> String {
     update_by(table, "id", columns, kept)
 }
 
-/// The same for a table with another key.
+/// As `update`, for a table with another key.
 fn update_by(table: &str, key: &str, columns: &[&str], kept: &[&str]) -> String {
     let set = columns.iter().map(|c| format!("{c} = n.{c}"));
     let keep = kept.iter().map(|c| format!("{c} = coalesce(n.{c}, o.{c})"));
@@ -237,7 +237,7 @@ impl Statements {
     }
 }
 
-/// Numbers the events, appends them and announces them; `more` is done with the numbers.
+/// Numbers the events, appends them and announces them; `more` uses the numbers.
 fn log(more: &str) -> String {
     format!(
         "WITH position AS (
@@ -256,8 +256,8 @@ fn log(more: &str) -> String {
     )
 }
 
-/// Gives each job the number of its newest step. The batch wrote these rows before, so nobody else
-/// holds one of them.
+/// Gives each job the number of its newest step. The batch wrote these rows before, so no other transaction holds
+/// them.
 const VERSIONED: &str = ",
          versioned AS (
              UPDATE runs r SET version = n.seq
@@ -281,8 +281,8 @@ async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Err
     db.execute(statement, &[&Value::Array(rows).to_string()]).await.map(|_| ())
 }
 
-/// Everything a batch changed, its events and the commit, sent without waiting in between. The
-/// server works through it in this order, and once something failed it only undoes.
+/// Sends everything a batch changed, its events and the commit, without waiting in between unless there are rare
+/// writes. The server works through it in this order; after a failure it only rolls back.
 pub(super) async fn desk(
     db: &Db,
     statements: &Statements,
@@ -292,7 +292,7 @@ pub(super) async fn desk(
     let rows = rows(db, statements, &desk);
     let log = log_and_commit(db, statements, &desk, channel);
     let (last, at) = if desk.changes.is_rare() {
-        // What was learned is numbered by the database, and its index made of these numbers.
+        // These have to wait: the database numbers the learnings, and their index is made of these numbers.
         for (of, write) in &desk.changes.org {
             org::write(db, *of, write, desk.now).await?;
         }
@@ -320,8 +320,8 @@ pub(super) async fn desk(
     Ok(desk.changes.events.into_iter().enumerate().map(number).collect())
 }
 
-/// Every changed row of every table but the log. An attempt ends before the next one of its task
-/// begins, a job before the next one with its key, and an edge goes before its place is taken.
+/// Writes every changed row of every table but the log. An attempt ends before the next one of its task begins, a
+/// job before the next one with its key, and an edge is deleted before its place is taken.
 async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error> {
     let changes = &desk.changes;
     let sheets = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<&Sheet> {
@@ -393,7 +393,7 @@ async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error
         execute_if(db, !new.is_empty() || !moved.is_empty(), &s.everyday, new.and(&moved)),
         execute_if(db, !again.is_empty(), &s.entries_again, again.values().to_vec()),
     );
-    // All at once; the server works through them in this order.
+    // All statements are sent at once; the server works through them in this order.
     writes.await.map(|_| ())
 }
 
@@ -406,10 +406,10 @@ async fn execute_if(
     if wanted { db.execute(statement, &values).await.map(|_| ()) } else { Ok(()) }
 }
 
-/// Appends the events and commits; says the last one's number and the time of all of them. The log's
-/// lock is taken here and held until the commit: no reader sees a number before those below it. A
-/// batch of another process that decided later may have committed first, so the time is at least
-/// that of the newest event: times rise with the numbers.
+/// Appends the events and commits; returns the last number and the time of all events. The log's lock is taken here
+/// and held until the commit: no reader sees a number before those below it. A batch of another process that
+/// decided later may have committed first, so the time is at least that of the newest event: times rise with the
+/// numbers.
 async fn log_and_commit(
     db: &Db,
     statements: &Statements,
@@ -425,7 +425,7 @@ async fn log_and_commit(
     if events.has_steps() {
         values.push(events.jobs());
     }
-    // `try_join` sends its first half first. If anything fails, the commit undoes everything.
+    // `try_join` sends its first half first. If anything fails, COMMIT rolls everything back.
     let log = db.query_one(statement, &values);
     let (row, ()) = future::try_join(log, db.batch_execute("COMMIT")).await?;
     Ok((row.try_get::<_, i64>(0)? as u64, Timestamp(row.try_get(1)?)))

@@ -1,6 +1,5 @@
-//! The one task of a process that writes. It takes what has queued, up to 64 commands, decides them
-//! on one desk and commits once. Other processes do the same beside it: row locks keep them apart,
-//! the log's lock puts their commits in order.
+//! The one task of a process that writes. It takes up to 64 queued commands, decides them on one desk and commits
+//! once. Other processes do the same concurrently: row locks keep them apart, the log's lock orders their commits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,14 +23,14 @@ use crate::retries::{Row, earlier};
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
-/// How often work is tried that another process got in the way of.
+/// How often work is tried that conflicts with another process.
 const TRIES_MAX: usize = 6;
-/// How often a lost connection is replaced before the caller hears of it.
+/// How often a lost connection is replaced before the caller is told.
 const LINES_MAX: usize = 3;
 
-/// How long a batch may take; longer than any lock is waited for.
+/// How long a batch may take; longer than any wait for a lock.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long everything around it may take.
+/// How long everything around a batch may take.
 const AROUND: Duration = Duration::from_secs(15);
 
 type Verdict = Result<Applied, ApplyError>;
@@ -41,14 +40,14 @@ pub(super) struct Job {
     pub reply: oneshot::Sender<Verdict>,
 }
 
-/// A connection with its statements ready.
+/// A connection with its prepared statements.
 struct Line {
     db: Db,
     load: lookups::Statements,
     write: write::Statements,
 }
 
-/// Why a batch did not go through.
+/// Why a batch failed.
 enum Failed {
     /// Nothing was written.
     Before(Trouble),
@@ -106,7 +105,7 @@ impl Writer {
         let ops: Vec<&Op> = jobs.iter().map(|job| &job.op).collect();
         match self.persist(&ops).await {
             Ok(done) => self.answer(jobs, done),
-            // One command of many is in the way; alone, each gets its own answer.
+            // One command of the batch failed it; tried alone, each gets its own answer.
             Err(Failed::Before(trouble)) if jobs.len() > 1 && !trouble.is_lost() => {
                 tracing::debug!(?trouble, "a batch is tried one by one");
                 for job in jobs {
@@ -132,7 +131,7 @@ impl Writer {
         }
     }
 
-    /// Tries again what may then succeed: nothing was written, or so the server says.
+    /// Retries a batch that may succeed then: nothing was written, according to the server.
     async fn persist(&mut self, ops: &[&Op]) -> Result<Done, Failed> {
         let (mut tries, mut lines) = (1, 1);
         loop {
@@ -180,7 +179,7 @@ impl Writer {
         db.batch_execute(&self.begin).await?;
         let load = lookups::Statements::prepare(&db).await?;
         let write = write::Statements::prepare(&db).await?;
-        // Nothing was written, and what is prepared stays.
+        // Nothing was written, and the prepared statements stay.
         db.batch_execute("ROLLBACK").await?;
         Ok(Line { db, load, write })
     }
@@ -196,8 +195,8 @@ impl Writer {
             known.filter_map(|(org, op)| org.map(|org| (org, *op))).collect();
         let mut desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
         if self.is_unwatched(&desk) {
-            // Holders that had no way to keep their leases get time before any command is decided.
-            // That locks other rows than these, so it happens in a transaction of its own.
+            // Holders that had no way to keep their leases get grace before any command is decided. That locks
+            // other rows than these, so it needs a transaction of its own.
             db.batch_execute("ROLLBACK").await?;
             self.shared.judge_leases().await?;
             desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
@@ -233,7 +232,7 @@ impl Writer {
         is_unwatched(self.shared.seen_at(desk.ticked_at), desk.now)
     }
 
-    /// Looked up beside the batch's own transaction, which sends all it has at once.
+    /// Looks up the org on another connection: the batch's own transaction sends everything at once.
     async fn org(&self, name: &str) -> Result<Option<i64>, Trouble> {
         let orgs = &self.shared.orgs;
         match orgs.learned(name) {
@@ -246,8 +245,9 @@ impl Writer {
     }
 }
 
-/// Adding an edge asks about edges that other commands of its batch might change; so does whatever
-/// counts jobs before it adds to them, or decides on what an org has besides tasks.
+/// Whether a command needs a batch of its own. Adding an edge depends on edges that other commands of its batch
+/// might change; likewise a command that counts jobs before it adds one, or decides on rows of an org besides
+/// tasks.
 fn goes_alone(job: &Job) -> bool {
     matches!(
         job.op.command,
@@ -289,7 +289,7 @@ fn refuse(jobs: Vec<Job>, failed: Failed) {
     }
 }
 
-/// The outer error stops the batch; the inner one is this command's answer.
+/// Decides one command. The outer error stops the batch; the inner one is this command's answer.
 fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
     match replayed(desk, org, op) {
         Ok(None) => {}

@@ -1,10 +1,9 @@
-//! The doorbell: after a commit the writer writes into a file beside the database, and processes
-//! in which a call waits look into the log at once. A slow poll stands behind the bell, for file
-//! systems that report no changes.
+//! The doorbell: after a commit the writer writes into a file beside the database, and processes in which a call
+//! waits read the log at once. A slow poll backs the bell up, for file systems that report no changes.
 //!
-//! The bell also remembers what the database itself cannot tell: the number of the last event that
-//! was committed, and which files held it. So a log that lost its end is noticed, and a database
-//! that was replaced is told from one that was damaged.
+//! The bell also remembers what the database itself cannot tell: the number of the last committed event, and which
+//! files held it. So a log that lost its end is noticed, and a database that was replaced is told from one that was
+//! damaged.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -34,18 +33,18 @@ pub(super) struct Bell {
     watched: OnceLock<()>,
 }
 
-/// What the bell's file holds. A file of an older callboard holds the first number only.
+/// The content of the bell's file. A file of an older callboard holds the first number only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// The last event that was committed.
+    /// The last committed event.
     pub seq: u64,
-    /// The inode and the birth of the database that has this event.
+    /// The inode and the birth time of the database that has this event.
     database: u64,
     born: u64,
     /// The inode of that database's write-ahead log; 0 for none.
     pub log: u64,
-    /// The bell's own inode. A copy of the whole folder has another one, and then the numbers of
-    /// the other files mean nothing.
+    /// The bell's own inode. A copy of the whole folder has another one, and then the inodes of the other files
+    /// mean nothing.
     bell: u64,
     /// The events after the first number and up to the second were committed and are lost.
     lost: (u64, u64),
@@ -84,13 +83,13 @@ impl Bell {
         Ok(Self { file, path: beside(database, "-bell"), watched: OnceLock::new() })
     }
 
-    /// Says for as long as this process lives that it has the board open; `false` while a restore
-    /// is under way. The kernel takes the lock back from a killed process.
+    /// Marks the board as open for as long as this process lives; `false` while a restore is under way. The kernel
+    /// releases the lock of a killed process.
     pub fn share(&self) -> io::Result<bool> {
         self.try_lock(FlockOperation::NonBlockingLockShared)
     }
 
-    /// `false` while any process has the board open.
+    /// Locks the board exclusively; `false` while any process has it open.
     pub fn keep_others_out(&self) -> io::Result<bool> {
         self.try_lock(FlockOperation::NonBlockingLockExclusive)
     }
@@ -106,10 +105,10 @@ impl Bell {
         }
     }
 
-    /// Says that the log reaches up to `seq`. Call this while it is still this process's turn, or
-    /// a slower process would write a smaller number over a larger one.
+    /// Announces that the log reaches up to `seq`. Call this while this process still has its turn, or a slower
+    /// process would write a smaller number over a larger one.
     pub fn ring(&self, seq: u64) {
-        // A lost ring costs a poll.
+        // A lost ring only delays readers until the next poll.
         let _ = self.file.write_all_at(&seq.to_le_bytes(), 0);
     }
 
@@ -144,7 +143,7 @@ impl Bell {
         if is_current(&self.memory(), log_end()?) {
             return Ok(());
         }
-        // In turn nobody commits between the two looks.
+        // While this process has its turn, no process commits between the two looks.
         let _turn = turnstile.enter().map_err(unavailable)?;
         let (kept, end) = (self.memory(), log_end()?);
         let is_same =
@@ -161,7 +160,7 @@ impl Bell {
         self.file.write_all_at(&next.to_bytes(), 0).map_err(unavailable)
     }
 
-    /// Forgets everything about the former database; its place was taken by a restored one.
+    /// Forgets the former database, which a restored one replaced.
     pub fn begin_anew(&self, database: &Path, seq: u64) -> io::Result<()> {
         let next = Memory { seq, ..self.memory_of(database)? };
         self.file.write_all_at(&next.to_bytes(), 0)
@@ -180,7 +179,8 @@ impl Bell {
         })
     }
 
-    /// What the memory says of a log that ends with event `end`. Read the memory before the log.
+    /// The events that are missing in a log that ends with event `end`, by the memory. Read the memory before the
+    /// log.
     pub fn loss(&self, kept: &Memory, end: u64) -> Option<Finding> {
         let (after, up_to) = match kept.lost {
             (_, 0) if kept.seq > end => (end, kept.seq),
@@ -201,7 +201,7 @@ impl Bell {
         })
     }
 
-    /// Starts one watching thread, the first time a call waits.
+    /// Starts one watching thread, at the first wait.
     pub fn watch(&self, shared: &Arc<Shared>) -> Result<(), StoreError> {
         if self.watched.set(()).is_err() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Cards and scratchpads: read and written.
+//! Cards and scratchpads: reads and writes.
 
 use async_trait::async_trait;
 use callboard_domain::card::{Card, Failed, Mode, Terminal};
@@ -37,7 +37,7 @@ pub(super) fn scratchpad_of(db: &Connection, task: TaskId) -> Result<String> {
     text.optional().map(Option::unwrap_or_default)
 }
 
-/// Everything that `task` stands below.
+/// Every task above `task`.
 pub(super) fn above(db: &Connection, task: TaskId) -> Result<Vec<TaskId>> {
     db.prepare_cached(
         "WITH RECURSIVE above (id) AS (
@@ -128,7 +128,7 @@ pub(super) fn list(
     Ok(CardPage::of(query, cards, total, now))
 }
 
-/// `page` are the conditions, the order and the limit.
+/// `page` holds the conditions, the order and the limit.
 pub(super) fn page_of(
     db: &Connection,
     page: &str,

@@ -1,4 +1,4 @@
-//! Comments: read and written.
+//! Comments: reads and writes.
 
 use callboard_domain::comment::{Comment, CommentId, CommentKind, Resolved};
 use callboard_domain::ids::TaskId;
@@ -69,7 +69,7 @@ pub(super) fn insert(db: &Connection, comment: &Comment) -> Result<()> {
     Ok(())
 }
 
-/// Only whether it is resolved ever changes.
+/// Updates the resolution; nothing else of a comment ever changes.
 pub(super) fn update(db: &Connection, comment: &Comment) -> Result<()> {
     let resolved = comment.resolved.as_ref();
     db.prepare_cached(

@@ -1,4 +1,4 @@
-//! A crew's agents, mail and decisions: read and written.
+//! A crew's agents, mail and decisions: reads and writes.
 
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
@@ -166,7 +166,7 @@ fn agent_put(db: &Connection, org: i64, agent: &Agent, how: &str) -> Result<usiz
     ])
 }
 
-/// Every id is below it that somebody could have given.
+/// Above every id that can exist.
 const ABOVE_ALL: Id = Id(u128::MAX);
 
 #[async_trait]

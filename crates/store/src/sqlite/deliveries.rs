@@ -1,4 +1,4 @@
-//! Messages about jobs that are over and about events: read and written.
+//! Messages about ended jobs and about events: reads and writes.
 
 use async_trait::async_trait;
 use callboard_domain::delivery::{Delivery, Topic, Tried};

@@ -18,7 +18,7 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::CannotOpen) => unavailable(
             "the database cannot be opened; check that its folder exists and is writable",
         ),
-        // SQLite's own words say no more, and readers take them for a fault of callboard.
+        // SQLite's own message says no more, and readers take it for a fault of callboard.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(
             "another program is writing to the database and does not end; close it and try again"
                 .into(),
@@ -39,13 +39,13 @@ fn damaged(error: &rusqlite::Error) -> StoreError {
     ))
 }
 
-/// A file that ends too early, or that the file system itself calls damaged.
+/// Whether a file ends too early, or the file system itself calls it damaged.
 fn is_damage(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(SQLITE_IOERR_SHORT_READ | SQLITE_IOERR_CORRUPTFS))
 }
 
-/// A value that the schema does not allow in its place.
+/// Whether a row holds a value that the schema does not allow there.
 fn is_unreadable(error: &rusqlite::Error) -> bool {
     matches!(
         error,

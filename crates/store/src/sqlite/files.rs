@@ -16,7 +16,7 @@ pub(super) fn put(db: &mut Connection, file: &NewFile, at: Timestamp) -> Result<
     }
 }
 
-/// False when the name is taken.
+/// Stores a file; `false` when the name is taken.
 fn insert(db: &mut Connection, org: i64, file: &NewFile, at: Timestamp) -> rusqlite::Result<bool> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let task = file.task.map(|task| task.id.to_bytes());

@@ -1,6 +1,5 @@
-//! What somebody looking for work could start: tasks that nobody began, tasks that somebody gave
-//! up, tasks whose lease is over. Each kind by its own index, so that the number of other tasks
-//! does not matter.
+//! Tasks that an actor looking for work could start: untouched ones, ones that were given up, ones whose lease is
+//! over. Each kind has its own index, so that the number of other tasks does not matter.
 
 use callboard_domain::standing::Standing;
 use callboard_domain::task::TaskRow;
@@ -69,7 +68,7 @@ fn leg(
     read::task_rows(db, &sql(kind, query.below.is_some()), values)
 }
 
-/// Every leg takes the same values; not every one asks for the time.
+/// The statement of one leg. Every leg has the same values; not every one uses the time.
 fn sql(kind: &str, below: bool) -> String {
     let from = if kind == LEASE_OVER { LEASES } else { TASKS };
     let below = if below { BELOW } else { "1" };

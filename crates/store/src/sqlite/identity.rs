@@ -1,8 +1,8 @@
-//! Which file the database is. A path can come to name another file while a process still has the
-//! first one open; whatever that process writes afterwards is lost with the first file.
+//! The identity of the database file. A path can come to name another file while a process still has the first one
+//! open; whatever that process writes afterwards is lost with the first file.
 //!
-//! A write-ahead log has the same trouble: SQLite applies the log that lies beside a database, also
-//! when the log was written for another file, and the database is malformed from then on.
+//! A write-ahead log has the same problem: SQLite applies the log that lies beside a database, even when the log
+//! was written for another file, and the database is malformed from then on.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use std::time::UNIX_EPOCH;
 use super::bell::{Bell, Memory};
 use crate::StoreError;
 
-/// The number of a file. No other file gets the number while a process has this one open.
+/// Device and inode of a file. No other file gets this inode while a process has the file open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
@@ -26,13 +26,13 @@ impl FileId {
         Self { device: file.dev(), inode: file.ino() }
     }
 
-    /// `None` where the path names nothing.
+    /// The id of the file at a path; `None` where there is none.
     pub fn at(path: &Path) -> io::Result<Option<Self>> {
         Ok(look(path)?.map(|found| Self::of(&found)))
     }
 }
 
-/// `None` where the path names nothing.
+/// The metadata of the file at a path; `None` where there is none.
 pub(super) fn look(path: &Path) -> io::Result<Option<Metadata>> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -43,8 +43,8 @@ pub(super) fn look(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// When the file was made, in nanoseconds; 0 on a file system that does not keep the time. A file
-/// that is deleted and made anew often gets the old number, but not the old time.
+/// The birth time of a file in nanoseconds; 0 on a file system that does not keep it. A file that is deleted and
+/// created anew often gets the old inode, but not the old birth time.
 pub(super) fn born(file: &Metadata) -> u64 {
     let made = file.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
     made.map_or(0, |made| made.as_nanos() as u64)
@@ -56,8 +56,8 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The path without symbolic links. SQLite keeps its log beside the file that a link names, and the
-/// locks must lie there, too.
+/// The path without symbolic links. SQLite keeps its log beside the file that a link names, and the locks must lie
+/// there too.
 pub(super) fn real(path: &Path) -> PathBuf {
     let found = path.canonicalize().ok().or_else(|| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
@@ -73,7 +73,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Call this after the first read, which makes SQLite open the log.
+    /// Records the open files. Call this after the first read, which makes SQLite open the log.
     pub fn over(database: &Path) -> io::Result<Self> {
         let mut files = Vec::new();
         for suffix in ["", "-wal", "-shm"] {
@@ -85,8 +85,8 @@ impl Guard {
         Ok(Self { files, lost: OnceLock::new() })
     }
 
-    /// Whether the paths still name the files that were opened. A process that lost a file stays
-    /// without it, even when a file comes back: other processes may have written meanwhile.
+    /// Checks that the paths still name the opened files. A process that lost a file stays without it, even when a
+    /// file comes back: other processes may have written meanwhile.
     pub fn check(&self) -> Result<(), StoreError> {
         if let Some(words) = self.lost.get() {
             return Err(StoreError::Unavailable(words.clone()));
@@ -123,16 +123,15 @@ impl Guard {
     }
 }
 
-/// Databases that this process has open. When a process closes any descriptor of a file, the kernel
-/// drops all locks of that process on the file, SQLite's included. So a file in this list is never
-/// opened but by SQLite.
+/// Databases that this process has open. When a process closes any descriptor of a file, the kernel drops all locks
+/// of that process on the file, SQLite's included. So only SQLite ever opens a file in this list.
 static OPEN_HERE: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
 
 fn open_here() -> MutexGuard<'static, Vec<FileId>> {
     OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A database that was looked at and may be opened; in the list until this is dropped.
+/// A database that passed `look` and may be opened; in the list until this is dropped.
 pub(super) struct Admitted(pub FileId);
 
 impl Admitted {
@@ -169,9 +168,8 @@ impl Drop for Admitted {
     }
 }
 
-/// Whether the log beside a database was written for another file. Two signs show it: the database
-/// says in its header that it has no log, as every backup does; or the bell remembers this log with
-/// another database.
+/// Whether the log beside a database was written for another file. There are two signs: the database's header says
+/// that it has no log, as every backup does; or the bell remembers this log with another database.
 pub(super) fn has_foreign_log(database: &Path, found: &Metadata, bell: &Bell) -> io::Result<bool> {
     let log = look(&beside(database, "-wal"))?;
     let Some(log) = log.filter(|log| log.len() > 0) else { return Ok(false) };
@@ -185,7 +183,7 @@ pub(super) fn has_foreign_log(database: &Path, found: &Metadata, bell: &Bell) ->
 fn keeps_a_log(database: &Path) -> io::Result<bool> {
     let mut header = [0; 20];
     match File::open(database)?.read_exact_at(&mut header, 0) {
-        // What is too short or has no header is no database; SQLite has the words for it.
+        // A file that is too short or has no header is no database; SQLite has the message for it.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
         Err(error) => Err(error),
         Ok(()) => Ok(!header.starts_with(b"SQLite format 3\0") || header[19] == 2),

@@ -1,4 +1,4 @@
-//! Jobs: read and written.
+//! Jobs: reads and writes.
 
 use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind, JobState};
@@ -82,7 +82,7 @@ pub(super) fn insert(db: &Connection, org: i64, job: &Job) -> Result<()> {
     insert_or(db, org, job, "")
 }
 
-/// A new job, or one that is asked for again.
+/// Inserts a job, or queues a known one again.
 pub(super) fn put(db: &Connection, org: i64, job: &Job) -> Result<()> {
     insert_or(db, org, job, JOB_AGAIN)
 }

@@ -1,4 +1,4 @@
-//! The rows of what was learned: entries, the keyword index, vectors.
+//! The rows of knowledge: entries, the keyword index, vectors.
 
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ pub(super) fn search(
     query: &KnowledgeQuery,
     now: Timestamp,
 ) -> Result<Vec<KnowledgeHit>> {
-    // One look at the store, whatever is written meanwhile.
+    // One snapshot for the whole search, whatever is written meanwhile.
     let snapshot = db.unchecked_transaction()?;
     let counts = counts(&snapshot, org)?;
     if counts.entries == 0 {
@@ -286,7 +286,7 @@ pub(super) fn unembedded(
     .collect()
 }
 
-/// May be repeated, and done by several at once: what is there already stays.
+/// Stores vectors. Idempotent, also for several writers at once: existing rows stay.
 pub(super) fn put_vectors(db: &mut Connection, model: &str, embedded: &[Embedded]) -> Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut orgs: Vec<i64> = embedded.iter().map(|entry| entry.org).collect();

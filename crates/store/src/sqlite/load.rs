@@ -1,4 +1,4 @@
-//! Reads what `decide` wants to know, inside the transaction that will write.
+//! Reads what `decide` needs, inside the transaction that will write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub(super) fn world<'a>(
     })
 }
 
-/// Removed tasks count: a number is never given twice.
+/// The newest number of a prefix. Removed tasks count: a number is never given twice.
 fn numbers_last(db: &Connection, org: i64, prefix: Prefix) -> Result<u32> {
     db.prepare_cached("SELECT coalesce(max(number), 0) FROM tasks WHERE org = ?1 AND prefix = ?2")?
         .query_row(params![org, prefix.as_str()], |row| row.get(0))
@@ -255,14 +255,14 @@ fn last_entry(db: &Connection, task: TaskId) -> Result<Option<LastEntry>> {
     .optional()
 }
 
-/// The single read's view: everything about one task, the newest part of its history.
+/// The record of one task: everything about it, with the newest part of its history.
 pub(super) fn record(db: &Connection, org: i64, id: TaskId) -> Result<Option<TaskRecord>> {
     let Some(task) = task(db, org, id)? else { return Ok(None) };
     let deps = deps(db, id)?;
     record_of(db, org, task, deps).map(Some)
 }
 
-/// The same for a task and deps that are known already.
+/// The record of a task whose row and deps are known already.
 pub(super) fn record_of(
     db: &Connection,
     org: i64,

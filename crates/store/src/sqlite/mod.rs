@@ -87,7 +87,7 @@ pub(crate) struct Shared {
     watch: Watch,
     readers: Mutex<Vec<Connection>>,
     vectors: VectorCache,
-    /// Last, so that the list of open databases forgets this one after its connections are closed.
+    /// The last field, so that the list of open databases forgets this one after its connections are closed.
     _admitted: identity::Admitted,
 }
 
@@ -447,7 +447,7 @@ impl Store for SqliteStore {
     }
 
     async fn verify(&self) -> Result<Vec<Finding>, StoreError> {
-        // Before the log: what was committed before a ring is in every later snapshot.
+        // The memory is read before the log: events committed before a ring are in every later snapshot.
         let kept = self.shared.bell.memory();
         let shared = self.shared.clone();
         self.read(move |db, _| {

@@ -1,4 +1,4 @@
-//! What an org has besides tasks: read and written.
+//! The rows of an org besides tasks: reads and writes.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub(super) fn world(
     Ok(world)
 }
 
-/// Numbers nobody has; only this transaction writes.
+/// Unused numbers; no other transaction writes meanwhile.
 fn room(db: &Connection, org: i64, repos: usize) -> Result<ProjectRoom> {
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let first = number("SELECT coalesce(max(id), 0) + 1 FROM repos")?;
@@ -55,7 +55,7 @@ fn room(db: &Connection, org: i64, repos: usize) -> Result<ProjectRoom> {
     })
 }
 
-/// A key that only another version knows is left out.
+/// Stored settings. A key that only another version knows is left out.
 pub(super) fn settings(db: &Connection, org: i64) -> Result<SettingsKept> {
     let mut found =
         db.prepare_cached("SELECT key, value FROM settings WHERE org = ?1 ORDER BY key")?;

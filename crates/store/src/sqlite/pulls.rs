@@ -1,4 +1,4 @@
-//! Pull requests: read and written.
+//! Pull requests: reads and writes.
 
 use async_trait::async_trait;
 use callboard_domain::ids::{Prefix, TaskId};
@@ -11,7 +11,7 @@ use super::{SqliteStore, rows};
 use crate::pulls::{PULL, PULL_AGAIN, PULL_ALL, PULL_FROM};
 use crate::{OpenPulls, PullOf, PullQuery, PullStore, StoreError};
 
-/// The newest number of an org's own.
+/// The newest number of an org's local pull requests.
 pub(super) fn last(db: &Connection, org: i64) -> Result<u64> {
     let sql = "SELECT coalesce(max(number), 0) FROM pulls WHERE org = ?1 AND forge = 'local'";
     let last: i64 = db.prepare_cached(sql)?.query_row([org], |row| row.get(0))?;
@@ -44,7 +44,7 @@ pub(super) fn put(db: &Connection, org: i64, pull: &Pull) -> Result<()> {
     Ok(())
 }
 
-/// Those of a task, the oldest first.
+/// Pull requests of a task, the oldest first.
 pub(super) fn of_task(db: &Connection, task: TaskId) -> Result<Vec<Pull>> {
     let sql =
         format!("SELECT {PULL} FROM {PULL_FROM} WHERE p.task = ?1 ORDER BY p.created_at, p.number");
@@ -86,7 +86,7 @@ impl PullStore for SqliteStore {
                     "SELECT {PULL} FROM {PULL_FROM} WHERE (?1 IS NULL OR o.name = ?1) \
                      AND (?2 IS NULL OR p.status = ?2) AND (?5 IS NULL OR p.url = ?5) {} \
                      ORDER BY p.created_at DESC, p.number DESC LIMIT ?3",
-                    // Said only when it is wanted, so that its index is used.
+                    // A plain condition on the task, added only when a task is asked for, so that its index is used.
                     if query.task.is_some() { "AND p.task = ?4" } else { "AND ?4 IS NULL" }
                 );
                 let task = query.task.map(|task| task.id.to_bytes());

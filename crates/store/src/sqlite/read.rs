@@ -27,7 +27,7 @@ pub(super) fn org(db: &Connection, name: &str) -> Result<i64, StoreError> {
         .ok_or_else(|| StoreError::Unavailable(format!("no organisation is called '{name}'")))
 }
 
-/// What SQLite's placeholders start with.
+/// The first character of SQLite's placeholders.
 pub(super) const SIGN: char = '?';
 
 impl ToSql for Value {
@@ -50,8 +50,8 @@ pub(super) fn tasks(db: &Connection, query: &TaskQuery, now: Timestamp) -> Resul
     Ok(query.page(found, now))
 }
 
-/// The planner knows nothing of the numbers of rows. By itself it reads every task of a label to find
-/// those that can start, and every task of a project to find those of one assignee.
+/// The index that a query has to use. The planner knows nothing of the numbers of rows. By itself it reads every
+/// task of a label to find those that can start, and every task of a project to find those of one assignee.
 fn index_of(query: &TaskQuery, leg: Leg) -> &'static str {
     match (leg, &query.assignee) {
         (Leg::Written, _) if query.is_for_free() => "INDEXED BY tasks_free",
@@ -62,7 +62,7 @@ fn index_of(query: &TaskQuery, leg: Leg) -> &'static str {
 }
 
 fn tasks_sql(query: &TaskQuery, leg: Leg, filter: &Filter) -> String {
-    // From the few leases that are over to their tasks; a CROSS JOIN keeps that order.
+    // The join goes from the few leases that are over to their tasks; a CROSS JOIN keeps that order.
     let from = match leg {
         Leg::Every | Leg::Written => {
             let index = index_of(query, leg);
@@ -93,7 +93,7 @@ pub(super) fn projects(db: &Connection, org: i64) -> Result<Vec<i64>> {
         .collect()
 }
 
-/// Going by an index would visit the same rows in a worse order.
+/// Counts tasks without an index, which would visit the same rows in a worse order.
 pub(super) fn tasks_by_state(db: &Connection, now: Timestamp) -> Result<TasksByState> {
     let sql = format!("SELECT {COUNTS} FROM tasks NOT INDEXED WHERE {COUNTED}");
     let counts = db.prepare_cached(&sql)?.query_row([], |row| {
@@ -124,7 +124,7 @@ pub(super) fn task_free_since(
         .optional()
 }
 
-/// A damaged row is left out of a list rather than failing it; `doctor` names it.
+/// Tasks of a query. A damaged row is left out of the list rather than failing it; `doctor` names it.
 pub(super) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Result<Vec<TaskRow>> {
     let mut statement = db.prepare_cached(sql)?;
     let mut found = statement.query(params_from_iter(values))?;
@@ -175,7 +175,7 @@ pub(super) fn ids(
     .collect()
 }
 
-/// `SHOP-12`; a prefix that is typed in small letters is tried in capitals, too.
+/// Finds `SHOP-12`; a prefix typed in small letters is tried in capitals too.
 fn task_ids_by_name(db: &Connection, org: i64, typed: &str, _: usize) -> Result<Vec<TaskId>> {
     let Some(name) = TaskName::parse(typed) else { return Ok(Vec::new()) };
     let mut find = db.prepare_cached(
@@ -191,7 +191,7 @@ fn task_ids_by_name(db: &Connection, org: i64, typed: &str, _: usize) -> Result<
     Ok(Vec::new())
 }
 
-/// `PREFIX-01k…` or `01k…`.
+/// Finds `PREFIX-01k…` or `01k…`.
 fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     let (prefix, rest) = match typed.rsplit_once('-') {
         Some((prefix, rest)) => (Some(prefix), rest),
@@ -209,7 +209,7 @@ fn task_ids_by_start(db: &Connection, org: i64, typed: &str, limit: usize) -> Re
     .collect()
 }
 
-/// Ids made in the same minute begin alike, so people remember how they end.
+/// Finds ids by their end: ids made within one minute begin alike, so people remember the end.
 fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     const SEARCHED_MAX: i64 = 100_000;
     let typed = typed.to_ascii_lowercase();
@@ -223,7 +223,7 @@ fn task_ids_by_end(db: &Connection, org: i64, typed: &str, limit: usize) -> Resu
     ids.filter(ends_so).take(limit).collect()
 }
 
-/// Somebody typed only (part of) the word before the dash.
+/// Finds tasks whose prefix begins with the typed text.
 fn task_ids_by_prefix(db: &Connection, org: i64, typed: &str, limit: usize) -> Result<Vec<TaskId>> {
     db.prepare_cached(
         "SELECT id, prefix FROM tasks WHERE org = ?1 AND removed_at IS NULL \
@@ -383,7 +383,7 @@ mod tests {
     use crate::sqlite::schema;
     use crate::sqlite::turnstile::Turnstile;
 
-    /// What can be started, and what nobody has, at any number of tasks.
+    /// Lists by label, of startable tasks and by assignee use an index, at any number of tasks.
     #[test]
     fn lists_judge_leases_by_an_index() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! Puts a backup back as the database of a board, safely: nobody has the board open, the backup is
-//! a whole Callboard database, and no log of the former database is left beside the new one.
+//! Puts a backup back as the database of a board, safely: no process has the board open, the backup is a whole
+//! Callboard database, and no log of the former database is left beside the new one.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::{SqliteStore, read, schema};
 use crate::StoreError;
 use crate::part::{Part, sync_folder, with_suffix};
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Where the former database is now; `None` when there was none.
+    /// The new path of the former database; `None` when there was none.
     pub kept: Option<PathBuf>,
 }
 
@@ -55,7 +55,8 @@ impl SqliteStore {
         let is_own = former.as_ref().map(FileId::of) == FileId::at(file).map_err(unavailable)?;
         match is_own && former.is_some() {
             true if !log_is_foreign => return Err(RestoreError::OwnFile),
-            // The file was put in place by hand. Its bytes are the backup; the log is not its own.
+            // The file was put in place by hand. Its bytes are the backup; the log beside it belongs to another
+            // database.
             true => drop(std::fs::copy(file, part.path()).map_err(unavailable)?),
             false => copy(file, part.path()).map_err(RestoreError::Backup)?,
         }
@@ -94,7 +95,7 @@ fn copy(file: &Path, to: &Path) -> Result<(), StoreError> {
     schema::copy_into(&db, to)
 }
 
-/// Whether a copy can be used; answers the number of its last event.
+/// Checks that a copy can be used; returns the number of its last event.
 fn inspect(part: &Path) -> Result<u64, StoreError> {
     let db = open_existing(part).map_err(from_sqlite)?;
     schema::recognise(&db)?;
@@ -118,7 +119,7 @@ fn set_aside(database: &Path, log_is_foreign: bool, stamp: &str) -> Result<PathB
     };
     match std::fs::hard_link(database, &aside) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(unavailable(error))?,
-        // Not every file system has second names.
+        // Not every file system has hard links.
         Err(_) => std::fs::rename(database, &aside).map_err(unavailable)?,
         Ok(()) => {}
     }
@@ -139,8 +140,8 @@ fn set_aside(database: &Path, log_is_foreign: bool, stamp: &str) -> Result<PathB
     Ok(aside)
 }
 
-/// Writes the log of a database into its file. A damaged database stays as it is. One that another
-/// program has open is not touched: SQLite's own locks show that also where the bell was deleted.
+/// Writes the log of a database into its file. A damaged database stays as it is. One that another program has open
+/// is not touched: SQLite's own locks show that, also where the bell was deleted.
 fn fold(database: &Path) -> Result<(), RestoreError> {
     let folded = open_existing(database).and_then(|db| {
         db.busy_timeout(Duration::from_millis(200))?;

@@ -11,7 +11,7 @@ use super::{SqliteStore, load, read};
 use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
 use crate::{CallKey, KeptCall, Op, RetryStore, Store, StoreError};
 
-/// The rows of a key, expired ones left out.
+/// The rows of a key, without expired ones.
 pub(super) fn rows(
     db: &Connection,
     org: i64,
@@ -57,7 +57,7 @@ pub(super) fn remember(db: &Connection, org: i64, op: &Op, row: &Row) -> Result<
     Ok(())
 }
 
-/// Whether the caller still has what the first call gave.
+/// Refuses unless the caller still holds what the first call gave.
 pub(super) fn judge_held(
     db: &Connection,
     org: i64,

@@ -1,4 +1,4 @@
-//! Between rows and domain types. Column lists stand beside the functions that read them.
+//! Conversions between rows and domain types. Column lists stand beside the functions that read them.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
@@ -28,7 +28,7 @@ pub(super) const DEP: &str = "d.id, d.prefix, d.label, d.phase, d.removed_at IS 
 pub(super) const EVENT: &str =
     "e.seq, e.at, e.actor, e.name, e.project, e.task, t.prefix, e.attempt, e.data";
 
-/// A value that breaks the schema's promise; the row is damaged, not the caller.
+/// The error for a value that violates the schema: the row is damaged, the caller is not at fault.
 pub(super) fn damaged(column: usize, what: &'static str) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, FromSqlError::Other(what.into()).into())
 }

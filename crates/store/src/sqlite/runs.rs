@@ -1,4 +1,4 @@
-//! Jobs for agents: read and written.
+//! Jobs for agents: reads and writes.
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
@@ -68,7 +68,7 @@ pub(super) fn of_job(db: &Connection, org: i64, id: JobId) -> Result<Option<RunR
     db.prepare_cached(&sql)?.query_row(params![id.0.to_bytes(), org], record).optional()
 }
 
-/// The one of a task that is not over.
+/// The open run of a task.
 pub(super) fn of_task(db: &Connection, org: i64, task: TaskId) -> Result<Option<RunRecord>> {
     let sql = record_sql(
         "WHERE r.task = ?1 AND r.org = ?2 AND j.due_at IS NOT NULL ORDER BY r.job DESC LIMIT 1",
@@ -81,7 +81,7 @@ pub(super) fn of_key(db: &Connection, org: i64, key: &str) -> Result<Option<RunR
     db.prepare_cached(&sql)?.query_row(params![org, key], record).optional()
 }
 
-/// As in `POSITION`, the `+` keeps it from jobs that are over.
+/// As in `POSITION`, the `+` keeps SQLite from an index that also has ended jobs.
 const OPEN: &str = "SELECT count(*) FILTER (WHERE state = 'queued'), \
      count(*) FILTER (WHERE state <> 'queued') \
      FROM jobs WHERE kind = 'run' AND due_at IS NOT NULL AND +org = ?1";
@@ -141,7 +141,7 @@ fn due_sql(rest: &str) -> String {
     )
 }
 
-/// In the order of the queue.
+/// Queued jobs, in the order of the queue.
 fn waiting_sql(kind: JobKind) -> String {
     due_sql(&format!("{} LIMIT ?3", crate::runs::waiting(kind, "?1", "?2")))
 }
@@ -170,7 +170,7 @@ pub(super) fn running_on(db: &Connection, machine: &str) -> Result<Vec<DueJob>> 
     db.prepare_cached(&sql)?.query_map([machine], due)?.collect()
 }
 
-/// In tasks' workspaces: what is not over, then the newest.
+/// Runs in tasks' workspaces: open ones first, then the newest.
 pub(super) fn works(
     db: &Connection,
     org: i64,
@@ -192,7 +192,7 @@ pub(super) fn works(
     Ok(found)
 }
 
-/// The `+` keeps it from jobs that are over.
+/// The `+` keeps SQLite from an index that also has ended jobs.
 fn works_open_sql(kind: JobKind) -> String {
     record_sql(&format!(
         "WHERE j.kind = '{}' AND j.due_at IS NOT NULL AND +j.org = ?1 \
@@ -265,14 +265,14 @@ pub(super) fn update(db: &Connection, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The event with this number is the newest step of a job.
+/// Records that the event with this number is the newest step of a job.
 pub(super) fn number(db: &Connection, job: JobId, seq: u64) -> Result<()> {
     let values = params![job.0.to_bytes(), seq as i64];
     db.prepare_cached("UPDATE runs SET version = ?2 WHERE job = ?1")?.execute(values)?;
     Ok(())
 }
 
-/// Forgets some jobs that ended before this; 0 when there are none left.
+/// Deletes some jobs that ended before this; 0 when none are left.
 pub(super) fn forget(db: &mut Connection, before: Timestamp, limit: usize) -> Result<usize> {
     let tx = db.transaction()?;
     let sql = "SELECT id FROM jobs WHERE kind = 'run' AND ended_at < ?1 LIMIT ?2";

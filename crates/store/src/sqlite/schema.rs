@@ -122,7 +122,7 @@ fn back_up(db: &Connection, path: &Path, version: u32) -> Result<(), StoreError>
     part.replace().map_err(|error| cannot_write(&copy, &error))
 }
 
-/// Writes a copy to a file that is not there yet; the file has its name only when it is whole.
+/// Writes a copy to a new file, which gets its name only when it is whole.
 pub(super) fn copy_to(db: &Connection, to: &Path) -> Result<(), StoreError> {
     let part = Part::of(to);
     copy_into(db, part.path())?;
@@ -140,8 +140,8 @@ pub(super) fn copy_into(db: &Connection, to: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes an empty board. The file has its name only when every table is in it, so a process that is
-/// killed here leaves no half-made database under the name.
+/// Creates an empty board. The file gets its name only when every table is in it, so a process that is killed here
+/// leaves no half-made database under that name.
 pub(super) fn make(
     path: &Path,
     turnstile: &Turnstile,
@@ -162,7 +162,7 @@ pub(super) fn make(
     part.put_in_place().map_err(|error| cannot_write(path, &error))
 }
 
-/// Refuses what is no board of ours, and a board that a newer callboard made. Changes nothing.
+/// Refuses a database that is no board, and a board that a newer callboard made. Changes nothing.
 pub(super) fn recognise(db: &Connection) -> Result<(), StoreError> {
     let found = version(db).map_err(from_sqlite)?;
     let tables = "SELECT count(*) FROM pragma_table_info('migrations') \

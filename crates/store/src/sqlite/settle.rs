@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 use super::read;
 use crate::{Home, Place, Project};
 
-/// Where a process stands, when all of it is there already; most starts need no write.
+/// The org and project of a process, when all rows exist already; most starts need no write.
 pub(super) fn settled(db: &Connection, place: &Place) -> Result<Option<Home>> {
     let org = db
         .query_row("SELECT id FROM orgs WHERE name = ?1", [&place.org], |row| row.get(0))
@@ -99,7 +99,7 @@ pub(super) fn oldest(db: &Connection, org: i64) -> Result<Option<Project>> {
     .optional()
 }
 
-/// New tasks take the prefix that is configured now; old ones keep theirs.
+/// Sets the prefix that is configured now. New tasks take it; old ones keep theirs.
 fn with_prefix(db: &Connection, project: Project, place: &Place) -> Result<Project> {
     let Some(prefix) = place.prefix.filter(|prefix| project.prefix != *prefix) else {
         return Ok(project);

@@ -1,4 +1,4 @@
-//! What the parts of an open store share: opening and closing it, the writer's turn, the readers.
+//! The shared parts of an open store: opening and closing it, the writer's turn, the readers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,18 +20,18 @@ use crate::watch::Watch;
 
 /// Idle read connections kept open.
 const READERS_KEPT: usize = 4;
-/// Negative is SQLite's way to say kibibytes. Taken only as it fills.
+/// SQLite reads a negative size as kibibytes. Memory is allocated only as the cache fills.
 const WRITER_CACHE_KIB: i32 = -16_000;
 
 impl SqliteStore {
-    /// Opens or makes the database at `path`, migrating it if it is older. Refuses a file that is
-    /// no board, and a path whose board is gone.
+    /// Opens or creates the database at `path` and migrates an older one. Refuses a file that is no board, and a
+    /// path whose board is gone.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         Self::open_or_make(path, clock, &|_, _| {})
     }
 
-    /// `made` is called for a database that this call makes: with the file, which has its number and its
-    /// birth already, and with the path under which other processes find the file right after.
+    /// As `open`. `made` is called for a database that this call creates: with the file, which has its inode and
+    /// birth time already, and with the path under which other processes find the file right after.
     pub fn open_or_make(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ impl SqliteStore {
         schema::recognise(&db)?;
         db.pragma_update(None, "journal_mode", "WAL").map_err(from_sqlite)?;
         db.pragma_update(None, "synchronous", "FULL").map_err(from_sqlite)?;
-        // Savepoints note what they would undo; in memory that costs next to nothing.
+        // Savepoints keep a journal for their rollback; in memory it costs next to nothing.
         db.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
         db.pragma_update(None, "cache_size", WRITER_CACHE_KIB).map_err(from_sqlite)?;
         schema::migrate(&mut db, path, &turnstile)?;
@@ -110,7 +110,7 @@ impl SqliteStore {
             let done = turn.and_then(|db| {
                 shared.guard.check()?;
                 let done = work(db)?;
-                // The file may have gone meanwhile, and the work with it.
+                // The file may be gone by now, and the work with it.
                 shared.guard.check()?;
                 Ok(done)
             });
@@ -119,7 +119,7 @@ impl SqliteStore {
         answer.await.map_err(|_| StoreError::Unavailable("the store is closing".into()))?
     }
 
-    /// For reads that may take long: on a thread where waiting is allowed.
+    /// Runs a read that may take long on a thread that may block.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection, Timestamp) -> Result<T, StoreError> + Send + 'static,
@@ -142,7 +142,7 @@ impl Drop for SqliteStore {
 }
 
 impl Shared {
-    /// Takes in a time that is in the store.
+    /// Raises the floor of the clock to a time that is in the store.
     pub(super) fn has_seen(&self, at: i64) {
         self.floor.raise(at, self.clock.steady_us());
     }
@@ -156,7 +156,7 @@ impl Shared {
         let opened = Connection::open_with_flags(&self.path, flags)
             .and_then(|db| configure(&db).map(|()| db))
             .map_err(from_sqlite);
-        // Judged also when it cannot be opened: a path that names nothing has better words.
+        // The guard is asked even when the open failed: it has the better message for a missing file.
         self.guard.check()?;
         opened
     }
@@ -171,7 +171,7 @@ impl Shared {
         answer
     }
 
-    /// For reads by key, which take microseconds: a change of threads would cost more than they do.
+    /// Runs a read by key. It takes microseconds, less than a change of threads would.
     pub(super) fn look_up<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -179,7 +179,8 @@ impl Shared {
         self.read(|db, _| work(db).map_err(from_sqlite))
     }
 
-    /// A connection on a file that is gone would answer from what nobody else sees any more.
+    /// A connection for a read. One on a file that is gone would answer with rows that no other process sees any
+    /// more.
     fn take_reader(&self) -> Result<Connection, StoreError> {
         let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match kept {
@@ -196,7 +197,7 @@ impl Shared {
     }
 }
 
-/// The bell outlived its database.
+/// The error for a bell that outlived its database.
 fn gone(path: &Path, events: u64) -> StoreError {
     StoreError::Corrupt(format!(
         "the board in {0} has no file any more: {0} is gone, and {0}-bell remembers {events} \
@@ -208,9 +209,9 @@ fn gone(path: &Path, events: u64) -> StoreError {
 
 fn configure(db: &Connection) -> rusqlite::Result<()> {
     db.set_prepared_statement_cache_capacity(64);
-    // Behind the turnstile nobody of ours ever waits here; a foreign program may.
+    // Behind the turnstile no process of ours ever waits here; a foreign program may.
     db.busy_timeout(std::time::Duration::from_secs(5))?;
-    // A plan that depends on bound values would be made anew for most calls.
+    // Plans must not depend on bound values: most calls would be planned anew.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.pragma_update(None, "foreign_keys", true)
 }

@@ -8,20 +8,20 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, 
 
 use super::Shared;
 
-/// Whether there is a lease to watch over.
+/// Whether there is a lease to watch.
 pub(super) fn is_needed(db: &Connection) -> Result<bool> {
     let sql =
         "SELECT 1 FROM attempts WHERE ended_at IS NULL AND lease_expires_at IS NOT NULL LIMIT 1";
     Ok(db.prepare_cached(sql)?.query_row([], |_| Ok(())).optional()?.is_some())
 }
 
-/// When a process last said that it watches; 0 when none ever did.
+/// When a process last reported that it watches; 0 when none ever did.
 pub(super) fn ticked_at(db: &Connection) -> Result<i64> {
     let at = db.prepare_cached("SELECT at FROM ticks")?.query_row([], |row| row.get(0)).optional();
     at.map(Option::unwrap_or_default)
 }
 
-/// Gives time to the holders that had no way to keep their leases. Returns how many there were.
+/// Gives grace to the holders that had no way to keep their leases. Returns how many there were.
 pub(super) fn judge(
     db: &Connection,
     shared: &Shared,
@@ -37,7 +37,7 @@ pub(super) fn judge(
     if saved > 0 {
         tracing::warn!(saved, "no process watched the leases for a while; holders got more time");
     }
-    // The time that the grace counts from is in the store from now on, like that of an event.
+    // The store keeps the time that the grace counts from, as it keeps that of an event.
     if saved > 0 || watcher == Watcher::Stays {
         put(db, now)?;
     }
@@ -74,7 +74,7 @@ fn put(db: &Connection, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Says that this process watches. Returns how many holders got time first.
+/// Records that this process watches. Returns how many holders got grace first.
 pub(super) fn tick(db: &mut Connection, shared: &Shared) -> Result<usize> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let ticked_at = ticked_at(&tx)?;

@@ -1,4 +1,4 @@
-//! The rows of those who may ask over HTTP.
+//! The rows of tokens, which admit callers over HTTP.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::time::Timestamp;

@@ -1,5 +1,4 @@
-//! This database as one end of a move: every row out of one read transaction, or into one write
-//! transaction.
+//! SQLite as one end of a move: every row out of one read transaction, or into one write transaction.
 
 use std::path::Path;
 
@@ -18,7 +17,7 @@ use crate::transfer::{
 };
 
 impl SqliteStore {
-    /// Whether there is a store; looking makes none.
+    /// Whether there is a store; does not create one.
     pub(crate) fn is_at(path: &Path) -> Result<bool, StoreError> {
         if !path.exists() {
             return Ok(false);
@@ -28,12 +27,12 @@ impl SqliteStore {
         Ok(version.map_err(from_sqlite)? > 0)
     }
 
-    /// Ends the store with everything in its one file and nothing in a log beside it.
+    /// Closes the store with everything in its one file and nothing in a log beside it.
     pub(crate) fn close_into_one_file(self) -> Result<(), StoreError> {
         let path = self.shared.path.clone();
         drop(self);
         let db = Connection::open(path).map_err(from_sqlite)?;
-        // The last to close was a reader, and readers leave the log as it is.
+        // The last connection to close was a reader's, and readers leave the log as it is.
         let mode: String = db
             .pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))
             .map_err(from_sqlite)?;
@@ -51,7 +50,7 @@ impl Whole for SqliteStore {
     }
 
     async fn write_all(&self, inbox: Inbox) -> Result<(), FillError> {
-        // The writer's thread knows errors of the store only; what a filling says travels inside.
+        // The writer's thread passes only `StoreError`, so the result of the filling is nested inside.
         self.on_writer(move |db| Ok(write_all(db, inbox))).await?
     }
 
@@ -135,7 +134,7 @@ fn write_all(db: &mut Connection, mut inbox: Inbox) -> Result<(), FillError> {
     Ok(())
 }
 
-/// Words about a full disk and the like stand for themselves; others need to say where.
+/// Messages about a full disk and the like are complete; others need the name of the table.
 fn refused(table: &Table, error: rusqlite::Error) -> StoreError {
     match from_sqlite(error) {
         StoreError::Internal(words) => {

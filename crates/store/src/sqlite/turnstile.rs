@@ -1,8 +1,8 @@
 //! Lets the writers of several processes through one at a time, in about the order they came.
 //!
-//! SQLite's own busy handler sleeps and retries, which starves the unlucky for seconds. Two kernel
-//! locks do better: whoever holds the gate is next for the write lock, and everybody else queues
-//! at the gate. A killed process drops both.
+//! SQLite's own busy handler sleeps and retries, which starves unlucky writers for seconds. Two kernel locks do
+//! better: the holder of the gate is next for the write lock, and all others queue at the gate. A killed process
+//! drops both.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,7 +22,7 @@ impl Turnstile {
         Ok(Self { gate: beside(database, "-gate")?, write: beside(database, "-turn")? })
     }
 
-    /// Blocks until it is this process's turn.
+    /// Blocks until this process has its turn.
     pub fn enter(&self) -> io::Result<Turn<'_>> {
         lock(&self.gate, FlockOperation::LockExclusive)?;
         let entered = lock(&self.write, FlockOperation::LockExclusive);
@@ -30,8 +30,8 @@ impl Turnstile {
         entered.map(|()| Turn(self))
     }
 
-    /// Writes some bytes into the gate, which nobody reads or watches, and takes them back. The
-    /// kernel refuses on a full disk; nothing is flushed, so asking often costs little.
+    /// Writes some bytes into the gate, whose content is never read or watched, and removes them. The kernel
+    /// refuses on a full disk; nothing is flushed, so asking often costs little.
     pub fn try_disk(&self) -> io::Result<()> {
         let written = self.gate.write_all_at(&[0; TRIAL_BYTES], 0);
         let emptied = self.gate.set_len(0);
@@ -39,10 +39,10 @@ impl Turnstile {
     }
 }
 
-/// What the disk must have room for.
+/// The free space that the disk must have.
 const TRIAL_BYTES: usize = 64 * 1024;
 
-/// A writer's turn; the next one starts when it is dropped.
+/// A writer's turn; the next one starts when this is dropped.
 pub(super) struct Turn<'t>(&'t Turnstile);
 
 impl Drop for Turn<'_> {

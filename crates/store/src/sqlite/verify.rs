@@ -6,7 +6,7 @@ use rusqlite::{Connection, Result, Row};
 
 use crate::Finding;
 
-/// What must never be true, the statement that finds it, and what to do about it.
+/// Each violation with the statement that finds it, and the way out.
 const RULES: &[(&str, &str, &str)] = &[
     (
         "open-deps counter differs from the deps",
@@ -108,7 +108,7 @@ pub(super) fn verify(db: &Connection) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The row a rule found, as people know it: an id with its prefix, or a number.
+/// The name of the row that a rule found: an id with its prefix, or a number.
 fn culprit(row: &Row<'_>) -> Result<String> {
     let prefix: String = row.get(1)?;
     Ok(match row.get(0)? {

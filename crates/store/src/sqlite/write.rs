@@ -11,7 +11,7 @@ use rusqlite::{Connection, Result, params, params_from_iter};
 
 use super::{cards, comments, crew, deliveries, jobs, knowledge, org, pulls, runs};
 
-/// `before` is the subject as it was loaded.
+/// Carries out one write. `before` is the subject as it was loaded.
 pub(super) fn write(
     db: &Connection,
     org: i64,
@@ -226,7 +226,7 @@ fn attempt_insert(db: &Connection, attempt: &Attempt) -> Result<()> {
     attempt_update(db, attempt)
 }
 
-/// Only the state of an attempt ever changes.
+/// Updates the state of an attempt; nothing else of it ever changes.
 fn attempt_update(db: &Connection, attempt: &Attempt) -> Result<()> {
     let id = attempt.id.0.to_bytes();
     match &attempt.state {
@@ -275,7 +275,7 @@ fn entry_put(
     Ok(())
 }
 
-/// Appends events after `last_seq`; only one transaction writes at a time, so numbers have no gaps.
+/// Appends events after `last_seq`. Only one transaction writes at a time, so numbers have no gaps.
 pub(super) fn append_events(
     db: &Connection,
     org: i64,

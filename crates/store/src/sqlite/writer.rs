@@ -1,5 +1,5 @@
-//! The one thread of a process that writes. It takes what has queued, up to 64 commands, gives
-//! each its own savepoint, and commits once: many durable writes for one flush of the disk.
+//! The one thread of a process that writes. It takes up to 64 queued commands, gives each its own savepoint, and
+//! commits once: many durable writes for one flush of the disk.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,7 @@ pub(super) enum Job {
     Run(Work),
 }
 
-/// Gets the connection, or hears why there is no turn.
+/// Gets the connection, or the reason why there is no turn.
 pub(super) type Work = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
 
 pub(super) struct Writer {
@@ -80,8 +80,8 @@ impl Writer {
                 }
             }
             self.commit()?;
-            // The file may have gone since the first look, and this commit with it. A caller
-            // must not hear of success then.
+            // The file may be gone since the first look, and this commit with it. The caller must not be told of
+            // success then.
             shared.guard.check()?;
             if let Some(last) = batch.events.last() {
                 shared.bell.ring(last.seq);
@@ -120,9 +120,9 @@ impl Writer {
         self.look_around().inspect_err(|_| self.rollback())
     }
 
-    /// What another process may have changed since the last batch: the schema, the end of the log,
-    /// the watch over the leases. Holders that had no way to keep theirs get time before any command
-    /// is decided, so that none of the batch can take their tasks.
+    /// Reads what another process may have changed since the last batch: the schema, the end of the log, the watch
+    /// over the leases. Holders that had no way to keep their leases get grace before any command is decided, so
+    /// that no command of the batch can take their tasks.
     fn look_around(&self) -> Result<Batch, StoreError> {
         let version = schema::version(&self.db).map_err(from_sqlite)?;
         if version > schema::latest() {
@@ -314,7 +314,8 @@ impl Writer {
         kept.again(op.tool).map(Some).map_err(ApplyError::Refused)
     }
 
-    /// A command that was refused, also one that left a trace, may be given again with its key.
+    /// Keeps the answer for a retry. A refused command, also one that left a trace, may be given again with its
+    /// key, so it is not kept.
     fn remember(&self, org: i64, op: &Op, applied: &Applied) -> rusqlite::Result<()> {
         match Row::of(op, applied).filter(|_| applied.but.is_none()) {
             Some(row) => retries::remember(&self.db, org, op, &row),
@@ -334,7 +335,7 @@ fn no_turn(error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("the locks beside the database cannot be used: {error}"))
 }
 
-/// The task a change leaves behind, when the change itself says all about it.
+/// The task after a change, when the writes alone tell everything about it.
 fn as_written(
     subject: Option<Subject>,
     writes: Vec<Write>,
@@ -379,7 +380,7 @@ fn as_written(
     Some((written?, subject?.deps))
 }
 
-/// One transaction's worth of work.
+/// The work of one transaction.
 struct Batch {
     now: Timestamp,
     last_seq: u64,

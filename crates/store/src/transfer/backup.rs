@@ -1,4 +1,4 @@
-//! A store as a file: moved into a database beside the name that it gets when it is whole.
+//! A store as a file: moved into a database that gets its name only when it is whole.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::clock::SystemClock;
 use crate::part::Part;
 use crate::sqlite::SqliteStore;
 
-/// Writes a copy to a file that is not there yet. Nothing is left behind when it fails.
+/// Writes a copy to a new file. Nothing is left behind when it fails.
 pub(crate) async fn into_file(from: &dyn Whole, to: &Path) -> Result<(), StoreError> {
     let part = Part::of(to);
     let moved = fill(from, part.path()).await?;

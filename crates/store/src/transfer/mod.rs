@@ -1,9 +1,9 @@
-//! Moves a whole store into an empty one, whichever databases the two are in: out of one snapshot,
-//! into one transaction, then read back and compared.
+//! Moves a whole store into an empty one, between any two databases: out of one snapshot, into one transaction,
+//! then read back and compared.
 //!
-//! The transaction that fills the target also marks it as unfinished, and only a comparison that
-//! found no difference takes the mark away. Nobody opens a marked store, so a move that ends early,
-//! at whatever moment, leaves a target that is empty or says what it is.
+//! The transaction that fills the target also marks it as unfinished, and only a comparison without differences
+//! removes the mark. A marked store cannot be opened, so a move that ends early, at any moment, leaves a target
+//! that is empty or says what it is.
 
 mod backup;
 mod rows;
@@ -29,14 +29,14 @@ pub(crate) const UNFINISHED_WORDS: &str = "this database is the target of a move
      finish, and nothing in it may be relied on; delete it (the file, or the schema in PostgreSQL) \
      and move again";
 
-/// Where a store is. May hold a password, so it cannot be printed.
+/// The address of a store. It may hold a password, so it cannot be printed.
 #[derive(Clone)]
 pub enum Address {
     Sqlite(PathBuf),
     Postgres(String),
 }
 
-/// What is in the target now, the same as in the source's snapshot.
+/// The content of the target, equal to the source's snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub tables: Vec<TableSum>,
@@ -64,7 +64,7 @@ pub enum TransferError {
 #[derive(Debug)]
 pub(crate) enum FillError {
     NotEmpty(&'static str),
-    /// The reader stopped, and has its own words about it.
+    /// The reader stopped, and reports the reason itself.
     SourceEnded,
     Store(StoreError),
 }
@@ -80,7 +80,7 @@ impl From<StoreError> for FillError {
 pub(crate) trait Whole: Store {
     /// Puts every row of every table into the outbox, out of one snapshot.
     async fn read_all(&self, outbox: Outbox) -> Result<Vec<TableSum>, StoreError>;
-    /// Takes every row in and marks the store as unfinished, in one transaction.
+    /// Writes every row and marks the store as unfinished, in one transaction.
     async fn write_all(&self, inbox: Inbox) -> Result<(), FillError>;
     async fn take_mark_away(&self) -> Result<(), StoreError>;
 }
@@ -93,7 +93,7 @@ pub async fn transfer(
     clock: Arc<dyn Clock>,
     tell: Tell,
 ) -> Result<Moved, TransferError> {
-    // Opening would make a store where there is none.
+    // Opening would create a store where there is none.
     if !holds_store(from).await.map_err(TransferError::Source)? {
         return Err(TransferError::NoSource);
     }
@@ -120,7 +120,7 @@ async fn copy(from: &dyn Whole, to: &dyn Whole, tell: Tell) -> Result<Moved, Tra
     let (outbox, inbox) = rows::pipe(tell.clone());
     let (read, written) = tokio::join!(from.read_all(outbox), to.write_all(inbox));
     match written {
-        // Whichever stopped by itself knows why.
+        // The side that stopped first reports the reason.
         Ok(()) | Err(FillError::SourceEnded) => {}
         Err(FillError::NotEmpty(table)) => return Err(TransferError::NotEmpty(table)),
         Err(FillError::Store(error)) => return Err(TransferError::Target(error)),

@@ -1,5 +1,5 @@
-//! Rows on their way: the same four kinds of values out of every database, in parcels that fit in
-//! memory, counted and hashed as they are read.
+//! Rows in transit: four kinds of values out of every database, in parcels that fit in memory, counted and hashed
+//! as they are read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::tables::Table;
 use crate::StoreError;
 
-/// What a parcel holds at most; one row may be larger than all of it.
+/// The limits of a parcel; a single row may exceed them.
 const PARCEL_ROWS: usize = 1000;
 const PARCEL_BYTES: usize = 1 << 20;
 /// Parcels between reader and writer.
@@ -28,22 +28,22 @@ pub(crate) type Row = Vec<Cell>;
 
 pub(crate) enum Parcel {
     Rows(Vec<Row>),
-    /// The table has no more rows; what follows belongs to the next one.
+    /// The table has no more rows; the next parcel belongs to the next table.
     TableEnd,
 }
 
 pub(crate) type Inbox = Receiver<Parcel>;
 
-/// What one table holds.
+/// Count and hash of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSum {
     pub name: &'static str,
     pub rows: u64,
-    /// Over every value of every row in the order of the key, in lower-case hex.
+    /// The hash of every value of every row in the order of the key, in lower-case hex.
     pub sha256: String,
 }
 
-/// How far a move is.
+/// The progress of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub step: Step,
@@ -59,9 +59,9 @@ pub enum Step {
 
 pub type Tell = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Where a reader puts the rows of one table after another.
+/// The reader's end, which takes the rows of one table after another.
 pub(crate) struct Outbox {
-    /// `None`: they are only counted and hashed.
+    /// `None`: rows are only counted and hashed.
     to: Option<Sender<Parcel>>,
     tell: Tell,
     rows: Vec<Row>,
@@ -84,7 +84,7 @@ impl Outbox {
         Self::new(None, tell)
     }
 
-    /// Whether this is the look at what has arrived.
+    /// Whether the target is being read back.
     pub fn reads_back(&self) -> bool {
         self.to.is_none()
     }
@@ -93,7 +93,7 @@ impl Outbox {
         self.table = Some((table.name, 0, Sha256::new()));
     }
 
-    /// Takes a row in. Says whether it is time to send.
+    /// Adds a row. Returns whether the parcel is full.
     pub fn push(&mut self, row: Row) -> bool {
         let (_, rows, hash) = self.table.as_mut().expect("a table was started");
         *rows += 1;
@@ -158,13 +158,13 @@ impl Outbox {
     }
 }
 
-/// The writer stopped, and has its own words about it.
+/// The error after the writer stopped, which reports the reason itself.
 fn nobody_listens() -> StoreError {
     StoreError::Unavailable("the target takes no more rows".into())
 }
 
-/// Every value begins with its kind, and what can be long with its length, so that no two rows
-/// look the same. Says how long the value is.
+/// Adds a value to the hash. Every value begins with its kind, and a text or bytes with their length, so that no
+/// two rows look alike. Returns the length of the value.
 fn add(hash: &mut Sha256, cell: &Cell) -> usize {
     let (kind, bytes) = match cell {
         Cell::Null => {

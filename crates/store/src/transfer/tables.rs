@@ -1,13 +1,12 @@
-//! What a store consists of, the same in every database: one line per table. A test compares this
-//! list with both schemas.
+//! The tables of a store, equal in every database: one line per table. A test compares this list with both schemas.
 
 /// A table whose rows move.
 pub struct Table {
     pub name: &'static str,
-    /// Columns that tell its rows apart; they are read in this order.
+    /// Columns that identify a row; rows are read in this order.
     key: &'static str,
     rest: &'static str,
-    /// The rows that a new schema brings along, as a condition.
+    /// A condition for the rows that a new schema has from the start.
     seed: &'static str,
 }
 
@@ -15,7 +14,7 @@ const fn table(name: &'static str, key: &'static str, rest: &'static str) -> Tab
     Table { name, key, rest, seed: "false" }
 }
 
-/// A table stands behind those it refers to.
+/// The tables that move, each after the tables it refers to.
 #[rustfmt::skip]
 pub static TABLES: &[Table] = &[
     table("orgs", "id", "name").seeded_with("name = 'default'"),
@@ -72,7 +71,7 @@ pub static TABLES: &[Table] = &[
     table("knowledge_models", "org, model", "upto"),
 ];
 
-/// Tables that stay where they are, and why.
+/// Tables that do not move, and why.
 pub static LEFT_OUT: &[(&str, &str)] = &[
     ("migrations", "each database has its own"),
     ("runners", "processes that start agents for the store they are at"),
@@ -102,7 +101,7 @@ impl Table {
         format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", self.name, self.seed)
     }
 
-    /// Takes away what a new schema has, so that the rows that come may take its place.
+    /// Deletes the rows that a new schema has from the start, so that incoming rows can take their place.
     pub(crate) fn delete_seed(&self) -> String {
         format!("DELETE FROM {} WHERE {}", self.name, self.seed)
     }
