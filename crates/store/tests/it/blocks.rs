@@ -39,7 +39,7 @@ async fn a_blocked_task_is_not_offered(f: Fixture) {
     assert_eq!(listed(&f, |query| query.blocked = true).await, ["a"]);
     let counted = TasksByState { ready: 1, blocked: 1, ..TasksByState::default() };
     assert_eq!(f.store.tasks_by_state().await.unwrap(), counted);
-    // Work that was given up in the middle, and a lease that is over.
+    // A blocked task whose work has begun is not offered either.
     f.done("agent:w1", f.to(b, "in_progress")).await;
     f.done("agent:w1", block(b, "no key either")).await;
     assert_eq!(next().await, Vec::<String>::new());

@@ -96,7 +96,7 @@ async fn a_task_without_a_card_has_the_default_one(f: Fixture) {
     assert_eq!(gone.phase, Phase::Review);
 }
 
-/// The clock stands still, and the commands may well be one batch.
+/// The clock stands still, and the commands may well share one batch.
 async fn changes_within_one_moment_are_told_apart(f: Fixture) {
     let task = f.create("A", &[]).await;
     let titles = (0..20).map(|n| {

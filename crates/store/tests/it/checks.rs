@@ -50,7 +50,7 @@ async fn ended(f: &Fixture, taken: &Job, passed: bool) -> JobState {
     }
 }
 
-/// How many check jobs are not over.
+/// The number of open check jobs.
 async fn open(f: &Fixture) -> usize {
     let (org, kinds) = ("default".into(), vec![JobKind::Check]);
     let query = JobQuery { org, is_over: false, kinds, state: None, limit: 10 };

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::fixture::{Fixture, attempt_of, next_id, place, task_of};
 
-/// Runs each of these on every database.
+/// Runs each of these tests on every database.
 macro_rules! conformance {
     ($($name:ident,)*) => {
         mod sqlite {
@@ -416,7 +416,7 @@ async fn time_never_goes_back(f: Fixture) {
     assert!(neighbour.store.now() >= noted.at, "also for a process that just started");
 }
 
-/// Collects what it is told and lets tests wait for a number of events.
+/// Collects events and lets tests wait for a number of them.
 #[derive(Default)]
 pub struct Heard {
     events: Mutex<Vec<LoggedEvent>>,
@@ -568,7 +568,7 @@ async fn file(f: &Fixture, name: &str, span: FileSpan) -> Option<FilePart> {
 }
 
 async fn a_file_is_kept_whole_and_read_in_spans(f: Fixture) {
-    // Several rows, the last one not full, every byte unlike its neighbours.
+    // Several rows, the last one not full, every byte different from its neighbours.
     let bytes: Vec<u8> = (0..700_001u32).map(|n| (n % 251) as u8).collect();
     let task = f.create("a", &[]).await;
     let new = NewFile { task: Some(task), ..new_file(&f, "runs/a.log", &bytes) };

@@ -43,7 +43,7 @@ async fn agent(fx: &Fixture, name: &str) -> Option<Agent> {
     fx.store.agent(&fx.home.org, &id(name)).await.unwrap()
 }
 
-/// One of each, for whoever moves a store.
+/// One row of each kind, for tests that move a store.
 pub async fn fill(fx: &Fixture) {
     let (epic, task) = (fx.create("an epic", &[]).await, fx.create("a task", &[]).await);
     let boss = AgentAdd { epic: Some(epic), ..add("s1", AgentType::Supervisor) };

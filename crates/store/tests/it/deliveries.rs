@@ -24,7 +24,7 @@ conformance! {
     what_belongs_to_a_job_is_forgotten_with_it,
 }
 
-/// A job that was canceled, and the job that tells of it.
+/// A canceled job, and the job that sends the message about it.
 pub async fn canceled(f: &Fixture, key: &str) -> (JobId, JobId) {
     let mut new = submit(f, key, Priority::P1);
     let delivery = JobId(next_id());

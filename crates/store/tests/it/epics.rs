@@ -1,4 +1,4 @@
-//! What every store must know of epics: their tasks, who waits for whom, what ended elsewhere.
+//! What every store must know of epics: their tasks, the workers for them, and ends that are not recorded yet.
 
 use callboard_domain::command::*;
 use callboard_domain::crew::{AgentId, MailId};
@@ -177,7 +177,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
         let (forge, repo) = ("github".into(), "acme/app".into());
         let settle = PullSettle { task: a, forge, repo, number: 1, step, behind: None };
         f.done("agent:s1", Command::PullSettle(settle)).await;
-        // Another toolset takes it out of its review for a while: so long nobody wants it merged.
+        // Another toolset takes the task out of its review for a while; the merge is unwanted for that long.
         let unwanted = OpenPulls { of: PullsOf::Unwanted, after: None, limit: 10 };
         let count = async || f.store.pulls_open(unwanted.clone()).await.unwrap().len();
         assert_eq!(count().await, 0);
@@ -189,7 +189,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     }
     let merged = f.store.crew_merged(10).await.unwrap();
     assert_eq!(merged.iter().map(|it| it.task).collect::<Vec<_>>(), [a]);
-    // One that nobody approved finishes nothing.
+    // The merge of a pull request without an approval finishes no task.
     let b = task(&f, epic, "b").await;
     f.done("human:ana", f.to(b, "in_review")).await;
     let (forge, repo) = ("github".to_owned(), "acme/app".to_owned());
@@ -200,7 +200,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     let settle = PullSettle { task: b, forge, repo, number: 2, step, behind: None };
     f.done("agent:s1", Command::PullSettle(settle)).await;
     assert_eq!(f.store.crew_merged(10).await.unwrap().len(), 1);
-    // What came into review again since then waits for another merge.
+    // A task that came into review again since then waits for another merge.
     f.clock.advance_ms(1);
     f.done("human:ana", f.to(a, "in_progress")).await;
     f.done("human:ana", f.to(a, "in_review")).await;

@@ -1,4 +1,4 @@
-//! A store in a temporary place, and short ways to say what tests ask of it.
+//! A store in a temporary place, and short forms of what tests ask of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub struct Fixture {
     pub place: Arc<Database>,
 }
 
-/// Where a fixture's rows are; gone when the last fixture on it is.
+/// The place of a fixture's rows; deleted with the last fixture on it.
 pub enum Database {
     Folder(tempfile::TempDir),
     Schema(Schema),
@@ -44,13 +44,13 @@ impl Fixture {
         Self::at(Arc::new(Database::Folder(folder))).await
     }
 
-    /// In a schema of its own; nothing when there is no PostgreSQL to test with.
+    /// A store in a schema of its own; `None` without a PostgreSQL to test with.
     pub async fn postgres() -> Option<Self> {
         let schema = Schema::new()?;
         Some(Self::at(Arc::new(Database::Schema(schema))).await)
     }
 
-    /// The same, through a pooler that lends a server for one transaction at a time.
+    /// As `postgres`, through a pooler that lends a server for one transaction at a time.
     pub async fn pooled() -> Option<Self> {
         let schema = Schema::pooled()?;
         Some(Self::at(Arc::new(Database::Schema(schema))).await)
@@ -72,7 +72,7 @@ impl Fixture {
         Self { store, clock, home, policy: Arc::default(), place }
     }
 
-    /// The same database, as another process would open it.
+    /// A second store on this database, as another process would open it.
     pub async fn neighbour(&self) -> Self {
         Self::at(self.place.clone()).await
     }
@@ -84,7 +84,7 @@ impl Fixture {
         }
     }
 
-    /// The same key always comes with the same arguments here.
+    /// A retry key; its arguments are always the same here.
     pub fn key(&self, key: &str) -> Option<RetryKey> {
         Some(RetryKey::new("key", key, Digest::of(&Value::Null)).expect("a key"))
     }
@@ -108,7 +108,7 @@ impl Fixture {
         self.act(who, command).await.expect("accepted")
     }
 
-    /// The refusal's code, or nothing when it was accepted.
+    /// The refusal's code; empty when the command was accepted.
     pub async fn code(&self, who: &str, command: Command) -> &'static str {
         match self.act(who, command).await {
             Ok(applied) => applied.but.map_or("", |refusal| refusal.code()),
@@ -166,7 +166,8 @@ impl Fixture {
         Command::TaskTransition { task, to: to.into(), checked: None, work: None }
     }
 
-    /// What somebody could start now; the first few of the whole org unless told otherwise.
+    /// Titles of the tasks that could be started now; the first ten of the whole org unless `change` says
+    /// otherwise.
     pub async fn free(&self, change: impl FnOnce(&mut FreeQuery)) -> Vec<String> {
         let org = self.home.org.clone();
         let mut query =

@@ -18,7 +18,7 @@ conformance! {
     handles_are_forgotten_when_they_expire,
 }
 
-/// A call that has just become long.
+/// The handle of a call that has just become long.
 pub async fn opened(f: &Fixture) -> Handle {
     let now = f.store.now();
     let handle = Handle {

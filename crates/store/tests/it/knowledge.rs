@@ -112,7 +112,7 @@ async fn storing_twice_with_one_key_is_storing_once(f: Fixture) {
     assert_eq!(titles(&f, "kept").await.len(), 2);
 }
 
-/// Numbers that look random and are the same in every run.
+/// A pseudo-random sequence, equal in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -185,7 +185,7 @@ async fn superseded_and_expired_entries_hide(f: Fixture) {
     assert_eq!(found.len(), 3);
     let old = found.iter().find(|hit| hit.entry.id == old).unwrap();
     assert_eq!(old.entry.superseded_by, Some(better.new.id));
-    // So many that the first look at the best hundred finds none that stands.
+    // So many that the first hundred candidates hold no valid hit.
     for n in 0..150 {
         let mut next = new("deploy deploy", &format!("deploy {n}"));
         next.expires_at = Some(f.store.now().plus_s(1));
@@ -276,7 +276,7 @@ fn vector(text: &str) -> QueryVector {
     QueryVector { model: "m".into(), values: embed(text), calibration: Calibration::default() }
 }
 
-/// Embeds everything, in batches; says how many entries it saw.
+/// Embeds everything, in batches; returns how many entries it saw.
 async fn embed_all(f: &Fixture, model: &str, batch: usize) -> usize {
     let mut seen = 0;
     loop {
@@ -361,7 +361,7 @@ async fn embedding_goes_on_where_it_stopped(f: Fixture) {
         });
         done.collect::<Vec<_>>()
     };
-    // Two processes took the same entries; the second one's work is not needed.
+    // Two processes took the same entries; the result of the second is not needed.
     f.store.knowledge_vectors_put("m", done(vec![embed("cat")])).await.unwrap();
     f.store.knowledge_vectors_put("m", done(vec![embed("dog")])).await.unwrap();
     assert_eq!(embed_all(&f, "m", 2).await, 3, "what was embedded is not embedded again");

@@ -57,7 +57,7 @@ pub fn complete(task: TaskId, output: &str) -> Command {
     })
 }
 
-/// A task whose completion is judged outside.
+/// A task whose completion is verified at a forge.
 pub async fn create_judged(f: &Fixture, title: &str) -> TaskId {
     let mut new = f.new_task(title, &[]);
     new.verification = Some(VerificationContract::of(VerificationKind::GithubPr));
@@ -66,7 +66,7 @@ pub async fn create_judged(f: &Fixture, title: &str) -> TaskId {
     id
 }
 
-/// Worked on and handed over, so that its verify job is due.
+/// A task that was worked on and completed, so that its verify job is due.
 pub async fn judged(f: &Fixture, title: &str) -> (TaskId, Job) {
     let task = create_judged(f, title).await;
     f.done("agent:w1", take(task, 60)).await;

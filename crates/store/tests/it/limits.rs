@@ -1,4 +1,4 @@
-//! A PostgreSQL that does not answer, or not soon: callers get their answer all the same.
+//! A PostgreSQL that does not answer, or not soon: callers still get an answer in time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn assert_unavailable<T>(done: Result<T, StoreError>) {
     }
 }
 
-/// Time stands still while bytes move and leaps when nothing is left but waiting.
+/// Time stands still while bytes move and leaps ahead when everything waits.
 #[tokio::test]
 async fn silence_ends_in_an_answer_and_passes() {
     let Some(f) = Fixture::postgres().await else { return };
@@ -40,8 +40,8 @@ async fn silence_ends_in_an_answer_and_passes() {
     let began = Instant::now();
     assert_unavailable(store.last_seq().await);
     assert!(began.elapsed() <= Duration::from_secs(20), "{:?}", began.elapsed());
-    // More readers than there are connections, each of which would hang; nor do they hang twice,
-    // first with those before them and then by themselves.
+    // There are more readers than connections, and each would hang. No reader hangs twice, first with the group
+    // before it and then with its own.
     let began = Instant::now();
     let readers = async {
         tokio::task::yield_now().await;
@@ -70,12 +70,12 @@ async fn silence_ends_in_an_answer_and_passes() {
     f.assert_sound().await;
 }
 
-/// The address of a store whose statements are given up after 200 ms.
+/// The address of a store whose statements time out after 200 ms.
 fn hasty(schema: &Schema) -> String {
     format!("{}&options=-c%20statement_timeout%3D200", schema.url())
 }
 
-/// Somebody who has a whole table for themselves.
+/// A client that locks a whole table.
 struct Holder<'a> {
     schema: &'a Schema,
     held: Client,
@@ -88,7 +88,7 @@ impl<'a> Holder<'a> {
         Self { schema, held }
     }
 
-    /// Lets go once somebody has waited for so long that a read, which came later, was given up.
+    /// Releases the lock once a statement has waited for so long that a later read timed out.
     async fn let_go_late(self, store: &PostgresStore, task: TaskId) {
         let watcher = self.schema.connect().await;
         let waits =

@@ -1,4 +1,4 @@
-//! One conformance suite for every database, and what only one of them can show.
+//! One conformance suite for every database, and tests of what only one of them has.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! What every store must do with what an org has besides tasks.
+//! What every store must do with the rows of an org besides tasks.
 
 use callboard_domain::command::*;
 use callboard_domain::event::EventName;
@@ -107,7 +107,7 @@ async fn settings_are_kept_per_org_and_seen_by_every_process(f: Fixture) {
     let seq = applied.last_seq.unwrap();
     assert_eq!(other.done("human:ana", update(&set)).await.last_seq, None, "nothing changed");
     assert_eq!(other.code("human:ana", update(&[(agents, json!(11))])).await, "INVALID_SETTING");
-    // Back to what holds anyway is a change too, and nothing is a value.
+    // Setting a default again is a change too, and an empty value is stored.
     let back = [(agents, json!(3)), (model, json!(""))];
     assert_eq!(other.done("human:ana", update(&back)).await.last_seq, Some(seq + 1));
     let kept = f.store.settings("default").await.unwrap();
@@ -173,7 +173,7 @@ async fn projects_have_repositories_and_are_listed_by_when_they_were_chosen(f: F
 }
 
 async fn the_first_project_of_an_org_is_open(f: Fixture) {
-    // An org as such, as a token makes it.
+    // An org without a project, as a new token makes it.
     let grant = TokenGrant {
         id: TokenId(next_id()),
         hash: [7; 32],

@@ -1,4 +1,4 @@
-//! What only a pooler in transaction mode can show: whatever is left on a server is somebody else's.
+//! What only a pooler in transaction mode can show: whatever is left on a server reaches another client.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, place};
 use crate::postgres::{assert_no_gaps, schema};
 use crate::schema::Schema;
 
-/// Two boards, each with several processes, on the few servers that the pooler shares out.
+/// Two boards, each with several processes, on the few servers that the pooler lends.
 #[tokio::test(flavor = "multi_thread")]
 async fn boards_that_share_servers_do_not_mix() {
     const ROUNDS: usize = 10;

@@ -34,7 +34,7 @@ pub async fn assert_no_gaps(f: &Fixture) {
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
 }
 
-/// Many rounds: two servers meet on the same rows only for a moment in each.
+/// There are many rounds, because two servers meet on the same rows only for a moment in each.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_servers_race_and_every_task_is_claimed_once() {
     const ROUNDS: u64 = 20;
@@ -72,7 +72,7 @@ async fn two_servers_race_and_every_task_is_claimed_once() {
     f.assert_sound().await;
 }
 
-/// Until the call stands behind what `holder` has locked.
+/// Returns once the call waits for a lock of `holder`.
 async fn waits_for<T>(holder: &Client, f: &Fixture, call: &JoinHandle<T>) {
     let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let beside = schema(f).connect().await;
@@ -82,7 +82,7 @@ async fn waits_for<T>(holder: &Client, f: &Fixture, call: &JoinHandle<T>) {
     }
 }
 
-/// Two servers, one job that belongs to no task: only its own row can be locked.
+/// Two servers, one job without a task: only its own row can be locked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_of_no_task_is_taken_once() {
     let Some(f) = Fixture::postgres().await else { return };
@@ -120,7 +120,7 @@ async fn a_job_of_no_task_is_taken_once() {
     assert_no_gaps(&f).await;
 }
 
-/// Somebody who does not lock the task makes a job with the same key at the same moment.
+/// A process that does not lock the task makes a job with this key at the same moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_loses_a_job_key_to_another_process_takes_its_job() {
     let Some(f) = Fixture::postgres().await else { return };
@@ -152,7 +152,7 @@ async fn who_loses_a_job_key_to_another_process_takes_its_job() {
     f.assert_sound().await;
 }
 
-/// Who writes while the leases get more time decides on them before or after, never across.
+/// A writer that comes while leases get grace decides on them before or after that, never across.
 #[tokio::test(flavor = "multi_thread")]
 async fn time_given_to_a_lease_is_not_taken_back_by_a_writer() {
     let Some(f) = Fixture::postgres().await else { return };
@@ -177,7 +177,7 @@ async fn times_of_events_rise_with_their_numbers() {
     let Some(f) = Fixture::postgres().await else { return };
     let f = Arc::new(f);
     let task = f.create("a", &[]).await;
-    // The same retry key, not committed yet: the batch waits here after it decided.
+    // The retry key is there, not committed yet: the batch waits here after it decided.
     let beside = schema(&f).connect().await;
     let step = Command::TaskNote { task, text: String::new() }.name();
     let in_the_way = format!(
@@ -269,7 +269,7 @@ async fn two_servers_closing_and_adding_deps_keep_the_counters() {
     f.assert_sound().await;
 }
 
-/// x needs y and z needs w close the circle x, y, z, w only together; no row is in both.
+/// "x needs y" and "z needs w" close the cycle x, y, z, w only together; no row is in both.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_servers_never_close_a_cycle_together() {
     let Some(f) = Fixture::postgres().await else { return };
@@ -293,7 +293,7 @@ async fn two_servers_never_close_a_cycle_together() {
     f.assert_sound().await;
 }
 
-/// Far more than one batch holds; what concerns one task happens in the order asked.
+/// Far more commands than one batch holds; those of one task are carried out in the order they were given.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_on_one_task_keep_their_order() {
     const NOTES: usize = 400;
@@ -320,7 +320,7 @@ async fn commands_on_one_task_keep_their_order() {
     f.assert_sound().await;
 }
 
-/// Rows, events and commit go out together; when a row fails, nothing of that batch may stay.
+/// Rows, events and commit are sent together; when a row fails, nothing of that batch may stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_cannot_be_stored_harms_nobody_beside_it() {
     const TASKS: usize = 60;
@@ -341,7 +341,7 @@ async fn a_command_that_cannot_be_stored_harms_nobody_beside_it() {
     f.assert_sound().await;
 }
 
-/// Many single reads at once travel together; each caller gets its own answer all the same.
+/// Many single reads at once form one group; each caller still gets its own answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_that_travel_together_are_answered_apart() {
     let Some(f) = Fixture::postgres().await else { return };
@@ -382,7 +382,7 @@ async fn reads_that_travel_together_are_answered_apart() {
     assert!(alone.as_ref().unwrap().as_ref().unwrap().deps.is_empty());
 }
 
-/// Creates a task under a retry key and repeats the call until the store says what became of it.
+/// Creates a task under a retry key and repeats the call until the store knows the outcome.
 async fn create_once(f: &Fixture, title: &str) -> (TaskId, usize) {
     let mut repeats = 0;
     loop {
@@ -416,7 +416,7 @@ async fn broken_connections_lose_nothing_and_do_nothing_twice() {
         })
         .collect();
     drop(acknowledged);
-    // The killer strikes whenever another 25 writes were acknowledged, while others are under way.
+    // Connections are killed after every 25 acknowledged writes, while others are under way.
     let killer = schema(&f).connect().await;
     let (mut kept, mut killed) = (Vec::new(), 0);
     while let Some(done) = seen.recv().await {
@@ -488,7 +488,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     other.batch_execute("INSERT INTO migrations VALUES (99, 'later', 'x')").await.unwrap();
     let words = PostgresStore::open(schema(&f).url(), None).await.err().unwrap().to_string();
     assert!(words.contains("schema 99, newer than this callboard knows"), "{words}");
-    // A process that was running when the newer one came refuses to write, and lives on.
+    // A process that was running when the newer version came refuses to write, and lives on.
     let claim = f.act("agent:w1", Command::TaskClaim { task }).await;
     assert!(claim.unwrap_err().to_string().contains("newer"));
     assert!(f.store.ping().await.is_err());
@@ -542,7 +542,7 @@ async fn the_database_has_the_only_clock() {
     let after: i64 = other.query_one(clock, &[]).await.unwrap().get(0);
     assert!((before..=after).contains(&applied.at.0), "{before} {:?} {after}", applied.at);
     assert!(store.now() >= applied.at);
-    // The server's clock was set back: the store's time goes on from where it was.
+    // The server's clock was set back: the store's time goes on from its newest time.
     let ahead = after + 3_600_000_000;
     other.execute("UPDATE log_position SET last_at = $1", &[&ahead]).await.unwrap();
     let text = "later".to_owned();

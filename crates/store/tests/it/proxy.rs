@@ -1,5 +1,5 @@
-//! A wire between a store and PostgreSQL. It can be cut at the worst moment: after a commit has
-//! happened and before anybody hears of it, or swallow all that is said. It carries no TLS, and says that the server has none.
+//! A proxy between a store and PostgreSQL. It can cut a connection at the worst moment, after a commit has happened
+//! and before its reply arrives, or swallow all bytes. It carries no TLS, and says that the server has none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ pub struct Proxy {
     open: watch::Sender<bool>,
 }
 
-/// How both sides spell it: the client's command and the server's "done".
+/// The spelling of both sides: the client's command and the server's reply.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// What a client asks before it begins.
+/// The client's question before it begins.
 const SSL_REQUEST: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 47];
 
 fn holds_commit(bytes: &[u8]) -> bool {
@@ -40,7 +40,7 @@ impl Proxy {
         Self { address, armed, open }
     }
 
-    /// Its host and port.
+    /// Host and port of the proxy.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -50,12 +50,12 @@ impl Proxy {
         self.armed.store(true, Ordering::SeqCst);
     }
 
-    /// From now on nothing gets through, and nobody is told.
+    /// From now on nothing gets through, without any error.
     pub fn swallow(&self) {
         self.open.send_replace(false);
     }
 
-    /// What comes from now on gets through; connections that lost something are broken.
+    /// From now on bytes get through again; connections that lost some are broken.
     pub fn carry_on(&self) {
         self.open.send_replace(true);
     }

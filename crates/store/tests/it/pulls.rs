@@ -184,7 +184,7 @@ async fn open_ones_of_a_kind_are_gone_through_in_turn(f: Fixture) {
     f.done("agent:w1", settle(find(4).unwrap(), PullStep::Closed)).await;
     assert_eq!(pages(others.clone(), 10).await, [vec![1, 3, 5]]);
     assert_eq!(pages(PullsOf::Forges { awaited: true }, 10).await, [vec![2]]);
-    // Nobody said that it is a crew's, whose reviews end somewhere.
+    // The task is no crew's, so its awaited merge stays wanted outside of review too.
     assert_eq!(pages(PullsOf::Unwanted, 10).await, NONE);
     f.done("agent:w1", settle(find(2).unwrap(), PullStep::Revoked)).await;
     assert_eq!(pages(PullsOf::Unwanted, 10).await, [vec![2]]);

@@ -83,7 +83,8 @@ async fn other_arguments_under_a_key_change_nothing(f: Fixture) {
     f.store.apply(create(json!({"title": "once"}))).await.unwrap();
     let last = f.store.last_seq().await.unwrap();
     assert_eq!(code(&f, create(json!({"title": "twice"}))).await, "KEY_REUSED");
-    // Another command of the same call has the same arguments.
+    // Other arguments are refused for another command under the key too: all commands of a call share its
+    // arguments.
     let task = f.create("other", &[]).await;
     let claim = Op {
         retry_key: key("k", &json!({"title": "twice"})),

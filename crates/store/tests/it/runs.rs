@@ -163,7 +163,7 @@ async fn a_version_is_the_number_of_an_event_and_of_one_job(f: Fixture) {
         jobs.push(submitted(&f, key, Priority::P1).await.job.id);
         f.create("in between", &[]).await;
     }
-    // Turn and turn about, in two processes.
+    // By turns, in two processes.
     for job in jobs.iter().cycle().take(6).copied() {
         let before = read(&f, job).await;
         let by = if newest % 2 == 0 { &f } else { &other };
@@ -197,7 +197,7 @@ async fn a_version_is_the_number_of_an_event_and_of_one_job(f: Fixture) {
     assert_ne!(listed[0].version, listed[1].version);
 }
 
-/// Each job counted for itself, and its events said how far.
+/// In older stores each job counted its own versions, and its events held them.
 async fn versions_of_older_stores_become_unique(f: Fixture) {
     let jobs = [
         submitted(&f, "a", Priority::P1).await.job.id,

@@ -31,7 +31,7 @@ impl Schema {
         variable(POSTGRES).is_none().then_some(NO_POSTGRES)
     }
 
-    /// Nothing without a database; the test is then skipped.
+    /// A new schema; `None` without a database, and the test is then skipped.
     pub fn new() -> Option<Self> {
         if let Some(why) = Self::missing() {
             skipped(why);
@@ -69,12 +69,12 @@ impl Schema {
         rest.split_once('/').expect("postgres://USER@HOST:PORT/DATABASE").0
     }
 
-    /// The same schema by way of another server: a host and a port.
+    /// The address of this schema on another server, given as host and port.
     pub fn url_via(&self, server: &str) -> String {
         self.url.replacen(&format!("@{}/", self.server()), &format!("@{server}/"), 1)
     }
 
-    /// Ends every connection of the stores on this schema. Says how many there were.
+    /// Ends every connection of the stores on this schema. Returns how many there were.
     pub async fn end_connections(&self, by: &Client) -> usize {
         let sql =
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
@@ -104,11 +104,11 @@ impl Drop for Schema {
                 };
                 tokio::spawn(connection);
                 let sql = format!("SET lock_timeout = '5s'; DROP SCHEMA IF EXISTS {name} CASCADE");
-                // What stays behind is in nobody's way.
+                // A schema that is left behind does no harm.
                 let _ = client.batch_execute(&sql).await;
             });
         };
-        // A runtime cannot be waited for from inside another one.
+        // A runtime cannot be awaited from inside another one.
         let _ = std::thread::spawn(drop_it).join();
     }
 }

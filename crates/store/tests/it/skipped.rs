@@ -8,6 +8,6 @@ use std::io::Write;
 pub fn skipped(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // One write, so that lines of tests that run at once stay whole.
+    // One write, so that lines of concurrent tests stay whole.
     let _ = std::io::stderr().write_all(format!("skipped: {test}: {why}\n").as_bytes());
 }

@@ -27,7 +27,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let other = Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", 99).unwrap();
     assert!(words(open(&path)).contains("schema 99, newer than this callboard knows"));
-    // A process that was running when the newer one came refuses to write, and lives on.
+    // A process that was running when the newer version came refuses to write, and lives on.
     let claim = f.act("agent:w1", Command::TaskClaim { task }).await;
     assert!(claim.unwrap_err().to_string().contains("newer"));
     other.pragma_update(None, "user_version", 1).unwrap();
@@ -135,7 +135,7 @@ async fn a_link_to_a_board_has_the_locks_of_the_board() {
 async fn a_copy_of_the_whole_folder_is_a_board_of_its_own() {
     let f = Fixture::sqlite().await;
     f.create("a", &[]).await;
-    // With a log beside the database, as a killed process leaves it.
+    // A copy with a log beside the database, as a killed process leaves it.
     let copy = tempfile::tempdir().unwrap();
     for name in ["test.db", "test.db-wal", "test.db-bell"] {
         std::fs::copy(f.folder().join(name), copy.path().join(name)).unwrap();

@@ -46,8 +46,8 @@ async fn a_clock_that_was_ahead_does_not_stop_time(f: Fixture) {
     f.assert_sound().await;
 }
 
-/// A clock that jumps ahead looks like a sleep, so the holder gets time. No event is written for
-/// that, and still the store knows the time it counts from when the clock is set right.
+/// A clock that jumps ahead looks like a sleep, so the holder gets grace. No event is written for that, and still
+/// the store knows the time it counts from when the clock is set right.
 async fn time_given_by_a_clock_that_was_ahead_ends_too(f: Fixture) {
     let task = f.create("a", &[]).await;
     f.done("agent:w1", take(task, 60)).await;
@@ -60,7 +60,7 @@ async fn time_given_by_a_clock_that_was_ahead_ends_too(f: Fixture) {
     f.assert_sound().await;
 }
 
-/// A claim, a sweep and a tick are equally good at noticing a sleep.
+/// A claim, a sweep and a tick all notice a sleep.
 async fn a_lease_survives_a_sleep_whoever_writes_first(f: Fixture) {
     let (task, other) = (f.create("a", &[]).await, f.create("b", &[]).await);
     f.done("agent:w1", take(task, 30)).await;
@@ -95,8 +95,8 @@ async fn a_sweep_after_a_sleep_ends_no_lease(f: Fixture) {
     assert_eq!(holder.as_deref(), Some("agent:w1"));
 }
 
-/// A process that writes without ticking, like a command of the CLI, gives time once. Else a task
-/// would stay with a holder that is gone for as long as no server runs.
+/// A process that writes without ticking, like a command of the CLI, gives grace once. Otherwise a task would stay
+/// with a holder that is gone for as long as no server runs.
 async fn where_no_server_runs_a_lease_ends_too(f: Fixture) {
     let task = f.create("a", &[]).await;
     f.done("agent:w1", take(task, 30)).await;
@@ -124,7 +124,7 @@ async fn a_server_gives_time_after_every_sleep(f: Fixture) {
     f.done("agent:w2", take(task, 60)).await;
 }
 
-/// Label, assignee and filters are those of the moment of the read; nothing is written for it.
+/// Label, assignee and filters are judged at the time of the read; nothing is written for that.
 async fn lists_show_no_holder_whose_lease_is_over(f: Fixture) {
     let (task, other) = (f.create("a", &[]).await, f.create("b", &[]).await);
     let waits = f.create("c", &[other]).await;

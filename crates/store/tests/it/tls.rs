@@ -15,14 +15,14 @@ use crate::proxy::Proxy;
 use crate::schema::Schema;
 use crate::skipped::skipped;
 
-/// A board on a server whose certificate is for `localhost`, and where its certificates are.
+/// A board on a server whose certificate is for `localhost`, and the folder of its certificates.
 struct Encrypted {
     f: Fixture,
     folder: String,
 }
 
 impl Encrypted {
-    /// Nothing when the server is somebody's own, with certificates we know nothing of.
+    /// `None` when the server was not started by `scripts/postgres`: its certificates are unknown.
     async fn new() -> Option<Self> {
         let f = Fixture::postgres().await?;
         let shown = schema(&f).connect().await.query_one("SHOW ssl_cert_file", &[]).await.unwrap();
@@ -34,7 +34,7 @@ impl Encrypted {
         Some(Self { f, folder })
     }
 
-    /// What the server sees of a store that asks for this.
+    /// The application name of a store with these parameters, by which the server knows it.
     fn name(&self, asked: &str) -> String {
         asked.chars().filter(char::is_ascii_alphabetic).collect()
     }
@@ -46,7 +46,7 @@ impl Encrypted {
         format!("{url}&application_name={name}&{asked}")
     }
 
-    /// How many connections of such a store there are, and how many of them are encrypted.
+    /// How many connections such a store has, and how many of them are encrypted.
     async fn connections(&self, asked: &str) -> (i64, i64) {
         let sql = "SELECT count(*), count(*) FILTER (WHERE s.ssl) \
              FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid) WHERE application_name = $1";
@@ -109,7 +109,7 @@ async fn a_server_that_is_not_the_right_one_is_refused() {
     }
 }
 
-/// Somebody on the way who says that the server does not encrypt.
+/// A proxy on the way claims that the server does not encrypt.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_requires_tls_is_not_talked_out_of_it() {
     let Some(schema) = Schema::new() else { return };

@@ -1,4 +1,4 @@
-//! Whole stores on the move: nothing is lost on the way, and nothing half-moved is ever used.
+//! Moves of whole stores: nothing is lost on the way, and nothing half-moved is ever used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +27,7 @@ use crate::fixture::{Database, Fixture, attempt_of, place, task_of};
 use crate::schema::Schema;
 use crate::{crew, deliveries, handles, leases, org, runs};
 
-/// A place for a store to move to.
+/// The target of a move.
 enum Target {
     File(tempfile::TempDir),
     Schema(Schema),
@@ -38,7 +38,7 @@ impl Target {
         Self::File(tempfile::tempdir().unwrap())
     }
 
-    /// A file, a schema when there is a PostgreSQL, and one behind a pooler when there is that.
+    /// A file, a schema when there is a PostgreSQL, and a schema behind a pooler when there is one.
     fn all() -> Vec<Self> {
         let schemas = [Schema::new(), Schema::pooled()].map(|schema| schema.map(Self::Schema));
         [Some(Self::sqlite())].into_iter().chain(schemas).flatten().collect()
@@ -59,7 +59,7 @@ impl Target {
         .await
     }
 
-    /// Why nobody may open it.
+    /// Why the target cannot be opened.
     async fn refusal(&self) -> String {
         let opened = match self.address() {
             Address::Sqlite(path) => SqliteStore::open(&path, clock()).map(|_| ()),
@@ -68,7 +68,7 @@ impl Target {
         opened.unwrap_err().to_string()
     }
 
-    /// Makes an empty store and runs a statement in it.
+    /// Creates an empty store and runs a statement in it.
     async fn prepared(&self, sqlite: &str, postgres: &str) {
         match self {
             Self::File(folder) => {
@@ -103,7 +103,7 @@ async fn go(from: &Address, to: &Address) -> Result<Moved, TransferError> {
     transfer(from, to, clock(), quiet()).await
 }
 
-/// Everything that can be in a store, and texts and numbers at their limits.
+/// A store with everything that can be in one, and texts and numbers at their limits.
 async fn rich(f: &Fixture) {
     let odd = "e\u{301} 𝔘𝔫𝔦 \u{200d} \u{1} \u{7f} \u{fffd} \u{10ffff} \\N \\. \t\r\n '\"";
     let open = f.create(odd, &[]).await;
@@ -135,7 +135,7 @@ async fn rich(f: &Fixture) {
     f.done("agent:w1", Command::ReviewRequest { task: dep, summary: odd.into() }).await;
     f.done("agent:w1", Command::ScratchpadAppend { task: dep, text: odd.into() }).await;
     f.done("human:ana", f.to(dep, "done")).await;
-    // A task that is gone while it still waits: its counter is nobody's any more.
+    // A removed task that still has an open dep: its counter no longer matters.
     let closes = f.create("closes", &[]).await;
     let gone = f.create("gone", &[closes]).await;
     f.done("human:ana", Command::TaskRemove { task: gone }).await;
@@ -215,7 +215,7 @@ fn file(f: &Fixture, name: &str, bytes: Vec<u8>) -> NewFile {
     NewFile { org, task: None, name: name.into(), media_type, bytes }
 }
 
-/// More than one row holds, and every byte there is.
+/// More bytes than one row holds, with every value.
 fn log() -> Vec<u8> {
     (0..600_000u32).map(|n| (n % 257) as u8).collect()
 }
@@ -459,7 +459,7 @@ async fn a_failure_in_the_middle_leaves_the_target_empty() {
         assert!(said.iter().any(|words| failed.to_string().contains(words)), "{failed}");
         let fixed = ("DROP TRIGGER fail", "DROP TRIGGER fail ON events");
         target.prepared(fixed.0, fixed.1).await;
-        // An empty target is one that takes everything.
+        // The target takes everything now, so the failed move left it empty.
         assert_eq!(go(&address(&f), &target.address()).await.unwrap().findings, []);
     }
 }
@@ -539,7 +539,7 @@ async fn what_postgres_cannot_keep_is_named() {
     for words in ["title of table tasks holds U+0000", "change it in the source", &hex] {
         assert!(said.contains(words), "{said}");
     }
-    // SQLite keeps it.
+    // SQLite can store the text.
     go(&address(&f), &Target::sqlite().address()).await.unwrap();
 }
 
