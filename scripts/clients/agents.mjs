@@ -29,7 +29,7 @@ async function prepare() {
   await lane.prepare();
   const acp = `[executors.opencode-acp]
 kind = "acp"
-command = ["opencode", "acp"]
+command = ["opencode", "acp", "--port", "{port}"]
 env = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 writable = ["~/.local/share/opencode/", "~/.local/state/opencode/", "~/.cache/opencode/"]
 `;

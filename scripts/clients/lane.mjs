@@ -18,6 +18,7 @@ export async function openLane(name, scripts) {
   const folder = join(import.meta.dirname, name);
   const home = join(folder, 'home');
   const repo = join(folder, 'repo');
+  const model = await startModel(scripts);
   const env = {
     PATH: process.env.PATH,
     HOME: home,
@@ -25,8 +26,9 @@ export async function openLane(name, scripts) {
     HTTP_PROXY: nowhere,
     HTTPS_PROXY: nowhere,
     NO_PROXY: '127.0.0.1',
+    // Agents read the address of their model in files of their own.
+    CALLBOARD_RELAY_SANDBOX_PORTS: new URL(model.url).port,
   };
-  const model = await startModel(scripts);
 
   // The output of a program that succeeds. One that takes too long is killed.
   function run(program, args, input = '') {

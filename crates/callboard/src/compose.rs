@@ -274,6 +274,7 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         executors: choice.executors.clone(),
         default_executor: choice.default_executor.clone(),
         sandbox: choice.sandbox,
+        sandbox_ports: choice.sandbox_ports.clone(),
         trusted_commands: choice.trusted_commands.clone(),
         artifact_bytes_max: choice.artifact_bytes_max,
         kill_grace: choice.kill_grace,

@@ -32,7 +32,7 @@ use crate::live::Live;
 use crate::printed::Printed;
 use crate::process::Leash;
 use crate::run_log::RunLog;
-use crate::sandbox::{Confinement, SandboxMode};
+use crate::sandbox::{Confinement, SandboxMode, SandboxPorts, port_of_its_own};
 use crate::workspace::{self, Caches, Folder, Workspace};
 
 pub use local::LocalRoots;
@@ -189,7 +189,10 @@ impl LocalAgents {
         log.secrets.add_variables(&variables.named);
         let scratch = workspace.folder().scratch();
         let folder = workspace.folder();
-        let confinement = match self.confinement(chosen.executor, folder, Vec::new(), log) {
+        let port = port_of_its_own(&chosen.executor.command);
+        let ports = self.settings.sandbox_ports.of_run(&variables.named, None, port);
+        let confinement = match self.confinement(chosen.executor, folder, (Vec::new(), ports), log)
+        {
             Ok(confinement) => confinement,
             Err(summary) => return Outcome::failed(FailReason::ExecutorError, summary),
         };
@@ -201,6 +204,7 @@ impl LocalAgents {
             command: &chosen.executor.command,
             server: None,
             model: &chosen.model,
+            port,
             prompt,
             workdir: &workspace.worktree(),
             scratch: &scratch,
@@ -286,12 +290,12 @@ impl LocalAgents {
         }
     }
 
-    /// `places` is where it may write besides what its executor needs.
+    /// `places` is where it may write besides what its executor needs, `ports` where it may connect to.
     fn confinement(
         &self,
         executor: &ExecutorSettings,
         folder: &Folder,
-        places: Vec<PathBuf>,
+        (places, ports): (Vec<PathBuf>, SandboxPorts),
         log: &mut RunLog,
     ) -> Result<Option<Confinement>, String> {
         let home = environment::value(&self.settings.environment, "HOME").map(Path::new);
@@ -303,14 +307,17 @@ impl LocalAgents {
         let confinement = match self.settings.sandbox {
             SandboxMode::Executor => None,
             SandboxMode::Auto if executor.own_sandbox => None,
-            SandboxMode::Auto | SandboxMode::Os => Confinement::new(writable),
+            SandboxMode::Auto | SandboxMode::Os => Confinement::new(writable, ports),
         };
         match (&confinement, self.settings.sandbox) {
             (None, SandboxMode::Os) => {
                 return Err("This machine cannot confine an agent (relay.sandbox = os)".into());
             }
             (None, _) => log.note("sandbox: the agent's own switches alone"),
-            (Some(_), _) => log.note("sandbox: the system lets it write in its own folders only"),
+            (Some(confinement), _) => {
+                log.note("sandbox: the system lets it write in its own folders only");
+                log.note(format!("sandbox: {}", confinement.network()));
+            }
         }
         Ok(confinement)
     }

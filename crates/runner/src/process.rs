@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::Variables;
 use crate::printed::Printed;
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, Rules};
 use crate::tail::Tail;
 
 pub(crate) use converse::{Pipes, converse};
@@ -204,11 +204,10 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
                 lead_a_session(&mut command);
             }
         }
-        let leader = match &program.confinement {
-            None => command.spawn()?,
-            Some(confinement) => confinement.around(|| command.spawn())?,
-        };
-        (leader, program.leash)
+        if let Some(confinement) = &program.confinement {
+            confine(&mut command, confinement.rules()?);
+        }
+        (command.spawn()?, program.leash)
     };
     let mut group = Group { leader, watchman: None, exits, mark: None };
     let grace = leash.as_ref().map_or(Duration::ZERO, |leash| leash.grace);
@@ -250,6 +249,13 @@ fn lead_a_session(command: &mut Command) {
     let lead = || rustix::process::setsid().map(drop).map_err(io::Error::from);
     // SAFETY: between fork and exec this makes one system call and touches no memory of ours.
     unsafe { command.pre_exec(lead) };
+}
+
+/// Confines the new process alone: nothing of ours is kept from writing.
+#[allow(unsafe_code, reason = "a process confines itself, and only before exec it runs our code")]
+fn confine(command: &mut Command, mut rules: Rules) {
+    // SAFETY: between fork and exec this makes system calls and asks for no memory.
+    unsafe { command.pre_exec(move || rules.enter()) };
 }
 
 /// Every other program that is started meanwhile must not hold the lock.

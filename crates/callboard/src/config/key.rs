@@ -241,6 +241,8 @@ pub static KEYS: &[Key] = &[
         "Commands that agents may run without asking.").guarded(),
     key("relay.sandbox", Kind::Word(&["auto", "os", "executor"]), "auto",
         "What keeps agents from writing: the system where it can (auto), the system or nothing runs (os), their own switches alone (executor).").guarded(),
+    key("relay.sandbox_ports", Kind::List, "",
+        "TCP ports that a confined agent may connect to beside 443, 80, its board's and those in its executor's variables: ports, ranges like 3000-3010, or any.").guarded(),
     key("relay.default_executor", Kind::Text, "",
         "Executor of models that none serves; empty = the first one found.").guarded(),
     key("relay.git_schemes", Kind::List, "https, ssh",

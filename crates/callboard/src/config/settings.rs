@@ -12,7 +12,7 @@ use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
 use callboard_domain::relay::{SpecRules, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};
-use callboard_runner::{Executors, SandboxMode, judge_secret};
+use callboard_runner::{Executors, SandboxMode, SandboxPorts, judge_secret};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
@@ -72,6 +72,7 @@ pub struct AgentsChoice {
     pub executors: Executors,
     pub default_executor: String,
     pub sandbox: SandboxMode,
+    pub sandbox_ports: SandboxPorts,
     pub trusted_commands: Vec<String>,
     pub artifact_bytes_max: usize,
     pub kill_grace: Duration,
@@ -296,6 +297,8 @@ impl Reader<'_> {
             executors: Executors::new(self.0.executors().to_vec())?,
             default_executor: self.text("relay.default_executor").to_owned(),
             sandbox: SandboxMode::parse(self.text("relay.sandbox")).unwrap_or_default(),
+            sandbox_ports: SandboxPorts::parse(self.list("relay.sandbox_ports"))
+                .map_err(|words| self.at("relay.sandbox_ports", &words))?,
             trusted_commands: self.list("relay.trusted_commands").to_vec(),
             artifact_bytes_max: self.number("relay.artifact_max_bytes") as usize,
             kill_grace: Duration::from_secs(self.number("runner.kill_grace_s").into()),

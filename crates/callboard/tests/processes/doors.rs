@@ -2,12 +2,13 @@
 //! store itself is out of its reach, as far as the system confines it.
 
 use std::fs;
+use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use crate::agents::{FREE, Shop, make, submit, wait_for};
-use crate::http::{agent, answer_of, modern};
-use crate::peer::{CALLBOARD, Peer, reply};
+use crate::http::{Server, agent, answer_of, call, modern};
+use crate::peer::{CALLBOARD, Peer, board, reply};
 use crate::schema::Schema;
 use crate::skipped::skipped;
 
@@ -59,6 +60,45 @@ fn a_confined_agent_opens_no_store() {
     assert_eq!(seen["task_id"], task, "the door is open");
     let all = boss.call("tasks_list", json!({})).unwrap();
     assert!(!all.to_string().contains("Not mine"), "{all}");
+}
+
+/// Speaks to a server without tokens, as the local user, and then to its own board.
+const POSTS_ELSEWHERE: &str = r#"cat > /dev/null
+elsewhere() { env -u CALLBOARD_SERVER -u CALLBOARD_TOKEN_FILE "$CALLBOARD" "$@" --server "$ELSEWHERE" >> said 2>&1; }
+elsewhere call create '{"title": "Not mine"}' --toolsets graph --actor human:ana && echo 'posted' >> found
+"$CALLBOARD" call get_task "{\"task_id\": \"$CALLBOARD_TASK_ID\"}" > seen 2>&1 || echo 'no door' >> found
+echo tried >> found
+echo '<complete/>'
+"#;
+
+#[test]
+fn a_confined_agent_posts_to_no_other_server() {
+    let other = board();
+    let server = Server::start(other.path());
+    let script = POSTS_ELSEWHERE
+        .replace("$CALLBOARD\"", &format!("{CALLBOARD}\""))
+        .replace("$ELSEWHERE", &server.url);
+    let shop = Shop::open(None, &script);
+    let mut boss = shop.server(&[CONFINED]);
+    let task = make(&mut boss);
+    if !starts_confined(&mut boss, &task) {
+        return;
+    }
+    wait_for(&mut boss, &task, "REVIEW");
+    let worktree = shop.at(".callboard/worktrees").join(&task);
+    let read = |name: &str| fs::read_to_string(worktree.join(name)).unwrap();
+    let look = json!({"task_id": task, "include_logs": true});
+    let seen = boss.call("get_task", look).unwrap();
+    if seen.to_string().contains("no rules for ports") {
+        let why = "this kernel has no rules for TCP ports";
+        let _ =
+            writeln!(io::stderr(), "skipped: a_confined_agent_posts_to_no_other_server: {why}");
+        return;
+    }
+    assert_eq!(read("found"), "tried\n", "{}", read("said"));
+    assert!(read("said").contains("ermission denied"), "{}", read("said"));
+    let tasks = call(&agent(), &server.url, "human:ana", "list", &json!({}), "").unwrap().unwrap();
+    assert!(!tasks.to_string().contains("Not mine"), "{tasks}");
 }
 
 /// Gathers all that it can read of its own and of other processes.

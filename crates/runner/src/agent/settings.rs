@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::LocalRoots;
 use crate::environment::Variables;
 use crate::executor::Executors;
-use crate::sandbox::SandboxMode;
+use crate::sandbox::{SandboxMode, SandboxPorts};
 
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
@@ -18,6 +18,8 @@ pub struct AgentSettings {
     /// Empty: the first one found.
     pub default_executor: String,
     pub sandbox: SandboxMode,
+    /// Beside those that every run has.
+    pub sandbox_ports: SandboxPorts,
     pub trusted_commands: Vec<String>,
     pub artifact_bytes_max: usize,
     pub kill_grace: Duration,
@@ -40,6 +42,7 @@ impl AgentSettings {
             executors: Executors::new(Vec::new()).unwrap_or_default(),
             default_executor: String::new(),
             sandbox: SandboxMode::Auto,
+            sandbox_ports: SandboxPorts::default(),
             trusted_commands: trusted.split(", ").map(str::to_owned).collect(),
             artifact_bytes_max: 10 * 1024 * 1024,
             kill_grace: Duration::from_secs(10),

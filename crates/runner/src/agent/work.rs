@@ -19,6 +19,7 @@ use crate::executor::{McpBy, Said};
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
+use crate::sandbox::port_of_its_own;
 use crate::terminal::{self, Terminal};
 
 #[async_trait]
@@ -91,12 +92,16 @@ impl LocalAgents {
             places.extend(writes);
             git_dirs.push(dirs);
         }
-        let confinement = self.confinement(executor, &folder, places, log)?;
+        let variables = environment::for_agent(&self.settings.environment, &executor.env);
+        log.secrets.add_variables(&variables.named);
+        let door = call.door.as_ref().map(|key| key.url.as_str());
+        let command = if may_write { &executor.write_command } else { &executor.command };
+        let port = port_of_its_own(command);
+        let ports = self.settings.sandbox_ports.of_run(&variables.named, door, port);
+        let confinement = self.confinement(executor, &folder, (places, ports), log)?;
         let mut leash = self.leash(&folder);
         let lines = Arc::new(Printed::new());
         leash.printed = Some(lines.clone());
-        let variables = environment::for_agent(&self.settings.environment, &executor.env);
-        log.secrets.add_variables(&variables.named);
         let scratch = folder.scratch();
         let server = self.board_server(call, executor.mcp, &scratch, log)?;
         let git = match confinement.is_some() && may_write {
@@ -134,9 +139,10 @@ impl LocalAgents {
         }));
         let call_of = Call {
             executor,
-            command: if may_write { &executor.write_command } else { &executor.command },
+            command,
             server: server.as_ref(),
             model,
+            port,
             prompt: call.prompt.clone(),
             workdir: &call.folder,
             scratch: &scratch,

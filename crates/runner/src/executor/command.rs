@@ -27,6 +27,8 @@ pub(crate) struct Call<'a> {
     /// How it reaches its board, if it does.
     pub(crate) server: Option<&'a BoardServer>,
     pub(crate) model: &'a str,
+    /// For a server of its own, where its command names one.
+    pub(crate) port: Option<u16>,
     pub(crate) prompt: String,
     pub(crate) workdir: &'a Path,
     /// Its own folder, which it may write.
@@ -112,6 +114,7 @@ impl Call<'_> {
         let path = |path: PathBuf| Some(path.display().to_string());
         let named = [
             ("{model}", Some(self.model.to_owned()).filter(|model| !model.is_empty())),
+            ("{port}", self.port.map(|port| port.to_string())),
             ("{prompt_file}", path(self.prompt_file())),
             ("{output_file}", path(self.output_file())),
             ("{workdir}", path(self.workdir.to_owned())),

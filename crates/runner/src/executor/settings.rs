@@ -9,7 +9,7 @@ pub struct ExecutorSettings {
     pub name: String,
     pub kind: ExecutorKind,
     /// Program and arguments, never a shell. `{model}`, `{prompt_file}`, `{output_file}`, `{workdir}`,
-    /// `{mcp_config}`, `{mcp_codex}` and `{mcp_opencode}` are replaced.
+    /// `{mcp_config}`, `{mcp_codex}`, `{mcp_opencode}` and `{port}` are replaced.
     pub command: Vec<String>,
     /// For runs that may change the worktree.
     pub write_command: Vec<String>,

@@ -5,6 +5,8 @@ mod bed;
 mod branches;
 mod choice;
 mod endings;
+#[cfg(target_os = "linux")]
+mod network;
 mod replies;
 mod repositories;
 mod sandbox;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::bed::{Bed, Nobody};
 use crate::fixture::git_in;
 
-fn worktree(bed: &Bed) -> PathBuf {
+pub fn worktree(bed: &Bed) -> PathBuf {
     let path = bed.repo.path.join(".callboard/worktrees/T1");
     let shown = path.display().to_string();
     bed.repo.git(&["worktree", "add", "-q", "-b", "callboard/T1", &shown]);
@@ -26,7 +26,7 @@ fn of(folder: &Path) -> Worktree {
     Worktree { repo, path: folder.to_owned(), branch: "callboard/T1".into() }
 }
 
-fn call(folder: PathBuf) -> WorkCall {
+pub fn call(folder: PathBuf) -> WorkCall {
     WorkCall {
         job: "job_01".into(),
         attempt: 1,
@@ -43,7 +43,7 @@ fn call(folder: PathBuf) -> WorkCall {
 }
 
 /// Whether it was seen at work, and what came of it.
-async fn work(settings: AgentSettings, call: WorkCall) -> (bool, WorkReport) {
+pub async fn work(settings: AgentSettings, call: WorkCall) -> (bool, WorkReport) {
     let (up, seen) = oneshot::channel();
     let agents = LocalAgents::new(settings);
     let (printed, _) = watch::channel(String::new());
