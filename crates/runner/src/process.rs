@@ -1,7 +1,8 @@
 //! The only place that spawns. A program gets a process group of its own (an agent a session), a
 //! directory, an environment and a time limit; its output is read as it comes and kept as a tail.
 //! When `run` ends or is dropped the whole group is dead, and whatever else the program still is a
-//! parent of; of an agent also those that left both (`family.rs` says how they are found).
+//! parent of. On Linux a check or an agent has a keeper, which ends also those that left group, session
+//! and parents (`keeper.rs`); agents carry a mark besides (`family.rs`).
 //!
 //! What a program is for is never known here.
 
@@ -11,6 +12,8 @@ mod converse;
 mod earlier;
 mod family;
 mod group;
+#[cfg_attr(not(target_os = "linux"), path = "process/no_keeper.rs")]
+mod keeper;
 mod streams;
 
 use std::ffi::OsString;
@@ -36,6 +39,7 @@ pub(crate) use converse::{Pipes, converse};
 pub(crate) use earlier::{end_earlier, is_left};
 pub(crate) use family::{MARK, end_marked, kill_leftovers, kill_marked_all};
 use group::Group;
+use keeper::Kept;
 use streams::{Stdin, Stream, Streams};
 
 /// How long a killed group may take to die, and then its pipes to close. Only a process stuck in
@@ -51,7 +55,8 @@ pub(crate) struct Program {
     pub(crate) input: Vec<u8>,
     pub(crate) timeout: Duration,
     pub(crate) output: Output,
-    /// Whether the group must also die when this process is killed with SIGKILL.
+    /// Whether all that it starts must die with it, and with this process when that is killed with SIGKILL.
+    /// Elsewhere than on Linux this is the group alone.
     pub(crate) dies_with_us: bool,
     /// `None`: a group of its own, killed without a word.
     pub(crate) leash: Option<Leash>,
@@ -154,7 +159,7 @@ impl Running {
                 Ending::Exited(status.and_then(|status| status.code()))
             }
             Some(stopped) => {
-                let _ = timeout(AFTER_KILL, group.reap()).await;
+                let _ = timeout(group.patience(), group.reap()).await;
                 stopped
             }
         };
@@ -180,7 +185,8 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
         stderr_writer = stdout_writer.try_clone()?;
     }
     let exits = signal(SignalKind::child())?;
-    let (leader, leash) = {
+    let is_kept = program.dies_with_us && keeper::IS_THERE;
+    let (child, ends, leash) = {
         // The command owns our copies of the writing ends; it must be gone before we read.
         let mut command = Command::new(&program.name);
         command
@@ -191,11 +197,14 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
             .stdin(if program.input.is_empty() { no_input } else { Stdio::piped() })
             .stdout(stdout_writer)
             .stderr(stderr_writer)
-            .kill_on_drop(true);
+            // A keeper that is killed lets go of its family.
+            .kill_on_drop(!is_kept);
         if let Some(file) = program.keeps {
             keep_open(&mut command, file);
         }
+        let ends = if is_kept { Some(keeper::post(&mut command)?) } else { None };
         match &program.leash {
+            None if is_kept => lead_a_group(&mut command),
             None => {
                 command.process_group(0);
             }
@@ -207,21 +216,22 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
         if let Some(confinement) = &program.confinement {
             confine(&mut command, confinement.rules()?);
         }
-        (command.spawn()?, program.leash)
+        (command.spawn()?, ends, program.leash)
     };
-    let mut group = Group { leader, watchman: None, exits, mark: None };
+    let kept = ends.map(Kept::new).transpose()?;
+    let mut group = Group { child, kept, watchman: None, exits, mark: None };
     let grace = leash.as_ref().map_or(Duration::ZERO, |leash| leash.grace);
     if let Some((leash, leader)) = leash.zip(group.number()) {
         group.mark = Some(leash.mark);
-        family::write_leader(&leash.record, leader)?;
+        family::write_leader(&leash.record, leader, group.keeper())?;
         if let Some(started) = leash.started {
             started();
         }
     }
-    if program.dies_with_us {
+    if program.dies_with_us && !is_kept {
         group.watchman = post_watchman(&group, &program.env);
     }
-    let stdin = Stdin { pipe: group.leader.stdin.take(), rest: program.input };
+    let stdin = Stdin { pipe: group.child.stdin.take(), rest: program.input };
     Ok(Running { group, streams: Streams { stdin, stdout, stderr }, grace })
 }
 
@@ -251,6 +261,14 @@ fn lead_a_session(command: &mut Command) {
     unsafe { command.pre_exec(lead) };
 }
 
+/// As `process_group` does, but after a keeper was put before the program.
+#[allow(unsafe_code, reason = "the program's process begins between fork and exec")]
+fn lead_a_group(command: &mut Command) {
+    let lead = || rustix::process::setpgid(None, None).map_err(io::Error::from);
+    // SAFETY: between fork and exec this makes one system call and touches no memory of ours.
+    unsafe { command.pre_exec(lead) };
+}
+
 /// Confines the new process alone: nothing of ours is kept from writing.
 #[allow(unsafe_code, reason = "a process confines itself, and only before exec it runs our code")]
 fn confine(command: &mut Command, mut rules: Rules) {
@@ -268,7 +286,7 @@ fn keep_open(command: &mut Command, file: Arc<File>) {
     unsafe { command.pre_exec(keep) };
 }
 
-/// One more process, which reads a pipe that only this one holds open. The pipe ends when we do,
+/// Where no keeper can be had: one more process, which reads a pipe that only this one holds open. The pipe ends when we do,
 /// whatever ends us, and then the watchman kills the group. (The kernel's parent-death signal
 /// reaches the leader alone, and fires when the thread that spawned it ends, which a runtime may do
 /// at any time.) It stands a millisecond after the program starts; a server killed within that

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use super::family::{self, Stat};
+use super::family::{self, Recorded, Stat};
 
 /// A killed process is gone after a millisecond or two; one in the middle of a disk access takes longer.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -21,7 +21,7 @@ pub(crate) fn end_earlier(
     within: Duration,
 ) -> Vec<String> {
     let deadline = Instant::now() + within;
-    let leaders: Vec<_> = records.iter().filter_map(|record| family::read_leader(record)).collect();
+    let leaders: Vec<_> = records.iter().flat_map(|record| family::read_leaders(record)).collect();
     let find = || members(&is_theirs, &leaders);
     loop {
         if family::kill_found(find) == 0 {
@@ -36,17 +36,15 @@ pub(crate) fn end_earlier(
 
 /// Whether there is such a process.
 pub(crate) fn is_left(is_theirs: impl Fn(&OsStr) -> bool, records: &[PathBuf]) -> bool {
-    let leaders: Vec<_> = records.iter().filter_map(|record| family::read_leader(record)).collect();
+    let leaders: Vec<_> = records.iter().flat_map(|record| family::read_leaders(record)).collect();
     !members(&is_theirs, &leaders).is_empty()
 }
 
 /// Without ourselves, and without those that ended and wait for a frozen parent to notice.
-fn members(is_theirs: &impl Fn(&OsStr) -> bool, leaders: &[(Pid, u64)]) -> Vec<Pid> {
-    // A leader that ended and was not reaped keeps its number, and with it the number of its group.
-    let is_same = |(pid, started): &&(Pid, u64)| {
-        *started != 0 && Stat::of(*pid).is_some_and(|stat| stat.started == *started)
-    };
-    let leaders: Vec<Pid> = leaders.iter().filter(is_same).map(|(pid, _)| *pid).collect();
+fn members(is_theirs: &impl Fn(&OsStr) -> bool, recorded: &[Recorded]) -> Vec<Pid> {
+    let there = recorded.iter().filter(|one| one.is_there());
+    let leaders: Vec<Pid> = there.clone().map(|one| one.pid).collect();
+    let keepers: Vec<Pid> = there.filter(|one| one.is_keeper).map(|one| one.pid).collect();
     let follows = |stat: &Stat| {
         let numbers = [stat.group, stat.session];
         leaders.iter().any(|leader| numbers.contains(&leader.as_raw_nonzero().get()))
@@ -61,5 +59,7 @@ fn members(is_theirs: &impl Fn(&OsStr) -> bool, leaders: &[(Pid, u64)]) -> Vec<P
     found.dedup();
     let ourselves = rustix::process::getpid();
     found.retain(|pid| *pid != ourselves && Stat::of(*pid).is_some_and(|stat| stat.is_alive));
+    // A keeper that ended first would let go of its family; alone it does nothing.
+    found.retain(|pid| !keepers.contains(pid));
     found
 }

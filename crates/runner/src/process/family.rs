@@ -1,7 +1,8 @@
 //! Who belongs to a run: its children and theirs, as long as their parents live, and whoever
 //! carries its mark in the environment, wherever they went. Linux tells; elsewhere nobody is found.
 //!
-//! A process that left its parents and emptied its environment as well is not found here.
+//! A process that left its parents and emptied its environment as well is a child of the keeper
+//! (`keeper.rs`), as long as that lives.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -133,17 +134,21 @@ pub(super) fn named(pid: Pid) -> String {
     }
 }
 
-/// Writes down who leads a run, so that a later process can find it.
-pub(super) fn write_leader(record: &Path, leader: Pid) -> io::Result<()> {
-    let started = start_time(leader).unwrap_or_default();
-    fs::write(record, format!("{} {started}\n", leader.as_raw_nonzero()))
+/// Writes down who leads a run, and who keeps it, so that a later process can find them.
+pub(super) fn write_leader(record: &Path, leader: Pid, keeper: Option<Pid>) -> io::Result<()> {
+    let line = |pid: Pid| {
+        let started = start_time(pid).unwrap_or_default();
+        format!("{} {started}\n", pid.as_raw_nonzero())
+    };
+    fs::write(record, line(leader) + &keeper.map(line).unwrap_or_default())
 }
 
-/// Kills the group of the leader that was written down. A number is not given to another process
+/// Kills the groups and descendants of those who were written down. A number is not given to another process
 /// while any process is in its group, so a number whose process started at another time, or that
 /// cannot be compared, has no group of ours.
 pub(crate) fn kill_leftovers(record: &Path, mark: &OsStr) {
-    if let Some((leader, started)) = read_leader(record) {
+    // The keeper last: what it keeps is found through it.
+    for Recorded { pid: leader, started, .. } in read_leaders(record) {
         let reused = start_time(leader).is_some_and(|now| now != started || started == 0);
         if !reused {
             for member in descendants(leader) {
@@ -168,13 +173,34 @@ pub(crate) fn kill_marked_all(mark: &OsStr) {
 /// A look at all processes takes about a millisecond; a killed one is gone after one or two.
 pub(super) const PASSES_MAX: usize = 200;
 
-pub(super) fn read_leader(record: &Path) -> Option<(Pid, u64)> {
-    let text = fs::read_to_string(record).ok()?;
-    let (pid, started) = text.trim().split_once(' ')?;
-    Some((Pid::from_raw(pid.parse().ok()?)?, started.parse().ok()?))
+/// A process that was written down.
+#[derive(Clone, Copy)]
+pub(super) struct Recorded {
+    pub(super) pid: Pid,
+    started: u64,
+    pub(super) is_keeper: bool,
 }
 
-fn start_time(pid: Pid) -> Option<u64> {
+impl Recorded {
+    /// Whether its number is still its own. A leader that ended and was not reaped keeps its number, and
+    /// with it the number of its group.
+    pub(super) fn is_there(&self) -> bool {
+        self.started != 0 && start_time(self.pid) == Some(self.started)
+    }
+}
+
+/// The leader, and then its keeper.
+pub(super) fn read_leaders(record: &Path) -> Vec<Recorded> {
+    let text = fs::read_to_string(record).unwrap_or_default();
+    let read = |(n, line): (usize, &str)| {
+        let (pid, started) = line.split_once(' ')?;
+        let (pid, started) = (Pid::from_raw(pid.parse().ok()?)?, started.parse().ok()?);
+        Some(Recorded { pid, started, is_keeper: n > 0 })
+    };
+    text.lines().enumerate().filter_map(read).collect()
+}
+
+pub(super) fn start_time(pid: Pid) -> Option<u64> {
     Stat::of(pid).map(|stat| stat.started)
 }
 

@@ -6,15 +6,23 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::process::Child;
+use tokio::time::timeout;
 
-use super::family;
+use super::keeper::Kept;
+use super::{AFTER_KILL, family};
+
+/// How long a killed family may take to end. Only a process that is stuck in the kernel needs longer.
+const FAMILY_END_MAX: Duration = Duration::from_secs(5);
 
 /// Dropped before `reap`, it kills.
 ///
 /// Group and leader share a number that is ours only while the leader is not reaped. So its exit
-/// is noticed without reaping it, the group is killed, and only then the number is given back.
+/// is noticed without reaping it, the group is killed, and only then the number is given back. Of a
+/// program with a keeper the keeper does all that.
 pub(super) struct Group {
-    pub(super) leader: Child,
+    /// The leader, or its keeper.
+    pub(super) child: Child,
+    pub(super) kept: Option<Kept>,
     pub(super) watchman: Option<Child>,
     pub(super) exits: tokio::signal::unix::Signal,
     /// What its processes carry, until none is left.
@@ -22,13 +30,28 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// `None` once reaped.
+    /// The leader's; `None` once reaped.
     pub(super) fn number(&self) -> Option<Pid> {
-        self.leader.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+        match &self.kept {
+            Some(kept) => Some(kept.leader),
+            None => self.child_number(),
+        }
     }
 
-    /// Returns when the leader has ended and waits to be reaped.
+    fn child_number(&self) -> Option<Pid> {
+        self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+    }
+
+    pub(super) fn keeper(&self) -> Option<Pid> {
+        self.kept.as_ref().and_then(|_| self.child_number())
+    }
+
+    /// Returns when the leader has ended.
     pub(super) async fn leader_exit(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.leader_exit().await;
+            return;
+        }
         let looking = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         while let Some(number) = self.number() {
             match rustix::process::waitid(WaitId::Pid(number), looking) {
@@ -39,8 +62,10 @@ impl Group {
     }
 
     /// The polite way; whoever left the group is not asked.
-    pub(super) fn ask_to_end(&self) {
-        if let Some(number) = self.number() {
+    pub(super) fn ask_to_end(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.ask_to_end();
+        } else if let Some(number) = self.number() {
             let _ = rustix::process::kill_process_group(number, Signal::TERM);
         }
     }
@@ -53,7 +78,14 @@ impl Group {
         {
             let _ = watchman.start_kill();
         }
-        let Some(number) = self.number() else { return };
+        let number = match &mut self.kept {
+            Some(kept) => {
+                kept.end();
+                kept.forsaken()
+            }
+            None => self.number(),
+        };
+        let Some(number) = number else { return };
         // `timeout` and job-control shells give their children groups of their own.
         let family = family::descendants(number);
         let _ = rustix::process::kill_process_group(number, Signal::KILL);
@@ -74,8 +106,17 @@ impl Group {
         self.mark = None;
     }
 
+    /// After `kill`; a keeper ends when all that it kept has.
     pub(super) async fn reap(&mut self) -> Option<ExitStatus> {
-        self.leader.wait().await.ok()
+        let Some(kept) = &mut self.kept else { return self.child.wait().await.ok() };
+        let status = kept.leader_exit().await;
+        let _ = timeout(FAMILY_END_MAX, self.child.wait()).await;
+        status
+    }
+
+    /// How long a killed leader may take to be reaped.
+    pub(super) fn patience(&self) -> Duration {
+        if self.kept.is_some() { FAMILY_END_MAX } else { AFTER_KILL }
     }
 
     pub(super) async fn dismiss_watchman(&mut self) {

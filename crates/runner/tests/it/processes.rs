@@ -94,10 +94,65 @@ async fn what_a_check_leaves_in_the_background_dies_with_it() {
     until_dead(&[repo.pid("child").await]).await;
 }
 
+/// Leaves group, session, environment, pipes and every parent but the keeper behind.
+#[cfg(target_os = "linux")]
+const DAEMON: &str = "setsid -f env -i sh -c 'exec < /dev/null > /dev/null 2>&1
+    (echo $$ > daemon; (exec sleep 600) & echo $! > deeper; wait) & exit 0' sh
+    until test -s daemon && test -s deeper; do :; done";
+
+#[cfg(target_os = "linux")]
+async fn daemons(repo: &Repo) -> [Pid; 2] {
+    [repo.pid("daemon").await, repo.pid("deeper").await]
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_dies_with_the_check_that_started_it() {
+    let repo = Repo::plain();
+    let started = Instant::now();
+    let ran = run(repo.check(&format!("{DAEMON}; echo said"))).await.expect("it runs");
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(ran.passed());
+    assert!(repo.read(&ran.log).ends_with("----\nsaid\n"));
+    for pid in daemons(&repo).await {
+        assert!(!is_running(pid), "dead when the check returns");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_daemon_dies_with_a_check_that_is_stopped() {
+    let stays = format!("{DAEMON}; exec sleep 600");
+    let late = Repo::plain();
+    let check = CheckRun { timeout: Duration::from_secs(1), ..late.check(&stays) };
+    assert!(run(check).await.expect("it runs").timed_out);
+    until_dead(&daemons(&late).await).await;
+
+    let canceled = Repo::plain();
+    let cancel = CancellationToken::new();
+    let stop_when_running = async {
+        let pids = daemons(&canceled).await;
+        cancel.cancel();
+        pids
+    };
+    let checks = LocalChecks::new(true);
+    let running = checks.run(canceled.check(&stays), cancel.clone());
+    let (ran, pids) = tokio::join!(running, stop_when_running);
+    assert_eq!(ran, Err(CheckFault::Canceled));
+    until_dead(&pids).await;
+
+    let dropped = Repo::plain();
+    let pids = tokio::select! {
+        ran = run(dropped.check(&stays)) => panic!("ended by itself: {ran:?}"),
+        pids = daemons(&dropped) => pids,
+    };
+    until_dead(&pids).await;
+}
+
+/// Elsewhere than on Linux a session of its own is out of reach; nobody waits for its pipe.
 #[tokio::test]
 async fn a_process_that_left_the_group_with_our_pipe_does_not_hold_us() {
     let repo = Repo::plain();
-    // A session of its own is out of our reach, so the test ends it.
     let cmd = "setsid sh -c 'echo $$ > child; exec sleep 600' & \
                until test -s child; do :; done; echo said";
     let started = Instant::now();
@@ -105,8 +160,11 @@ async fn a_process_that_left_the_group_with_our_pipe_does_not_hold_us() {
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     assert!(repo.read(&ran.log).ends_with("----\nsaid\n"));
     let escaped = repo.pid("child").await;
-    assert!(is_running(escaped));
-    kill_process(escaped, Signal::KILL).expect("it is ours");
+    if cfg!(target_os = "linux") {
+        until_dead(&[escaped]).await;
+    } else {
+        kill_process(escaped, Signal::KILL).expect("it is ours");
+    }
 }
 
 #[tokio::test]
@@ -120,6 +178,17 @@ async fn a_check_that_closes_its_output_is_waited_for() {
 
 const REPO_OF_DOOMED_SERVER: &str = "RUNNER_TEST_DOOMED_REPO";
 
+/// With a daemon where one can be held.
+#[cfg(target_os = "linux")]
+fn doomed() -> String {
+    format!("{DAEMON}; {FAMILY}")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn doomed() -> String {
+    FAMILY.into()
+}
+
 /// Does nothing unless the next test starts it in a process of its own.
 #[tokio::test]
 async fn doomed_server() {
@@ -127,7 +196,8 @@ async fn doomed_server() {
         return;
     };
     let path = PathBuf::from(path);
-    let check = CheckRun { repo: path.clone(), root: path.clone(), ..Repo::plain().check(FAMILY) };
+    let check =
+        CheckRun { repo: path.clone(), root: path.clone(), ..Repo::plain().check(&doomed()) };
     let running = run(check);
     // The first poll of a run starts everything, so what comes after it finds it started.
     let started = async { fs::write(path.join("started"), "").expect("writes a file") };
@@ -150,4 +220,6 @@ async fn a_check_dies_with_a_server_that_is_killed() {
     server.kill().expect("SIGKILL can be sent");
     server.wait().expect("it is our child");
     until_dead(&pids).await;
+    #[cfg(target_os = "linux")]
+    until_dead(&daemons(&repo).await).await;
 }
