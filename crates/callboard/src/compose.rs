@@ -279,6 +279,7 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         artifact_bytes_max: choice.artifact_bytes_max,
         kill_grace: choice.kill_grace,
         git_schemes: settings.runs.spec.git_schemes.clone(),
+        git_hosts: settings.runs.spec.git_hosts.clone(),
         local_roots,
         ..AgentSettings::new(home, folder)
     }))

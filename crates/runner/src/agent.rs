@@ -33,7 +33,7 @@ use crate::printed::Printed;
 use crate::process::Leash;
 use crate::run_log::RunLog;
 use crate::sandbox::{Confinement, SandboxMode, SandboxPorts, port_of_its_own};
-use crate::workspace::{self, Caches, Folder, Workspace};
+use crate::workspace::{self, Access, Caches, Folder, Workspace};
 
 pub use local::LocalRoots;
 pub use settings::AgentSettings;
@@ -121,7 +121,7 @@ impl AgentRunner for LocalAgents {
 
 impl LocalAgents {
     pub fn new(settings: AgentSettings) -> Self {
-        let caches = Caches::new(&settings.git_schemes);
+        let caches = Caches::new(&settings.git_schemes, &settings.git_hosts);
         Self { settings, caches }
     }
 
@@ -172,7 +172,8 @@ impl LocalAgents {
             Repo::Local { path, .. } => local::allowed(&self.settings, path)?,
             Repo::Git { .. } => PathBuf::new(),
         };
-        Workspace::prepare(folder, &order.spec.repo, &local, &self.caches).await
+        let access = Access { local: &local, has_tokens: order.has_tokens, caches: &self.caches };
+        Workspace::prepare(folder, &order.spec.repo, access).await
     }
 
     async fn in_workspace(

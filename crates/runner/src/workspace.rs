@@ -9,6 +9,7 @@ mod branch;
 mod cache;
 mod folder;
 mod patches;
+mod way;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -23,6 +24,7 @@ pub(crate) use branch::{origin, push_from, state};
 pub(crate) use cache::Caches;
 pub(crate) use folder::{Folder, are_left, clean_up, end_earlier};
 pub(crate) use patches::Applied;
+pub(crate) use way::Way;
 
 /// What keeps git from running anything, or asking anybody, in a repository it does not know.
 const QUIET: [&str; 10] = [
@@ -49,6 +51,16 @@ fn quiet(directory: &Path) -> Git<'_> {
 
 fn words(fault: GitFault) -> String {
     fault.words()
+}
+
+/// What is needed to get at the repository of a job.
+#[derive(Clone, Copy)]
+pub(crate) struct Access<'a> {
+    /// Where a local repository is.
+    pub(crate) local: &'a Path,
+    /// Callers show tokens, so they are not the user whose git credentials are found here.
+    pub(crate) has_tokens: bool,
+    pub(crate) caches: &'a Caches,
 }
 
 pub(crate) struct Workspace {
@@ -84,14 +96,13 @@ pub(crate) async fn has_commit(repo: &Path, commit: &str) -> Result<bool, GitFau
 }
 
 impl Workspace {
-    /// The fault is the cause, for a summary. `local` is where a local repository is.
+    /// The fault is the cause, for a summary.
     pub(crate) async fn prepare(
         folder: Folder,
         repo: &Repo,
-        local: &Path,
-        caches: &Caches,
+        access: Access<'_>,
     ) -> Result<Self, String> {
-        let workspace = Self::bare(folder, repo, local, caches).await?;
+        let workspace = Self::bare(folder, repo, access).await?;
         let worktree = workspace.worktree();
         let add = ["worktree", "add", "-q", "--detach"].map(OsStr::new);
         let place = [worktree.as_os_str(), OsStr::new(&workspace.commit)];
@@ -103,12 +114,12 @@ impl Workspace {
     pub(crate) async fn bare(
         folder: Folder,
         repo: &Repo,
-        local: &Path,
-        caches: &Caches,
+        Access { local, has_tokens, caches }: Access<'_>,
     ) -> Result<Self, String> {
         let commit = repo.baseline_commit().to_owned();
         let source = match repo {
             Repo::Git { url, base_branch, .. } => {
+                let url = (url.as_str(), has_tokens);
                 caches.with_commit(folder.jobs(), url, base_branch, &commit).await?
             }
             Repo::Local { .. } => {

@@ -247,6 +247,8 @@ pub static KEYS: &[Key] = &[
         "Executor of models that none serves; empty = the first one found.").guarded(),
     key("relay.git_schemes", Kind::List, "https, ssh",
         "Schemes that a job's repository URL may have; http and file may be added.").guarded(),
+    key("relay.git_hosts", Kind::List, "",
+        "Hosts of repository URLs that may have loopback and private addresses, and that get this user's git credentials when callers have tokens; each with or without a port.").guarded(),
     key("relay.local_roots", Kind::List, "",
         "Folders that hold the local repositories jobs may name; empty = any, for a local user without tokens.").guarded(),
     key("relay.webhook_default", Kind::Text, "",

@@ -9,7 +9,7 @@ use callboard_domain::contract::VerificationKind;
 use callboard_domain::forge::ForgeKind;
 use callboard_domain::ids::Prefix;
 use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
-use callboard_domain::relay::{SpecRules, judge_webhook};
+use callboard_domain::relay::{SpecRules, judge_git_host, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};
 use callboard_runner::{Executors, SandboxMode, SandboxPorts, judge_secret};
@@ -245,7 +245,7 @@ impl Reader<'_> {
 
     fn runs(&self) -> Result<RunRule, String> {
         let seconds = |name| Duration::from_secs(self.number(name).into());
-        let spec = self.spec_rules();
+        let spec = self.spec_rules()?;
         Ok(RunRule {
             running_max: self.number("relay.max_concurrency"),
             open_max: self.number("relay.max_queued"),
@@ -271,12 +271,17 @@ impl Reader<'_> {
         })
     }
 
-    fn spec_rules(&self) -> SpecRules {
+    fn spec_rules(&self) -> Result<SpecRules, String> {
         let schemes = self.list("relay.git_schemes").iter().map(|word| word.to_lowercase());
-        SpecRules {
-            git_schemes: schemes.collect(),
-            webhook_allow_private: self.boolean("relay.webhook_allow_private"),
+        let git_hosts = self.list("relay.git_hosts").to_vec();
+        for host in &git_hosts {
+            judge_git_host(host).map_err(|words| self.at("relay.git_hosts", &words))?;
         }
+        Ok(SpecRules {
+            git_schemes: schemes.collect(),
+            git_hosts,
+            webhook_allow_private: self.boolean("relay.webhook_allow_private"),
+        })
     }
 
     fn webhook(&self, name: &str, rules: &SpecRules) -> Result<Option<String>, String> {
@@ -369,7 +374,7 @@ impl Reader<'_> {
             "human" => AttestBy::Human,
             _ => AttestBy::Any,
         };
-        policy.webhook = self.webhook("crew.webhook", &self.spec_rules())?;
+        policy.webhook = self.webhook("crew.webhook", &self.spec_rules()?)?;
         self.leases(&mut policy)?;
         self.verification(&mut policy)?;
         Ok(policy)

@@ -91,8 +91,7 @@ fn a_confined_agent_posts_to_no_other_server() {
     let seen = boss.call("get_task", look).unwrap();
     if seen.to_string().contains("no rules for ports") {
         let why = "this kernel has no rules for TCP ports";
-        let _ =
-            writeln!(io::stderr(), "skipped: a_confined_agent_posts_to_no_other_server: {why}");
+        let _ = writeln!(io::stderr(), "skipped: a_confined_agent_posts_to_no_other_server: {why}");
         return;
     }
     assert_eq!(read("found"), "tried\n", "{}", read("said"));

@@ -16,5 +16,5 @@ pub mod scope;
 pub mod spec;
 
 pub use fail::{FailReason, RunVerdict};
-pub use rules::{is_public_address, judge_webhook};
+pub use rules::{GitAddress, is_public_address, judge_git_host, judge_webhook};
 pub use spec::{JobSpec, Problem, SpecRules};

@@ -20,28 +20,111 @@ pub(super) fn git_url(url: &str, rules: &SpecRules) -> Judged {
     if program.is_some_and(|program| !program.contains(['/', '['])) {
         return Err("must not name a transport program ('::')".into());
     }
-    let (scheme, host) = match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let host = rest.split('/').next().unwrap_or_default();
-            (scheme.to_ascii_lowercase(), host.rsplit('@').next().unwrap_or_default())
-        }
-        None => match url.split_once(':') {
-            Some((host, path)) if host.contains('@') && !host.contains('/') && !path.is_empty() => {
-                ("ssh".to_owned(), host.rsplit('@').next().unwrap_or_default())
-            }
-            _ => return Err(format!("must be an address such as {}", examples(rules))),
-        },
+    let Some(address) = GitAddress::of(url) else {
+        return Err(format!("must be an address such as {}", examples(rules)));
     };
-    if !allowed(&scheme) {
-        let known = rules.git_schemes.join(", ");
+    if !allowed(&address.scheme) {
+        let (scheme, known) = (address.scheme, rules.git_schemes.join(", "));
         return Err(format!("scheme '{scheme}' is not allowed here; allowed are {known}"));
     }
-    // ssh would read `-oProxyCommand=…` as an option.
-    let names_a_host = !host.is_empty() && !host.starts_with('-');
-    if scheme != "file" && !names_a_host {
+    if address.scheme == "file" {
+        return Ok(());
+    }
+    if !address.names_a_host() {
         return Err("must name a host".into());
     }
+    if is_private_host(address.host) && !address.is_named_by(&rules.git_hosts) {
+        let private = "must not be a loopback, private or link-local address";
+        return Err(format!("{private}, unless relay.git_hosts names its host"));
+    }
     Ok(())
+}
+
+/// Where git fetches from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitAddress<'a> {
+    /// In lower case; `git@host:path` is ssh.
+    pub scheme: String,
+    /// Without the brackets of an IPv6 address.
+    pub host: &'a str,
+    pub port: Option<u16>,
+}
+
+impl<'a> GitAddress<'a> {
+    /// Reads a URL, or `user@host:path`.
+    pub fn of(url: &'a str) -> Option<Self> {
+        if let Some((scheme, rest)) = url.split_once("://") {
+            let authority = rest.split('/').next().unwrap_or_default();
+            let (host, port) = host_and_port(authority.rsplit('@').next().unwrap_or_default());
+            // Curl ends the authority at these, so it would connect to another host than is read here.
+            let host = if authority.contains(['?', '#', '\\']) { "" } else { host };
+            return Some(Self { scheme: scheme.to_ascii_lowercase(), host, port });
+        }
+        let (user, rest) = url.split_once('@')?;
+        let host = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once("]:").filter(|(_, path)| !path.is_empty())?.0,
+            None => rest.split_once(':').filter(|(_, path)| !path.is_empty())?.0,
+        };
+        if user.contains(['/', ':']) || host.contains('/') {
+            return None;
+        }
+        // Git reads a port in brackets.
+        let (host, port) =
+            if host.matches(':').count() == 1 { host_and_port(host) } else { (host, None) };
+        Some(Self { scheme: "ssh".into(), host, port })
+    }
+
+    /// The port that is connected to.
+    pub fn port(&self) -> u16 {
+        let usual = match self.scheme.as_str() {
+            "http" => 80,
+            "ssh" => 22,
+            _ => 443,
+        };
+        self.port.unwrap_or(usual)
+    }
+
+    /// Only what means one thing to every program: no escapes, no letters that become others. ssh would
+    /// read `-oProxyCommand=…` as an option.
+    fn names_a_host(&self) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+        let is_plain = self.host.chars().all(is_plain);
+        is_plain && !self.host.is_empty() && !self.host.starts_with('-')
+    }
+
+    /// Whether a list of hosts, some with a port, has this one.
+    pub fn is_named_by(&self, hosts: &[String]) -> bool {
+        hosts.iter().any(|named| {
+            let (host, port) = host_and_port(named);
+            host.eq_ignore_ascii_case(self.host) && port.is_none_or(|port| port == self.port())
+        })
+    }
+}
+
+/// Whether a list of hosts may have this entry.
+pub fn judge_git_host(named: &str) -> Judged {
+    let (host, port) = host_and_port(named);
+    let whole = GitAddress { scheme: "https".into(), host, port };
+    let is_literal = host.parse::<IpAddr>().is_ok();
+    let is_read = port.is_some() || is_literal || !named.contains(':');
+    let is_host = is_literal || !host.contains(':');
+    match whole.names_a_host() && is_read && is_host {
+        true => Ok(()),
+        false => Err(format!("'{named}' is no host such as git.example or 10.0.0.5:8443")),
+    }
+}
+
+/// `[::1]:8080`, `host:8080` and `host`.
+fn host_and_port(text: &str) -> (&str, Option<u16>) {
+    if let Some((literal, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return (literal, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
+    }
+    match text.split_once(':') {
+        // An IPv6 address without brackets.
+        Some((_, rest)) if rest.contains(':') => (text, None),
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (text, None),
+    }
 }
 
 fn examples(rules: &SpecRules) -> String {
@@ -90,25 +173,29 @@ pub fn judge_webhook(url: &str, rules: &SpecRules) -> Judged {
     let Some(host) = host else { return Err("must be an http or https URL".into()) };
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(literal) => literal.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
+    let (host, _) = host_and_port(host);
     if host.is_empty() || url.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err("must be an http or https URL".into());
     }
-    let private = match host.parse::<IpAddr>() {
-        Ok(address) => !is_public_address(address),
-        Err(_) => host.trim_end_matches('.').eq_ignore_ascii_case("localhost"),
-    };
-    if private && !rules.webhook_allow_private {
+    if is_private_host(host) && !rules.webhook_allow_private {
         return Err("must not be a loopback, private or link-local address".into());
     }
     Ok(())
 }
 
-/// Whether a webhook may be delivered to an address: not this machine, not its own network, not the address where
-/// clouds keep credentials.
+/// Whether the text of a host alone tells that the host is private.
+fn is_private_host(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(address) => !is_public_address(address),
+        Err(_) => {
+            let name = host.trim_end_matches('.').to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
+        }
+    }
+}
+
+/// Whether a webhook may be delivered to an address, and a repository fetched from it: not this machine, not its own
+/// network, not the address where clouds keep credentials.
 pub fn is_public_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

@@ -159,13 +159,15 @@ pub struct Notify {
 pub struct SpecRules {
     /// The allowed schemes of `repo.url`, in lower case; `git@host:path` counts as ssh.
     pub git_schemes: Vec<String>,
+    /// Hosts of `repo.url` that may have a private address, some with a port.
+    pub git_hosts: Vec<String>,
     pub webhook_allow_private: bool,
 }
 
 impl Default for SpecRules {
     fn default() -> Self {
         let git_schemes = ["https", "ssh"].map(str::to_owned).into();
-        Self { git_schemes, webhook_allow_private: false }
+        Self { git_schemes, git_hosts: Vec::new(), webhook_allow_private: false }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::relay::ask::{AskVerdict, Leeway, Wish, is_trusted, judge};
 use crate::relay::prompt::{Snippet, prompt};
 use crate::relay::reply::{BadReply, Reply};
 use crate::relay::spec::{Repo, Section, SnippetRef};
-use crate::relay::{JobSpec, Problem, SpecRules, is_public_address};
+use crate::relay::{JobSpec, Problem, SpecRules, is_public_address, judge_git_host};
 
 /// The reference document's own example.
 pub(super) fn example() -> Value {
@@ -281,6 +281,69 @@ fn what_is_required_is_missed_by_name() {
     for url in ["ftp://host/x", "https://", "//host/x", "https://10.0.0.1/x", "http://[::1]/"] {
         let found = problems(&with(&[("notify", json!({ "webhook": url }))]));
         assert!(found.starts_with("notify.webhook must"), "{url}: {found}");
+    }
+}
+
+/// As text alone tells; names are judged when they are fetched from.
+#[test]
+fn a_repository_is_at_no_private_address_unless_its_host_is_named() {
+    let table = "
+        https://git.example/x.git              -                      open
+        https://8.8.8.8/x.git                  -                      open
+        https://127.0.0.1/x.git                -                      closed
+        https://127.0.0.1:8443/x.git           127.0.0.1              open
+        https://127.0.0.1:8443/x.git           127.0.0.1:8443         open
+        https://127.0.0.1/x.git                127.0.0.1:443          open
+        https://127.0.0.1:8443/x.git           127.0.0.1:443          closed
+        https://ana:s3c@10.0.0.5/x.git         -                      closed
+        https://ana:s3c@10.0.0.5/x.git         other,10.0.0.5         open
+        https://169.254.169.254/latest         -                      closed
+        https://[::1]:8443/x.git               -                      closed
+        https://[::1]:8443/x.git               ::1                    open
+        https://[::1]:8443/x.git               [::1]:8443             open
+        https://[::ffff:10.0.0.1]/x.git        -                      closed
+        https://localhost/x.git                -                      closed
+        https://LOCALHOST./x.git               -                      closed
+        https://git.localhost/x.git            -                      closed
+        https://Git.Example/x.git              git.example            open
+        ssh://git@10.0.0.5:2222/x.git          -                      closed
+        ssh://git@10.0.0.5:2222/x.git          10.0.0.5:2222          open
+        git@10.0.0.5:x.git                     -                      closed
+        git@10.0.0.5:x.git                     10.0.0.5:22            open
+        git@[::1]:x.git                        -                      closed
+        git@[10.0.0.5:2222]:x.git              -                      closed
+        git@[10.0.0.5:2222]:x.git              10.0.0.5:2222          open
+        https://a@127.0.0.1?@git.example/x     -                      closed
+        https://127.0.0.1#@git.example/x       -                      closed
+        https://127.0.0.1\\@git.example/x      -                      closed
+        https://127%2e0.0.1/x.git              -                      closed
+        https://１２７.0.0.1/x.git             -                      closed
+    ";
+    let rows: Vec<&str> = table.lines().map(str::trim).filter(|row| !row.is_empty()).collect();
+    assert_eq!(rows.len(), 30);
+    for row in rows {
+        let [url, hosts, wanted] = row.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let hosts = hosts.split(',').filter(|host| *host != "-").map(str::to_owned).collect();
+        let rules = SpecRules { git_hosts: hosts, ..SpecRules::default() };
+        let read = JobSpec::read(&with(&[("repo.url", json!(url))]), &rules);
+        assert_eq!(read.is_ok(), wanted == "open", "{row}: {read:?}");
+        if let Err(problems) = read {
+            assert_eq!(problems[0].path, "repo.url", "{row}");
+        }
+    }
+}
+
+#[test]
+fn hosts_are_named_with_or_without_a_port() {
+    for good in ["git.example", "git.example:8443", "10.0.0.5", "::1", "[::1]", "[::1]:8443"] {
+        assert_eq!(judge_git_host(good), Ok(()), "{good}");
+    }
+    for bad in
+        ["", "https://git.example", "git.example/x", "git.example:port", "-x", "a b", "a:1:2"]
+    {
+        assert!(judge_git_host(bad).is_err(), "{bad}");
     }
 }
 

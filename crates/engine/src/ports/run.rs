@@ -69,6 +69,8 @@ pub struct RunOrder {
     pub job: String,
     pub attempt: u32,
     pub spec: JobSpec,
+    /// Callers show tokens, so they are not the user whose git credentials the runner finds.
+    pub has_tokens: bool,
     /// How long the agent may run. Time in which it waits for an answer does not count.
     pub timeout: Duration,
 }
@@ -101,6 +103,8 @@ pub struct PatchOrder {
     pub message: String,
     /// A local repository's goes to its `origin` too.
     pub push: bool,
+    /// As in `RunOrder`.
+    pub has_tokens: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -246,6 +246,7 @@ impl Engine {
             job: taken.job.to_string(),
             attempt: run.attempt,
             spec: *spec,
+            has_tokens: self.parts.store.has_tokens().await?,
             timeout: Duration::from_secs(seconds.into()),
         };
         let asks = Arc::new(AsksFor { engine: self.clone(), taken: taken.clone() });

@@ -9,7 +9,7 @@ use callboard_engine::ports::{Branch, BranchState, PatchOrder};
 use super::{LocalAgents, local};
 use crate::git::{GitFault, public_url};
 use crate::run_log::Secrets;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, Access, Workspace};
 
 impl LocalAgents {
     pub(super) async fn make_branch(&self, order: PatchOrder) -> Result<Branch, String> {
@@ -31,7 +31,8 @@ impl LocalAgents {
         }
         let folder = self.folder(&order.job, order.attempt).await?;
         let local = place.as_deref().unwrap_or(Path::new(""));
-        let workspace = Workspace::bare(folder, &order.repo, local, &self.caches).await;
+        let access = Access { local, has_tokens: order.has_tokens, caches: &self.caches };
+        let workspace = Workspace::bare(folder, &order.repo, access).await;
         let workspace = workspace.map_err(|cause| secrets.hidden(&cause))?;
         let made = self.placed(&workspace, &order, place.as_deref(), remote.as_deref()).await;
         workspace.close().await;
@@ -58,7 +59,10 @@ impl LocalAgents {
             workspace.give(place, name).await?;
         }
         match (remote, place) {
-            (Some(remote), None) => workspace.push(remote, name, protocols).await?,
+            (Some(remote), None) => {
+                let way = self.caches.way(remote, order.has_tokens).await?;
+                workspace.push((remote, &way), name, protocols).await?;
+            }
             (Some(remote), Some(place)) => {
                 workspace::push_from(place, remote, name, protocols).await?;
             }

@@ -24,6 +24,8 @@ pub struct AgentSettings {
     pub artifact_bytes_max: usize,
     pub kill_grace: Duration,
     pub git_schemes: Vec<String>,
+    /// Hosts of repositories that may have private addresses and get this user's git credentials.
+    pub git_hosts: Vec<String>,
     pub local_roots: LocalRoots,
     /// This program, by which an agent reaches its board.
     pub program: PathBuf,
@@ -47,6 +49,7 @@ impl AgentSettings {
             artifact_bytes_max: 10 * 1024 * 1024,
             kill_grace: Duration::from_secs(10),
             git_schemes: ["https", "ssh"].map(str::to_owned).into(),
+            git_hosts: Vec::new(),
             local_roots: LocalRoots::Any,
             program: std::env::current_exe().unwrap_or_else(|_| "callboard".into()),
             environment: std::env::vars_os().collect(),

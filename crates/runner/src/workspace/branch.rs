@@ -7,7 +7,7 @@ use std::path::Path;
 use callboard_engine::ports::{BranchState, WorktreeFault};
 
 use super::patches::Applied;
-use super::{Workspace, quiet, words};
+use super::{Way, Workspace, quiet, words};
 use crate::git::{Git, GitFault};
 use crate::worktree::fork;
 
@@ -57,8 +57,14 @@ impl Workspace {
     }
 
     /// Pushes the branch from here to an address.
-    pub(crate) async fn push(&self, url: &str, name: &str, schemes: &str) -> Result<(), String> {
-        push(self.git(), url, name, schemes).await
+    pub(crate) async fn push(
+        &self,
+        (url, way): (&str, &Way),
+        name: &str,
+        schemes: &str,
+    ) -> Result<(), String> {
+        let pushed = push(way.set_on(self.git()), url, name, schemes).await;
+        pushed.map_err(|words| way.told(words))
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
+use super::way::Way;
 use super::{Source, has_commit, quiet, words};
 use crate::git::Git;
 
@@ -18,6 +19,8 @@ use crate::git::Git;
 pub(crate) struct Caches {
     /// What git may speak: `https:ssh`.
     protocols: String,
+    /// Hosts that may have private addresses and get this server's credentials.
+    hosts: Vec<String>,
     turns: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -25,8 +28,14 @@ pub(crate) struct Caches {
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Caches {
-    pub(crate) fn new(git_schemes: &[String]) -> Self {
-        Self { protocols: git_schemes.join(":"), turns: Mutex::default() }
+    pub(crate) fn new(git_schemes: &[String], git_hosts: &[String]) -> Self {
+        let (protocols, hosts) = (git_schemes.join(":"), git_hosts.to_vec());
+        Self { protocols, hosts, turns: Mutex::default() }
+    }
+
+    /// How git may reach an address.
+    pub(crate) async fn way(&self, url: &str, has_tokens: bool) -> Result<Way, String> {
+        Way::to(url, &self.hosts, has_tokens).await
     }
 
     /// What git may speak, as `GIT_ALLOW_PROTOCOL` has it.
@@ -38,7 +47,7 @@ impl Caches {
     pub(crate) async fn with_commit(
         &self,
         jobs: &Path,
-        url: &str,
+        (url, has_tokens): (&str, bool),
         branch: &str,
         commit: &str,
     ) -> Result<Source, String> {
@@ -59,20 +68,20 @@ impl Caches {
             let place = [cache.display().to_string()];
             quiet(&caches).ask(&[&init[..], &place].concat()).await.map_err(words)?;
         }
-        self.fetch(&cache, url, branch, commit).await?;
+        if !has_commit(&cache, commit).await.map_err(words)? {
+            let way = self.way(url, has_tokens).await?;
+            self.fetch((&cache, &way), url, branch, commit).await?;
+        }
         Source::at(&cache).await
     }
 
     async fn fetch(
         &self,
-        cache: &Path,
+        (cache, way): (&Path, &Way),
         url: &str,
         branch: &str,
         commit: &str,
     ) -> Result<(), String> {
-        if has_commit(cache, commit).await.map_err(words)? {
-            return Ok(());
-        }
         let only_it = [&format!("+{commit}:refs/callboard/{commit}")];
         let branch = [&format!("+refs/heads/{branch}:refs/remotes/origin/{branch}")];
         let everything =
@@ -86,19 +95,19 @@ impl Caches {
             let fetch = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc"];
             let wanted: Vec<&str> = wanted.iter().map(|refspec| refspec.as_str()).collect();
             let args = [&fetch[..], options, &["--", url], &wanted].concat();
-            match self.remote(cache).ask(&args).await {
+            match way.set_on(self.remote(cache)).ask(&args).await {
                 Ok(_) if has_commit(cache, commit).await.map_err(words)? => return Ok(()),
                 Ok(_) => {}
                 Err(error) => {
                     fault = words(error);
                     if is_out_of_reach(&fault) {
-                        return Err(fault);
+                        return Err(way.told(fault));
                     }
                 }
             }
         }
-        let fault = if fault.is_empty() { fault } else { format!(": {fault}") };
-        Err(format!("commit {commit} is not in the repository{fault}"))
+        let missing = format!("commit {commit} is not in the repository");
+        if fault.is_empty() { Err(missing) } else { Err(way.told(format!("{missing}: {fault}"))) }
     }
 
     fn remote<'a>(&self, cache: &'a Path) -> Git<'a> {

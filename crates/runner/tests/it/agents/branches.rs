@@ -22,6 +22,7 @@ fn order(repo: Named, patch: &str, push: bool) -> PatchOrder {
         patch: patch.into(),
         message: "T\n\nD\n\nCallboard job: job_01\n".into(),
         push,
+        has_tokens: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where the files come from, and that nothing of the user's changes.
 
 use std::fs;
+use std::net::TcpListener;
 
 use callboard_domain::relay::spec::Repo as Named;
 use callboard_domain::relay::{FailReason, JobSpec};
@@ -9,7 +10,7 @@ use callboard_runner::{AgentSettings, LocalAgents, LocalRoots, SandboxMode};
 use serde_json::json;
 
 use super::bed::{Bed, DIFF, answer, assert_failed, assert_succeeded, run};
-use crate::fixture::{Repo, git_in, snapshot};
+use crate::fixture::{Repo, git_in, snapshot, until};
 
 /// Dirty files, a stash, a branch that is checked out, a hook that would write.
 pub fn lived_in() -> Repo {
@@ -101,6 +102,45 @@ fn git_spec(url: &str, commit: &str) -> JobSpec {
     Bed::new().spec(&[("repo", repo)])
 }
 
+fn named(settings: AgentSettings) -> AgentSettings {
+    AgentSettings { git_hosts: vec!["127.0.0.1".into()], ..settings }
+}
+
+/// A server that counts connections and answers none of them.
+fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listens");
+    listener.set_nonblocking(true).expect("does not wait");
+    let port = listener.local_addr().expect("an address").port();
+    (listener, format!("https://127.0.0.1:{port}/x.git"))
+}
+
+#[tokio::test]
+async fn a_private_address_is_not_connected_to() {
+    let (bed, (listener, url)) = (Bed::new(), listener());
+    let by_name = url.replace("127.0.0.1", "localhost");
+    for url in [url.clone(), by_name, url.replace("127.0.0.1", "127.1")] {
+        let spec = git_spec(&url, &bed.head());
+        let report = run(bed.settings(bed.saying("")), bed.order(spec)).await;
+        assert_failed(&report, FailReason::InternalError, "relay.git_hosts");
+        let met = listener.accept().expect_err("nobody connects").kind();
+        assert_eq!(met, std::io::ErrorKind::WouldBlock, "{url}");
+    }
+    // A host that is named is asked; it hangs up.
+    let settings = named(bed.settings(bed.saying("")));
+    let asks = run(settings, bed.order(git_spec(&url, &bed.head())));
+    let hangs_up = async {
+        let mut met = false;
+        until("git connects", || {
+            met = met || listener.accept().is_ok();
+            met
+        })
+        .await;
+        drop(listener);
+    };
+    let (report, ()) = tokio::join!(asks, hangs_up);
+    assert_failed(&report, FailReason::InternalError, "unable to access");
+}
+
 #[tokio::test]
 async fn an_address_out_of_reach_is_an_internal_error() {
     let bed = Bed::new();
@@ -109,9 +149,8 @@ async fn an_address_out_of_reach_is_an_internal_error() {
         ("https://ana:hunter22@127.0.0.1:1/x.git", "unable to access"),
         ("file:///nowhere/at/all", "not allowed"),
     ] {
-        let repo =
-            json!({"type": "git", "url": url, "baseBranch": "main", "baselineCommit": commit});
-        let report = bed.run_spec(bed.saying(""), bed.spec(&[("repo", repo)])).await;
+        let settings = named(bed.settings(bed.saying("")));
+        let report = run(settings, bed.order(git_spec(url, &commit))).await;
         assert_failed(&report, FailReason::InternalError, words);
         assert!(!report.logs.contains("hunter22"), "{}", report.logs);
     }
