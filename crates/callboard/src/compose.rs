@@ -87,7 +87,8 @@ impl App {
             forge: is_trusted.then_some(forge(settings)? as Arc<dyn Forge>),
             checks: Some(Arc::new(
                 LocalChecks::new(settings.checks_enabled && is_trusted)
-                    .with_env(settings.check_env.clone()),
+                    .with_env(settings.check_env.clone())
+                    .with_sandbox(settings.check_sandbox, settings.check_writable.clone()),
             )),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,

@@ -170,6 +170,11 @@ const RESERVED: &[Reserved] = &[
         fix: "act, act_as_runner, act_as_clock or note in engine/src/act.rs",
     },
     Reserved {
+        word: "Git::guarded(",
+        only_in: &["crates/runner/src/guarded.rs"],
+        fix: "open the worktree with AgentTree, which finds git's folders in our record",
+    },
+    Reserved {
         word: "SystemTime::now(",
         only_in: &["crates/store/src/clock.rs"],
         fix: "ask the store for the time",
@@ -185,6 +190,42 @@ fn reserved_words_stay_in_their_place() {
             let allowed = only_in.iter().any(|place| path.starts_with(place));
             assert!(allowed || !text.contains(word), "{path} names {word}: {fix}");
         }
+    }
+}
+
+/// Files that run git in a folder which is no repository of a person by name, and why they may.
+const GIT_ELSEWHERE: &[(&str, &str)] = &[
+    ("crates/runner/src/git.rs", "it is the program's own file"),
+    ("crates/runner/src/guarded.rs", "it tells a person's checkout from a worktree"),
+    ("crates/runner/src/tree.rs", "the person's own checkout and its submodules"),
+    ("crates/runner/src/checks.rs", "the person's own checkout"),
+    ("crates/runner/src/worktree/make.rs", "the top of the repository"),
+    ("crates/runner/src/tracked.rs", "the folder that Callboard was opened in"),
+    ("crates/runner/src/workspace.rs", "the copy of a job, which its agent only reads"),
+];
+
+/// An agent writes its worktree, so a git that looks there for its folders and settings runs the agent's
+/// programs.
+#[test]
+fn git_in_an_agents_worktree_is_guarded() {
+    for file in product_sources() {
+        let (path, text) = (relative(&file), read(&file));
+        if GIT_ELSEWHERE.iter().any(|(known, _)| *known == path) {
+            continue;
+        }
+        for call in ["Git::at(", "Git::writing("] {
+            for after in text.split(call).skip(1) {
+                let (folder, _) = after.split_once(')').unwrap_or((after, ""));
+                let name = folder.trim_start_matches('&').rsplit('.').next();
+                assert!(
+                    name == Some("repo"),
+                    "{path}: {call}{folder}) may be a worktree of an agent: open it with AgentTree"
+                );
+            }
+        }
+    }
+    for (known, _) in GIT_ELSEWHERE {
+        assert!(root().join(known).exists(), "{known} is gone: take it off the list");
     }
 }
 

@@ -58,11 +58,12 @@ pub trait CheckRunner: Send + Sync {
     /// registered git worktree of the same repository on this machine.
     async fn root(&self, repo: &Path, worktree: Option<&str>) -> Result<PathBuf, CheckFault>;
 
-    /// Head and working tree at a root; both `None` outside git.
-    async fn files(&self, root: &Path) -> Result<FilesState, CheckFault>;
+    /// Head and working tree at a root; both `None` outside git. A root that is not `repo` itself is a
+    /// worktree of `repo` that agents write.
+    async fn files(&self, repo: &Path, root: &Path) -> Result<FilesState, CheckFault>;
 
-    /// Branch and head alone, which cost little; never fails.
-    async fn head(&self, root: &Path) -> Head;
+    /// Branch and head of such a root alone, which cost little; never fails.
+    async fn head(&self, repo: &Path, root: &Path) -> Head;
 
     /// Where others find the repository, and its main branch.
     async fn origin(&self, repo: &Path) -> Result<Origin, RepositoryFault>;

@@ -5,7 +5,6 @@ mod branch;
 mod judge;
 mod local;
 mod quiet_git;
-mod reach;
 mod settings;
 mod work;
 

@@ -12,24 +12,35 @@ use callboard_engine::ports::{
 };
 use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::git::GitFault;
+use crate::check_places::{self, CheckSandbox};
+use crate::environment::{self, Variables};
+use crate::git::{Git, GitFault};
+use crate::guarded::AgentTree;
 use crate::process::{self, Ending, Output, Program};
+use crate::sandbox::Confinement;
 use crate::turn::Turns;
-use crate::{check_log, environment, git, tree};
+use crate::{check_log, git, tree};
 
-/// Runs checks as processes of this machine, with this server's rights.
+/// Runs checks as processes of this machine, with this server's rights. Those of agents' worktrees may be
+/// confined.
 pub struct LocalChecks {
     checks_enabled: bool,
     /// Variables that checks see beside the usual ones.
     env: Vec<String>,
+    sandbox: CheckSandbox,
+    /// Folders that confined checks may write beside the usual ones.
+    writable: Vec<String>,
     turns: Turns,
 }
 
 impl LocalChecks {
     pub fn new(checks_enabled: bool) -> Self {
-        Self { checks_enabled, env: Vec::new(), turns: Turns::default() }
+        let (env, writable) = (Vec::new(), Vec::new());
+        let (sandbox, turns) = (CheckSandbox::default(), Turns::default());
+        Self { checks_enabled, env, sandbox, writable, turns }
     }
 
     /// Lets checks see these variables, too.
@@ -37,7 +48,42 @@ impl LocalChecks {
         self.env = names;
         self
     }
+
+    /// Confines checks of agents' worktrees, which may then also write these folders.
+    pub fn with_sandbox(mut self, sandbox: CheckSandbox, writable: Vec<String>) -> Self {
+        (self.sandbox, self.writable) = (sandbox, writable);
+        self
+    }
+
+    /// `None`: the check has this server's rights.
+    fn cell(&self, run: &CheckRun, seen: &Variables) -> Result<Option<Cell>, CheckFault> {
+        if self.sandbox == CheckSandbox::Off || !tree::is_of_agents(&run.repo, &run.root) {
+            return Ok(None);
+        }
+        let cannot = |error| infrastructure(format!("cannot make a folder for a check: {error}"));
+        let temporary = tempfile::Builder::new().prefix("callboard-check-").tempdir();
+        let temporary = temporary.map_err(cannot)?;
+        let root = run.root.canonicalize().map_err(cannot)?;
+        let places = check_places::places(&root, temporary.path(), seen, &self.writable);
+        match (Confinement::new(places), self.sandbox) {
+            (Some(confinement), _) => Ok(Some(Cell { confinement, temporary })),
+            (None, CheckSandbox::On) => {
+                Err(infrastructure("this machine cannot confine a check (checks.sandbox = on)"))
+            }
+            (None, _) => Ok(None),
+        }
+    }
 }
+
+/// What a confined check has for itself.
+struct Cell {
+    confinement: Confinement,
+    temporary: TempDir,
+}
+
+/// The last line of the log of a confined check that failed.
+const RAN_CONFINED: &str = "[this check ran confined: it may write the worktree, TMPDIR and caches of build \
+    tools. checks.writable names more folders, checks.sandbox = \"off\" confines no check]\n";
 
 #[async_trait]
 impl CheckRunner for LocalChecks {
@@ -52,12 +98,18 @@ impl CheckRunner for LocalChecks {
         }
     }
 
-    async fn files(&self, root: &Path) -> Result<FilesState, CheckFault> {
-        tree::files(root).await
+    async fn files(&self, repo: &Path, root: &Path) -> Result<FilesState, CheckFault> {
+        tree::files(repo, root).await
     }
 
-    async fn head(&self, root: &Path) -> Head {
-        git::head(root).await
+    async fn head(&self, repo: &Path, root: &Path) -> Head {
+        if !tree::is_of_agents(repo, root) {
+            return git::head(Git::at(root)).await;
+        }
+        match AgentTree::looked_at(repo, root).await {
+            Ok(tree) => git::head(tree.git()).await,
+            Err(_) => Head::default(),
+        }
     }
 
     async fn origin(&self, repo: &Path) -> Result<Origin, RepositoryFault> {
@@ -83,18 +135,24 @@ impl CheckRunner for LocalChecks {
         if cancel.is_cancelled() {
             return Err(CheckFault::Canceled);
         }
+        let cwd = working_directory(&run)?;
+        let mut env = environment::for_check(std::env::vars_os(), &self.env);
+        let cell = self.cell(&run, &env)?;
+        if let Some(cell) = &cell {
+            env = check_places::with_temporary(env, cell.temporary.path());
+        }
         let program = Program {
             name: run.shell.clone().into(),
             args: vec!["-c".into(), run.cmd.clone().into()],
-            cwd: working_directory(&run)?,
-            env: environment::for_check(std::env::vars_os(), &self.env),
+            cwd,
+            env,
             input: Vec::new(),
             timeout: run.timeout,
             output: Output::Merged { bytes_max: run.log_tail_bytes },
             dies_with_us: true,
             leash: None,
             keeps: None,
-            confinement: None,
+            confinement: cell.as_ref().map(|cell| cell.confinement.clone()),
         };
         let ended = process::run(program, &cancel).await.map_err(|error| no_shell(&run, &error))?;
         let (exit_code, timed_out) = match ended.ending {
@@ -104,7 +162,13 @@ impl CheckRunner for LocalChecks {
         };
         let mut ran = CheckRan { exit_code, timed_out, log: String::new() };
         let (output, dropped) = ended.stdout.finish();
-        let text = check_log::render(&run, &ran, ended.duration, &output, dropped);
+        let mut text = check_log::render(&run, &ran, ended.duration, &output, dropped);
+        if cell.is_some() && !ran.passed() {
+            if !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+            text.extend_from_slice(RAN_CONFINED.as_bytes());
+        }
         // Not handed to another thread: a call dropped before this line leaves no log, and one
         // that got here finishes it.
         ran.log = check_log::write(&run.repo, run.task, Timestamp::now(), &text)

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment;
 use crate::process::{self, Ending, Output, Program};
+use crate::sandbox::Confinement;
 
 const TIME_MAX: Duration = Duration::from_secs(300);
 const TIME_MAX_PATIENTLY: Duration = Duration::from_secs(3600);
@@ -69,6 +70,9 @@ pub(crate) struct Git<'a> {
     input: Vec<u8>,
     time_max: Duration,
     keeps: Option<Arc<File>>,
+    /// Whether git was told which folders are its own, and looks for none.
+    is_guarded: bool,
+    confinement: Option<Confinement>,
 }
 
 /// How git ended, when its exit code is an answer.
@@ -107,17 +111,43 @@ impl GitFault {
 }
 
 impl<'a> Git<'a> {
+    /// In a repository, or in a checkout of a person. In the worktree of an agent only `guarded.rs`
+    /// runs git.
     pub(crate) fn at(directory: &'a Path) -> Self {
         let (settings, input) = (SETTINGS.into(), Vec::new());
         let (extra, time_max, keeps) = (Vec::new(), TIME_MAX, None);
-        Self { directory, settings, extra, input, time_max, keeps }
+        let (is_guarded, confinement) = (false, None);
+        Self { directory, settings, extra, input, time_max, keeps, is_guarded, confinement }
     }
 
     /// For what is done to a user's repository: his filters and merge drivers work, nobody is
     /// asked anything.
     pub(crate) fn writing(directory: &'a Path) -> Self {
-        let git = SETTINGS_TO_WRITE.iter().fold(Self::at(directory), |git, one| git.set(one));
+        Self::at(directory).set_to_write()
+    }
+
+    /// With these as its own folder, the common one and the working tree.
+    pub(crate) fn guarded(
+        [own, common, work_tree]: [PathBuf; 3],
+        directory: &'a Path,
+        confinement: Option<Confinement>,
+    ) -> Self {
+        let git = Self::at(directory)
+            .with("GIT_DIR", own)
+            .with("GIT_COMMON_DIR", common)
+            .with("GIT_WORK_TREE", work_tree);
+        Self { is_guarded: true, confinement, ..git }
+    }
+
+    pub(crate) fn set_to_write(self) -> Self {
+        let git = SETTINGS_TO_WRITE.iter().fold(self, |git, one| git.set(one));
         ANSWERS.iter().fold(git, |git, (name, value)| git.with(name, value))
+    }
+
+    /// More places that a confined git may write.
+    pub(crate) fn may_write(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.confinement = self.confinement.map(|confinement| confinement.and(places));
+        self
     }
 
     /// Git holds this lock too until it ends, also when we are gone before it.
@@ -201,11 +231,14 @@ impl<'a> Git<'a> {
         };
         let (stdout, missing) = ended.stdout.finish();
         let (words, _) = ended.stderr.finish();
-        let words = String::from_utf8_lossy(&words);
+        let mut words = String::from_utf8_lossy(&words).into_owned();
+        if self.is_guarded {
+            words = words.split_inclusive('\n').filter(|line| !line.contains(NO_LOCK)).collect();
+        }
         match ended.ending {
             Ending::Exited(_) if missing > 0 => Err(failed("its answer is too long")),
             Ending::Exited(Some(0)) => Ok(Answer { code: 0, stdout, complaint: String::new() }),
-            Ending::Exited(_) if says_outside(&words) => {
+            Ending::Exited(_) if says_outside(&words) && !self.is_guarded => {
                 Err(match repository_above(self.directory) {
                     // Git says this of a repository without a HEAD too.
                     Above::Repository(at) if words.contains(NO_REPOSITORY) => {
@@ -242,10 +275,13 @@ impl<'a> Git<'a> {
             dies_with_us: false,
             leash: None,
             keeps: self.keeps.clone(),
-            confinement: None,
+            confinement: self.confinement.clone(),
         }
     }
 }
+
+/// What git says of refs that it need not delete for its work to be done; `AFTER_COMMIT` names them.
+const NO_LOCK: &str = "packed-refs.lock': Permission denied";
 
 const NO_REPOSITORY: &str = "not a git repository";
 
@@ -289,8 +325,7 @@ fn complaint(words: &str) -> String {
     if blamed.is_empty() { words.trim().to_owned() } else { blamed.join("; ") }
 }
 
-pub(crate) async fn head(root: &Path) -> Head {
-    let git = Git::at(root);
+pub(crate) async fn head(git: Git<'_>) -> Head {
     let (branch, commit) = tokio::join!(
         git.ask(&["symbolic-ref", "-q", "HEAD"]),
         git.ask(&["rev-parse", "-q", "--verify", "HEAD^{commit}"]),

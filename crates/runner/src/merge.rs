@@ -16,6 +16,7 @@ use callboard_engine::ports::{
 };
 
 use crate::git::{Git, GitFault};
+use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 use crate::worktree::{
     Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, commit_of,
@@ -70,7 +71,7 @@ impl Merges for LocalWorktrees {
     ) -> Result<Vec<MergedPart>, MergeFault> {
         let folder = self.folder().to_owned();
         let published = to_the_end(async move {
-            let published = publish::publish(&prepared.parts, push).await;
+            let published = publish::publish(&folder, &prepared.parts, push).await;
             abandon(&folder, prepared).await;
             published
         });
@@ -164,7 +165,7 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
 async fn head(from: &MergeFrom) -> Result<String, WorktreeFault> {
     match from {
         MergeFrom::Worktree { worktree, .. } => {
-            Ok(text(&Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await?))
+            Ok(AgentTree::to_look_at(worktree).await?.head().await?)
         }
         MergeFrom::Branch { repo, name } => {
             let local = Tips::of(repo, name).await?.local;
@@ -248,7 +249,7 @@ async fn commit(
     if files.is_empty() {
         return Ok(MergePlan::Nothing);
     }
-    let git = signing(repo).await?.input(message);
+    let git = signing(Git::at(repo), Git::writing(repo)).await?.input(message);
     let commit = text(&git.ask(&["commit-tree", tree, "-p", onto, "-F", "-"]).await?);
     Ok(MergePlan::Commit { commit, files })
 }

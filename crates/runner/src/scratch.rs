@@ -24,6 +24,10 @@ impl Scratch {
             let folder = tempfile::Builder::new().prefix("callboard-tree-").tempdir()?;
             std::fs::create_dir(folder.path().join("objects"))?;
             let Some(index) = index else { return Ok(folder) };
+            // A pipe in its place, which an agent can make, would never open.
+            if index.metadata().is_ok_and(|facts| !facts.is_file()) {
+                return Err(io::Error::other("the index is no file"));
+            }
             match File::open(index) {
                 Ok(original) => copy_with_time(original, &folder.path().join("index"))?,
                 // Nothing was ever added.
@@ -40,6 +44,7 @@ impl Scratch {
             .with("GIT_OBJECT_DIRECTORY", self.folder.path().join("objects"))
             // Git follows the alternates of this one by itself.
             .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.known))
+            .may_write([self.folder.path().to_owned()])
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -1,7 +1,8 @@
 //! The git tree id of a working tree as it stands: tracked, uncommitted and untracked files, not
 //! ignored ones, without `.callboard/`.
 //!
-//! The repository is only read: git works on a `Scratch`.
+//! The repository is only read: git works on a `Scratch`. In the worktree of an agent git is guarded, and a
+//! submodule is its commit alone.
 
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -12,22 +13,33 @@ use std::pin::Pin;
 use callboard_engine::ports::{CheckFault, FilesState};
 
 use crate::git::{self, Git, GitFault};
+use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
+use crate::worktree::stage;
 
 /// A build that goes on meanwhile may delete a file between git's finding and reading it.
 const ADD_TRIES: usize = 5;
 
-pub(crate) async fn files(root: &Path) -> Result<FilesState, CheckFault> {
+/// Whether a root of checks is a worktree that agents write, not the person's own checkout.
+pub(crate) fn is_of_agents(repo: &Path, root: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(repo) != real(root)
+}
+
+pub(crate) async fn files(repo: &Path, root: &Path) -> Result<FilesState, CheckFault> {
     if !root.is_dir() {
         let why = "the repo's folder cannot be opened on this machine";
         return Err(CheckFault::Infrastructure(why.into()));
+    }
+    if is_of_agents(repo, root) {
+        return files_of_agents(repo, root).await;
     }
     let work_tree = match WorkTree::around(root).await {
         Ok(work_tree) => work_tree,
         Err(GitFault::Outside) => return Ok(FilesState::default()),
         Err(GitFault::Failed(words)) => return Err(CheckFault::Infrastructure(words)),
     };
-    let (head, tree) = tokio::join!(git::head(root), work_tree.tree());
+    let (head, tree) = tokio::join!(git::head(Git::at(root)), work_tree.tree());
     match tree {
         Ok(tree) => Ok(FilesState { head: head.head, tree: Some(tree) }),
         Err(GitFault::Failed(words)) => Err(CheckFault::Infrastructure(words)),
@@ -35,6 +47,35 @@ pub(crate) async fn files(root: &Path) -> Result<FilesState, CheckFault> {
             Err(CheckFault::Infrastructure("the repo was moved while its files were read".into()))
         }
     }
+}
+
+async fn files_of_agents(repo: &Path, root: &Path) -> Result<FilesState, CheckFault> {
+    let opened = AgentTree::looked_at(repo, root).await;
+    let tree = opened.map_err(|fault| CheckFault::Infrastructure(fault.to_string()))?;
+    let (head, id) = tokio::join!(git::head(tree.git()), tree_of_agents(&tree));
+    let id = id.map_err(|fault| CheckFault::Infrastructure(fault.words()))?;
+    Ok(FilesState { head: head.head, tree: Some(id) })
+}
+
+async fn tree_of_agents(tree: &AgentTree) -> Result<String, GitFault> {
+    let scratch = Scratch::beside(Some(tree.index()), tree.objects()).await?;
+    let left_out = [PathBuf::from(".callboard")];
+    let git = || scratch.used_by(tree.git());
+    git().ask(&forget(&left_out)).await?;
+    let mut status: Vec<OsString> = ["status", "--porcelain", "-z", "--untracked-files=all"]
+        .into_iter()
+        .chain(["--no-renames", "--ignore-submodules=dirty"])
+        .map(Into::into)
+        .collect();
+    status.extend(rest_but(&left_out));
+    let answer = git().ask(&status).await?;
+    let entries = answer.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
+    // A repository inside this one ends in a slash, and is staged as its commit.
+    let paths: Vec<&[u8]> = entries.map(|path| path.strip_suffix(b"/").unwrap_or(path)).collect();
+    stage(git(), &paths).await?;
+    let id = git().ask(&["write-tree", "--missing-ok"]).await?;
+    scratch.close().await?;
+    Ok(String::from_utf8_lossy(&id).trim_end().to_owned())
 }
 
 struct WorkTree {
@@ -62,8 +103,10 @@ impl WorkTree {
         if prefix != Path::new("") {
             left_out.push(prefix.join(".callboard"));
         }
-        // A linked working tree inside this one has a tree of its own.
+        // A linked working tree inside this one has a tree of its own. Git lists one where its own part says,
+        // which an agent may write; the file `.git` there is out of the agent's reach.
         let others = git::worktrees(root).await?.into_iter();
+        let others = others.filter(|other| other.join(".git").is_file());
         let others = others.filter_map(|other| inside(&top, &other));
         left_out.extend(others.filter(|other| !other.starts_with(".callboard")));
         let index = root.join(OsStr::from_bytes(index));
@@ -76,7 +119,7 @@ impl WorkTree {
         // Someone may keep temporary files in the working tree.
         self.left_out.extend(inside(&self.top, &real(scratch.folder())?));
         let git = scratch.used_by(Git::at(&self.top));
-        git.ask(&self.forget_left_out()).await?;
+        git.ask(&forget(&self.left_out)).await?;
         self.add_all(&git).await?;
         add_dirty_submodules(&git, &self.top).await?;
         // We want the id alone; missing objects of a partial clone are none of our business.
@@ -86,7 +129,8 @@ impl WorkTree {
     }
 
     async fn add_all(&self, git: &Git<'_>) -> Result<(), GitFault> {
-        let add = self.add_the_rest();
+        let mut add: Vec<OsString> = ["add", "-A", "--sparse"].map(Into::into).into();
+        add.extend(rest_but(&self.left_out));
         for _ in 1..ADD_TRIES {
             match git.ask(&add).await {
                 Err(GitFault::Failed(words)) if words.contains("No such file") => {}
@@ -95,24 +139,24 @@ impl WorkTree {
         }
         git.ask(&add).await.map(drop)
     }
+}
 
-    fn forget_left_out(&self) -> Vec<OsString> {
-        let rm = ["rm", "-r", "-f", "-q", "--cached", "--sparse", "--ignore-unmatch", "--"];
-        let left_out = self.left_out.iter().map(|path| joined(":(top,literal)", path.as_os_str()));
-        rm.into_iter().map(OsString::from).chain(left_out).collect()
-    }
+fn forget(left_out: &[PathBuf]) -> Vec<OsString> {
+    let rm = ["rm", "-r", "-f", "-q", "--cached", "--sparse", "--ignore-unmatch", "--"];
+    let left_out = left_out.iter().map(|path| joined(":(top,literal)", path.as_os_str()));
+    rm.into_iter().map(OsString::from).chain(left_out).collect()
+}
 
-    /// Git refuses to add when a pathspec spells the name of an ignored path, even one that
-    /// excludes it. A pattern that begins with an escaped character spells nothing.
-    fn add_the_rest(&self) -> Vec<OsString> {
-        let mut args: Vec<OsString> = ["add", "-A", "--sparse", "--", "."].map(Into::into).into();
-        for path in &self.left_out {
-            let itself = joined(":(exclude,top,glob)", &as_pattern(path));
-            args.push(joined(itself.clone(), OsStr::new("/**")));
-            args.push(itself);
-        }
-        args
+/// Git refuses to add when a pathspec spells the name of an ignored path, even one that
+/// excludes it. A pattern that begins with an escaped character spells nothing.
+fn rest_but(left_out: &[PathBuf]) -> Vec<OsString> {
+    let mut args: Vec<OsString> = ["--", "."].map(Into::into).into();
+    for path in left_out {
+        let itself = joined(":(exclude,top,glob)", &as_pattern(path));
+        args.push(joined(itself.clone(), OsStr::new("/**")));
+        args.push(itself);
     }
+    args
 }
 
 /// A submodule is one commit in its parent's tree, which says nothing of files changed since. In

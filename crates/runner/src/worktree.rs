@@ -33,10 +33,10 @@ use callboard_engine::ports::{
 use crate::git::{Git, GitFault};
 use crate::worktree_file;
 pub(crate) use exclude::hide;
-pub(crate) use hold::{clear_stale, common_dir, git_dir, repo_lock, stands_on};
-pub(crate) use leftovers::{commit as commit_leftovers, uncommitted};
+pub(crate) use hold::{clear_stale, common_dir, repo_lock, stands_on};
+pub(crate) use leftovers::{commit as commit_leftovers, stage, uncommitted};
 pub(crate) use list::{Listed, listed};
-pub(crate) use make::hide_folder;
+pub(crate) use make::{add_unfiltered, hide_folder};
 pub(crate) use rebase::rebase_onto;
 pub(crate) use target::{Fork, HEAD_TRAILER, TASK_TRAILER, Tip, Tips, fork, is_ancestor};
 
@@ -212,12 +212,10 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     }
 }
 
-/// Commits in the name of the user; in ours when git does not know his.
-pub(crate) async fn signing(directory: &Path) -> Result<Git<'_>, GitFault> {
-    let question = Git::at(directory).set("user.useConfigOnly=true");
-    let is_known = question.answer(&["var", "GIT_COMMITTER_IDENT"]).await?.code == 0;
-    let git = Git::writing(directory);
-    if is_known {
+/// The second git, which commits in the name of the user; in ours when the first git does not know his.
+pub(crate) async fn signing<'g>(reads: Git<'_>, git: Git<'g>) -> Result<Git<'g>, GitFault> {
+    let question = reads.set("user.useConfigOnly=true");
+    if question.answer(&["var", "GIT_COMMITTER_IDENT"]).await?.code == 0 {
         return Ok(git);
     }
     let names = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"];

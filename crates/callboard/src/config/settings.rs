@@ -12,7 +12,7 @@ use callboard_domain::policy::{AttestBy, ChecksOnReview, Policy, parse_labels};
 use callboard_domain::relay::{SpecRules, judge_git_host, judge_webhook};
 use callboard_domain::settings::{BoardSettings, SettingKey};
 use callboard_engine::{BoardRule, CrewRule, CrewTerminal, DigestRule, Quotas, RunRule};
-use callboard_runner::{Executors, SandboxMode, SandboxPorts, judge_secret};
+use callboard_runner::{CheckSandbox, Executors, SandboxMode, SandboxPorts, judge_secret};
 use callboard_surface::tool::Toolset;
 use callboard_surface::toolsets;
 
@@ -32,6 +32,8 @@ pub struct Settings {
     pub checks_enabled: bool,
     /// Variables that checks see beside the usual ones.
     pub check_env: Vec<String>,
+    pub check_sandbox: CheckSandbox,
+    pub check_writable: Vec<String>,
     pub check_log_tail_bytes: usize,
     pub github_url: String,
     pub gitlab_url: String,
@@ -179,6 +181,8 @@ impl Reader<'_> {
             check_shell: self.required("graph.check_shell")?,
             checks_enabled: self.boolean("graph.checks_enabled"),
             check_env: self.list("checks.env").to_vec(),
+            check_sandbox: CheckSandbox::parse(self.text("checks.sandbox")).unwrap_or_default(),
+            check_writable: self.list("checks.writable").to_vec(),
             check_log_tail_bytes: self.number("graph.check_log_tail_bytes") as usize,
             github_url: self.required("forge.github_url")?,
             gitlab_url: self.required("forge.gitlab_url")?,

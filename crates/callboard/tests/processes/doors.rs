@@ -2,13 +2,12 @@
 //! store itself is out of its reach, as far as the system confines it.
 
 use std::fs;
-use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use crate::agents::{FREE, Shop, make, submit, wait_for};
 use crate::http::{Server, agent, answer_of, call, modern};
-use crate::peer::{CALLBOARD, Peer, board, reply};
+use crate::peer::{CALLBOARD, Peer, board, command, reply};
 use crate::schema::Schema;
 use crate::skipped::skipped;
 
@@ -90,14 +89,57 @@ fn a_confined_agent_posts_to_no_other_server() {
     let look = json!({"task_id": task, "include_logs": true});
     let seen = boss.call("get_task", look).unwrap();
     if seen.to_string().contains("no rules for ports") {
-        let why = "this kernel has no rules for TCP ports";
-        let _ = writeln!(io::stderr(), "skipped: a_confined_agent_posts_to_no_other_server: {why}");
+        skipped("this kernel has no rules for TCP ports");
         return;
     }
     assert_eq!(read("found"), "tried\n", "{}", read("said"));
     assert!(read("said").contains("ermission denied"), "{}", read("said"));
     let tasks = call(&agent(), &server.url, "human:ana", "list", &json!({}), "").unwrap().unwrap();
     assert!(!tasks.to_string().contains("Not mine"), "{tasks}");
+}
+
+/// Names programs everywhere that it can write, and leaves a check's command that tries to write elsewhere.
+const LEAVES_TRAPS: &str = r#"cat > /dev/null
+root=$CALLBOARD_PROJECT_ROOT
+own=$(git rev-parse --absolute-git-dir)
+trap="touch $root/.callboard/filtered; cat"
+git init -q --bare fake
+git config -f fake/config core.bare false
+git config -f fake/config filter.x.clean "$trap"
+git config -f "$own/config.worktree" filter.x.clean "$trap"
+echo '* filter=x' > .gitattributes
+echo "touch $root/.callboard/checked" > tests.sh
+echo "gitdir: $PWD/fake" > .git
+echo '<complete/>'
+"#;
+
+/// What an agent leaves behind is committed, looked at and checked by the server, outside of the agent's run.
+#[test]
+fn a_check_of_an_agents_work_writes_nothing_outside() {
+    let shop = Shop::open(None, LEAVES_TRAPS);
+    shop.git(&["config", "extensions.worktreeConfig", "true"]);
+    let mut boss = shop.server(&[CONFINED]);
+    let task = make(&mut boss);
+    let cli = |args: &[&str]| {
+        let output = command(shop.board.path()).args(args).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    assert_eq!(cli(&["task", "edit", &task, "--check", "sh tests.sh"]).0, Some(0));
+    if !starts_confined(&mut boss, &task) {
+        return;
+    }
+    wait_for(&mut boss, &task, "REVIEW");
+    let (code, said) = cli(&["check", "run", &task]);
+    assert_eq!(code, Some(6), "{said}");
+    let (_, log) = cli(&["check", "log", &task, "0"]);
+    assert!(log.contains("Permission denied") && log.contains("this check ran confined"), "{log}");
+    for proof in ["filtered", "checked"] {
+        assert!(!shop.at(".callboard").join(proof).exists(), "{proof}");
+    }
+    let branches = shop.git(&["branch", "--list", "callboard/*", "--format=%(refname:short)"]);
+    let files = shop.git(&["ls-tree", "--name-only", branches.trim()]);
+    assert!(files.contains("tests.sh"), "leftovers are committed on the task's branch: {files}");
 }
 
 /// Gathers all that it can read of its own and of other processes.

@@ -154,7 +154,7 @@ impl Engine {
         let Some(checks) = &self.parts.checks else { return Ok(Head::default()) };
         match self.repo_of(op, task).await? {
             Some(repo) => match checks.root(&repo, worktree).await {
-                Ok(root) => Ok(checks.head(&root).await),
+                Ok(root) => Ok(checks.head(&repo, &root).await),
                 Err(fault) => {
                     tracing::warn!(%fault, %task, "git cannot say where a session works");
                     Ok(Head::default())

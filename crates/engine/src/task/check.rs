@@ -108,7 +108,7 @@ impl Engine {
         let turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
         // Another run may have ended while this one waited for its turn.
         let record = self.task_get(op, task).await?.it;
-        let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
+        let files = site.runner.files(&site.repo, &site.root).await.map_err(infrastructure)?;
         let wanted = checks_to_run(&record.task, files.tree.as_deref());
         Ok((self.run(op, &site, &record, files, &wanted).await?, turn))
     }
@@ -127,7 +127,7 @@ impl Engine {
         let turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
         // Another run may have ended while this one waited for its turn.
         let record = self.task_get(op, task).await?.it;
-        let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
+        let files = site.runner.files(&site.repo, &site.root).await.map_err(infrastructure)?;
         let wanted = checks_unknown(&record.task, files.tree.as_deref());
         Ok(Some((self.run(op, &site, &record, files, &wanted).await?, turn)))
     }
@@ -164,7 +164,7 @@ impl Engine {
         }
         let site = self.site(&op.principal.org, &record).await?;
         let _turn = site.runner.turn(&site.repo, task).await.map_err(infrastructure)?;
-        let files = site.runner.files(&site.root).await.map_err(infrastructure)?;
+        let files = site.runner.files(&site.repo, &site.root).await.map_err(infrastructure)?;
         let checked = self.run(op, &site, &record, files, &wanted).await?;
         self.act_on_task(op, Command::CheckRun { task, checked }).await
     }
@@ -195,16 +195,22 @@ impl Engine {
         let card = self.parts.store.card(org, task.id).await?.unwrap_or_default();
         let mut roots = Vec::new();
         let parts = self.workspace_find(org, task, &card).await?.unwrap_or_default();
-        roots.extend(parts.into_iter().filter_map(|part| part.worktree).map(|place| place.path));
+        roots.extend(
+            parts
+                .into_iter()
+                .filter_map(|part| part.worktree)
+                .map(|place| (place.repo, place.path)),
+        );
         if roots.is_empty() {
             let repo = self.parts.store.repo_path(task.project, &self.parts.machine).await?;
             let Some(repo) = repo else { return Ok(None) };
             let root = runner.root(&repo, self.worktree(record)).await;
-            roots.push(root.map_err(infrastructure)?);
+            let root = root.map_err(infrastructure)?;
+            roots.push((repo, root));
         }
         let mut trees = Vec::with_capacity(roots.len());
-        for root in &roots {
-            match runner.files(root).await {
+        for (repo, root) in &roots {
+            match runner.files(repo, root).await {
                 Ok(files) => trees.extend(files.tree),
                 // Without the files no attestation and no approval of theirs counts.
                 Err(fault) => {
@@ -227,7 +233,7 @@ impl Engine {
             return Ok(None);
         };
         let root = runner.root(&repo, worktree).await.map_err(infrastructure)?;
-        Ok(runner.files(&root).await.map_err(infrastructure)?.tree)
+        Ok(runner.files(&repo, &root).await.map_err(infrastructure)?.tree)
     }
 
     /// Where the current session of a task works, also while its result waits for review.

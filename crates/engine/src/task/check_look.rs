@@ -19,11 +19,15 @@ pub(crate) struct Trees(HashMap<PathBuf, Option<String>>);
 
 impl Trees {
     /// `None` outside git, and where git fails.
-    async fn of(&mut self, runner: &dyn CheckRunner, root: &Path) -> Option<String> {
+    async fn of(
+        &mut self,
+        runner: &dyn CheckRunner,
+        (repo, root): (&Path, &Path),
+    ) -> Option<String> {
         if let Some(known) = self.0.get(root) {
             return known.clone();
         }
-        let tree = match runner.files(root).await {
+        let tree = match runner.files(repo, root).await {
             Ok(files) => files.tree,
             Err(fault) => {
                 tracing::warn!(%fault, root = %root.display(), "the files cannot be read");
@@ -77,26 +81,28 @@ impl Engine {
         let repo = self.parts.store.repo_path(task.project, &self.parts.machine).await?;
         let Some(repo) = repo else { return Ok(()) };
         let places = self.workspace_places(org, task, card).await?;
-        let places: Vec<PathBuf> =
-            places.into_iter().map(|place| place.path).filter(|path| path.is_dir()).collect();
+        let places = places.into_iter().filter(|place| place.path.is_dir());
+        let places: Vec<(PathBuf, PathBuf)> =
+            places.map(|place| (place.repo, place.path)).collect();
         let session = match self.worktree_of(task, newest) {
             None => None,
-            worktree => runner.root(&repo, worktree).await.ok(),
+            worktree => runner.root(&repo, worktree).await.ok().map(|root| (repo.clone(), root)),
         };
         let passes = |of: fn(&Check) -> bool| task.checks.iter().any(|c| c.is_pass() && of(c));
         let mut tree = None;
         if passes(Check::is_command) {
             // As running them does: in the session's worktree before the task's own.
-            let root = session.as_ref().or(places.first()).unwrap_or(&repo);
-            tree = trees.of(&**runner, root).await;
+            let itself = (repo.clone(), repo.clone());
+            let (repo, root) = session.as_ref().or(places.first()).unwrap_or(&itself);
+            tree = trees.of(&**runner, (repo, root)).await;
         }
         let mut work = None;
         if passes(|check| !check.is_command()) {
-            let beside = [session.unwrap_or(repo)];
+            let beside = [session.unwrap_or_else(|| (repo.clone(), repo))];
             let roots = if places.is_empty() { &beside[..] } else { &places };
             let mut all = Vec::with_capacity(roots.len());
-            for root in roots {
-                all.push(trees.of(&**runner, root).await);
+            for (repo, root) in roots {
+                all.push(trees.of(&**runner, (repo, root)).await);
             }
             let all: Option<Vec<String>> = all.into_iter().collect();
             work = all.map(|all| all.join("+"));

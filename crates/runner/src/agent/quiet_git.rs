@@ -8,23 +8,19 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::environment::{self, Variables};
 use crate::executor::find_program;
-
-/// A worktree's own part of its repository, and the part that it shares.
-pub(super) struct GitDirs {
-    pub own: PathBuf,
-    pub common: PathBuf,
-}
-
-/// Refs of a worktree alone, which git deletes after a commit.
-const AFTER_COMMIT: [&str; 3] = ["AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
+use crate::guarded::{AFTER_COMMIT, WorktreeDirs};
 
 /// Puts the program into `scratch` and says with which variables it is found. Without git there is
 /// nothing to do.
-pub(super) fn place(scratch: &Path, seen: &Variables, dirs: &[GitDirs]) -> io::Result<Variables> {
+pub(super) fn place(
+    scratch: &Path,
+    seen: &Variables,
+    dirs: &[WorktreeDirs],
+) -> io::Result<Variables> {
     let path = environment::value(seen, "PATH");
     let Some(git) = find_program("git", path) else { return Ok(Variables::new()) };
     let folder = scratch.join("bin");
@@ -48,8 +44,8 @@ pub(super) fn place(scratch: &Path, seen: &Variables, dirs: &[GitDirs]) -> io::R
     Ok(variables)
 }
 
-fn script(git: &Path, dirs: &[GitDirs]) -> String {
-    let complaint = |dirs: &GitDirs| {
+fn script(git: &Path, dirs: &[WorktreeDirs]) -> String {
+    let complaint = |dirs: &WorktreeDirs| {
         let lock = dirs.common.join("packed-refs.lock");
         format!("error: Unable to create '{}': Permission denied", lock.display())
     };

@@ -10,12 +10,12 @@ use callboard_engine::ports::{Asks, Printout, Saying, Up, WorkCall, WorkReport, 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::reach::what_a_commit_writes;
 use super::{LocalAgents, own_variables, quiet_git};
 use crate::environment::{self, Variables};
 use crate::executor::command::Call;
 use crate::executor::mcp::BoardServer;
 use crate::executor::{McpBy, Said};
+use crate::guarded::WorktreeDirs;
 use crate::live::{self, Live, LiveReader};
 use crate::printed::Printed;
 use crate::run_log::RunLog;
@@ -88,8 +88,10 @@ impl LocalAgents {
         let mut git_dirs = Vec::new();
         for worktree in &call.worktrees {
             places.push(worktree.path.clone());
-            let (writes, dirs) = what_a_commit_writes(worktree).await?;
-            places.extend(writes);
+            let dirs = WorktreeDirs::of(&worktree.repo, &worktree.path).await;
+            let dirs = dirs.map_err(|fault| fault.to_string())?;
+            let writes = dirs.what_a_commit_writes(&worktree.branch);
+            places.extend(writes.map_err(|fault| fault.to_string())?);
             git_dirs.push(dirs);
         }
         let variables = environment::for_agent(&self.settings.environment, &executor.env);

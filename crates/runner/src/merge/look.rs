@@ -9,8 +9,9 @@ use callboard_engine::ports::{
 };
 
 use crate::git::{Git, GitFault};
+use crate::guarded::AgentTree;
 use crate::worktree::{
-    failed, git_dir, hide_folder, listed, repo_lock, stands_on, text, uncommitted,
+    add_unfiltered, failed, hide_folder, listed, repo_lock, stands_on, text, uncommitted,
 };
 
 pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, MergeFault> {
@@ -28,22 +29,18 @@ pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, 
     let _turn = repo_lock(repo, "worktrees").await?;
     remove(repo, &place).await?;
     hide_folder(repo, &place).await?;
-    let add = ["worktree", "add", "-q", "-f", "--detach"].map(OsStr::new);
-    let what = [place.as_os_str(), OsStr::new(commit)];
-    let added = Git::writing(repo).patiently().ask(&[&add[..], &what].concat()).await;
-    added.map_err(WorktreeFault::from)?;
+    add_unfiltered(repo, &place, &["-f", "--detach"], OsStr::new(commit)).await?;
     Ok(place)
 }
 
 /// The task's own worktree has what builds left behind, so it is the better place.
 async fn is_in_worktree(worktree: &Worktree, commit: &str) -> Result<bool, WorktreeFault> {
-    let path = &worktree.path;
-    git_dir(worktree).await?;
+    let tree = AgentTree::to_look_at(worktree).await?;
     let trees = [commit, "HEAD"].map(|commit| format!("{commit}^{{tree}}"));
-    let trees = text(&Git::at(path).ask(&["rev-parse", &trees[0], &trees[1]]).await?);
+    let trees = text(&tree.git().ask(&["rev-parse", &trees[0], &trees[1]]).await?);
     let same = trees.split_once('\n').is_some_and(|(merged, here)| merged == here);
-    let branch = stands_on(worktree).await?;
-    Ok(same && branch.as_ref() == Some(&worktree.branch) && uncommitted(path).await?.is_empty())
+    let branch = stands_on(&tree).await?;
+    Ok(same && branch.as_ref() == Some(&worktree.branch) && uncommitted(&tree).await?.is_empty())
 }
 
 /// Also what a process that died left there.

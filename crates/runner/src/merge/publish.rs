@@ -24,13 +24,15 @@ const PUSH_TIME_MAX: Duration = Duration::from_secs(120);
 
 const REASON: &str = "callboard: merge";
 
+/// `folder` is that of tasks' worktrees in each repository.
 pub(super) async fn publish(
+    folder: &Path,
     parts: &[PreparedPart],
     push: bool,
 ) -> Result<Vec<MergedPart>, MergeFault> {
     // Dropped before the push, which may take long.
     {
-        let journals = journal::open(parts).await?;
+        let journals = journal::open(folder, parts).await?;
         move_all(parts, &journals).await?;
     }
     let mut merged = Vec::new();
@@ -123,7 +125,7 @@ impl<'a> Move<'a> {
             return Err(MergeFault::Moved { target: target.into() });
         }
         let checkout = match from {
-            Some(from) => Checkout::of(repo, target, from, to).await?,
+            Some(from) => Checkout::of(journal, repo, target, from, to).await?,
             None => None,
         };
         Ok(Self { repo, journal, target, from, to, checkout })
@@ -136,7 +138,7 @@ impl<'a> Move<'a> {
             target: self.target.into(),
             from: self.from.map(str::to_owned),
             to: self.to.into(),
-            place: self.checkout.as_ref().map(|checkout| bytes(checkout.place.as_os_str())),
+            place: self.checkout.as_ref().map(|checkout| bytes(checkout.place.path().as_os_str())),
             same: same.map(|path| bytes(path)).collect(),
         }
     }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{PROMPT, RECORD, Record};
-use crate::git::Git;
+use crate::guarded::AgentTree;
 use crate::worktree::hide;
 use crate::worktree_file;
 
@@ -33,8 +33,9 @@ impl<'a> Files<'a> {
         others: &mut Vec<(&'static str, String)>,
     ) -> Result<Option<String>, PairFault> {
         let mut names = vec![format!("{FOLDER}/{PROMPT}"), format!("{FOLDER}/{RECORD}")];
+        let tree = AgentTree::to_look_at(self.worktree).await?;
         for name in &names {
-            if self.is_tracked(name).await? {
+            if is_tracked(&tree, name).await? {
                 return Err(PairFault::Failed(format!(
                     "git tracks {name}: take it out of git first"
                 )));
@@ -43,7 +44,7 @@ impl<'a> Files<'a> {
         let mut left_alone = None;
         let mut kept = Vec::new();
         for other in others.drain(..) {
-            if self.is_tracked(other.0).await? {
+            if is_tracked(&tree, other.0).await? {
                 left_alone = Some(other.0.to_owned());
             } else {
                 names.push(other.0.to_owned());
@@ -52,13 +53,8 @@ impl<'a> Files<'a> {
         }
         *others = kept;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        hide(&self.worktree.path, &names).await?;
+        hide(tree.git(), &tree.dirs().common, &names).await?;
         Ok(left_alone)
-    }
-
-    async fn is_tracked(&self, name: &str) -> Result<bool, PairFault> {
-        let asked = Git::at(&self.worktree.path).ask(&["ls-files", "-z", "--", name]).await;
-        Ok(!asked.map_err(|fault| PairFault::Worktree(fault.into()))?.is_empty())
     }
 
     pub(super) fn record(&self) -> Option<Record> {
@@ -114,4 +110,9 @@ impl<'a> Files<'a> {
         }
         rustix::fs::openat(root, name, flags, Mode::empty())
     }
+}
+
+async fn is_tracked(tree: &AgentTree, name: &str) -> Result<bool, PairFault> {
+    let asked = tree.git().ask(&["ls-files", "-z", "--", name]).await;
+    Ok(!asked.map_err(|fault| PairFault::Worktree(fault.into()))?.is_empty())
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use callboard_engine::ports::{FileDiff, Worktree, WorktreeDiff, WorktreeFault};
 
-use super::hold::{common_dir, git_dir};
 use super::state::newest;
 use super::{commit_of, fork, leftovers, text};
 use crate::git::Git;
+use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 
 /// Without what a user's settings and attributes would do to a patch.
@@ -22,16 +22,16 @@ pub(super) async fn diff(
     target: &str,
     below: Option<&str>,
 ) -> Result<WorktreeDiff, WorktreeFault> {
-    let own = git_dir(worktree).await?;
-    let (repo, root) = (&worktree.repo, &worktree.path);
-    let head = text(&Git::at(root).ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
+    let (repo, tree) = (&worktree.repo, AgentTree::to_look_at(worktree).await?);
+    let head = tree.head().await?;
     let newest = newest(repo, &head, target).await?;
     let base = fork(repo, &head, &newest).await?.base;
 
-    let objects = common_dir(repo).await?.join("objects");
-    let scratch = Scratch::beside(Some(own.join("index")), objects).await?;
-    let git = || scratch.used_by(Git::at(root));
-    leftovers::add(root, git).await?;
+    let scratch = Scratch::beside(Some(tree.index()), tree.objects()).await?;
+    let git = || scratch.used_by(tree.git());
+    let found = leftovers::uncommitted(&tree).await?;
+    let paths: Vec<&[u8]> = found.iter().map(|entry| entry.path.as_bytes()).collect();
+    leftovers::stage(git(), &paths).await?;
     let found = between(git, &["diff-index", "--cached"], &[&base], below).await?;
     scratch.close().await?;
     let (files, patch) = found;

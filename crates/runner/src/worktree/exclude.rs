@@ -8,23 +8,21 @@ use std::path::Path;
 use callboard_engine::ports::WorktreeFault;
 
 use super::failed;
-use super::hold::common_dir;
 use crate::git::Git;
 
-/// `root` is the top of a working tree; each name is relative to it, and ends in `/` when it is a
-/// folder. What is ignored already needs no line.
-pub(crate) async fn hide(root: &Path, names: &[&str]) -> Result<(), WorktreeFault> {
+/// `git` works at the top of a working tree whose common folder is `common`; each name is relative to the
+/// top, and ends in `/` when it is a folder. What is ignored already needs no line.
+pub(crate) async fn hide(git: Git<'_>, common: &Path, names: &[&str]) -> Result<(), WorktreeFault> {
     let mut missing = Vec::new();
     for name in names {
-        if !Git::at(root).asks_yes(&["check-ignore", "-q", "--no-index", "--", name]).await? {
+        if !git.asks_yes(&["check-ignore", "-q", "--no-index", "--", name]).await? {
             missing.push(format!("/{name}"));
         }
     }
     if missing.is_empty() {
         return Ok(());
     }
-    let info = common_dir(root).await?.join("info");
-    append(&info, &missing).map_err(failed("cannot write git's info/exclude"))
+    append(&common.join("info"), &missing).map_err(failed("cannot write git's info/exclude"))
 }
 
 fn append(info: &Path, lines: &[String]) -> io::Result<()> {

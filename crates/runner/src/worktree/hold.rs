@@ -4,15 +4,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callboard_engine::ports::{Worktree, WorktreeFault};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{failed, text};
 use crate::git::{Git, GitFault};
+use crate::guarded::AgentTree;
 
 /// Another process that holds a lock is waited for, looking this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -33,6 +34,8 @@ pub(crate) async fn common_dir(repo: &Path) -> Result<PathBuf, WorktreeFault> {
 
 async fn lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
+    // An agent can put a link in the place of the lock of its worktree.
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -58,8 +61,8 @@ const COMMITTING: &[u8] = b"commits\n";
 
 impl Hold {
     /// Undoes first what a process of ours that died there left half done.
-    pub(super) async fn take(worktree: &Worktree) -> Result<Self, WorktreeFault> {
-        let git_dir = git_dir(worktree).await?;
+    pub(super) async fn take(tree: &AgentTree) -> Result<Self, WorktreeFault> {
+        let git_dir = tree.dirs().own.clone();
         let cannot = "cannot lock the worktree";
         let mut file = lock(&git_dir.join("callboard.lock")).await.map_err(failed(cannot))?;
         let mut word = Vec::new();
@@ -69,7 +72,7 @@ impl Hold {
             clear_stale(&["index.lock", "HEAD.lock"].map(|lock| hold.git_dir.join(lock)))?;
         }
         if !word.is_empty() {
-            hold.end_rebase(worktree).await?;
+            hold.end_rebase(tree).await?;
         }
         Ok(hold)
     }
@@ -87,12 +90,13 @@ impl Hold {
     }
 
     /// Also one that stopped in the middle: then the branch is as it was.
-    pub(super) async fn end_rebase(&self, worktree: &Worktree) -> Result<(), WorktreeFault> {
+    pub(super) async fn end_rebase(&self, tree: &AgentTree) -> Result<(), WorktreeFault> {
         if self.is_in_a_rebase() {
             // Git that was killed leaves its lock of the index behind; nobody else is here.
             let _ = fs::remove_file(self.git_dir.join("index.lock"));
-            Git::writing(&worktree.path).ask(&["rebase", "--abort"]).await?;
+            tree.writing().ask(&["rebase", "--abort"]).await?;
         }
+        tree.dirs().clear_left_behind()?;
         self.file.set_len(0).map_err(failed("cannot end a rebase"))
     }
 
@@ -101,24 +105,12 @@ impl Hold {
     }
 }
 
-/// The folder that git keeps of a worktree. An agent can write into the worktree, also the file
-/// that leads from there to the repository and so to settings that name programs: what leads
-/// anywhere else is not followed.
-pub(crate) async fn git_dir(worktree: &Worktree) -> Result<PathBuf, WorktreeFault> {
-    let questions = ["rev-parse", "--absolute-git-dir", "--git-common-dir"];
-    let answer = text(&Git::at(&worktree.path).ask(&questions).await?);
-    let (git_dir, common) = answer.split_once('\n').unwrap_or((&answer, ""));
-    let ours = common_dir(&worktree.repo).await?;
-    if !worktree.path.join(common).canonicalize().is_ok_and(|common| common == ours) {
-        let words = "the worktree's .git does not lead to the repository that it was made of";
-        return Err(WorktreeFault::Failed(words.into()));
-    }
-    Ok(PathBuf::from(git_dir))
-}
-
 /// Refuses to work where the agent, or a person, checked out something else.
-pub(super) async fn must_stand_on_its_branch(worktree: &Worktree) -> Result<(), WorktreeFault> {
-    match stands_on(worktree).await? {
+pub(super) async fn must_stand_on_its_branch(
+    worktree: &Worktree,
+    tree: &AgentTree,
+) -> Result<(), WorktreeFault> {
+    match stands_on(tree).await? {
         Some(branch) if branch == worktree.branch => Ok(()),
         other => {
             let stands_on = other.unwrap_or_else(|| "no branch".into());
@@ -127,8 +119,8 @@ pub(super) async fn must_stand_on_its_branch(worktree: &Worktree) -> Result<(), 
     }
 }
 
-pub(crate) async fn stands_on(worktree: &Worktree) -> Result<Option<String>, GitFault> {
-    let asked = Git::at(&worktree.path).look(&["symbolic-ref", "-q", "HEAD"]).await?;
+pub(crate) async fn stands_on(tree: &AgentTree) -> Result<Option<String>, GitFault> {
+    let asked = tree.git().look(&["symbolic-ref", "-q", "HEAD"]).await?;
     let full = asked.map(|name| text(&name));
     Ok(full.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned)))
 }

@@ -7,11 +7,9 @@ use std::path::Path;
 use callboard_engine::ports::{Worktree, WorktreeFault};
 
 use super::hold::{Hold, must_stand_on_its_branch};
-use super::{signing, text};
+use super::signing;
 use crate::git::{Git, GitFault};
-
-/// A build that goes on meanwhile may delete a file between git's finding and reading it.
-const ADD_TRIES: usize = 5;
+use crate::guarded::AgentTree;
 
 pub(crate) struct Uncommitted {
     pub(crate) path: OsString,
@@ -20,7 +18,7 @@ pub(crate) struct Uncommitted {
 
 /// Ignored files are not among them, nor what is ours, nor repositories that somebody cloned into
 /// this one: git could keep no more of such a one than the id of a commit.
-pub(crate) async fn uncommitted(root: &Path) -> Result<Vec<Uncommitted>, GitFault> {
+pub(crate) async fn uncommitted(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
     let status = [
         "status",
         "--porcelain",
@@ -29,7 +27,7 @@ pub(crate) async fn uncommitted(root: &Path) -> Result<Vec<Uncommitted>, GitFaul
         "--no-renames",
         "--ignore-submodules=dirty",
     ];
-    let answer = Git::at(root).ask(&status).await?;
+    let answer = tree.git().ask(&status).await?;
     let entries = answer.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
     let entries = entries.map(|entry| Uncommitted {
         path: OsStr::from_bytes(&entry[3..]).to_owned(),
@@ -47,48 +45,49 @@ pub(crate) async fn commit(
     worktree: &Worktree,
     message: &str,
 ) -> Result<Option<String>, WorktreeFault> {
-    let hold = Hold::take(worktree).await?;
-    must_stand_on_its_branch(worktree).await?;
+    let tree = AgentTree::of(worktree).await?;
+    let hold = Hold::take(&tree).await?;
+    must_stand_on_its_branch(worktree, &tree).await?;
     hold.begin_commit()?;
-    let made = commit_all(worktree, message).await;
+    let made = commit_all(&tree, message).await;
     hold.end_commit()?;
     made
 }
 
-async fn commit_all(worktree: &Worktree, message: &str) -> Result<Option<String>, WorktreeFault> {
-    if !add(&worktree.path, || Git::writing(&worktree.path)).await? {
+async fn commit_all(tree: &AgentTree, message: &str) -> Result<Option<String>, WorktreeFault> {
+    if !add(tree, tree.writing()).await? {
         return Ok(None);
     }
     let same = ["diff-index", "--cached", "--quiet", "--ignore-submodules=dirty", "HEAD"];
-    if Git::at(&worktree.path).asks_yes(&same).await? {
+    if tree.git().asks_yes(&same).await? {
         return Ok(None);
     }
-    let git = signing(&worktree.path).await?.input(message);
+    let git = signing(tree.git(), tree.writing()).await?.input(message);
     git.ask(&["commit", "-q", "--no-verify", "--cleanup=whitespace", "-F", "-"]).await?;
-    let head = Git::at(&worktree.path).ask(&["rev-parse", "HEAD"]).await?;
-    Ok(Some(text(&head)))
+    tree.dirs().clear_left_behind()?;
+    Ok(Some(tree.head().await?))
 }
 
-/// Whether there was anything.
-pub(super) async fn add<'a>(root: &Path, git: impl Fn() -> Git<'a>) -> Result<bool, WorktreeFault> {
-    let mut tries = 0;
-    loop {
-        let found = uncommitted(root).await?;
-        if found.is_empty() {
-            return Ok(false);
-        }
-        let paths: Vec<&[u8]> = found.iter().map(|entry| entry.path.as_bytes()).collect();
-        let git = git().with("GIT_LITERAL_PATHSPECS", "1").input(paths.join(&0));
-        let add = ["add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        tries += 1;
-        match git.ask(&add).await {
-            Ok(_) => return Ok(true),
-            Err(GitFault::Failed(words)) if tries < ADD_TRIES && is_gone(&words) => {}
-            Err(fault) => return Err(fault.into()),
-        }
+/// Whether there was anything. Refuses files that need a filter: without the filter git would
+/// keep another file than the person's own git does.
+pub(super) async fn add(tree: &AgentTree, git: Git<'_>) -> Result<bool, WorktreeFault> {
+    let found = uncommitted(tree).await?;
+    let paths: Vec<&[u8]> = found.iter().map(|entry| entry.path.as_bytes()).collect();
+    if let Some((file, filter)) = tree.filtered(&paths).await? {
+        return Err(WorktreeFault::Failed(format!(
+            "{file} goes through the filter {filter}, which does not run in the worktree of an agent: \
+             commit it with git in {}, or let the filter run (git config filter.{filter}.callboard \
+             true), then try again",
+            tree.path().display()
+        )));
     }
+    stage(git, &paths).await?;
+    Ok(!found.is_empty())
 }
 
-fn is_gone(words: &str) -> bool {
-    words.contains("No such file") || words.contains("did not match any files")
+/// Gives an index the files as they are. `git add` would look into submodules, with the settings that
+/// those have; this keeps the commit of each.
+pub(crate) async fn stage(git: Git<'_>, paths: &[&[u8]]) -> Result<(), GitFault> {
+    let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+    git.input(paths.join(&0)).ask(&add).await.map(drop)
 }

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{Git, GitFault};
 
+/// What git gives as the reason of its lock while it makes a worktree.
+pub(super) const HALF_MADE: &str = "initializing";
+
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     /// As git knows it; there may be nothing.
@@ -26,7 +29,7 @@ impl Listed {
 
     /// Git was killed while it made this one.
     pub(crate) fn is_half_made(&self) -> bool {
-        self.locked.as_deref() == Some("initializing")
+        self.locked.as_deref() == Some(HALF_MADE)
     }
 }
 

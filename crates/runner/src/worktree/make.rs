@@ -8,9 +8,12 @@ use callboard_engine::ports::{
     Base, BaseFrom, TaskBranch, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder,
 };
 
+use super::hold::common_dir;
+use super::list::HALF_MADE;
 use super::target::Tips;
 use super::{Listed, exclude, failed, fetch, is_ancestor, is_branch_name, listed, repo_lock, text};
 use crate::git::{Git, GitFault};
+use crate::guarded::AgentTree;
 
 /// Nobody starts one task that often.
 const SUFFIX_MAX: u32 = 1000;
@@ -39,7 +42,7 @@ pub(super) async fn make(
     let kept = clear(&order.repo, &path, &base.commit).await?;
     hide_folder(&order.repo, &path).await?;
     if let Some(branch) = kept {
-        add(&order.repo, &path, &["-f"], OsStr::new(&branch)).await?;
+        add_unfiltered(&order.repo, &path, &["-f"], OsStr::new(&branch)).await?;
         let worktree = Worktree { repo: order.repo.clone(), path: real(path)?, branch };
         return Ok(WorktreeMade { worktree, base: None });
     }
@@ -181,13 +184,31 @@ async fn add(repo: &Path, path: &Path, options: &[&str], commit: &OsStr) -> Resu
     Git::writing(repo).patiently().ask(&args).await.map(drop)
 }
 
+/// Of a commit that agents may have made: no filter that it names runs, as in every worktree of theirs. Until
+/// its files are there, the worktree counts as half made.
+pub(crate) async fn add_unfiltered(
+    repo: &Path,
+    path: &Path,
+    options: &[&str],
+    commit: &OsStr,
+) -> Result<(), WorktreeFault> {
+    let later = ["--no-checkout", "--lock", "--reason", HALF_MADE];
+    add(repo, path, &[options, &later].concat(), commit).await?;
+    AgentTree::fill(repo, path).await?;
+    let unlock = ["worktree", "unlock"].map(OsStr::new);
+    Ok(Git::writing(repo).ask(&[&unlock[..], &[path.as_os_str()]].concat()).await.map(drop)?)
+}
+
 /// Worktrees inside a checkout are not its files.
 pub(crate) async fn hide_folder(repo: &Path, path: &Path) -> Result<(), WorktreeFault> {
     let top = Git::at(repo).ask(&["rev-parse", "--show-toplevel"]).await?;
     let top = real(PathBuf::from(text(&top)))?;
     let folder = path.parent().and_then(|folder| folder.strip_prefix(&top).ok());
     match folder.and_then(Path::to_str).filter(|folder| !folder.is_empty()) {
-        Some(folder) => exclude::hide(&top, &[&format!("{folder}/")]).await,
+        Some(folder) => {
+            let common = common_dir(repo).await?;
+            exclude::hide(Git::at(&top), &common, &[&format!("{folder}/")]).await
+        }
         None => Ok(()),
     }
 }

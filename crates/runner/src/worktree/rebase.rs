@@ -5,8 +5,8 @@ use callboard_engine::ports::{Rebased, Worktree, WorktreeFault};
 
 use super::hold::{Hold, must_stand_on_its_branch};
 use super::target::{Tip, Tips};
-use super::{fork, is_ancestor, names, signing, text};
-use crate::git::Git;
+use super::{fork, is_ancestor, names, signing};
+use crate::guarded::AgentTree;
 
 pub(super) async fn rebase(worktree: &Worktree, target: &str) -> Result<Rebased, WorktreeFault> {
     let tips = Tips::of(&worktree.repo, target).await?;
@@ -24,11 +24,11 @@ pub(crate) async fn rebase_onto(
     name: &str,
     onto: &str,
 ) -> Result<Rebased, WorktreeFault> {
-    let hold = Hold::take(worktree).await?;
-    must_stand_on_its_branch(worktree).await?;
+    let tree = AgentTree::of(worktree).await?;
+    let hold = Hold::take(&tree).await?;
+    must_stand_on_its_branch(worktree, &tree).await?;
     let target = name.to_owned();
-    let here = Git::at(&worktree.path);
-    let head = text(&here.ask(&["rev-parse", "HEAD"]).await?);
+    let head = tree.head().await?;
     if is_ancestor(&worktree.repo, onto, &head).await? {
         return Ok(Rebased::Onto { target, head });
     }
@@ -40,14 +40,15 @@ pub(crate) async fn rebase_onto(
         args.push(onto);
     }
     hold.begin_rebase()?;
-    let answer = signing(&worktree.path).await?.patiently().answer(&args).await;
-    let unmerged = ["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"];
-    let files = names(&here.ask(&unmerged).await.unwrap_or_default());
-    hold.end_rebase(worktree).await?;
+    let answer = signing(tree.git(), tree.writing()).await?.patiently().answer(&args).await;
+    let unmerged =
+        ["diff-files", "--name-only", "--diff-filter=U", "-z", "--ignore-submodules=dirty"];
+    let files = names(&tree.git().ask(&unmerged).await.unwrap_or_default());
+    hold.end_rebase(&tree).await?;
     let answer = answer?;
     match answer.code {
         0 => {
-            let head = text(&here.ask(&["rev-parse", "HEAD"]).await?);
+            let head = tree.head().await?;
             Ok(Rebased::Onto { target, head })
         }
         _ if !files.is_empty() => Ok(Rebased::Conflict { target, files }),

@@ -9,6 +9,7 @@ use super::hold::{Hold, stands_on};
 use super::target::Tips;
 use super::{fork, is_ancestor, listed, repo_lock, text, uncommitted};
 use crate::git::{Git, GitFault};
+use crate::guarded::AgentTree;
 
 pub(super) async fn remove(
     worktree: &Worktree,
@@ -31,8 +32,9 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
         return Ok(if path.exists() { kept() } else { Removal::Absent });
     };
     if path.join(".git").exists() && !known.is_half_made() {
-        let hold = Hold::take(worktree).await?;
-        if let Some(why) = work_in(worktree, &hold).await? {
+        let tree = AgentTree::of(worktree).await?;
+        let hold = Hold::take(&tree).await?;
+        if let Some(why) = work_in(&tree, &hold).await? {
             return Ok(Removal::Kept(why));
         }
     } else if path.exists() && !known.is_half_made() {
@@ -51,8 +53,8 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
 }
 
 /// What would be lost with the folder.
-async fn work_in(worktree: &Worktree, hold: &Hold) -> Result<Option<String>, WorktreeFault> {
-    let found = uncommitted(&worktree.path).await?;
+async fn work_in(tree: &AgentTree, hold: &Hold) -> Result<Option<String>, WorktreeFault> {
+    let found = uncommitted(tree).await?;
     if !found.is_empty() {
         let some: Vec<_> = found.iter().take(3).map(|entry| entry.path.to_string_lossy()).collect();
         let more = if found.len() > some.len() { ", …" } else { "" };
@@ -62,9 +64,9 @@ async fn work_in(worktree: &Worktree, hold: &Hold) -> Result<Option<String>, Wor
     if hold.is_in_a_rebase() {
         return Ok(Some("it is in the middle of a rebase".into()));
     }
-    if stands_on(worktree).await?.is_none() {
+    if stands_on(tree).await?.is_none() {
         let containing = ["for-each-ref", "--count=1", "--contains", "HEAD", "refs/heads"];
-        if Git::at(&worktree.path).ask(&containing).await?.is_empty() {
+        if tree.git().ask(&containing).await?.is_empty() {
             return Ok(Some("its commits are on no branch".into()));
         }
     }

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use callboard_engine::ports::{DiffStats, Worktree, WorktreeFault, WorktreeState};
 
-use super::hold::{git_dir, stands_on};
+use super::hold::stands_on;
 use super::target::{Tip, Tips};
 use super::{failed, fork, is_ancestor, text, uncommitted};
-use crate::git::Git;
+use crate::guarded::AgentTree;
 
 /// Lines of a larger file are not counted: it is no text that somebody wrote.
 const COUNTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -21,19 +21,18 @@ pub(super) async fn state(
     worktree: &Worktree,
     target: &str,
 ) -> Result<WorktreeState, WorktreeFault> {
-    git_dir(worktree).await?;
-    let (repo, here) = (&worktree.repo, Git::at(&worktree.path));
-    let head = text(&here.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?);
+    let (repo, tree) = (&worktree.repo, AgentTree::to_look_at(worktree).await?);
+    let head = tree.head().await?;
     let newest = newest(repo, &head, target).await?;
     let fork = fork(repo, &head, &newest).await?;
     let left = [format!("^{}", fork.base), format!("^{newest}")];
     let count = ["rev-list", "--count", &head, &left[0], &left[1]];
-    let commits = text(&here.ask(&count).await?).parse().unwrap_or_default();
+    let commits = text(&tree.git().ask(&count).await?).parse().unwrap_or_default();
 
-    let found = uncommitted(&worktree.path).await?;
+    let found = uncommitted(&tree).await?;
     let mut changed = BTreeSet::new();
     let numbers = ["diff-index", "--numstat", "-z", "--no-renames", "--ignore-submodules=dirty"];
-    let numbers = here.ask(&[&numbers[..], &[&fork.base]].concat()).await?;
+    let numbers = tree.git().ask(&[&numbers[..], &[&fork.base]].concat()).await?;
     let mut diff = DiffStats::default();
     for line in numbers.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
         let mut fields = line.splitn(3, |byte| *byte == b'\t');
@@ -54,7 +53,7 @@ pub(super) async fn state(
     diff.files = changed.len() as u64;
 
     Ok(WorktreeState {
-        stands_on: stands_on(worktree).await?,
+        stands_on: stands_on(&tree).await?,
         holds_target: is_ancestor(repo, &newest, &head).await?,
         uncommitted: found.iter().map(|entry| entry.path.to_string_lossy().into_owned()).collect(),
         changed: changed.into_iter().collect(),

@@ -164,7 +164,12 @@ pub fn git_in(directory: &Path, args: &[&str]) -> String {
 }
 
 pub async fn files_at(root: &Path) -> FilesState {
-    LocalChecks::new(true).files(root).await.expect("reads the files")
+    LocalChecks::new(true).files(root, root).await.expect("reads the files")
+}
+
+/// Of a folder that this repository's record names.
+pub async fn files_in(repo: &Repo, root: &Path) -> FilesState {
+    LocalChecks::new(true).files(&repo.path, root).await.expect("reads the files")
 }
 
 pub async fn run(check: CheckRun) -> Result<CheckRan, CheckFault> {

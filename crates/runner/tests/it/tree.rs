@@ -119,7 +119,7 @@ async fn without_a_commit_there_is_a_tree_but_no_head() {
     repo.write("a.txt", "one\n");
     let one = repo.files().await;
     assert!(empty.tree.is_some() && one.tree.is_some() && empty.tree != one.tree);
-    let head = LocalChecks::new(true).head(&repo.path).await;
+    let head = LocalChecks::new(true).head(&repo.path, &repo.path).await;
     assert_eq!((head.branch.as_deref(), head.head), (Some("main"), None));
 }
 
@@ -129,7 +129,7 @@ async fn outside_git_nothing_is_known() {
     assert_eq!(plain.files().await, FilesState::default());
     let repo = Repo::committed();
     assert_eq!(files_at(&repo.path.join(".git")).await, FilesState::default());
-    let gone = LocalChecks::new(true).files(&plain.path.join("gone")).await;
+    let gone = LocalChecks::new(true).files(&plain.path, &plain.path.join("gone")).await;
     assert!(matches!(gone, Err(CheckFault::Infrastructure(_))), "{gone:?}");
 }
 
@@ -194,7 +194,8 @@ async fn what_git_cannot_read_is_told_in_its_words() {
     let repo = Repo::committed();
     repo.write("nested/a.txt", "one\n");
     git_in(&repo.path.join("nested"), &["init", "-q"]);
-    let fault = LocalChecks::new(true).files(&repo.path).await.expect_err("no commit in there");
+    let fault =
+        LocalChecks::new(true).files(&repo.path, &repo.path).await.expect_err("no commit in there");
     let wanted = "git add: error: 'nested/' does not have a commit checked out; \
                   fatal: adding files failed";
     assert_eq!(fault, CheckFault::Infrastructure(wanted.into()));

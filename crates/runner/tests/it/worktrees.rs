@@ -59,10 +59,10 @@ async fn a_worktree_has_its_own_branch_head_and_tree() {
 
     let checks = LocalChecks::new(true);
     let branch = Some("feature/x".to_owned());
-    assert_eq!(checks.head(&side).await, Head { branch, head: committed.head.clone() });
+    assert_eq!(checks.head(&repo.path, &side).await, Head { branch, head: committed.head.clone() });
     git_in(&side, &["checkout", "-q", "--detach"]);
-    assert_eq!(checks.head(&side).await, Head { branch: None, head: committed.head });
-    assert_eq!(checks.head(&repo.path.with_file_name("gone")).await, Head::default());
+    assert_eq!(checks.head(&repo.path, &side).await, Head { branch: None, head: committed.head });
+    assert_eq!(checks.head(&repo.path, &repo.path.with_file_name("gone")).await, Head::default());
 }
 
 /// Agents like to keep their worktrees in the repository, often without ignoring them.

@@ -2,21 +2,23 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use callboard_engine::ports::{MergeFault, WorktreeFault};
 
 use super::REASON;
 use super::index::{NAMES_AT_ONCE, stage};
+use super::journal::Journal;
 use crate::git::{Git, GitFault};
+use crate::guarded::{Place, rebased_in};
 use crate::scratch::Scratch;
 use crate::worktree::{listed, paths, text};
 
 pub(super) struct Checkout {
-    pub(super) place: PathBuf,
+    pub(super) place: Place,
     /// Changed files that are as the merge makes them.
     pub(super) same: Vec<OsString>,
 }
@@ -24,18 +26,18 @@ pub(super) struct Checkout {
 impl Checkout {
     /// `None` when nobody has the target checked out.
     pub(super) async fn of(
+        journal: &Journal,
         repo: &Path,
         target: &str,
         from: &str,
         to: &str,
     ) -> Result<Option<Self>, MergeFault> {
         let known = listed(repo).await.map_err(WorktreeFault::from)?;
-        let nameless = known.iter().filter(|listed| listed.branch.is_none());
-        for place in nameless.map(|listed| &listed.path).filter(|place| place.is_dir()) {
-            if is_rebasing(place, target).await.map_err(WorktreeFault::from)? {
-                let words = format!("{target} is being rebased in {}", place.display());
-                return Err(WorktreeFault::Failed(words).into());
-            }
+        let main = known.first().map_or(repo, |listed| &listed.path);
+        // Nothing is checked out by name while a rebase is under way; at its end the branch is moved.
+        if let Some(place) = rebased_in(&journal.common, main, target) {
+            let words = format!("{target} is being rebased in {}", place.display());
+            return Err(WorktreeFault::Failed(words).into());
         }
         let known = known.into_iter();
         let mut places = known.filter(|listed| listed.branch.as_deref() == Some(target));
@@ -48,12 +50,14 @@ impl Checkout {
             );
             return Err(WorktreeFault::Failed(words).into());
         }
+        let place = Place::of(&journal.common, &journal.worktrees, &place, target).await?;
         must_be_unlocked(&place).await?;
-        let found = in_the_way(&place, from, to).await.map_err(WorktreeFault::from)?;
+        let found = in_the_way(journal, &place, from, to).await.map_err(WorktreeFault::from)?;
         if found.others.is_empty() {
             return Ok(Some(Self { place, same: found.same }));
         }
         let files = found.others.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+        let place = place.path().to_owned();
         Err(MergeFault::InTheWay { target: target.into(), place, files })
     }
 
@@ -62,8 +66,9 @@ impl Checkout {
         // Git takes what the index has of the new commit for done.
         stage(&self.place, to, &self.same).await?;
         let merge = ["merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-stat", to];
-        let git = Git::writing(&self.place).with("GIT_REFLOG_ACTION", REASON);
-        git.holding(lock).patiently().ask(&merge).await.map(drop)
+        let git = self.place.writing().with("GIT_REFLOG_ACTION", REASON);
+        git.holding(lock).patiently().ask(&merge).await?;
+        self.place.clear_left_behind()
     }
 
     pub(super) async fn back(
@@ -72,37 +77,26 @@ impl Checkout {
         to: &str,
         lock: &Arc<File>,
     ) -> Result<(), GitFault> {
-        let head = Git::at(&self.place).ask(&["rev-parse", "HEAD"]).await?;
+        let head = self.place.git().ask(&["rev-parse", "HEAD"]).await?;
         if text(&head) != to {
             return Err(GitFault::Failed("it moved on meanwhile".into()));
         }
-        let git = Git::writing(&self.place).with("GIT_REFLOG_ACTION", REASON);
-        git.holding(lock).patiently().ask(&["reset", "-q", "--keep", from]).await.map(drop)
+        let git = self.place.writing().with("GIT_REFLOG_ACTION", REASON);
+        git.holding(lock).patiently().ask(&["reset", "-q", "--keep", from]).await?;
+        self.place.clear_left_behind()
     }
 }
 
 /// Names a lock that another git holds, or that one left when it was killed.
-async fn must_be_unlocked(place: &Path) -> Result<(), WorktreeFault> {
-    let ask = ["rev-parse", "--path-format=absolute", "--git-path", "index.lock"];
-    let lock = PathBuf::from(text(&Git::at(place).ask(&ask).await?));
+async fn must_be_unlocked(place: &Place) -> Result<(), WorktreeFault> {
+    let lock = place.git_dir().await?.join("index.lock");
     let Ok(facts) = lock.metadata() else { return Ok(()) };
     let age = facts.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default();
-    let (lock, place, age) = (lock.display(), place.display(), age.as_secs());
+    let (lock, place, age) = (lock.display(), place.path().display(), age.as_secs());
     Err(WorktreeFault::Failed(format!(
         "{lock} is there since {age} s: a git works in {place}, or one was killed there. Remove \
          that file if none works there"
     )))
-}
-
-/// Nothing is checked out by name while a rebase is under way; at its end the branch is moved.
-async fn is_rebasing(place: &Path, target: &str) -> Result<bool, GitFault> {
-    let git_dir = Git::at(place).ask(&["rev-parse", "--absolute-git-dir"]).await?;
-    let git_dir = PathBuf::from(text(&git_dir));
-    let name = format!("refs/heads/{target}");
-    Ok(["rebase-merge", "rebase-apply"].iter().any(|state| {
-        let head = fs::read_to_string(git_dir.join(state).join("head-name"));
-        head.is_ok_and(|head| head.trim_end() == name)
-    }))
 }
 
 /// Files that are not as the target has them.
@@ -114,29 +108,35 @@ struct Found {
 
 /// Changes of tracked files, any of them; and files that git does not know where new ones would
 /// go, ignored ones too.
-async fn in_the_way(place: &Path, from: &str, to: &str) -> Result<Found, GitFault> {
-    let git = Git::at(place);
+async fn in_the_way(
+    journal: &Journal,
+    place: &Place,
+    from: &str,
+    to: &str,
+) -> Result<Found, GitFault> {
+    let git = place.git();
     let status = ["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"];
     let changed = git.ask(&[&status[..], &["--ignore-submodules=dirty"]].concat()).await?;
     let changed = paths(&changed).filter_map(|entry| entry.as_bytes().get(3..));
     let changed: Vec<OsString> = changed.map(|path| OsStr::from_bytes(path).to_owned()).collect();
-    let mut found = sift(place, from, to, changed).await?;
+    let mut found = sift(journal, place, from, to, changed).await?;
     if !found.others.is_empty() {
         return Ok(found);
     }
     let added = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A"];
     let added = git.ask(&[&added[..], &[from, to]].concat()).await?;
-    let mut taken: Vec<OsString> = paths(&added).filter_map(|new| taken(place, new)).collect();
+    let mut taken: Vec<OsString> =
+        paths(&added).filter_map(|new| taken(place.path(), new)).collect();
     taken.sort();
     taken.dedup();
     let mut unknown = Vec::new();
-    let literally = Git::at(place).with("GIT_LITERAL_PATHSPECS", "1");
+    let literally = place.git().with("GIT_LITERAL_PATHSPECS", "1");
     for some in taken.chunks(NAMES_AT_ONCE) {
         let list = ["ls-files", "--others", "-z", "--"].map(OsStr::new).into_iter();
         let list: Vec<&OsStr> = list.chain(some.iter().map(OsString::as_os_str)).collect();
         unknown.extend(paths(&literally.ask(&list).await?).map(OsStr::to_owned));
     }
-    let new = sift(place, from, to, unknown).await?;
+    let new = sift(journal, place, from, to, unknown).await?;
     found.same.extend(new.same);
     found.others = new.others;
     Ok(found)
@@ -144,19 +144,22 @@ async fn in_the_way(place: &Path, from: &str, to: &str) -> Result<Found, GitFaul
 
 /// Tells files that are as a commit has them from others, with git's own eyes: by what it would add
 /// of them. What is staged and is neither commit's is somebody's, whatever the file is.
-async fn sift(place: &Path, from: &str, to: &str, files: Vec<OsString>) -> Result<Found, GitFault> {
+async fn sift(
+    journal: &Journal,
+    place: &Place,
+    from: &str,
+    to: &str,
+    files: Vec<OsString>,
+) -> Result<Found, GitFault> {
     if files.is_empty() {
         return Ok(Found { same: files, others: Vec::new() });
     }
-    let git_path = ["rev-parse", "--path-format=absolute", "--git-path"];
-    let ask = [&git_path[..], &["index", "--git-path", "objects"]].concat();
-    let answer = text(&Git::at(place).ask(&ask).await?);
-    let (index, objects) = answer.split_once('\n').unwrap_or((&answer, ""));
-    let scratch = Scratch::beside(Some(index.into()), objects.into()).await?;
+    let (index, objects) = (place.git_dir().await?.join("index"), journal.common.join("objects"));
+    let scratch = Scratch::beside(Some(index), objects).await?;
     let list: Vec<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
     let add = ["update-index", "-q", "--add", "--remove", "--replace", "-z", "--stdin"];
-    scratch.used_by(Git::at(place)).input(list.join(&0)).ask(&add).await?;
-    let differing = differing(scratch.used_by(Git::at(place)), to, &files).await?;
+    scratch.used_by(place.git()).input(list.join(&0)).ask(&add).await?;
+    let differing = differing(scratch.used_by(place.git()), to, &files).await?;
     scratch.close().await?;
     let staged = differing_in_index(place, from, to, &files).await?;
     let is_same = |file: &OsString| !differing.contains(file) && !staged.contains(file);
@@ -166,13 +169,13 @@ async fn sift(place: &Path, from: &str, to: &str, files: Vec<OsString>) -> Resul
 
 /// What the index has of neither commit.
 async fn differing_in_index(
-    place: &Path,
+    place: &Place,
     from: &str,
     to: &str,
     files: &[OsString],
 ) -> Result<HashSet<OsString>, GitFault> {
-    let of_from = differing(Git::at(place), from, files).await?;
-    let of_to = differing(Git::at(place), to, files).await?;
+    let of_from = differing(place.git(), from, files).await?;
+    let of_to = differing(place.git(), to, files).await?;
     Ok(of_from.intersection(&of_to).cloned().collect())
 }
 

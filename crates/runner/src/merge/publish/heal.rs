@@ -8,15 +8,16 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use callboard_engine::ports::WorktreeFault;
 
 use super::index::{Entry, entries_in_index, set_entries};
 use super::journal::{Begun, Journal};
-use crate::git::{Git, GitFault};
+use crate::git::GitFault;
+use crate::guarded::Place;
 use crate::scratch::Scratch;
-use crate::worktree::{Tips, clear_stale, failed, listed, paths, text};
+use crate::worktree::{Tips, clear_stale, failed, listed, paths};
 
 const SUBMODULE: &str = "160000";
 
@@ -37,14 +38,13 @@ pub(super) async fn heal(
         _ => return Ok(()),
     };
     let place = match &begun.place {
-        Some(place) => checked_out(common, Path::new(OsStr::from_bytes(place)), begun).await?,
+        Some(place) => checked_out(journal, Path::new(OsStr::from_bytes(place)), begun).await?,
         None => None,
     };
     if was_killed {
         let mut locks = vec![common.join(format!("refs/heads/{}.lock", begun.target))];
         if let Some(place) = &place {
-            let own = Git::at(place).ask(&["rev-parse", "--absolute-git-dir"]).await?;
-            let own = PathBuf::from(text(&own));
+            let own = place.git_dir().await?;
             locks.extend(["index.lock", "HEAD.lock", "ORIG_HEAD.lock"].map(|lock| own.join(lock)));
         }
         clear_stale(&locks)?;
@@ -56,13 +56,17 @@ pub(super) async fn heal(
 
 /// The checkout, if it still is one of the target.
 async fn checked_out(
-    common: &Path,
+    journal: &Journal,
     place: &Path,
     begun: &Begun,
-) -> Result<Option<PathBuf>, GitFault> {
-    let known = listed(common).await?.into_iter().find(|listed| listed.is_at(place));
+) -> Result<Option<Place>, WorktreeFault> {
+    let known = listed(&journal.common).await?.into_iter().find(|listed| listed.is_at(place));
     let is_it = known.is_some_and(|listed| listed.branch.as_ref() == Some(&begun.target));
-    Ok((is_it && place.is_dir()).then(|| place.to_owned()))
+    if !is_it || !place.is_dir() {
+        return Ok(None);
+    }
+    let place = Place::of(&journal.common, &journal.worktrees, place, &begun.target);
+    place.await.map(Some)
 }
 
 /// A path that differs between two commits.
@@ -75,11 +79,12 @@ struct Change {
 
 async fn put_back(
     journal: &Journal,
-    place: &Path,
+    place: &Place,
     stands: &str,
     other: &str,
     same: &[Vec<u8>],
 ) -> Result<(), WorktreeFault> {
+    let top = place.path();
     let changes = changes(place, stands, other).await?;
     let names: Vec<&OsStr> = changes.iter().map(|change| change.path.as_os_str()).collect();
     let staged = entries_in_index(place, &names).await?;
@@ -94,7 +99,7 @@ async fn put_back(
     let differing = differing(place).await?;
     let is_suspect = |change: &&&Change| match change.here {
         Some(_) => differing.contains(&change.path),
-        None => place.join(&change.path).symlink_metadata().is_ok(),
+        None => top.join(&change.path).symlink_metadata().is_ok(),
     };
     let suspects: Vec<&Change> = changes.iter().filter(is_suspect).copied().collect();
     if suspects.is_empty() {
@@ -104,28 +109,28 @@ async fn put_back(
     let cannot = || failed("cannot put the checkout of a merge in order");
     // First what must make way for what comes back.
     for change in suspects.iter().filter(|change| change.here.is_none()) {
-        if made.is_by_git(place, change).map_err(cannot())? {
-            fs::remove_file(place.join(&change.path)).map_err(cannot())?;
-            prune(place, &change.path);
+        if made.is_by_git(top, change).map_err(cannot())? {
+            fs::remove_file(top.join(&change.path)).map_err(cannot())?;
+            prune(top, &change.path);
         }
     }
     let mut back = Vec::new();
     for change in suspects.iter().filter(|change| change.here.is_some()) {
-        if made.is_by_git(place, change).map_err(cannot())? {
+        if made.is_by_git(top, change).map_err(cannot())? {
             back.push(change.path.as_bytes());
         }
     }
     made.close().await?;
     if !back.is_empty() {
-        let git = Git::writing(place).input(back.join(&0)).holding(&journal.lock);
+        let git = place.writing().input(back.join(&0)).holding(&journal.lock);
         git.patiently().ask(&["checkout-index", "-f", "-q", "-u", "-z", "--stdin"]).await?;
     }
     Ok(())
 }
 
-async fn changes(place: &Path, stands: &str, other: &str) -> Result<Vec<Change>, GitFault> {
+async fn changes(place: &Place, stands: &str, other: &str) -> Result<Vec<Change>, GitFault> {
     let diff = ["diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", stands, other];
-    let answer = Git::at(place).ask(&diff).await?;
+    let answer = place.git().ask(&diff).await?;
     let mut fields = paths(&answer);
     let mut found = Vec::new();
     while let (Some(facts), Some(path)) = (fields.next(), fields.next()) {
@@ -144,10 +149,11 @@ async fn changes(place: &Path, stands: &str, other: &str) -> Result<Vec<Change>,
 }
 
 /// Tracked files that are not as the index has them.
-async fn differing(place: &Path) -> Result<HashSet<OsString>, GitFault> {
+async fn differing(place: &Place) -> Result<HashSet<OsString>, GitFault> {
     // Its exit code says that some differ, which is no fault here.
-    Git::writing(place).answer(&["update-index", "-q", "--refresh"]).await?;
-    let answer = Git::at(place).ask(&["diff-files", "-z", "--name-only"]).await?;
+    place.writing().answer(&["update-index", "-q", "--refresh"]).await?;
+    let answer =
+        place.git().ask(&["diff-files", "-z", "--name-only", "--ignore-submodules=dirty"]).await?;
     Ok(paths(&answer).map(OsStr::to_owned).collect())
 }
 
@@ -159,12 +165,12 @@ struct Made {
 impl Made {
     async fn of(
         journal: &Journal,
-        place: &Path,
+        place: &Place,
         commit: &str,
         suspects: &[&Change],
     ) -> Result<Self, GitFault> {
         let scratch = Scratch::beside(None, journal.common.join("objects")).await?;
-        let git = || scratch.used_by(Git::at(place));
+        let git = || scratch.used_by(place.git());
         git().ask(&["read-tree", commit]).await?;
         let files = suspects.iter().filter(|change| change.there.is_some());
         let files: Vec<&[u8]> = files.map(|change| change.path.as_bytes()).collect();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-use crate::git::{Git, GitFault};
+use crate::git::GitFault;
+use crate::guarded::Place;
 
 /// So many names go into one question.
 pub(super) const NAMES_AT_ONCE: usize = 200;
@@ -19,13 +19,13 @@ pub(super) struct Entry {
     pub(super) id: String,
 }
 
-pub(super) async fn entries_in_index(place: &Path, names: &[&OsStr]) -> Result<Entries, GitFault> {
+pub(super) async fn entries_in_index(place: &Place, names: &[&OsStr]) -> Result<Entries, GitFault> {
     // `mode id stage`, a tab, the path.
     entries(place, &["ls-files", "-s", "-z", "--"], names, 1).await
 }
 
 pub(super) async fn entries_in_commit(
-    place: &Path,
+    place: &Place,
     commit: &str,
     names: &[&OsStr],
 ) -> Result<Entries, GitFault> {
@@ -34,12 +34,12 @@ pub(super) async fn entries_in_commit(
 }
 
 async fn entries(
-    place: &Path,
+    place: &Place,
     ask: &[&str],
     names: &[&OsStr],
     id_at: usize,
 ) -> Result<Entries, GitFault> {
-    let git = Git::at(place).with("GIT_LITERAL_PATHSPECS", "1");
+    let git = place.git().with("GIT_LITERAL_PATHSPECS", "1");
     let mut found = Entries::new();
     for some in names.chunks(NAMES_AT_ONCE) {
         let args: Vec<&OsStr> = ask.iter().map(OsStr::new).chain(some.iter().copied()).collect();
@@ -58,14 +58,14 @@ async fn entries(
 
 /// `None`: the index is to have no such path.
 pub(super) async fn set_entries(
-    place: &Path,
+    place: &Place,
     wanted: &[(&OsStr, Option<&Entry>)],
 ) -> Result<(), GitFault> {
     // What is removed makes way for what comes.
     let (gone, set): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, entry)| entry.is_none());
     if !gone.is_empty() {
         let gone: Vec<&[u8]> = gone.iter().map(|(path, _)| path.as_bytes()).collect();
-        let git = Git::writing(place).input(gone.join(&0));
+        let git = place.writing().input(gone.join(&0));
         git.ask(&["update-index", "--force-remove", "-z", "--stdin"]).await?;
     }
     let mut lines = Vec::new();
@@ -76,14 +76,14 @@ pub(super) async fn set_entries(
         lines.push(0);
     }
     if !lines.is_empty() {
-        let git = Git::writing(place).input(lines);
+        let git = place.writing().input(lines);
         git.ask(&["update-index", "-z", "--index-info"]).await?;
     }
     Ok(())
 }
 
 /// Gives the index the entries that a commit has of these paths.
-pub(super) async fn stage(place: &Path, commit: &str, names: &[OsString]) -> Result<(), GitFault> {
+pub(super) async fn stage(place: &Place, commit: &str, names: &[OsString]) -> Result<(), GitFault> {
     let names: Vec<&OsStr> = names.iter().map(OsString::as_os_str).collect();
     let known = entries_in_commit(place, commit, &names).await?;
     let wanted: Vec<_> = names.iter().map(|name| (*name, known.get(*name))).collect();

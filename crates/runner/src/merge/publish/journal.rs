@@ -19,6 +19,8 @@ use crate::worktree::{common_dir, failed, repo_lock};
 pub(super) struct Journal {
     /// Git's folder that all worktrees of the repository share.
     pub(super) common: PathBuf,
+    /// The folder of tasks' worktrees.
+    pub(super) worktrees: PathBuf,
     pub(super) lock: Arc<File>,
 }
 
@@ -37,17 +39,21 @@ pub(super) struct Begun {
 
 /// The journals of these repositories, with nothing left in them. In one order everywhere, so that
 /// two merges never wait for each other.
-pub(super) async fn open(parts: &[PreparedPart]) -> Result<Vec<Journal>, WorktreeFault> {
+pub(super) async fn open(
+    folder: &Path,
+    parts: &[PreparedPart],
+) -> Result<Vec<Journal>, WorktreeFault> {
     let mut places = Vec::new();
     for part in parts {
-        places.push(common_dir(part.from.repo()).await?);
+        let repo = part.from.repo();
+        places.push((common_dir(repo).await?, repo.join(folder)));
     }
     places.sort();
-    places.dedup();
+    places.dedup_by(|one, other| one.0 == other.0);
     let mut journals = Vec::new();
-    for common in places {
+    for (common, worktrees) in places {
         let lock = Arc::new(repo_lock(&common, "publish").await?);
-        let journal = Journal { common, lock };
+        let journal = Journal { common, worktrees, lock };
         for begun in journal.read().map_err(failed("cannot read the journal of merges"))? {
             tracing::info!(?begun, "a merge was cut off: its checkout is put in order");
             heal(&journal, &begun, true).await?;

@@ -4,6 +4,7 @@
 mod branch;
 mod diff;
 mod file;
+mod guarded;
 mod leftovers;
 mod make;
 mod merge;
