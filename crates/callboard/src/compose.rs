@@ -32,6 +32,7 @@ use crate::identity;
 use crate::output::{Exit, Failure};
 use crate::place::{self, Place};
 use crate::prompts;
+use crate::served::Served;
 use crate::trust::Mark;
 
 const DATABASE: &str = "callboard.db";
@@ -75,6 +76,7 @@ impl App {
             prompts: prompts.clone(),
             address: OnceCell::new(),
         };
+        let served_at = place.cloned();
         let engine = Engine::new(Parts {
             store,
             ids: Arc::new(TimeOrderedIds),
@@ -88,7 +90,10 @@ impl App {
             checks: Some(Arc::new(
                 LocalChecks::new(settings.checks_enabled && is_trusted)
                     .with_env(settings.check_env.clone())
-                    .with_sandbox(settings.check_sandbox, settings.check_writable.clone()),
+                    .with_sandbox(settings.check_sandbox, settings.check_writable.clone())
+                    .with_ports(settings.check_ports.clone(), move || {
+                        Some(Served::address_now(served_at.as_ref()?)?.port())
+                    }),
             )),
             check_shell: settings.check_shell.clone(),
             check_log_tail_bytes: settings.check_log_tail_bytes,

@@ -88,6 +88,12 @@ impl Served {
         (served.wanted == settings.listen.to_string()).then_some(served.address)
     }
 
+    /// Where a server of this project listens now.
+    pub fn address_now(place: &Place) -> Option<SocketAddr> {
+        let (served, is_held) = Self::read(place)?;
+        is_held.then_some(served.address)
+    }
+
     /// What the file says, and whether the server that wrote it still runs.
     fn read(place: &Place) -> Option<(Self, bool)> {
         let mut file = File::open(path(place)).ok()?;

@@ -259,10 +259,10 @@ impl LocalAgents {
         stop: &CancellationToken,
     ) -> (Ran, bool) {
         let (end, budget) = (stop.child_token(), Budget::new(limit));
-        let leeway = match (places.is_empty(), &call.confinement) {
-            (true, _) => Leeway::Looks,
-            (false, Some(_)) => Leeway::Confined,
-            (false, None) => Leeway::OnItsWord,
+        let (leeway, places) = match (places.is_empty(), &call.confinement) {
+            (true, _) => (Leeway::Looks, Vec::new()),
+            (false, Some(confinement)) => (Leeway::Confined, confinement.writable().to_vec()),
+            (false, None) => (Leeway::OnItsWord, places.to_vec()),
         };
         let running = async {
             match call.executor.kind {
@@ -274,7 +274,7 @@ impl LocalAgents {
                 ExecutorKind::Acp => {
                     let trusted = &self.settings.trusted_commands;
                     let budget = &budget;
-                    let company = acp::Company { asks, budget, trusted, leeway, places };
+                    let company = acp::Company { asks, budget, trusted, leeway, places: &places };
                     acp::run(call, company, says, &end).await
                 }
             }

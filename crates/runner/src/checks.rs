@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,7 +21,7 @@ use crate::environment::{self, Variables};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 use crate::process::{self, Ending, Output, Program};
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, SandboxPorts};
 use crate::turn::Turns;
 use crate::{check_log, git, tree};
 
@@ -33,14 +34,21 @@ pub struct LocalChecks {
     sandbox: CheckSandbox,
     /// Folders that confined checks may write beside the usual ones.
     writable: Vec<String>,
+    /// TCP ports that confined checks may connect to beside the usual ones.
+    ports: SandboxPorts,
+    /// The port on which the board of this project is served now.
+    board_port: Arc<BoardPort>,
     turns: Turns,
 }
+
+type BoardPort = dyn Fn() -> Option<u16> + Send + Sync;
 
 impl LocalChecks {
     pub fn new(checks_enabled: bool) -> Self {
         let (env, writable) = (Vec::new(), Vec::new());
-        let (sandbox, turns) = (CheckSandbox::default(), Turns::default());
-        Self { checks_enabled, env, sandbox, writable, turns }
+        let (sandbox, ports) = (CheckSandbox::default(), SandboxPorts::default());
+        let (board_port, turns) = (Arc::new(|| None), Turns::default());
+        Self { checks_enabled, env, sandbox, writable, ports, board_port, turns }
     }
 
     /// Lets checks see these variables, too.
@@ -55,6 +63,16 @@ impl LocalChecks {
         self
     }
 
+    /// Lets confined checks connect to these ports, too, and in no case to the port of the board.
+    pub fn with_ports(
+        mut self,
+        ports: SandboxPorts,
+        board_port: impl Fn() -> Option<u16> + Send + Sync + 'static,
+    ) -> Self {
+        (self.ports, self.board_port) = (ports, Arc::new(board_port));
+        self
+    }
+
     /// `None`: the check has this server's rights.
     fn cell(&self, run: &CheckRun, seen: &Variables) -> Result<Option<Cell>, CheckFault> {
         if self.sandbox == CheckSandbox::Off || !tree::is_of_agents(&run.repo, &run.root) {
@@ -65,7 +83,8 @@ impl LocalChecks {
         let temporary = temporary.map_err(cannot)?;
         let root = run.root.canonicalize().map_err(cannot)?;
         let places = check_places::places(&root, temporary.path(), seen, &self.writable);
-        match (Confinement::new(places), self.sandbox) {
+        let ports = self.ports.of_check((self.board_port)());
+        match (Confinement::new(places, ports), self.sandbox) {
             (Some(confinement), _) => Ok(Some(Cell { confinement, temporary })),
             (None, CheckSandbox::On) => {
                 Err(infrastructure("this machine cannot confine a check (checks.sandbox = on)"))
@@ -83,7 +102,8 @@ struct Cell {
 
 /// The last line of the log of a confined check that failed.
 const RAN_CONFINED: &str = "[this check ran confined: it may write the worktree, TMPDIR and caches of build \
-    tools. checks.writable names more folders, checks.sandbox = \"off\" confines no check]\n";
+    tools, and connect to TCP ports 443, 80 and those of servers on port 0. checks.writable names more folders, \
+    checks.ports more ports, checks.sandbox = \"off\" confines no check]\n";
 
 #[async_trait]
 impl CheckRunner for LocalChecks {

@@ -21,7 +21,7 @@ use callboard_engine::ports::{Worktree, WorktreeFault};
 use tempfile::TempDir;
 
 use crate::git::{Git, GitFault};
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, SandboxPorts};
 use crate::worktree::{failed, text};
 pub(crate) use dirs::{AFTER_COMMIT, WorktreeDirs, rebased_in};
 
@@ -124,7 +124,11 @@ impl AgentTree {
     pub(crate) fn git(&self) -> Git<'_> {
         let dirs = [&self.dirs.own, self.stand_in.path(), &self.path];
         let writes = self.kept_by_filters.iter().cloned().collect();
-        Git::guarded(dirs.map(Path::to_owned), &self.path, Confinement::new(writes))
+        Git::guarded(
+            dirs.map(Path::to_owned),
+            &self.path,
+            Confinement::new(writes, SandboxPorts::default()),
+        )
     }
 
     pub(crate) fn writing(&self) -> Git<'_> {

@@ -78,6 +78,10 @@ impl Confinement {
         }
     }
 
+    pub(crate) fn writable(&self) -> &[PathBuf] {
+        &self.writable
+    }
+
     /// Makes the rules, which the new process enters between fork and exec.
     pub(crate) fn rules(&self) -> io::Result<Rules> {
         let is_folder = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"/");

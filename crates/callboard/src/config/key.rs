@@ -75,6 +75,8 @@ pub static KEYS: &[Key] = &[
         "Whether checks of agents' worktrees are kept from writing elsewhere: where the system can (auto), always, or they do not run (on), never (off).").guarded(),
     key("checks.writable", Kind::List, "",
         "Folders that confined checks may write beside the worktree, a temporary folder and the caches of build tools; ~/ is the home folder.").guarded(),
+    key("checks.ports", Kind::List, "",
+        "TCP ports that confined checks may connect to beside 443, 80 and those that the system gives to servers on port 0: ports, ranges like 3000-3010, or any.").guarded(),
     key("execution.lease_default_sec", SECONDS, "900",
         "Seconds that claim_task leases a task for unless the caller says otherwise."),
     key("execution.lease_min_sec", SECONDS, "60",

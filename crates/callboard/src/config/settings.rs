@@ -34,6 +34,8 @@ pub struct Settings {
     pub check_env: Vec<String>,
     pub check_sandbox: CheckSandbox,
     pub check_writable: Vec<String>,
+    /// TCP ports that confined checks may connect to.
+    pub check_ports: SandboxPorts,
     pub check_log_tail_bytes: usize,
     pub github_url: String,
     pub gitlab_url: String,
@@ -183,6 +185,7 @@ impl Reader<'_> {
             check_env: self.list("checks.env").to_vec(),
             check_sandbox: CheckSandbox::parse(self.text("checks.sandbox")).unwrap_or_default(),
             check_writable: self.list("checks.writable").to_vec(),
+            check_ports: self.ports("checks.ports")?,
             check_log_tail_bytes: self.number("graph.check_log_tail_bytes") as usize,
             github_url: self.required("forge.github_url")?,
             gitlab_url: self.required("forge.gitlab_url")?,
@@ -306,8 +309,7 @@ impl Reader<'_> {
             executors: Executors::new(self.0.executors().to_vec())?,
             default_executor: self.text("relay.default_executor").to_owned(),
             sandbox: SandboxMode::parse(self.text("relay.sandbox")).unwrap_or_default(),
-            sandbox_ports: SandboxPorts::parse(self.list("relay.sandbox_ports"))
-                .map_err(|words| self.at("relay.sandbox_ports", &words))?,
+            sandbox_ports: self.ports("relay.sandbox_ports")?,
             trusted_commands: self.list("relay.trusted_commands").to_vec(),
             artifact_bytes_max: self.number("relay.artifact_max_bytes") as usize,
             kill_grace: Duration::from_secs(self.number("runner.kill_grace_s").into()),
@@ -486,6 +488,10 @@ impl Reader<'_> {
     }
 
     /// Says where a value that makes no sense came from.
+    fn ports(&self, name: &str) -> Result<SandboxPorts, String> {
+        SandboxPorts::parse(self.list(name)).map_err(|words| self.at(name, &words))
+    }
+
     fn at(&self, name: &str, words: &str) -> String {
         format!("{name} ({}): {words}", self.0.origin(name))
     }

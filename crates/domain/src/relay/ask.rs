@@ -5,7 +5,9 @@
 pub enum Leeway {
     /// The agent only reads (`askPolicy` untrusted).
     Looks,
-    /// The agent works in a folder of its own, and the system keeps it there.
+    /// The agent works in a folder of its own. The system keeps its processes from writing elsewhere and from
+    /// connecting to other ports, and the door of its run says what the agent may do on the board. Actions of other
+    /// programs on the agent's behalf are not held.
     Confined,
     /// The agent works in a folder of its own, and only its own word keeps it there.
     OnItsWord,
@@ -15,12 +17,21 @@ pub enum Leeway {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     Read,
-    Write {
-        /// In the agent's own folder alone.
-        inside: bool,
-    },
+    Write(Reach),
+    /// A command, in a process of its own.
     Run,
+    /// A call of the board that its run was given.
+    Board,
     Other,
+}
+
+/// Which files a write names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Files in its own folders alone.
+    Inside,
+    Unsaid,
+    Outside,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +45,20 @@ pub enum AskVerdict {
 /// `command` is the one to run, when it is known.
 pub fn judge(leeway: Leeway, wish: Wish, command: Option<&str>, trusted: &[String]) -> AskVerdict {
     match (leeway, wish, command) {
-        (Leeway::Confined, ..) => AskVerdict::Grant,
-        (Leeway::Looks, Wish::Write { .. }, _) => AskVerdict::Refuse,
-        (Leeway::OnItsWord, Wish::Write { inside: true }, _) => AskVerdict::Grant,
-        (Leeway::OnItsWord, Wish::Write { inside: false }, _) => AskVerdict::Ask,
+        (Leeway::Confined, Wish::Read | Wish::Run | Wish::Board, _) => AskVerdict::Grant,
+        (Leeway::Confined, Wish::Write(Reach::Inside | Reach::Unsaid), _) => AskVerdict::Grant,
+        // The system would not let it, whatever a person says.
+        (Leeway::Confined, Wish::Write(Reach::Outside), _) => AskVerdict::Refuse,
+        (Leeway::Looks, Wish::Write(_), _) => AskVerdict::Refuse,
+        (Leeway::OnItsWord, Wish::Write(Reach::Inside), _) => AskVerdict::Grant,
+        (Leeway::OnItsWord, Wish::Write(Reach::Unsaid | Reach::Outside), _) => AskVerdict::Ask,
         (_, Wish::Read, None) => AskVerdict::Grant,
-        (_, Wish::Read | Wish::Run | Wish::Other, Some(command))
+        (_, Wish::Read | Wish::Run | Wish::Board | Wish::Other, Some(command))
             if is_trusted(command, trusted) =>
         {
             AskVerdict::Grant
         }
-        (_, Wish::Read | Wish::Run | Wish::Other, _) => AskVerdict::Ask,
+        (_, Wish::Read | Wish::Run | Wish::Board | Wish::Other, _) => AskVerdict::Ask,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::relay::ask::{AskVerdict, Leeway, Wish, is_trusted, judge};
+use crate::relay::ask::{AskVerdict, Leeway, Reach, Wish, is_trusted, judge};
 use crate::relay::prompt::{Snippet, prompt};
 use crate::relay::reply::{BadReply, Reply};
 use crate::relay::spec::{Repo, Section, SnippetRef};
@@ -468,11 +468,15 @@ fn what_keeps_an_agent_from_harm_says_how_much_it_may_do_unasked() {
         read+cat ~/.netrc   => ask     grant  ask
         edit inside         => refuse  grant  grant
         edit inside+create  => refuse  grant  grant
-        edit elsewhere      => refuse  grant  ask
+        edit                => refuse  grant  ask
+        edit elsewhere      => refuse  refuse ask
         run+git log -3      => grant   grant  grant
         run+make            => ask     grant  ask
         run                 => ask     grant  ask
-        other               => ask     grant  ask
+        board               => ask     grant  ask
+        other               => ask     ask    ask
+        other+git log -3    => grant   grant  grant
+        other+curl x        => ask     ask    ask
     ";
     for line in table.lines().filter(|line| !line.trim().is_empty()) {
         let (wish, expected) = line.trim().split_once("=>").expect("a => b");
@@ -482,8 +486,10 @@ fn what_keeps_an_agent_from_harm_says_how_much_it_may_do_unasked() {
         };
         let wish = match wish {
             "read" => Wish::Read,
-            "edit inside" => Wish::Write { inside: true },
-            "edit elsewhere" => Wish::Write { inside: false },
+            "edit inside" => Wish::Write(Reach::Inside),
+            "edit" => Wish::Write(Reach::Unsaid),
+            "edit elsewhere" => Wish::Write(Reach::Outside),
+            "board" => Wish::Board,
             "run" => Wish::Run,
             _ => Wish::Other,
         };

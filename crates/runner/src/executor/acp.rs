@@ -4,7 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use callboard_domain::relay::ask::{AskVerdict, Leeway, Wish, judge};
+use callboard_domain::relay::ask::{AskVerdict, Leeway, Reach, Wish, judge};
 use callboard_engine::ports::{Answer, Asks, Question, Saying};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -41,12 +41,14 @@ pub(crate) async fn run(
     let model = if told { String::new() } else { call.model.to_owned() };
     let bytes_max = call.output_bytes_max;
     let servers = mcp::session_servers(call.server);
+    let has_board = call.server.is_some();
     let mut heard = Heard::new(bytes_max, call.leash.printed.clone());
     let talk = async |pipes: Pipes| {
         let wire = Wire::new(pipes, bytes_max);
         let (said, ack) = Default::default();
         let says = says.take();
-        let session = Session { wire, heard: &mut heard, company: &company, says, said, ack, stop };
+        let (heard, company) = (&mut heard, &company);
+        let session = Session { wire, heard, has_board, company, says, said, ack, stop };
         session.prompt(&prompt, &model, json!({"cwd": workdir, "mcpServers": servers})).await
     };
     let (turn, ended) = match converse(call.program(), stop, talk).await {
@@ -80,6 +82,8 @@ enum Broken {
 struct Session<'a, 'c> {
     wire: Wire,
     heard: &'a mut Heard,
+    /// Whether its run was given a way to the board.
+    has_board: bool,
     company: &'a Company<'c>,
     /// What somebody tells it while it works; `None` once nobody can.
     says: Option<mpsc::Receiver<Saying>>,
@@ -209,8 +213,15 @@ impl Session<'_, '_> {
         };
         let (title, command) = (one_line(&part("title")), command_in(&part("rawInput")));
         let Company { leeway, places, trusted, .. } = self.company;
-        let inside = stays_in(places, &[part("locations"), part("content")]);
-        let wish = wish(part("kind").as_str().unwrap_or_default(), inside);
+        let reach = reach(places, &[part("locations"), part("content")]);
+        let wish = match part("kind").as_str().unwrap_or_default() {
+            "read" | "search" | "think" => Wish::Read,
+            "edit" | "delete" | "move" => Wish::Write(reach),
+            "execute" => Wish::Run,
+            "fetch" | "switch_mode" => Wish::Other,
+            _ if self.has_board && command.is_none() && is_of_board(&title) => Wish::Board,
+            _ => Wish::Other,
+        };
         let verdict = judge(*leeway, wish, command.as_deref(), trusted);
         let answer = match verdict {
             AskVerdict::Grant => Answer::Granted,
@@ -260,24 +271,27 @@ fn offers(options: &Value, value: &str) -> bool {
     })
 }
 
-/// Whether it names files, and none outside of these folders.
-fn stays_in(places: &[PathBuf], named: &[Value]) -> bool {
+/// Whether the files that it names are in these folders.
+fn reach(places: &[PathBuf], named: &[Value]) -> Reach {
     let named = named.iter().filter_map(Value::as_array).flatten();
     let mut files = named.filter_map(|item| item["path"].as_str()).map(Path::new).peekable();
     let inside = |file: &Path| {
         let climbs = file.components().any(|part| part == Component::ParentDir);
         !climbs && (file.is_relative() || places.iter().any(|place| file.starts_with(place)))
     };
-    files.peek().is_some() && files.all(inside)
+    match files.peek().is_some() {
+        false => Reach::Unsaid,
+        true if files.all(inside) => Reach::Inside,
+        true => Reach::Outside,
+    }
 }
 
-fn wish(kind: &str, inside: bool) -> Wish {
-    match kind {
-        "read" | "search" | "think" => Wish::Read,
-        "edit" | "delete" | "move" => Wish::Write { inside },
-        "execute" => Wish::Run,
-        _ => Wish::Other,
-    }
+/// Whether the title of a tool call is the name of a tool of ours: agents put the server's name before it,
+/// as in `mcp__callboard__tasks_get` and `callboard-tasks_get`.
+fn is_of_board(title: &str) -> bool {
+    let name = title.strip_prefix("mcp__").unwrap_or(title);
+    let rest = name.strip_prefix(mcp::SERVER);
+    rest.is_some_and(|rest| rest.starts_with(['_', '-', '/', '.', ':']) && !rest.contains(' '))
 }
 
 pub(super) fn command_in(input: &Value) -> Option<String> {

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::settings::McpBy;
 use crate::environment::Variables;
 
-const NAME: &str = "callboard";
+/// The name under which agents know their board.
+pub(super) const SERVER: &str = "callboard";
 /// The variable by which Codex is told a token; Codex takes none in its settings.
 const TOKEN: &str = "CALLBOARD_TOKEN";
 
@@ -92,7 +93,7 @@ impl BoardServer {
                 json!({"type": "remote", "url": self.address(), "headers": headers, "oauth": false})
             }
         };
-        json!({"mcp": {NAME: server}}).to_string()
+        json!({"mcp": {SERVER: server}}).to_string()
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn config(server: Option<&BoardServer>) -> Value {
         }
     };
     let entries: serde_json::Map<String, Value> =
-        server.map(|server| (NAME.to_owned(), entry(server))).into_iter().collect();
+        server.map(|server| (SERVER.to_owned(), entry(server))).into_iter().collect();
     json!({"mcpServers": entries})
 }
 
@@ -114,11 +115,11 @@ pub(crate) fn config(server: Option<&BoardServer>) -> Value {
 pub(crate) fn session_servers(server: Option<&BoardServer>) -> Value {
     let entry = |server: &BoardServer| match server.by {
         McpBy::Stdio => {
-            json!({"name": NAME, "command": server.program, "args": server.args(), "env": []})
+            json!({"name": SERVER, "command": server.program, "args": server.args(), "env": []})
         }
         McpBy::Http => {
             let headers = json!([{"name": "Authorization", "value": server.bearer()}]);
-            json!({"type": "http", "name": NAME, "url": server.address(), "headers": headers})
+            json!({"type": "http", "name": SERVER, "url": server.address(), "headers": headers})
         }
     };
     server.map(entry).into_iter().collect()

@@ -40,13 +40,43 @@ impl SandboxPorts {
         let named =
             named.iter().filter_map(|(name, value)| port_in(name.to_str()?, value.to_str()?));
         let single = USUAL.into_iter().chain(own).chain(door).chain(named).map(|port| port..=port);
-        let mut ports = Vec::new();
-        for range in single.chain(configured.iter().cloned()) {
-            if !ports.contains(&range) {
-                ports.push(range);
-            }
+        Self::Only(each_once(single.chain(configured.iter().cloned())))
+    }
+
+    /// The ports of a check: the usual ones, those that the system gives to a server that asks for any port,
+    /// and the configured ones. The board's own port is closed: on loopback without tokens the board takes
+    /// commands.
+    pub(crate) fn of_check(&self, board: Option<u16>) -> Self {
+        let Self::Only(configured) = self else { return Self::Any };
+        let given = given_by_the_system();
+        let given = match board.filter(|port| given.contains(port)) {
+            Some(board) => vec![*given.start()..=board - 1, board + 1..=*given.end()],
+            None => vec![given],
+        };
+        let usual = USUAL.into_iter().map(|port| port..=port);
+        let open = given.into_iter().filter(|range| !range.is_empty());
+        Self::Only(each_once(usual.chain(open).chain(configured.iter().cloned())))
+    }
+}
+
+fn each_once(ranges: impl Iterator<Item = RangeInclusive<u16>>) -> Vec<RangeInclusive<u16>> {
+    let mut ports = Vec::new();
+    for range in ranges {
+        if !ports.contains(&range) {
+            ports.push(range);
         }
-        Self::Only(ports)
+    }
+    ports
+}
+
+/// The ports of servers that listen on port 0, as tests do.
+fn given_by_the_system() -> RangeInclusive<u16> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let text = text.unwrap_or_default();
+    let mut ends = text.split_whitespace().filter_map(|end| end.parse().ok());
+    match (ends.next(), ends.next()) {
+        (Some(first), Some(last)) if first > 0 && last < u16::MAX => first..=last,
+        _ => 32768..=60999,
     }
 }
 
@@ -142,6 +172,13 @@ mod tests {
             let ports = SandboxPorts::default().of_run(&variables, None, None);
             assert_eq!(ports.to_string(), wanted.trim(), "{line}");
         }
+        let given = given_by_the_system();
+        let (first, last) = (*given.start(), *given.end());
+        let named = SandboxPorts::Only(vec![5432..=5432]).of_check(Some(first + 1)).to_string();
+        assert_eq!(named, format!("443, 80, {first}, {}-{last}, 5432", first + 2));
+        let far = SandboxPorts::default().of_check(Some(first - 1)).to_string();
+        assert_eq!(far, format!("443, 80, {first}-{last}"));
+        assert_eq!(SandboxPorts::Any.of_check(None), SandboxPorts::Any);
         let configured = SandboxPorts::Only(vec![80..=80, 3000..=3010]);
         let ports = configured.of_run(&Variables::new(), Some("http://127.0.0.1:40123"), None);
         assert_eq!(ports.to_string(), "443, 80, 40123, 3000-3010");

@@ -222,3 +222,10 @@ pub fn is_log_of(name: impl AsRef<OsStr>, task: TaskId) -> bool {
     let name = name.as_ref().to_string_lossy().into_owned();
     name.starts_with(&format!("{task}-")) && name.ends_with(".log")
 }
+
+/// Whether the kernel is at least this one: the parts of Landlock came one by one.
+pub fn since_linux(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
+}

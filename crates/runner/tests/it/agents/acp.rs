@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::bed::{Bed, DIFF, answer, assert_failed, assert_succeeded};
 
 /// Says hello, opens a session, reads the prompt.
-const OPENING: &str = r#"
+pub(super) const OPENING: &str = r#"
     read -r hello
     echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
     read -r new
@@ -24,7 +24,7 @@ const OPENING: &str = r#"
     read -r prompt
 "#;
 
-const END: &str = r#"
+pub(super) const END: &str = r#"
     echo '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'
     read -r nothing
 "#;
@@ -48,7 +48,7 @@ fn updates() -> String {
     [chunk("Let me look."), update(tool), chunk(first), chunk(second)].join("\n") + "\n"
 }
 
-fn permission(tool: Value) -> String {
+pub(super) fn permission(tool: Value) -> String {
     let options = json!([
         {"optionId": "yes-always", "name": "Always", "kind": "allow_always"},
         {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
@@ -59,26 +59,26 @@ fn permission(tool: Value) -> String {
     json!({"jsonrpc": "2.0", "id": "p1", "method": method, "params": params}).to_string()
 }
 
-fn agent(bed: &Bed, lines: &str) -> ExecutorSettings {
+pub(super) fn agent(bed: &Bed, lines: &str) -> ExecutorSettings {
     fs::write(bed.file("updates"), updates()).expect("writes");
     ExecutorSettings { kind: ExecutorKind::Acp, ..bed.script(lines) }
 }
 
 /// Notes each question; answers when it may.
-struct Desk {
+pub(super) struct Desk {
     answer: Answer,
     asked: Mutex<Vec<Question>>,
     ask_seen: Notify,
-    may_answer: Notify,
+    pub(super) may_answer: Notify,
 }
 
 impl Desk {
-    fn new(answer: Answer) -> Arc<Self> {
+    pub(super) fn new(answer: Answer) -> Arc<Self> {
         let (asked, ask_seen, may_answer) = Default::default();
         Arc::new(Self { answer, asked, ask_seen, may_answer })
     }
 
-    fn asked(&self) -> Vec<Question> {
+    pub(super) fn asked(&self) -> Vec<Question> {
         self.asked.lock().expect("no test panics with it").clone()
     }
 }

@@ -1,7 +1,6 @@
 //! However a run ends, nothing of it lives on.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::sync::CancellationToken;
 
 use super::bed::{Bed, DIFF, Nobody, answer, assert_failed, assert_succeeded, run};
-use crate::fixture::{is_running, until, until_dead};
+use crate::fixture::{is_running, since_linux, until, until_dead};
+use crate::skipped::skipped;
 
 /// A child, a grandchild in a session of its own whose parent is gone, and one that does not listen.
 const FAMILY: &str = "cat > /dev/null
@@ -133,13 +133,10 @@ async fn a_confined_agent_does_not_end_its_keeper() {
     agent.writable = vec![bed.file("state").display().to_string()];
     let settings = AgentSettings { sandbox: SandboxMode::Os, ..bed.settings(agent) };
     let report = run(settings, bed.order(bed.spec(&[]))).await;
-    if report.logs.contains("relay.sandbox = os") || bed.file("state/killed").exists() {
-        // Signals are scoped from Landlock version 6 on.
-        let why =
-            "skipped: a_confined_agent_does_not_end_its_keeper: no Landlock that scopes signals";
-        let _ = writeln!(std::io::stderr(), "{why}");
-        return;
+    if report.logs.contains("relay.sandbox = os") || !since_linux(6, 12) {
+        return skipped("this kernel has no Landlock that scopes signals");
     }
+    assert!(!bed.file("state/killed").exists(), "{}", report.logs);
     assert!(!is_running(pid(&bed, "state/daemon").await), "dead when the run returns");
 }
 

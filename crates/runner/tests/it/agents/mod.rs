@@ -4,6 +4,7 @@ mod acp;
 mod bed;
 mod branches;
 mod choice;
+mod confined;
 mod endings;
 #[cfg(target_os = "linux")]
 mod network;

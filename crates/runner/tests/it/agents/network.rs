@@ -5,12 +5,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
 
-use callboard_engine::ports::DoorKey;
-use callboard_runner::{AgentSettings, ExecutorSettings, SandboxMode, SandboxPorts};
+use callboard_engine::ports::{CheckFault, CheckRun, CheckRunner, DoorKey};
+use callboard_runner::{
+    AgentSettings, CheckSandbox, ExecutorSettings, LocalChecks, SandboxMode, SandboxPorts,
+};
 use rustix::net::{AddressFamily, SendFlags, SocketType, connect, ipproto, sendto, socket};
+use tokio_util::sync::CancellationToken;
 
 use super::bed::{Bed, run};
 use super::work::{call, work, worktree};
+use crate::fixture::since_linux;
+use crate::skipped::skipped;
 
 /// Names what the talker tries, each as `<way>=<port or name>`.
 const TRIES: &str = "RUNNER_TEST_TRIES";
@@ -77,11 +82,11 @@ fn settings(bed: &Bed, tries: &str, model: u16) -> AgentSettings {
 }
 
 /// Whether the kernel has what the test needs; what it has not is said.
-fn is_held(test: &str, logs: &str) -> bool {
+fn is_held(logs: &str) -> bool {
     let lacks = ["no rules for ports", "relay.sandbox = os"];
     let is_held = !lacks.iter().any(|words| logs.contains(words));
     if !is_held {
-        let _ = writeln!(io::stderr(), "skipped: {test}: this kernel has no rules for TCP ports");
+        skipped("this kernel has no rules for TCP ports");
     }
     is_held
 }
@@ -101,7 +106,7 @@ async fn a_job_connects_to_its_model_and_to_named_ports_alone() {
     let mut settings = settings(&bed, &tries, model);
     settings.sandbox_ports = SandboxPorts::Only(vec![named..=named]);
     let report = run(settings.clone(), bed.order(bed.spec(&[]))).await;
-    if !is_held("a_job_connects_to_its_model_and_to_named_ports_alone", &report.logs) {
+    if !is_held(&report.logs) {
         return;
     }
     let wanted = [
@@ -119,6 +124,40 @@ async fn a_job_connects_to_its_model_and_to_named_ports_alone() {
     assert!(report.logs.contains("sandbox: TCP to every port"), "{}", report.logs);
 }
 
+/// Tests start servers of their own on port 0. The board without tokens would take commands from a check.
+#[tokio::test]
+async fn a_check_connects_to_servers_of_tests_and_not_to_the_board() {
+    let (bed, ports) = (Bed::new(), Ports::open(2));
+    let [board, own] = ports.numbers[..] else { panic!("two ports") };
+    let root = worktree(&bed);
+    let this = std::env::current_exe().expect("this test");
+    let tries = format!(
+        "{TRIES}='tcp={board} tcp={own} multipath={board}' '{}' --exact agents::network::talker --nocapture < \
+         /dev/null",
+        this.display()
+    );
+    let checks = |ports| {
+        let checks = LocalChecks::new(true).with_sandbox(CheckSandbox::On, Vec::new());
+        checks.with_ports(ports, move || Some(board))
+    };
+    let check = |cmd: &str| CheckRun { root: root.clone(), ..bed.repo.check(cmd) };
+    let run =
+        async |checks: LocalChecks| match checks.run(check(&tries), CancellationToken::new()).await
+        {
+            Ok(ran) => bed.repo.read(&ran.log),
+            Err(CheckFault::Infrastructure(words)) => words,
+            Err(fault) => panic!("{fault:?}"),
+        };
+    let log = run(checks(SandboxPorts::default())).await;
+    if log.contains("checks.sandbox = on") || !since_linux(6, 7) {
+        return skipped("this kernel has no rules for TCP ports");
+    }
+    let closed = [format!("tcp={board} closed"), format!("multipath={board} closed")];
+    assert_tried(&log, &[&closed[..], &[format!("tcp={own} open")]].concat());
+    let log = run(checks(SandboxPorts::Any)).await;
+    assert_tried(&log, &[format!("tcp={board} open")]);
+}
+
 #[tokio::test]
 async fn a_run_connects_to_its_door_and_to_no_other_server() {
     let (bed, ports) = (Bed::new(), Ports::open(3));
@@ -128,7 +167,7 @@ async fn a_run_connects_to_its_door_and_to_no_other_server() {
     let mut call = call(worktree(&bed));
     call.door = Some(key);
     let (_, report) = work(settings(&bed, &tries, model), call).await;
-    if is_held("a_run_connects_to_its_door_and_to_no_other_server", &report.logs) {
+    if is_held(&report.logs) {
         assert_tried(&report.logs, &[format!("tcp={other} closed"), format!("tcp={door} open")]);
     }
 }
@@ -140,7 +179,7 @@ async fn no_detour_leads_to_a_closed_port() {
     let [other, model] = ports.numbers[..] else { panic!("two ports") };
     let tries = format!("multipath={other} fastopen={other}");
     let report = run(settings(&bed, &tries, model), bed.order(bed.spec(&[]))).await;
-    if is_held("no_detour_leads_to_a_closed_port", &report.logs) {
+    if is_held(&report.logs) {
         let wanted = [format!("multipath={other} closed"), format!("fastopen={other} closed")];
         assert_tried(&report.logs, &wanted);
     }
@@ -157,7 +196,7 @@ async fn an_abstract_socket_of_another_process_is_closed() {
     let settings = settings(&bed, &tries, ports.numbers[0]);
     let report = run(settings, bed.order(bed.spec(&[]))).await;
     // Linux 6.12 has both this scope and the rules for ports.
-    if is_held("an_abstract_socket_of_another_process_is_closed", &report.logs) {
+    if is_held(&report.logs) {
         assert_tried(&report.logs, &[format!("abstract={name} closed")]);
     }
 }

@@ -2,7 +2,6 @@
 //! names no program that our git runs and no folder that our git writes.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{commit, head, make, merge, merge_order, prepare, write};
 use crate::fixture::{Repo, files_in, git_in, run};
+use crate::skipped::skipped;
 
 const MESSAGE: &str = "chore: adding uncommitted agent changes (CB-1)";
 
@@ -317,7 +317,7 @@ async fn a_check_of_an_agents_worktree_writes_there_alone() {
     let own = "echo x > x.o && echo y > \"$TMPDIR/y\" && test \"$TMPDIR\" != /tmp";
     match checked(on(&[]), check(&repo, &worktree, own)).await {
         Err(CheckFault::Infrastructure(words)) if words.contains("checks.sandbox = on") => {
-            skipped("a_check_of_an_agents_worktree_writes_there_alone", "no Landlock here");
+            skipped("no Landlock here");
             return;
         }
         passed => assert_eq!(passed, Ok(true)),
@@ -342,9 +342,4 @@ async fn a_check_of_an_agents_worktree_writes_there_alone() {
     assert_eq!(checked(on(&[]), repo.check(&escape)).await, Ok(true));
     let ran = run(repo.check("false")).await.expect("it runs");
     assert!(!repo.read(&ran.log).contains("confined"));
-}
-
-/// Not caught by the test's own output, so that a run says what it did not show.
-fn skipped(name: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {name}: {why}");
 }
