@@ -43,6 +43,7 @@ pub mod job;
 pub mod knowledge;
 pub mod limits;
 pub mod needs;
+pub mod page;
 pub mod plan;
 pub mod policy;
 pub mod project;

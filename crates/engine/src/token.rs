@@ -42,15 +42,7 @@ pub struct TokenText(String);
 
 impl TokenText {
     pub(crate) fn new(id: TokenId) -> Result<Self, EngineError> {
-        let mut bits = [0u8; 32];
-        getrandom::fill(&mut bits)
-            .map_err(|error| EngineError::Internal(format!("no randomness: {error}")))?;
-        let half = |n: usize| {
-            let mut bytes = [0u8; 16];
-            bytes.copy_from_slice(&bits[n * 16..(n + 1) * 16]);
-            Id::from_bytes(bytes)
-        };
-        Ok(Self(format!("{MARK}{}_{}{}", id.0, half(0), half(1))))
+        Ok(Self(format!("{MARK}{}_{}", id.0, random_text()?)))
     }
 
     pub fn reveal(&self) -> &str {
@@ -62,6 +54,19 @@ impl fmt::Debug for TokenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(secret)")
     }
+}
+
+/// 256 random bits as plain letters and digits.
+pub(crate) fn random_text() -> Result<String, EngineError> {
+    let mut bits = [0u8; 32];
+    getrandom::fill(&mut bits)
+        .map_err(|error| EngineError::Internal(format!("no randomness: {error}")))?;
+    let half = |n: usize| {
+        let mut bytes = [0u8; 16];
+        bytes.copy_from_slice(&bits[n * 16..(n + 1) * 16]);
+        Id::from_bytes(bytes)
+    };
+    Ok(format!("{}{}", half(0), half(1)))
 }
 
 pub(crate) fn hash(text: &str) -> TokenHash {
@@ -185,6 +190,13 @@ impl TokenBook {
             TokenState::Expired => Err(TokenFault::Expired(id)),
             TokenState::Revoked => Err(TokenFault::Revoked(id)),
         })
+    }
+
+    /// The token with this id, while it lives.
+    pub async fn live(&self, id: TokenId) -> Result<Option<Token>, EngineError> {
+        let now = self.store.now();
+        let kept = self.kept(id).await?.map(|kept| kept.token);
+        Ok(kept.filter(|token| token.state(now) == TokenState::Live))
     }
 
     /// Returns when the token lets nobody in any more; a store that is away decides nothing.

@@ -20,6 +20,7 @@ mod jobs;
 mod journal;
 pub mod knowledge;
 mod org;
+mod pages;
 mod part;
 pub mod postgres;
 mod pulls;
@@ -67,6 +68,7 @@ pub use feed::EventSink;
 pub use file::{FILE_BYTES_MAX, FileError, FilePart, FileSpan, NewFile};
 use knowledge::{Embedded, KnowledgeHit, KnowledgeQuery, KnowledgeVersion, Unembedded};
 pub use org::{BackQuery, OrgStore};
+pub use pages::{NewPageKey, PageHash, PageStore};
 pub use pulls::{OpenPulls, PullOf, PullQuery, PullStore, PullTurn, PullsOf};
 pub use queue::{Taken, TasksByState};
 pub use retries::{CallKey, KEPT_BYTES_MAX, KeptAnswer, KeptCall, RETRIES_KEPT_MS, RetryStore};
@@ -82,6 +84,7 @@ pub trait Store:
     + DeliveryStore
     + PullStore
     + RetryStore
+    + PageStore
     + Send
     + Sync
 {

@@ -114,12 +114,13 @@ impl Engine {
         Ok(overdue.len())
     }
 
-    /// Forgets retry keys after a day, handles of calls when they expire, check logs after a month
+    /// Forgets retry keys after a day, handles of calls and page sessions when they expire, check logs after a month
     /// and jobs for agents when their time is over.
     pub async fn sweep_leftovers(&self) -> Result<(), EngineError> {
         let store = &self.parts.store;
         store.prune_retries(store.now().plus_ms(-RETRIES_KEPT_MS)).await?;
         store.handles_prune(store.now()).await?;
+        store.page_keys_prune(store.now()).await?;
         let repo = store.repo_path(self.parts.home.project.id, &self.parts.machine).await?;
         if let (Some(checks), Some(repo)) = (&self.parts.checks, repo) {
             checks.prune_logs(&repo, LOGS_KEPT).await;

@@ -29,6 +29,7 @@ mod load;
 mod lookups;
 mod org;
 mod orgs;
+mod pages;
 mod pulls;
 mod quotas;
 mod read;

@@ -72,6 +72,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "commands_scope",
         sql: include_str!("migrations/0026_commands_scope.sql"),
     },
+    Migration {
+        version: 27,
+        name: "page_keys",
+        sql: include_str!("migrations/0027_page_keys.sql"),
+    },
 ];
 
 /// Takes the lock that serialises migrating, settling and adding edges.

@@ -18,6 +18,7 @@ mod jobs;
 mod knowledge;
 mod load;
 mod org;
+mod pages;
 mod pulls;
 mod read;
 mod restore;

@@ -75,6 +75,7 @@ pub static TABLES: &[Table] = &[
 pub static LEFT_OUT: &[(&str, &str)] = &[
     ("migrations", "each database has its own"),
     ("runners", "processes that start agents for the store they are at"),
+    ("page_keys", "browsers sign in again where the board moved to"),
     ("log_position", "made from the events; only PostgreSQL has it"),
 ];
 

@@ -16,6 +16,7 @@ mod leases;
 mod limits;
 mod numbers;
 mod org;
+mod pages;
 mod pooler;
 mod postgres;
 mod proxy;

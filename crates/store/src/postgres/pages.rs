@@ -1,0 +1,111 @@
+//! Codes and page sessions, in the shared store.
+
+use async_trait::async_trait;
+use callboard_domain::page::{PageGrant, PageKey, PageKeyKind};
+use callboard_domain::time::Timestamp;
+use callboard_domain::token::TokenId;
+use tokio_postgres::Row;
+
+use super::errors::Trouble;
+use super::{PostgresStore, load, read, rows};
+use crate::{NewPageKey, PageHash, PageStore, StoreError};
+
+const KEY: &str = "kind, (SELECT name FROM orgs WHERE orgs.id = page_keys.org), actor, token, \
+     rights, created_at, expires_at";
+
+fn page_key(row: &Row) -> Result<PageKey, Trouble> {
+    let grant = match (rows::optional_id(row, 3)?, row.try_get::<_, Option<&str>>(4)?) {
+        (Some(token), None) => PageGrant::Token(TokenId(token)),
+        (None, Some(rights)) => {
+            PageGrant::Terminal(serde_json::from_str(rights).map_err(|_| rows::damaged("rights"))?)
+        }
+        _ => return Err(rows::damaged("rights")),
+    };
+    Ok(PageKey {
+        kind: PageKeyKind::parse(row.try_get(0)?).ok_or_else(|| rows::damaged("kind"))?,
+        org: row.try_get::<_, &str>(1)?.into(),
+        actor: rows::actor(row, 2)?,
+        grant,
+        created_at: rows::time(row, 5)?,
+        expires_at: rows::time(row, 6)?,
+    })
+}
+
+#[async_trait]
+impl PageStore for PostgresStore {
+    /// May be repeated: a hash that is there already is this key's.
+    async fn page_key_add(&self, key: NewPageKey) -> Result<(), StoreError> {
+        let (key, shared) = (&key, &self.shared);
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, &shared.clock).await?;
+                let org = shared.orgs.get(&db, &key.org).await?;
+                let token = match &key.grant {
+                    PageGrant::Token(token) => Some(rows::uuid(token.0)),
+                    PageGrant::Terminal(_) => None,
+                };
+                let sql = "INSERT INTO page_keys \
+                     (hash, kind, org, actor, token, rights, created_at, expires_at) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hash) DO NOTHING";
+                let values: [&(dyn tokio_postgres::types::ToSql + Sync); 8] = [
+                    &key.hash.as_slice(),
+                    &key.kind.as_str(),
+                    &org,
+                    &key.actor.as_str(),
+                    &token,
+                    &key.rights(),
+                    &now.0,
+                    &key.expires_at(now).0,
+                ];
+                read::one(&db, sql, &values).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn page_code_take(&self, hash: PageHash) -> Result<Option<PageKey>, StoreError> {
+        let clock = &self.shared.clock;
+        self.shared
+            .read(|db| async move {
+                let now = load::now(&db, clock).await?;
+                let sql = format!(
+                    "DELETE FROM page_keys WHERE hash = $1 AND kind = 'code' AND expires_at > $2 \
+                     RETURNING {KEY}"
+                );
+                let found = read::one(&db, &sql, &[&hash.as_slice(), &now.0]).await?;
+                found.as_ref().map(page_key).transpose()
+            })
+            .await
+    }
+
+    async fn page_session(&self, hash: PageHash) -> Result<Option<PageKey>, StoreError> {
+        self.shared
+            .read(|db| async move {
+                let sql =
+                    format!("SELECT {KEY} FROM page_keys WHERE hash = $1 AND kind = 'session'");
+                let found = read::one(&db, &sql, &[&hash.as_slice()]).await?;
+                found.as_ref().map(page_key).transpose()
+            })
+            .await
+    }
+
+    async fn page_session_end(&self, hash: PageHash) -> Result<(), StoreError> {
+        self.shared
+            .read(|db| async move {
+                let sql = "DELETE FROM page_keys WHERE hash = $1 AND kind = 'session'";
+                read::one(&db, sql, &[&hash.as_slice()]).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn page_keys_prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.shared
+            .read(|db| async move {
+                let sql = "DELETE FROM page_keys WHERE expires_at < $1";
+                read::one(&db, sql, &[&before.0]).await?;
+                Ok(())
+            })
+            .await
+    }
+}

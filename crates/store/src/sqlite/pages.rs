@@ -1,0 +1,109 @@
+//! Codes and page sessions, in the embedded store.
+
+use async_trait::async_trait;
+use callboard_domain::page::{PageGrant, PageKey, PageKeyKind};
+use callboard_domain::time::Timestamp;
+use callboard_domain::token::TokenId;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::errors::from_sqlite;
+use super::{SqliteStore, read, rows};
+use crate::{NewPageKey, PageHash, PageStore, Store, StoreError};
+
+const KEY: &str = "kind, (SELECT name FROM orgs WHERE orgs.id = page_keys.org), actor, token, \
+     rights, created_at, expires_at";
+
+fn add(db: &Connection, key: &NewPageKey, now: Timestamp) -> Result<(), StoreError> {
+    let org = read::org(db, &key.org)?;
+    let token = match &key.grant {
+        PageGrant::Token(token) => Some(token.0.to_bytes()),
+        PageGrant::Terminal(_) => None,
+    };
+    db.execute(
+        "INSERT INTO page_keys (hash, kind, org, actor, token, rights, created_at, expires_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            key.hash,
+            key.kind.as_str(),
+            org,
+            key.actor.as_str(),
+            token,
+            key.rights(),
+            now.0,
+            key.expires_at(now).0,
+        ],
+    )
+    .map_err(from_sqlite)?;
+    Ok(())
+}
+
+fn take(db: &Connection, hash: PageHash, now: Timestamp) -> Result<Option<PageKey>> {
+    let sql = format!(
+        "DELETE FROM page_keys WHERE hash = ?1 AND kind = 'code' AND expires_at > ?2 \
+         RETURNING {KEY}"
+    );
+    db.prepare_cached(&sql)?.query_row(params![hash, now.0], page_key).optional()
+}
+
+fn session(db: &Connection, hash: PageHash) -> Result<Option<PageKey>> {
+    let sql = format!("SELECT {KEY} FROM page_keys WHERE hash = ?1 AND kind = 'session'");
+    db.prepare_cached(&sql)?.query_row([hash], page_key).optional()
+}
+
+fn page_key(row: &Row<'_>) -> Result<PageKey> {
+    let kind = PageKeyKind::parse(row.get_ref(0)?.as_str()?);
+    let grant = match (rows::optional_id(row, 3)?, row.get::<_, Option<String>>(4)?) {
+        (Some(token), None) => PageGrant::Token(TokenId(token)),
+        (None, Some(rights)) => PageGrant::Terminal(
+            serde_json::from_str(&rights).map_err(|_| rows::damaged(4, "rights"))?,
+        ),
+        _ => return Err(rows::damaged(4, "rights")),
+    };
+    Ok(PageKey {
+        kind: kind.ok_or_else(|| rows::damaged(0, "kind"))?,
+        org: row.get::<_, String>(1)?.into(),
+        actor: rows::actor(row, 2)?,
+        grant,
+        created_at: rows::time(row, 5)?,
+        expires_at: rows::time(row, 6)?,
+    })
+}
+
+#[async_trait]
+impl PageStore for SqliteStore {
+    async fn page_key_add(&self, key: NewPageKey) -> std::result::Result<(), StoreError> {
+        let now = self.now();
+        self.on_writer(move |db| add(db, &key, now)).await
+    }
+
+    async fn page_code_take(
+        &self,
+        hash: PageHash,
+    ) -> std::result::Result<Option<PageKey>, StoreError> {
+        let now = self.now();
+        self.on_writer(move |db| take(db, hash, now).map_err(from_sqlite)).await
+    }
+
+    async fn page_session(
+        &self,
+        hash: PageHash,
+    ) -> std::result::Result<Option<PageKey>, StoreError> {
+        self.shared.look_up(|db| session(db, hash))
+    }
+
+    async fn page_session_end(&self, hash: PageHash) -> std::result::Result<(), StoreError> {
+        let end = move |db: &mut Connection| {
+            let sql = "DELETE FROM page_keys WHERE hash = ?1 AND kind = 'session'";
+            db.execute(sql, [hash]).map(drop).map_err(from_sqlite)
+        };
+        self.on_writer(end).await
+    }
+
+    async fn page_keys_prune(&self, before: Timestamp) -> std::result::Result<(), StoreError> {
+        let prune = move |db: &mut Connection| {
+            let sql = "DELETE FROM page_keys WHERE expires_at < ?1";
+            db.execute(sql, [before.0]).map(drop).map_err(from_sqlite)
+        };
+        self.on_writer(prune).await
+    }
+}
