@@ -15,6 +15,8 @@ const SOON = 10_000;
 const LIMIT = 180_000;
 const HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="document.title=1">';
 
+// The address that signs a browser in, once.
+const codeAddress = () => callboard('open').trim();
 const callboard = (...words) => execFileSync(binary, words, { cwd: repo, encoding: 'utf8' });
 
 function check(what, passed, seen) {
@@ -62,6 +64,19 @@ try {
   page.on('pageerror', (error) => broken.push(error.message));
   const has = (selector, text) =>
     page.locator(selector, { hasText: text }).first().waitFor({ timeout: SOON }).then(() => true, (error) => error);
+
+  await page.goto(`${url}/mail`);
+  const forms = await page.locator('form[method=post]').count();
+  const hint = await page.locator('header').textContent();
+  check('without a session pages are read only', forms === 0 && /callboard open/.test(hint), { forms, hint });
+  const address = codeAddress();
+  await page.goto(address);
+  const signedIn = page.url() === `${url}/` && /Sign out/.test(await page.locator('header').textContent());
+  check('a code signs in and stays in no address', signedIn, page.url());
+  await page.goto(address);
+  const used = await page.locator('[role=alert]').textContent();
+  check('a code works once', /works once/.test(used), used);
+  broken.length = 0;
 
   await page.goto(`${url}/mail`);
   await page.evaluate(() => (window.stayed = true));
@@ -139,6 +154,7 @@ try {
   // The pages let no script run but their own, and this one is not.
   const audit = await browser.newContext({ viewport: { width: 390, height: 800 }, bypassCSP: true });
   const audited = await audit.newPage();
+  await audited.goto(codeAddress());
   for (const path of pages) {
     for (const colorScheme of ['light', 'dark']) {
       await audited.emulateMedia({ colorScheme });
@@ -169,6 +185,7 @@ try {
 
   const plain = await browser.newContext({ javaScriptEnabled: false });
   const still = await plain.newPage();
+  await still.goto(codeAddress());
   await still.goto(`${url}/mail?to=page-lead`);
   await still.fill('#subject', 'Without a script');
   await still.fill('#body', 'text');

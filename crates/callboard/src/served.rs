@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +50,20 @@ impl Served {
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Where a browser on this machine finds the pages.
+    pub fn page_url(&self, settings: &Settings) -> String {
+        let port = self.address.port();
+        match &settings.page_host {
+            Some(host) if host.contains(':') => format!("http://{host}"),
+            Some(host) => format!("http://{host}:{port}"),
+            None => match self.address.ip() {
+                ip if !ip.is_unspecified() => self.url(),
+                IpAddr::V4(_) => format!("http://{}:{port}", Ipv4Addr::LOCALHOST),
+                IpAddr::V6(_) => format!("http://[{}]:{port}", Ipv6Addr::LOCALHOST),
+            },
+        }
     }
 
     /// Says that a server is there until the answer is dropped. `None` when another one says so

@@ -142,12 +142,17 @@ impl TokenBook {
     /// Whether a token was ever added. A "no" is never believed longer than it takes to say it:
     /// the first token closes the door at once. A "yes" is for ever.
     pub async fn are_needed(&self) -> Result<bool, EngineError> {
-        if self.needed.load(Ordering::Relaxed) {
+        if self.are_known_needed() {
             return Ok(true);
         }
         let found = self.store.has_tokens().await?;
         self.needed.store(found, Ordering::Relaxed);
         Ok(found)
+    }
+
+    /// Whether this process knows already that tokens are needed.
+    pub fn are_known_needed(&self) -> bool {
+        self.needed.load(Ordering::Relaxed)
     }
 
     /// What is wrong with a text that was checked a moment ago.

@@ -8,6 +8,8 @@ mod connection;
 mod execute;
 mod gate;
 mod hosts;
+mod pages;
+mod peer;
 mod rate;
 mod ready;
 mod serve;
@@ -18,13 +20,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{any, get};
 use axum::{Extension, Json, Router};
 use callboard_domain::rights::Rights;
-use callboard_domain::token::TokenId;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -36,9 +37,10 @@ use crate::places::TakenPlace;
 use crate::web;
 pub(crate) use connection::Connection;
 use execute::Door;
-use gate::{Admitted, Denied, METADATA};
+use gate::{Admitted, METADATA, Pass};
 pub use gate::{Gate, GateOptions};
 use hosts::Hosts;
+pub(crate) use pages::SignIn;
 use ready::Readiness;
 pub use serve::{ConnectionLimits, GRACE, serve_http};
 
@@ -46,6 +48,8 @@ pub use serve::{ConnectionLimits, GRACE, serve_http};
 pub struct HttpOptions {
     /// Names beside the loopback ones and that of the public address, each with or without a port.
     pub allowed_hosts: Vec<String>,
+    /// The name that pages have for themselves, with or without a port; agents use the others then.
+    pub page_host: Option<String>,
     /// Origins beside the server's own, `scheme://host[:port]`.
     pub allowed_origins: Vec<String>,
     pub listener_is_loopback: bool,
@@ -64,6 +68,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             allowed_hosts: Vec::new(),
+            page_host: None,
             allowed_origins: Vec::new(),
             listener_is_loopback: true,
             sessions_max: 1000,
@@ -99,12 +104,14 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
     let door = Door::new(hosts.clone(), gate.clone(), doors.front_for.clone());
     let execute = any(execute::execute).with_state(Arc::new(door));
     let metadata = get(protected_resource).with_state(gate.clone());
-    mcp_routes(&options, mcp, doors.front_for)
-        .merge(others)
-        .layer(middleware::from_fn_with_state(gate.clone(), admit))
-        .merge(web::login_routes(gate))
+    let before_sign_in = web::login_routes(gate.clone())
         .route(METADATA, metadata.clone())
         .route(&format!("{METADATA}/{{*path}}"), metadata)
+        .layer(middleware::from_fn_with_state(gate.clone(), judge_user));
+    mcp_routes(&options, mcp, doors.front_for)
+        .merge(others)
+        .layer(middleware::from_fn_with_state(gate, admit))
+        .merge(before_sign_in)
         .layer(middleware::from_fn_with_state(hosts, judge_host))
         // Says no in envelopes, so it asks hosts and gate itself.
         .route("/mcp/execute", execute)
@@ -173,7 +180,7 @@ async fn named_toolsets(
 
 impl Edge {
     async fn answer(&self, asked: String, admitted: Admitted, request: Request) -> Response {
-        let Admitted { principal, is_named } = admitted;
+        let Admitted { principal, is_named, .. } = admitted;
         let toolsets = match toolsets_for(&principal.rights, asked) {
             Ok(toolsets) => toolsets,
             Err(toolset) => {
@@ -206,7 +213,16 @@ fn toolsets_for(rights: &Rights, asked: String) -> Result<String, String> {
     }
 }
 
-/// Lets a request in with its principal. What a token opened ends with the token: a call that
+/// Turns other users of the machine away from what needs no token.
+async fn judge_user(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match gate.judge_user(&parts).await {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(denied) => gate.answer(&denied, &parts),
+    }
+}
+
+/// Lets a request in with its principal. What a token or a page session opened ends with it: a call that
 /// still runs is turned away, a stream that still flows is cut.
 async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
@@ -219,22 +235,24 @@ async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         Ok(place) => place,
         Err(denied) => return gate.answer(&denied, &parts),
     };
+    let pass = admitted.pass();
     parts.extensions.insert(admitted.principal.clone());
+    parts.extensions.insert(admitted.sign_in);
     parts.extensions.insert(admitted);
-    let Some(token) = token else { return next.run(Request::from_parts(parts, body)).await };
+    let Some(pass) = pass else { return next.run(Request::from_parts(parts, body)).await };
     let kept = parts.clone();
     tokio::select! {
         response = next.run(Request::from_parts(parts, body)) => {
-            cut_with_token(response, gate.clone(), token, place)
+            cut_with(response, gate.clone(), pass, place)
         }
-        () = gate.until_it_ends(token) => gate.answer(&Denied::gone(token), &kept),
+        denied = gate.until_it_ends(pass) => gate.answer(&denied, &kept),
     }
 }
 
-fn cut_with_token(
+fn cut_with(
     response: Response,
     gate: Arc<Gate>,
-    token: TokenId,
+    pass: Pass,
     place: Option<TakenPlace>,
 ) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
@@ -244,7 +262,7 @@ fn cut_with_token(
     let end = async move {
         // The place is taken for as long as the stream is open.
         let _place = place;
-        gate.until_it_ends(token).await;
+        gate.until_it_ends(pass).await;
     };
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
 }
@@ -259,7 +277,16 @@ async fn protected_resource(
 
 async fn judge_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     match hosts.judge(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => match hosts.elsewhere(request.uri(), request.headers()) {
+            None => next.run(request).await,
+            Some(address) if request.method() == Method::GET => {
+                Redirect::temporary(&address).into_response()
+            }
+            Some(address) => {
+                let words = format!("pages have a name of their own; send this form at {address}");
+                refusal(StatusCode::FORBIDDEN, "HOST_NOT_ALLOWED", &words)
+            }
+        },
         Err(fault) => refusal(StatusCode::FORBIDDEN, fault.code(), &fault.to_string()),
     }
 }

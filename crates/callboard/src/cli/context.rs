@@ -102,14 +102,18 @@ impl Context {
 
     /// Opens it from another org's point of view: what `--org` names is not made.
     pub async fn open_in(&self, org: &str) -> Result<Open, Failure> {
-        let mut connection = self.connection(&[], None)?;
-        // Whoever types commands on the machine may do everything.
-        connection.rights.lane = Lane::KaganAdmin;
-        connection.rights.agent_type = Some(AgentType::Supervisor);
-        let principal = connection.principal(self.actor()?);
+        let principal = self.person()?;
         let place = Place::find()?;
         let settings = self.settings(place.as_ref(), None)?;
         self.open_as(&settings, place, org, principal).await
+    }
+
+    /// Whoever types commands on the machine, who may do everything.
+    pub fn person(&self) -> Result<Principal, Failure> {
+        let mut connection = self.connection(&[], None)?;
+        connection.rights.lane = Lane::KaganAdmin;
+        connection.rights.agent_type = Some(AgentType::Supervisor);
+        Ok(connection.principal(self.actor()?))
     }
 
     /// Opens the project at `place` for a caller.

@@ -104,7 +104,7 @@ pub async fn cmd_demo(context: &Context, args: DemoArgs) -> Result<(), Failure> 
         fixtures: false,
     };
     let out = context.out;
-    let announce = |url: &str| out.line(&format!("watch the board at {url}"));
+    let announce = |url: &str, _: Option<&str>| out.line(&format!("watch the board at {url}"));
     let script = Script {
         front: app.front(toolsets::ALL),
         folder: folder.path(),

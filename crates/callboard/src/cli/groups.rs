@@ -6,7 +6,10 @@ use super::Cli;
 
 /// A command that stands in no group is shown last; a test says so before that happens.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Start", &["up", "init", "trust", "serve", "mcp", "worker", "demo", "doctor", "status"]),
+    (
+        "Start",
+        &["up", "open", "init", "trust", "serve", "mcp", "worker", "demo", "doctor", "status"],
+    ),
     (
         "Tasks",
         &["task", "next", "claim", "release", "note", "done", "wait", "tell", "block", "unblock"],

@@ -35,6 +35,7 @@ mod model;
 mod names;
 mod next;
 mod note;
+mod open;
 mod patch;
 mod plan;
 mod pull;
@@ -116,6 +117,7 @@ struct GlobalArgs {
 #[derive(Subcommand)]
 enum Command {
     Up(up::UpArgs),
+    Open(open::OpenArgs),
     Demo(demo::DemoArgs),
     Init(init::InitArgs),
     Trust(trust::TrustArgs),
@@ -252,6 +254,7 @@ impl Command {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Command::Up(args) => up::cmd_up(context, args).await,
+            Command::Open(args) => open::cmd_open(context, args).await,
             Command::Demo(args) => demo::cmd_demo(context, args).await,
             Command::Init(args) => init::cmd_init(context, args).await,
             Command::Trust(args) => trust::cmd_trust(context, args).await,

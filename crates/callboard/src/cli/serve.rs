@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::rights::RightsArgs;
 use super::up::say_waiting;
-use super::{signal, trust};
+use super::{open, signal, trust};
 use crate::compose::{self, App};
 use crate::config::{FlagValue, Settings};
 use crate::limits;
@@ -29,7 +29,8 @@ use crate::served::Served;
 
 /// Serve agents over HTTP and the page for people
 ///
-/// Prints the address it listens on. SIGTERM ends it after calls in flight have finished.
+/// Prints the address it listens on and, on a terminal, one that signs you in on the pages, once;
+/// callboard open makes another. SIGTERM ends it after calls in flight have finished.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard serve --listen 127.0.0.1:3001")]
 pub struct ServeArgs {
@@ -62,7 +63,11 @@ pub async fn cmd_serve(context: &Context, args: ServeArgs) -> Result<(), Failure
         no_runner: args.no_runner,
         fixtures: args.conformance_fixtures,
     };
-    server.run(context, |url| context.out.line(&format!("callboard listens on {url}"))).await
+    let announce = |url: &str, page: Option<&str>| {
+        context.out.line(&format!("callboard listens on {url}"))?;
+        say_page(context, page)
+    };
+    server.run(context, announce).await
 }
 
 /// What `serve` and `up` have in common.
@@ -91,7 +96,7 @@ impl Server {
     pub async fn run(
         self,
         context: &Context,
-        announce: impl FnOnce(&str) -> Result<(), Failure>,
+        announce: impl FnOnce(&str, Option<&str>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         limits::open_files();
         let app = App::open(&self.settings, self.place.as_ref(), context.org()).await?;
@@ -117,6 +122,7 @@ impl Server {
         let bounds = self.settings.bounds;
         let options = HttpOptions {
             allowed_hosts: self.settings.allowed_hosts.clone(),
+            page_host: self.settings.page_host.clone(),
             allowed_origins: self.settings.allowed_origins.clone(),
             listener_is_loopback: address.ip().is_loopback(),
             sessions_per_token: bounds.sessions_per_token,
@@ -132,6 +138,9 @@ impl Server {
             wrong_token_limit: bounds.wrong_token_limit,
             streams_per_token: bounds.streams_per_token,
             public_url: self.settings.public_url.clone(),
+            port: address.port(),
+            session_lives: self.settings.session_lives,
+            any_local_user: self.settings.any_local_user,
         };
         let engine = app.engine.clone();
         let doors = HttpDoors {
@@ -150,7 +159,15 @@ impl Server {
             Some(place) => served.post(place).await,
             None => None,
         };
-        announce(&served.url())?;
+        // Elsewhere than on a terminal it would stay in a log, for every program that can read that.
+        let page = match context.out.terminal {
+            true => {
+                let person = context.person()?;
+                Some(open::code_address(&engine, &person, &served, &self.settings).await?)
+            }
+            false => None,
+        };
+        announce(&served.url(), page.as_deref())?;
         if let Err(failure) = say_waiting(context, &engine, &OpContext::new(looks, "status")).await
         {
             tracing::info!(%failure, "cannot say what waits for a person");
@@ -170,6 +187,12 @@ impl Server {
         }
         served.map_err(|error| Failure::io("the server stopped", &error))
     }
+}
+
+/// How a person at this terminal comes to act on the pages.
+pub(super) fn say_page(context: &Context, page: Option<&str>) -> Result<(), Failure> {
+    let Some(page) = page else { return Ok(()) };
+    context.out.line(&format!("sign in on the pages, once: {page}"))
 }
 
 /// What the end waits for, so that nobody wonders after Ctrl-C.

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 
 use callboard_engine::Engine;
 use callboard_engine::context::OpContext;
-use callboard_runner::open_in_browser;
 use tokio::net::TcpListener;
 
 use super::context::Context;
-use super::serve::{Server, bind};
+use super::serve::{self, Server, bind};
 use super::waiting::Waiting;
-use super::{init, trust};
+use super::{init, open, trust};
 use crate::config::{FlagValue, Settings};
 use crate::output::{Exit, Failure};
 use crate::place::Place;
@@ -19,7 +18,8 @@ use crate::served::Served;
 /// Make this folder a project if it is none, and serve it
 ///
 /// Names the server that serves this project already, if one does. Else it takes the port of the
-/// last time, and another one when that is taken. On a terminal it opens the page in a browser.
+/// last time, and another one when that is taken. On a terminal it prints an address that signs you in
+/// on the pages, once, and opens it in a browser; callboard open makes another.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard up")]
 pub struct UpArgs {
@@ -49,7 +49,7 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
     if context.out.terminal {
         trust::show(&context.out, &place, &settings)?;
     }
-    let opens = !args.no_open && context.out.terminal && !is_ci();
+    let opens = !args.no_open && open::may_open(context);
     if let Some(served) = Served::running(&place, &settings, context.org()) {
         return found(context, &settings, &served, is_fixed, opens).await;
     }
@@ -66,13 +66,14 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
         no_runner: args.no_runner,
         fixtures: false,
     };
-    let announce = |url: &str| {
+    let announce = |url: &str, page: Option<&str>| {
         context.out.line(&format!("callboard listens on {url}"))?;
         context.out.note(&format!(
             "agents connect to {url}/mcp?actor=agent:NAME, or start `callboard mcp`"
         ));
         context.out.note("next, in another terminal: callboard task add \"My first task\"");
-        show(context, url, opens);
+        serve::say_page(context, page)?;
+        open::show(context, page.unwrap_or(url), opens, "--no-open");
         Ok(())
     };
     server.run(context, announce).await
@@ -112,9 +113,14 @@ async fn found(
     }
     context.out.line(&format!("callboard listens on {url}"))?;
     context.out.note("that server runs already; this command starts no second one");
-    let open = context.open().await?;
-    say_waiting(context, open.engine(), &open.op("status")).await?;
-    show(context, &url, opens);
+    let board = context.open().await?;
+    say_waiting(context, board.engine(), &board.op("status")).await?;
+    if context.out.terminal {
+        let person = context.person()?;
+        let page = open::code_address(board.engine(), &person, served, settings).await?;
+        serve::say_page(context, Some(&page))?;
+        open::show(context, &page, opens, "--no-open");
+    }
     Ok(())
 }
 
@@ -132,15 +138,4 @@ pub(super) async fn say_waiting(
         context.out.note(&format!("waiting for you: {words}; callboard status shows them"));
     }
     Ok(())
-}
-
-fn show(context: &Context, url: &str, opens: bool) {
-    if opens && open_in_browser(url) {
-        context.out.note("opened it in your browser; --no-open leaves that out");
-    }
-}
-
-/// Nobody looks at a browser there.
-fn is_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }

@@ -212,6 +212,8 @@ pub static KEYS: &[Key] = &[
         "Sessions that one token may have open, of 1000 in all; 0 = no limit."),
     key("http.streams_per_token", Kind::Integer { min: 0, max: 1_000_000 }, "100",
         "Event streams that one token may have open; 0 = no limit."),
+    key("http.any_local_user", Kind::Boolean, "false",
+        "Whether a server without tokens answers every user of its machine, not only the one who started it.").guarded(),
     key("knowledge.embedder", Kind::Word(&["auto", "off", "model", "openai"]), "auto",
         "What finds knowledge by meaning: an installed model if there is one (auto), nothing (off), a model, or an endpoint (openai).").guarded(),
     key("knowledge.model", Kind::Text, "",
@@ -275,6 +277,10 @@ pub static KEYS: &[Key] = &[
         "Where tasks are kept: a path, or postgres://USER@HOST/DATABASE; empty = .callboard/callboard.db.").guarded(),
     key("ui.skip_pair_instructions", Kind::Boolean, "false",
         "Whether pair sessions come without instructions."),
+    key("web.host", Kind::Text, "",
+        "A name that pages have for themselves, like callboard.localhost; agents use the other names then. Empty = none.").guarded(),
+    key("web.session_hours", Kind::Integer { min: 1, max: 168 }, "12",
+        "Hours after which somebody who signed in on the pages signs in again.").guarded(),
 ];
 
 impl Key {

@@ -45,6 +45,10 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub public_url: Option<String>,
+    /// A name that pages have for themselves.
+    pub page_host: Option<String>,
+    pub session_lives: Duration,
+    pub any_local_user: bool,
     pub rate_limit: u32,
     pub bounds: Bounds,
     pub embedder: EmbedderChoice,
@@ -195,6 +199,9 @@ impl Reader<'_> {
             allowed_hosts: self.list("http.allowed_hosts").to_vec(),
             allowed_origins: self.list("http.allowed_origins").to_vec(),
             public_url: self.public_url()?,
+            page_host: self.page_host()?,
+            session_lives: Duration::from_secs(u64::from(self.number("web.session_hours")) * 3600),
+            any_local_user: self.boolean("http.any_local_user"),
             rate_limit: self.number("http.rate_limit"),
             bounds: self.bounds(),
             embedder: self.embedder()?,
@@ -444,6 +451,21 @@ impl Reader<'_> {
             .map_or(text.to_owned(), |port| format!("127.0.0.1:{port}"));
         let wrong = format!("'{text}' is not an address with a port, like 127.0.0.1:3001");
         text.parse().map_err(|_| self.at("http.listen", &wrong))
+    }
+
+    fn page_host(&self) -> Result<Option<String>, String> {
+        let name = "web.host";
+        let Some(text) = self.filled(name) else { return Ok(None) };
+        let (host, port) = text.split_once(':').unwrap_or((text, "1"));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        let is_name = host.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && host.chars().all(is_plain)
+            && host.contains(|c: char| c.is_ascii_alphabetic());
+        if !is_name || host.eq_ignore_ascii_case("localhost") || port.parse::<u16>().is_err() {
+            let wrong = format!("'{text}' is no name of its own, like callboard.localhost");
+            return Err(self.at(name, &wrong));
+        }
+        Ok(Some(text.to_ascii_lowercase()))
     }
 
     fn public_url(&self) -> Result<Option<String>, String> {

@@ -103,6 +103,7 @@ objects! {
     Doctor => "doctor",
     Init => "init",
     Trust => "trust",
+    Page => "page",
     Migrate => "migrate",
     Model => "model",
     Backup => "backup",

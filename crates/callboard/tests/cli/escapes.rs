@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 const HOSTILE: &str = "x\u{1b}]52;c;eA==\u{7}\u{1b}[8mhid\u{202e}den\u{1b}[2J\u{9b}1m";
 
 /// Commands that print nothing which agents wrote, serve somebody else, or run until they are ended.
-const EXEMPT: [&str; 17] = [
+const EXEMPT: [&str; 18] = [
     "bench",
     "completions",
     "config",
@@ -20,6 +20,7 @@ const EXEMPT: [&str; 17] = [
     "mcp",
     "migrate",
     "model",
+    "open",
     "restore",
     "run",
     "serve",

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -101,6 +102,18 @@ fn desktop() -> World {
     world.with("PATH", &path).with("DISPLAY", ":77")
 }
 
+/// What the desktop was asked to open. Nobody waits for a browser, so it may come a moment later.
+fn opened(world: &World) -> String {
+    let (file, start) = (world.home().join("opened"), Instant::now());
+    loop {
+        match std::fs::read_to_string(&file) {
+            Ok(text) if text.ends_with('\n') => return text,
+            _ => assert!(start.elapsed() < Duration::from_secs(10), "nothing was opened"),
+        }
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn only_a_terminal_gets_a_browser() {
     let world = desktop();
@@ -112,10 +125,43 @@ fn only_a_terminal_gets_a_browser() {
     let on_terminal = Terminal::run(&world, 100, &["up"]);
     assert!(on_terminal.contains("opened it in your browser"), "{on_terminal}");
     assert!(on_terminal.contains(&url(&first)), "{on_terminal}");
+    let opened = opened(&world);
+    let page = format!("{}/open?code=", url(&first));
+    assert!(opened.starts_with(&page) && on_terminal.contains(opened.trim()), "{on_terminal}");
     let ci = desktop().with("CI", "true");
     let (other, _) = ci.start(&["up"]);
     let on_terminal = Terminal::run(&ci, 100, &["up"]);
     assert!(!on_terminal.contains("in your browser"), "{on_terminal}");
     assert_eq!(other.signal(Signal::TERM), 0);
     assert_eq!(serving.signal(Signal::TERM), 0);
+}
+
+#[test]
+fn open_prints_an_address_that_works_once_and_shows_it_on_a_terminal() {
+    let world = desktop();
+    let unserved = world.run(&["open", "--json"]);
+    assert_eq!((unserved.code, unserved.error_code().as_str()), (3, "NOT_SERVED"));
+    let (serving, first) = world.start(&["up"]);
+    assert!(!first.contains("/open?code="), "a code is for a terminal: {first}");
+    let page = format!("{}/open?code=", url(&first));
+    let printed = [world.ok(&["open"]).stdout, world.ok(&["open"]).stdout];
+    assert!(printed.iter().all(|line| line.starts_with(&page)), "{printed:?}");
+    assert_ne!(printed[0], printed[1], "each is another one");
+    let json = world.ok(&["open", "--json"]).json();
+    assert!(json["url"].as_str().is_some_and(|url| url.starts_with(&page)), "{json}");
+    let shown = Terminal::run(&world, 200, &["open", "--print"]);
+    assert!(shown.contains(&page) && !shown.contains("in your browser"), "{shown}");
+    assert!(!world.home().join("opened").exists(), "nobody asked for a browser");
+    let shown = Terminal::run(&world, 200, &["open"]);
+    assert!(shown.contains("opened it in your browser; --print leaves that out"), "{shown}");
+    let opened = opened(&world);
+    assert!(opened.starts_with(&page) && shown.contains(opened.trim()), "{shown}");
+    assert_eq!(serving.signal(Signal::TERM), 0);
+}
+
+#[test]
+fn serve_prints_an_address_to_sign_in_with_on_a_terminal() {
+    let world = World::project().with("CALLBOARD_HTTP_LISTEN", "127.0.0.1:0");
+    let shown = Terminal::ended_at(&world, 200, &["serve"], "/open?code=");
+    assert!(shown.contains("sign in on the pages, once: http://127.0.0.1:"), "{shown}");
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -16,6 +17,15 @@ pub struct Terminal;
 impl Terminal {
     /// Runs a command in a window so many columns wide; answers what it printed, on both streams.
     pub fn run(world: &World, columns: u16, arguments: &[&str]) -> String {
+        Self::until(world, columns, arguments, None)
+    }
+
+    /// The same of a command that goes on until it printed these words and is asked to end.
+    pub fn ended_at(world: &World, columns: u16, arguments: &[&str], words: &str) -> String {
+        Self::until(world, columns, arguments, Some(words.to_owned()))
+    }
+
+    fn until(world: &World, columns: u16, arguments: &[&str], ends: Option<String>) -> String {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("it is ours");
         unlockpt(&ours).expect("it can be opened");
@@ -35,11 +45,17 @@ impl Terminal {
         // While it runs the terminal is read, or a long answer would fill it; and this end stays
         // open until then, or what is left in it would be lost.
         let mut reading = File::from(ours);
+        let pid = Pid::from_child(&child);
         let reader = std::thread::spawn(move || {
-            let (mut text, mut part) = (Vec::new(), [0; 4096]);
+            let (mut text, mut part, mut ends) = (Vec::new(), [0; 4096], ends);
             // A terminal that nobody has open any more is an error instead of an end.
             while let Ok(count @ 1..) = reading.read(&mut part) {
                 text.extend_from_slice(&part[..count]);
+                let printed = String::from_utf8_lossy(&text);
+                if ends.as_ref().is_some_and(|words| printed.contains(words)) {
+                    ends = None;
+                    kill_process(pid, Signal::TERM).expect("it runs");
+                }
             }
             String::from_utf8_lossy(&text).replace('\r', "")
         });

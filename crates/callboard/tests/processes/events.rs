@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use ureq::BodyReader;
 
 use crate::http::{Server, agent};
+use crate::pages::session_of;
 use crate::peer::{board, command};
 use crate::schema::Schema;
 use crate::tokens::token;
@@ -210,7 +211,7 @@ fn names_no_other(store: &[&str]) {
     };
     assert_eq!((first(""), first("?after=999")), ("id: 0".into(), "id: 0".into()));
     let page = agent().get(format!("{}/", server.url)).header("Accept", "text/html");
-    let page = page.header("Cookie", format!("callboard_token={theirs}")).call().unwrap();
+    let page = page.header("Cookie", session_of(&server, &theirs)).call().unwrap();
     let page = page.into_body().read_to_string().unwrap();
     assert!(page.contains("data-seen=\"0\""), "{page}");
     cli(&["--org", "rivals", "task", "add", "theirs"]);

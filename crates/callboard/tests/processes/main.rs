@@ -31,6 +31,7 @@ mod notify;
 mod office;
 mod one_agent;
 mod outage;
+mod pages;
 mod peer;
 mod questions;
 mod race;

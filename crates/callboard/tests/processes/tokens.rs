@@ -285,6 +285,7 @@ fn the_page_asks_for_a_token_once() {
     for word in ["HttpOnly", "SameSite=Strict", "Secure", "Path=/"] {
         assert!(cookie.contains(word), "{cookie}");
     }
+    assert!(!cookie.contains(&good), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     let (status, tasks) = page("/", cookie);
     assert_eq!(status, 200);

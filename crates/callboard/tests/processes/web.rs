@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::http::Server;
+use crate::pages::{session, session_of};
 use crate::peer::{board, command};
 use crate::tokens::token;
 
@@ -15,6 +16,8 @@ struct Site {
     server: Server,
     agent: ureq::Agent,
     token: String,
+    /// The page session.
+    cookie: String,
 }
 
 /// What came back: its status, where it leads, what it says.
@@ -27,22 +30,30 @@ struct Seen {
 impl Site {
     fn of(folder: &Path) -> Self {
         let agent = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0);
-        Self { server: Server::start(folder), agent: agent.build().into(), token: String::new() }
+        let (server, token, cookie) = (Server::start(folder), String::new(), String::new());
+        Self { server, agent: agent.build().into(), token, cookie }
     }
 
+    /// A person at the terminal signs in.
+    fn opened(self, folder: &Path) -> Self {
+        Self { cookie: session(folder), ..self }
+    }
+
+    /// Somebody signs in with a token.
     fn with(self, token: &str) -> Self {
-        Self { token: token.to_owned(), ..self }
+        let cookie = session_of(&self.server, token);
+        Self { token: token.to_owned(), cookie, ..self }
     }
 
     fn get(&self, path: &str) -> Seen {
         let request = self.agent.get(format!("{}{path}", self.server.url));
-        let request = request.header("Cookie", format!("callboard_token={}", self.token));
+        let request = request.header("Cookie", &self.cookie);
         seen(request.call().unwrap())
     }
 
     fn post(&self, path: &str, header: (&str, &str), form: &[(&str, &str)]) -> Seen {
         let request = self.agent.post(format!("{}{path}", self.server.url));
-        let request = request.header("Cookie", format!("callboard_token={}", self.token));
+        let request = request.header("Cookie", &self.cookie);
         seen(request.header(header.0, header.1).send_form(form.iter().copied()).unwrap())
     }
 
@@ -74,16 +85,16 @@ fn seen(mut response: ureq::http::Response<ureq::Body>) -> Seen {
     Seen { status, to, text: response.body_mut().read_to_string().unwrap() }
 }
 
-fn cli(folder: &Path, arguments: &[&str]) -> Value {
+pub fn cli(folder: &Path, arguments: &[&str]) -> Value {
     let output = command(folder).args(arguments).arg("--json").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-const HERE: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
+pub const HERE: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 
 /// The id that a form gives its letter.
-fn letter_id(page: &str) -> String {
+pub fn letter_id(page: &str) -> String {
     let start = page.find("name=\"mail\" value=\"").expect("a form") + 19;
     page[start..].split('"').next().unwrap().to_owned()
 }
@@ -91,7 +102,7 @@ fn letter_id(page: &str) -> String {
 #[test]
 fn mail_is_read_and_answered_on_the_page() {
     let folder = board();
-    let site = Site::of(folder.path());
+    let site = Site::of(folder.path()).opened(folder.path());
     cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
     let mail = site.send(json!(true), HOSTILE);
     let page = site.get(&format!("/mail/{mail}"));
@@ -133,7 +144,7 @@ fn mail_is_read_and_answered_on_the_page() {
 #[test]
 fn a_form_of_another_site_changes_nothing() {
     let folder = board();
-    let site = Site::of(folder.path());
+    let site = Site::of(folder.path()).opened(folder.path());
     cli(folder.path(), &["agent", "add", "boss", "--type", "SUPERVISOR"]);
     let mail = letter_id(&site.get("/mail").text);
     let letter = [("mail", &*mail), ("to", "boss"), ("subject", "s"), ("body", "b")];

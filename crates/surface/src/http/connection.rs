@@ -2,9 +2,9 @@
 //! taken too long. A connection whose requests never got past the gate is a stranger's.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use super::peer::{self, Owner};
 
 /// The address that limits are counted by. Somebody with one IPv6 address has the whole /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +30,13 @@ impl Source {
             address => address,
         })
     }
+}
+
+/// Both addresses of a connection.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub peer: SocketAddr,
+    pub local: SocketAddr,
 }
 
 /// Requests in progress, and since when the server waits if there are none.
@@ -47,16 +56,25 @@ enum Waits {
 
 pub(crate) struct Connection {
     source: Source,
+    ends: Option<Ends>,
+    owner: OnceLock<Owner>,
     turn: watch::Sender<Turn>,
     /// Given back when a request of this connection passes the gate.
     place: Mutex<Option<StrangerPlace>>,
 }
 
 impl Connection {
-    pub(super) fn new(source: Source, place: StrangerPlace) -> Arc<Self> {
+    pub(super) fn new(source: Source, ends: Option<Ends>, place: StrangerPlace) -> Arc<Self> {
         let turn = Turn { requests: 0, waits: Waits::ForHead(Instant::now()) };
         let place = Mutex::new(Some(place));
-        Arc::new(Self { source, turn: watch::Sender::new(turn), place })
+        let turn = watch::Sender::new(turn);
+        Arc::new(Self { source, ends, owner: OnceLock::new(), turn, place })
+    }
+
+    /// Which user is at the other end. The kernel is asked once, by the first request that needs to know.
+    pub(super) fn owner(&self) -> Owner {
+        let ask = |Ends { peer, local }| peer::owner(peer, local);
+        *self.owner.get_or_init(|| self.ends.map_or(Owner::Unknown, ask))
     }
 
     pub(crate) fn source(&self) -> Source {

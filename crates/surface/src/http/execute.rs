@@ -193,8 +193,13 @@ fn turned_away(
 ) -> Response {
     let plain = gate.answer(denied, parts);
     let said = match denied {
-        Denied::NoToken | Denied::Token(_) => {
+        Denied::NoToken | Denied::SessionOver | Denied::Token(_) => {
             Said::new(envelope::PERMISSION_DENIED, "Missing or invalid token")
+        }
+        Denied::OtherUser => {
+            let words = "This server has no tokens, so it answers only to the user who started it; \
+                 callboard token add makes a token";
+            Said::new(envelope::PERMISSION_DENIED, words)
         }
         Denied::TooMany { .. } => Said::new(envelope::TRANSIENT_ERROR, "Too many requests"),
         Denied::TooManyWrong { .. } => {

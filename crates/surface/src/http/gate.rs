@@ -1,5 +1,6 @@
-//! Who may come in: the local user as long as there are no tokens, from the first one on whoever
-//! shows one; at the door of a process that starts agents, those agents alone. Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
+//! Who may come in: the user this server runs as, as long as there are no tokens, and from the first one on
+//! whoever shows one; at the door of a process that starts agents, those agents alone. Browsers show page
+//! sessions (`pages.rs`). Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +15,18 @@ use callboard_domain::actor::Actor;
 use callboard_domain::rights::Scope;
 use callboard_domain::token::{Token, TokenId};
 use callboard_engine::context::Principal;
-use callboard_engine::{Engine, EngineError, RunTokens, TokenBook, TokenFault};
+use callboard_engine::{
+    Engine, EngineError, PageBook, PageSessionId, RunTokens, TokenBook, TokenFault,
+};
 use serde_json::{Value, json};
 
 use super::connection::{Connection, Source};
+use super::pages::SignIn;
 use super::rate::RateLimit;
 use super::refusal;
 use crate::error::STORE_DAMAGED;
 use crate::places::{NoPlace, Places, TakenPlace};
 use crate::web;
-
-/// What the page keeps a token in. Never looked at where agents ask: a page of another site could
-/// make a browser send it.
-pub(crate) const COOKIE: &str = "callboard_token";
-const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
 /// Refusals of one address that are logged; of the rest nobody would read more.
 const NOTED_A_MINUTE: u32 = 60;
@@ -47,31 +46,53 @@ pub struct GateOptions {
     pub streams_per_token: usize,
     /// Where clients find this server when a proxy stands before it.
     pub public_url: Option<String>,
+    /// The port of this server, which tells its cookie from those of others on the machine.
+    pub port: u16,
+    /// How long a page session lasts.
+    pub session_lives: Duration,
+    /// Whether every user of the machine is let in while there are no tokens.
+    pub any_local_user: bool,
 }
 
 impl Default for GateOptions {
     fn default() -> Self {
-        Self { rate_limit: 0, wrong_token_limit: 60, streams_per_token: 100, public_url: None }
+        Self {
+            rate_limit: 0,
+            wrong_token_limit: 60,
+            streams_per_token: 100,
+            public_url: None,
+            port: 0,
+            session_lives: Duration::from_secs(12 * 3600),
+            any_local_user: false,
+        }
     }
 }
 
 pub struct Gate {
-    known: Known,
+    pub(super) known: Known,
     limit: RateLimit<TokenId>,
-    /// Wrong tokens by address.
-    wrong: RateLimit<Source>,
+    /// Wrong tokens, codes and page sessions by address.
+    pub(super) wrong: RateLimit<Source>,
     /// Lines of the log by address.
     noted: RateLimit<Source>,
     streams: Arc<Places>,
-    public_url: Option<String>,
+    pub(super) public_url: Option<String>,
+    pub(super) cookie_name: String,
+    pub(super) is_for_anybody: bool,
 }
 
 /// Whom a gate knows.
-enum Known {
+pub(super) enum Known {
     /// Whoever shows a token of the store; while there is none, the local user.
-    Board { tokens: TokenBook, local: Box<Principal> },
+    Board(Box<Board>),
     /// The agents that this process started, each with the token of its run.
     Runs(Arc<RunTokens>),
+}
+
+pub(super) struct Board {
+    pub tokens: TokenBook,
+    pub pages: PageBook,
+    pub local: Principal,
 }
 
 /// A caller that may come in.
@@ -81,11 +102,18 @@ pub(super) struct Admitted {
     /// A token or the URL says who acts. Otherwise the principal is the user who started the server,
     /// which holds for pages; an MCP client is an agent of its own.
     pub is_named: bool,
+    pub sign_in: SignIn,
+    /// The page session that the caller showed.
+    pub session: Option<PageSessionId>,
 }
 
 #[derive(Debug)]
 pub(super) enum Denied {
     NoToken,
+    /// Of another user of this machine, while there are no tokens.
+    OtherUser,
+    /// A page session that has ended, or never was one.
+    SessionOver,
     Token(TokenFault),
     TooMany {
         token: TokenId,
@@ -110,8 +138,9 @@ pub(super) enum Denied {
 impl Gate {
     pub fn new(engine: &Engine, local: Principal, options: GateOptions) -> Self {
         let public_url = options.public_url.map(|url| url.trim_end_matches('/').to_owned());
-        let known = Known::Board { tokens: TokenBook::new(engine), local: Box::new(local) };
-        Self::of(known, GateOptions { public_url, ..options })
+        let pages = PageBook::new(engine, options.session_lives);
+        let board = Board { tokens: TokenBook::new(engine), pages, local };
+        Self::of(Known::Board(Box::new(board)), GateOptions { public_url, ..options })
     }
 
     /// A gate for nobody but the agents that this process starts.
@@ -127,6 +156,8 @@ impl Gate {
             noted: RateLimit::per_minute(NOTED_A_MINUTE),
             streams: Places::new(options.streams_per_token),
             public_url: options.public_url,
+            cookie_name: format!("callboard_session_{}", options.port),
+            is_for_anybody: options.any_local_user,
         }
     }
 
@@ -143,35 +174,58 @@ impl Gate {
     }
 
     async fn judged(&self, parts: &Parts) -> Result<Admitted, Denied> {
-        let (tokens, local) = match &self.known {
-            Known::Board { tokens, local } => (tokens, local),
+        let by_token = |principal| Admitted {
+            principal,
+            is_named: true,
+            sign_in: SignIn::Token,
+            session: None,
+        };
+        let board = match &self.known {
+            Known::Board(board) => board,
             Known::Runs(runs) => {
                 let principal = runs.check(shown(parts).ok_or(Denied::NoToken)?);
-                let principal = principal.map_err(Denied::Token)?;
-                return Ok(Admitted { principal, is_named: true });
+                return Ok(by_token(principal.map_err(Denied::Token)?));
             }
         };
-        if !tokens.are_needed().await? {
-            let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
-            let (is_named, local) = (actor.is_some(), Principal::clone(local));
-            let principal = Principal { actor: actor.unwrap_or(local.actor.clone()), ..local };
-            return Ok(Admitted { principal, is_named });
+        if !board.tokens.are_known_needed() {
+            // Before the store is asked: the kernel no longer knows a client that hangs up meanwhile. The
+            // connection remembers the answer.
+            let _ = self.judge_owner(parts);
         }
-        let shown = shown(parts).ok_or(Denied::NoToken)?;
-        let token = self.token(tokens, shown, source(&parts.extensions)).await?;
+        let are_needed = board.tokens.are_needed().await?;
+        if !are_needed {
+            self.judge_owner(parts)?;
+        }
+        if let Some(shown) = shown(parts).filter(|_| are_needed) {
+            let token = self.token(&board.tokens, shown, source(&parts.extensions)).await?;
+            return Ok(by_token(self.principal_of(token)?));
+        }
+        match self.by_session(board, parts, are_needed).await? {
+            Some(admitted) => Ok(admitted),
+            None if are_needed => Err(Denied::NoToken),
+            None => {
+                let actor = actor_parameter(&parts.uri).map_err(Denied::Actor)?;
+                let (is_named, local) = (actor.is_some(), board.local.clone());
+                let principal = Principal { actor: actor.unwrap_or(local.actor.clone()), ..local };
+                Ok(Admitted { principal, is_named, sign_in: SignIn::Local, session: None })
+            }
+        }
+    }
+
+    /// The caller that a token which lives stands for; each of its requests is counted.
+    pub(super) fn principal_of(&self, token: Token) -> Result<Principal, Denied> {
         self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
-        let principal = Principal {
+        Ok(Principal {
             org: token.org,
             rights: token.rights,
             token: Some(token.id),
             ..Principal::local(token.actor)
-        };
-        Ok(Admitted { principal, is_named: true })
+        })
     }
 
     /// The token that a text is. From an address with too many wrong ones only a text that is known
     /// already is judged: it costs the store nothing, and nobody is locked out by a neighbour.
-    async fn token(
+    pub(super) async fn token(
         &self,
         tokens: &TokenBook,
         shown: &str,
@@ -189,25 +243,6 @@ impl Gate {
             let _ = self.wrong.count(source);
         }
         checked.map_err(Denied::Token)
-    }
-
-    /// Whether a text is a token that lives; what the page asks before it keeps one. Otherwise what to
-    /// tell the person, and with which status.
-    pub(crate) async fn opens(
-        &self,
-        shown: &str,
-        connection: &Connection,
-    ) -> Result<(), (StatusCode, &'static str)> {
-        let wrong = (StatusCode::UNAUTHORIZED, "That token does not open this board.");
-        let Known::Board { tokens, .. } = &self.known else { return Err(wrong) };
-        match self.token(tokens, shown, Some(connection.source())).await {
-            Ok(_) => Ok(()),
-            Err(Denied::TooManyWrong { .. }) => {
-                let words = "Too many wrong tokens came from your address. Wait a minute.";
-                Err((StatusCode::TOO_MANY_REQUESTS, words))
-            }
-            Err(_) => Err(wrong),
-        }
     }
 
     /// A place for the stream that a request asks for. The stream that answers a call is no such stream:
@@ -228,21 +263,28 @@ impl Gate {
         place.map_err(|NoPlace { max }| Denied::TooManyStreams { token, max })
     }
 
-    pub(super) async fn until_it_ends(&self, token: TokenId) {
-        match &self.known {
-            Known::Board { tokens, .. } => tokens.until_it_ends(token).await,
-            Known::Runs(runs) => runs.until_it_ends(token).await,
+    /// Returns when what a caller came in with lets nobody in any more, with the reason.
+    pub(super) async fn until_it_ends(&self, pass: Pass) -> Denied {
+        let token_ends = async {
+            match (pass.token, &self.known) {
+                (None, _) => std::future::pending().await,
+                (Some(token), Known::Board(board)) => board.tokens.until_it_ends(token).await,
+                (Some(token), Known::Runs(runs)) => runs.until_it_ends(token).await,
+            }
+        };
+        let session_ends = async {
+            match (pass.session, &self.known) {
+                (Some(session), Known::Board(board)) => board.pages.until_it_ends(session).await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = token_ends => {
+                let token = pass.token.expect("a token that ended");
+                Denied::Token(TokenFault::Revoked(token))
+            }
+            () = session_ends => Denied::SessionOver,
         }
-    }
-
-    /// How the page keeps a token, or forgets it.
-    pub(crate) fn cookie(&self, token: Option<&str>) -> HeaderValue {
-        let secure = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
-        let secure = if secure { "; Secure" } else { "" };
-        let (value, age) = token.map_or(("", 0), |token| (token, COOKIE_SECONDS));
-        let cookie =
-            format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}");
-        HeaderValue::try_from(cookie).expect("a token that opens is plain letters")
     }
 
     /// RFC 9728: what a client that was turned away may read.
@@ -276,6 +318,7 @@ impl Gate {
             _ if page && status == StatusCode::UNAUTHORIZED => {
                 web::login_page(status, denied.for_people(), parts.uri.path())
             }
+            Denied::OtherUser if page => web::refused_page(status, &message),
             Denied::Token(TokenFault::Expired(_) | TokenFault::Revoked(_))
                 if asks_for_mcp(parts) =>
             {
@@ -287,7 +330,7 @@ impl Gate {
         if status == StatusCode::UNAUTHORIZED {
             let path = if parts.uri.path().starts_with("/mcp") { parts.uri.path() } else { "/mcp" };
             let error = match denied {
-                Denied::NoToken => String::new(),
+                Denied::NoToken | Denied::SessionOver => String::new(),
                 _ => format!("error=\"invalid_token\", error_description=\"{message}\", "),
             };
             let base = self.base(&parts.headers);
@@ -300,6 +343,20 @@ impl Gate {
             headers.insert(header::RETRY_AFTER, wait.as_secs().max(1).into());
         }
         response
+    }
+}
+
+/// What a caller came in with, as far as it can end while a request or a stream goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Pass {
+    pub token: Option<TokenId>,
+    pub session: Option<PageSessionId>,
+}
+
+impl Admitted {
+    pub(super) fn pass(&self) -> Option<Pass> {
+        let (token, session) = (self.principal.token, self.session);
+        (token.is_some() || session.is_some()).then_some(Pass { token, session })
     }
 }
 
@@ -317,11 +374,6 @@ impl From<EngineError> for Denied {
 }
 
 impl Denied {
-    /// A token that ended while it was in use.
-    pub(super) fn gone(token: TokenId) -> Self {
-        Self::Token(TokenFault::Revoked(token))
-    }
-
     fn words(&self) -> (StatusCode, &'static str, String) {
         let unauthenticated =
             |words: &str| (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", words.to_owned());
@@ -330,6 +382,17 @@ impl Denied {
                 "this server needs a token: send the header Authorization: Bearer TOKEN; \
                  callboard token add makes one",
             ),
+            Denied::OtherUser => (
+                StatusCode::FORBIDDEN,
+                "OTHER_USER",
+                "this server has no tokens, so it answers only to the user who started it; callboard \
+                 token add makes a token, and http.any_local_user = true lets every user of this \
+                 machine in"
+                    .to_owned(),
+            ),
+            Denied::SessionOver => {
+                unauthenticated("the page session is over; sign in on the page again")
+            }
             Denied::Token(TokenFault::Unknown) => unauthenticated("the token is not known here"),
             Denied::Token(TokenFault::Expired(_)) => unauthenticated("the token has expired"),
             Denied::Token(TokenFault::Revoked(_)) => unauthenticated("the token was revoked"),
@@ -365,23 +428,6 @@ impl Denied {
         }
     }
 
-    /// What the page says above its form.
-    fn for_people(&self) -> Option<&'static str> {
-        match self {
-            Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),
-            Denied::Token(TokenFault::Expired(_)) => Some("That token has expired."),
-            Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
-            Denied::NoToken
-            | Denied::TooMany { .. }
-            | Denied::TooManyWrong { .. }
-            | Denied::TooManyStreams { .. }
-            | Denied::Actor(_)
-            | Denied::Away(_)
-            | Denied::Damaged(_)
-            | Denied::Broken(_) => None,
-        }
-    }
-
     /// Which token it was, never the token.
     fn log(&self, path: &str) {
         let (status, _, message) = self.words();
@@ -390,6 +436,8 @@ impl Denied {
             | Denied::TooMany { token: id, .. }
             | Denied::TooManyStreams { token: id, .. } => id.to_string(),
             Denied::NoToken
+            | Denied::OtherUser
+            | Denied::SessionOver
             | Denied::TooManyWrong { .. }
             | Denied::Token(TokenFault::Unknown)
             | Denied::Actor(_)
@@ -412,7 +460,7 @@ fn stale(status: StatusCode, message: &str) -> Response {
     (status, Json(json!({"jsonrpc": "2.0", "id": null, "error": error}))).into_response()
 }
 
-fn source(extensions: &Extensions) -> Option<Source> {
+pub(super) fn source(extensions: &Extensions) -> Option<Source> {
     extensions.get::<Arc<Connection>>().map(|connection| connection.source())
 }
 
@@ -427,19 +475,8 @@ fn asks_for_mcp(parts: &Parts) -> bool {
 
 fn shown(parts: &Parts) -> Option<&str> {
     let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if let Some(bearer) = bearer {
-        let (scheme, token) = bearer.split_once(' ')?;
-        return scheme.eq_ignore_ascii_case("bearer").then_some(token.trim());
-    }
-    if asks_for_mcp(parts) {
-        return None;
-    }
-    let cookies = parts.headers.get_all(header::COOKIE).iter();
-    cookies
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(';'))
-        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
-        .filter(|token| !token.is_empty())
+    let (scheme, token) = bearer?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
 fn actor_parameter(uri: &Uri) -> Result<Option<Actor>, String> {

@@ -8,9 +8,14 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 
 use super::HttpOptions;
+use crate::web;
 
 pub(super) struct Hosts {
     allowed: Vec<Place>,
+    /// Where pages are, when they have a name of their own.
+    page: Option<Place>,
+    /// How browsers reach this server.
+    scheme: &'static str,
     origins: Vec<String>,
     /// A public listener without a list serves every name.
     any: bool,
@@ -27,12 +32,14 @@ struct Place {
 pub(super) enum HostFault {
     Host(String),
     Origin(String),
+    /// Agents asked under the name of the pages.
+    PagesOnly(String),
 }
 
 impl HostFault {
     pub(super) fn code(&self) -> &'static str {
         match self {
-            Self::Host(_) => "HOST_NOT_ALLOWED",
+            Self::Host(_) | Self::PagesOnly(_) => "HOST_NOT_ALLOWED",
             Self::Origin(_) => "ORIGIN_NOT_ALLOWED",
         }
     }
@@ -47,6 +54,9 @@ impl fmt::Display for HostFault {
             Self::Origin(origin) => {
                 write!(f, "origin '{origin}' is not allowed; add it to http.allowed_origins")
             }
+            Self::PagesOnly(host) => {
+                write!(f, "'{host}' is the name of the pages (web.host); agents use another name")
+            }
         }
     }
 }
@@ -59,18 +69,23 @@ impl Hosts {
         let origins = options.allowed_origins.iter().map(|origin| plain(origin));
         Self {
             allowed: hosts.filter_map(Place::parse).collect(),
+            page: options.page_host.as_deref().and_then(Place::parse),
+            scheme: match &public {
+                Some(origin) if origin.starts_with("https://") => "https",
+                _ => "http",
+            },
             origins: origins.chain(public.clone()).collect(),
             any: !options.listener_is_loopback && options.allowed_hosts.is_empty(),
         }
     }
 
     pub(super) fn judge(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HostFault> {
-        let named = match headers.get(header::HOST) {
-            Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
-            None => uri.authority().map(Authority::to_string).unwrap_or_default(),
-        };
+        let named = named(uri, headers);
         let host = Place::parse(&named).filter(|host| self.is_ours(host));
         let Some(host) = host else { return Err(HostFault::Host(named)) };
+        if self.is_page(&host) && !web::is_for_people(uri.path()) {
+            return Err(HostFault::PagesOnly(named));
+        }
         match headers.get(header::ORIGIN) {
             None => Ok(()),
             Some(origin) => {
@@ -84,11 +99,26 @@ impl Hosts {
         }
     }
 
+    /// The address of a page that was asked for under a name which is not that of the pages. Programs
+    /// follow `/events` too, so that answers everywhere.
+    pub(super) fn elsewhere(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+        let page = self.page.as_ref()?;
+        let asked = Place::parse(&named(uri, headers))?;
+        if self.is_page(&asked) || !web::is_for_people(uri.path()) || uri.path() == "/events" {
+            return None;
+        }
+        let port = page.port.or(asked.port).map(|port| format!(":{port}")).unwrap_or_default();
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Some(format!("{}://{}{port}{path}", self.scheme, page.host))
+    }
+
+    fn is_page(&self, host: &Place) -> bool {
+        self.page.as_ref().is_some_and(|page| page.covers(host))
+    }
+
     fn is_ours(&self, host: &Place) -> bool {
-        let listed = |allowed: &Place| {
-            allowed.host == host.host && allowed.port.is_none_or(|port| host.port == Some(port))
-        };
-        self.any || host.is_loopback() || self.allowed.iter().any(listed)
+        let is_listed = self.allowed.iter().any(|allowed| allowed.covers(host));
+        self.any || host.is_loopback() || is_listed || self.is_page(host)
     }
 
     /// On loopback `localhost` and `127.0.0.1` are the same machine, but another port is another
@@ -121,9 +151,22 @@ impl Place {
         Some(Self { host: host.to_ascii_lowercase(), port: authority.port_u16() })
     }
 
+    /// Whether a host is this one; without a port it is so on every port.
+    fn covers(&self, host: &Place) -> bool {
+        self.host == host.host && self.port.is_none_or(|port| host.port == Some(port))
+    }
+
     fn is_loopback(&self) -> bool {
         self.host == "localhost"
             || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// The name that a request asks under, as it was written.
+fn named(uri: &Uri, headers: &HeaderMap) -> String {
+    match headers.get(header::HOST) {
+        Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+        None => uri.authority().map(Authority::to_string).unwrap_or_default(),
     }
 }
 
@@ -198,9 +241,42 @@ mod tests {
                 Ok(()) => "ok",
                 Err(HostFault::Host(_)) => "host",
                 Err(HostFault::Origin(_)) => "origin",
+                Err(HostFault::PagesOnly(_)) => "pages",
             };
             assert_eq!(judged, verdict, "{case}");
         }
+    }
+
+    #[test]
+    fn pages_with_a_name_of_their_own_are_asked_for_there() {
+        let named = |host: &str, public: Option<&str>| {
+            let page_host = Some(host.to_owned());
+            Hosts::new(&HttpOptions { page_host, ..HttpOptions::default() }, public)
+        };
+        let ask = |hosts: &Hosts, host: &'static str, path: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            let uri = Uri::from_static(path);
+            hosts.judge(&uri, &headers).map(|()| hosts.elsewhere(&uri, &headers))
+        };
+        let hosts = named("callboard.localhost", None);
+        let (own, other) = ("callboard.localhost:3001", "127.0.0.1:3001");
+        for path in ["/", "/mail/1", "/events", "/open?code=x"] {
+            assert_eq!(ask(&hosts, own, path), Ok(None), "{path}");
+        }
+        for path in ["/mcp", "/mcp/execute", "/metrics", "/mailbox"] {
+            assert_eq!(ask(&hosts, own, path), Err(HostFault::PagesOnly(own.into())), "{path}");
+            assert_eq!(ask(&hosts, other, path), Ok(None), "{path}");
+        }
+        let led = "http://callboard.localhost:3001/open?code=x";
+        assert_eq!(ask(&hosts, other, "/open?code=x"), Ok(Some(led.into())));
+        assert_eq!(ask(&hosts, other, "/events"), Ok(None));
+        let hosts = named("pages.example", Some("https://board.example"));
+        let led = "https://pages.example/mail";
+        assert_eq!(ask(&hosts, "board.example", "/mail"), Ok(Some(led.into())));
+        let hosts = named("callboard.localhost:81", None);
+        let led = "http://callboard.localhost:81/";
+        assert_eq!(ask(&hosts, other, "/"), Ok(Some(led.into())));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use super::connection::{Connection, Held, Source, Strangers, Watched};
+use super::connection::{Connection, Ends, Held, Source, Strangers, Watched};
 
 /// How long calls in flight may still run after shutdown was asked for.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -69,7 +69,8 @@ pub async fn serve_http(
         };
         let source = Source::of(peer.ip());
         let (place, evicted) = strangers.enter(source);
-        let connection = Connection::new(source, place);
+        let ends = stream.local_addr().ok().map(|local| Ends { peer, local });
+        let connection = Connection::new(source, ends, place);
         let (router, shutdown, open) = (router.clone(), shutdown.clone(), open.clone());
         tokio::spawn(async move {
             let _open = open;

@@ -14,7 +14,7 @@ const AGENTS_SHOWN_MAX: usize = 100;
 pub(super) async fn list(page: Page) -> Response {
     match crew(&page).await {
         Ok(crew) => {
-            let content = html! { div #agents data-live { (agents(&crew)) } };
+            let content = html! { div #agents data-live { (agents(&page, &crew)) } };
             page.answer(Tab::Agents, StatusCode::OK, Tab::Agents.title(), &content).await
         }
         Err(error) => page.failure(Tab::Agents, &error).await,
@@ -32,18 +32,18 @@ async fn crew(page: &Page) -> Result<Vec<(Agent, AgentStanding)>, EngineError> {
     Ok(crew)
 }
 
-fn agents(crew: &[(Agent, AgentStanding)]) -> Markup {
+fn agents(page: &Page, crew: &[(Agent, AgentStanding)]) -> Markup {
     let shown = &crew[..crew.len().min(AGENTS_SHOWN_MAX)];
     html! {
         @if shown.is_empty() {
             p { "Nobody yet. " code { "callboard agent add boss --type SUPERVISOR" } " adds one." }
         }
         @if crew.len() > shown.len() { p.counts { "The first " (shown.len()) "." } }
-        ul.rows { @for (agent, standing) in shown { (agent_item(agent, standing)) } }
+        ul.rows { @for (agent, standing) in shown { (agent_item(page, agent, standing)) } }
     }
 }
 
-fn agent_item(agent: &Agent, standing: &AgentStanding) -> Markup {
+fn agent_item(page: &Page, agent: &Agent, standing: &AgentStanding) -> Markup {
     html! {
         li {
             span.title { (agent.id) } " " span { (agent.kind.as_str()) }
@@ -53,7 +53,9 @@ fn agent_item(agent: &Agent, standing: &AgentStanding) -> Markup {
                 @if let Some(epic) = standing.epic { " for epic " (link(epic)) }
                 @if let Some(terminal) = &standing.terminal { " in " code { (terminal.attach()) } }
                 " seen " (time(agent.last_active_at)) " "
-                a href={ "/mail?to=" (agent.id) "#write" } { "Write to " (agent.id) }
+                @if page.acts() {
+                    a href={ "/mail?to=" (agent.id) "#write" } { "Write to " (agent.id) }
+                }
             }
         }
     }

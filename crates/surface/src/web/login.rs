@@ -1,16 +1,18 @@
-//! The form that asks for a token, and what somebody without one must be able to reach.
+//! How people sign in: the form that asks for a token, the address with a code, and what somebody who did
+//! neither must be able to reach.
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Form, Router};
+use callboard_engine::PageText;
 use maud::html;
 use serde::Deserialize;
 
-use super::{document, inside, plain};
+use super::{document, inside, is_foreign, plain};
 use crate::http::{Connection, Gate};
 
 const STYLE: &str = include_str!("style.css");
@@ -20,6 +22,7 @@ pub(crate) fn routes(gate: Arc<Gate>) -> Router {
     Router::new()
         .route("/login", post(login))
         .route("/logout", post(logout))
+        .route("/open", get(open))
         .route("/style.css", get(async || plain("text/css; charset=utf-8", STYLE)))
         .route("/live.js", get(async || plain("text/javascript; charset=utf-8", LIVE)))
         .with_state(gate)
@@ -35,18 +38,89 @@ struct Login {
 async fn login(
     State(gate): State<Arc<Gate>>,
     Extension(connection): Extension<Arc<Connection>>,
+    headers: HeaderMap,
     Form(login): Form<Login>,
 ) -> Response {
-    let token = login.token.trim();
-    if let Err((status, words)) = gate.opens(token, &connection).await {
-        return login_page(status, Some(words), &login.next);
+    match gate.sign_in(login.token.trim(), &connection).await {
+        Ok(session) => {
+            let cookie = cookies(&gate, Some(&session), &headers);
+            (cookie, Redirect::to(inside(&login.next))).into_response()
+        }
+        Err((status, words)) => login_page(status, Some(words), &login.next),
     }
-    let cookie = [(header::SET_COOKIE, gate.cookie(Some(token)))];
-    (cookie, Redirect::to(inside(&login.next))).into_response()
 }
 
-async fn logout(State(gate): State<Arc<Gate>>) -> Response {
-    ([(header::SET_COOKIE, gate.cookie(None))], Redirect::to("/")).into_response()
+async fn logout(State(gate): State<Arc<Gate>>, headers: HeaderMap) -> Response {
+    match gate.sign_out(&headers).await {
+        Ok(()) => {
+            let cookie = cookies(&gate, None, &headers);
+            (cookie, Redirect::to("/")).into_response()
+        }
+        Err((status, words)) => refused_page(status, words),
+    }
+}
+
+/// Keeps the session or forgets it. Earlier versions kept the token itself in a cookie, which every program
+/// on this host name is sent until the cookie ends.
+fn cookies(
+    gate: &Gate,
+    session: Option<&PageText>,
+    headers: &HeaderMap,
+) -> AppendHeaders<[(HeaderName, HeaderValue); 2]> {
+    let former = HeaderValue::from_static("callboard_token=; Path=/; Max-Age=0");
+    let cookie = gate.cookie(session, headers);
+    AppendHeaders([(header::SET_COOKIE, cookie), (header::SET_COOKIE, former)])
+}
+
+#[derive(Deserialize)]
+struct Code {
+    #[serde(default)]
+    code: String,
+}
+
+/// The code stays in no history and in no `Referer`: the answer leads on, and is not kept.
+async fn open(
+    State(gate): State<Arc<Gate>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    method: Method,
+    headers: HeaderMap,
+    Query(Code { code }): Query<Code>,
+) -> Response {
+    if method != Method::GET {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let mut response = match gate.open(&code, &connection).await {
+        Ok(session) => {
+            let cookie = cookies(&gate, Some(&session), &headers);
+            // Browsers keep the cookie back from a redirect that began on another site, like the page of a
+            // terminal in a browser.
+            let next = match is_foreign(&headers) {
+                false => Redirect::to("/").into_response(),
+                true => {
+                    let content = html! { p { a href="/" { "Open the board" } } };
+                    document(StatusCode::OK, "Signed in", None, &html! {}, &content)
+                }
+            };
+            (cookie, next).into_response()
+        }
+        Err((status, words)) => {
+            let content = html! {
+                p.fail role="alert" { (words) }
+                p { a href="/" { "Read the board" } }
+            };
+            document(status, "Not signed in", None, &html! {}, &content)
+        }
+    };
+    let kept = response.headers_mut();
+    kept.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    kept.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// One sentence for people who are not let in or whose form is not taken.
+pub(crate) fn refused_page(status: StatusCode, words: &str) -> Response {
+    let content = html! { p.fail role="alert" { (words) } };
+    document(status, "Not allowed", None, &html! {}, &content)
 }
 
 pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) -> Response {
@@ -58,7 +132,10 @@ pub(crate) fn login_page(status: StatusCode, words: Option<&str>, next: &str) ->
             input type="hidden" name="next" value=(inside(next));
             button { "Open the board" }
         }
-        p { code { "callboard token add --actor human:NAME" } " makes one." }
+        p {
+            code { "callboard token add --actor human:NAME" } " makes one. On the server's own machine "
+            code { "callboard open" } " signs you in without one."
+        }
     };
     document(status, "Sign in", None, &html! {}, &content)
 }

@@ -55,8 +55,8 @@ async fn inbox(page: &Page, asked: &Asked, status: StatusCode, draft: Draft) -> 
         Ok(found) => {
             let content = html! {
                 (views(all))
-                (mails(&found, all, before.is_some()))
-                (write_form(page, &draft))
+                (mails(page, &found, all, before.is_some()))
+                @if page.acts() { (write_form(page, &draft)) }
             };
             page.answer(Tab::Mail, status, Tab::Mail.title(), &content).await
         }
@@ -74,7 +74,7 @@ fn views(all: bool) -> Markup {
     }
 }
 
-fn mails(found: &MailPage, all: bool, is_later: bool) -> Markup {
+fn mails(page: &Page, found: &MailPage, all: bool, is_later: bool) -> Markup {
     let here = if all { "/mail?all=1" } else { "/mail" };
     let older = if all { "/mail?all=1&before=" } else { "/mail?before=" };
     let last = found.mails.last().filter(|_| found.more);
@@ -87,7 +87,7 @@ fn mails(found: &MailPage, all: bool, is_later: bool) -> Markup {
                     (false, false) => "No unread mail.",
                 } }
             }
-            ul.rows { @for seen in &found.mails { (mail_item(seen, here)) } }
+            ul.rows { @for seen in &found.mails { (mail_item(page, seen, here)) } }
             @if let Some(MailSeen { mail, .. }) = last {
                 p { a href={ (older) (mail.id) } { "Older mail" } }
             }
@@ -95,14 +95,14 @@ fn mails(found: &MailPage, all: bool, is_later: bool) -> Markup {
     }
 }
 
-fn mail_item(MailSeen { mail, .. }: &MailSeen, here: &str) -> Markup {
+fn mail_item(page: &Page, MailSeen { mail, .. }: &MailSeen, here: &str) -> Markup {
     let excerpt: String = mail.body.chars().take(EXCERPT_CHARS).collect();
     html! {
         li {
             a.title href={ "/mail/" (mail.id) } { bdi { (mail.subject) } }
             p.facts {
                 (read_mark(mail)) " from " (sender(mail)) " " (time(mail.created_at)) " "
-                @if mail.read_at.is_none() { (read_form(mail.id, here)) }
+                @if page.acts() && mail.read_at.is_none() { (read_form(mail.id, here)) }
             }
             p.excerpt { bdi { (excerpt) } @if excerpt.len() < mail.body.len() { "…" } }
         }
@@ -163,7 +163,7 @@ async fn one(page: &Page, id: &str, status: StatusCode, draft: Draft) -> Respons
         Ok(seen) => {
             let content = html! {
                 (letter(page, &seen))
-                @if seen.mail.to == page.inbox() && seen.mail.from.is_some() {
+                @if page.acts() && seen.mail.to == page.inbox() && seen.mail.from.is_some() {
                     (reply_form(page, seen.mail.id, &draft))
                 }
             };
@@ -189,7 +189,9 @@ fn letter(page: &Page, MailSeen { mail, from_type, .. }: &MailSeen) -> Markup {
                     dt { "Answers" } dd { a href={ "/mail/" (original) } { code { (original) } } }
                 }
             }
-            @if mail.read_at.is_none() && mail.to == page.inbox() { (read_form(mail.id, &here)) }
+            @if page.acts() && mail.read_at.is_none() && mail.to == page.inbox() {
+                (read_form(mail.id, &here))
+            }
             pre { (mail.body) }
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! What agents wrote is hostile until shown: `maud` escapes every text, and the policy sent along
 //! lets no other script run and nothing load from elsewhere. Reading changes nothing; what changes
-//! something is a form, and only one of these pages may send it.
+//! something is a form, and only one of these pages may send it, for somebody who signed in.
 
 mod agents;
 mod decisions;
@@ -28,9 +28,9 @@ use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{Engine, EngineError};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::http::refusal;
+use crate::http::{SignIn, refusal};
 use callboard_engine::time::rfc3339_ms;
-pub(crate) use login::{login_page, routes as login_routes};
+pub(crate) use login::{login_page, refused_page, routes as login_routes};
 
 const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'";
@@ -119,6 +119,7 @@ const AGENT_EVENTS: &[EventName] = &[
 struct Page {
     engine: Arc<Engine>,
     reader: Principal,
+    sign_in: SignIn,
     /// The last event of the org before it was read: what comes after, the page hears of. `None` when the log
     /// cannot be read.
     seen: Option<u64>,
@@ -134,10 +135,30 @@ where
         let reader = parts.extensions.get::<Principal>().cloned();
         // The gate lets nobody in without one.
         let reader = reader.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
+        let sign_in = parts.extensions.get().copied().unwrap_or(SignIn::Local);
         let engine = Arc::<Engine>::from_ref(state);
         let seen = engine.last_seq_in(&reader.org).await.ok();
-        Ok(Self { engine, reader, seen })
+        Ok(Self { engine, reader, sign_in, seen })
     }
+}
+
+/// Where a browser shows its page session, and what answers under a name that pages have for themselves.
+/// Everything else is for agents and programs.
+pub(crate) fn is_for_people(path: &str) -> bool {
+    const PAGES: [&str; 10] = [
+        "/tasks",
+        "/mail",
+        "/agents",
+        "/decisions",
+        "/events",
+        "/login",
+        "/logout",
+        "/open",
+        "/style.css",
+        "/live.js",
+    ];
+    let is_below = |page: &&str| path.strip_prefix(*page).is_some_and(|rest| rest.starts_with('/'));
+    path == "/" || PAGES.iter().any(|page| path == *page || is_below(page))
 }
 
 /// All pages, read with the rights of whoever asks.
@@ -151,6 +172,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/mail/{id}/reply", post(mail::reply))
         .route("/agents", get(agents::list))
         .route("/decisions", get(decisions::list))
+        .layer(middleware::from_fn(signed_in))
         .layer(middleware::from_fn(from_here))
         .with_state(engine)
 }
@@ -158,21 +180,43 @@ pub fn routes(engine: Arc<Engine>) -> Router {
 /// A form counts only when it was sent from one of our own pages; whether `Origin` is ours was judged
 /// before. Whoever is no browser says neither.
 async fn from_here(request: Request, next: Next) -> Response {
-    if request.method() != Method::GET && request.method() != Method::HEAD && is_foreign(&request) {
+    if request.method() != Method::GET
+        && request.method() != Method::HEAD
+        && is_foreign(request.headers())
+    {
         let words = "this form was sent from another site; open the board and try again there";
         return refusal(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", words);
     }
     next.run(request).await
 }
 
-fn is_foreign(request: &Request) -> bool {
-    let site = request.headers().get("sec-fetch-site");
+/// The local user reads without signing in, as every program of that user can. Whoever acts shows that a
+/// person at the terminal opened the page.
+async fn signed_in(request: Request, next: Next) -> Response {
+    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
+    match request.extensions().get() {
+        Some(SignIn::Token | SignIn::Session) => next.run(request).await,
+        _ if is_read => next.run(request).await,
+        _ => refused_page(StatusCode::FORBIDDEN, NOT_SIGNED_IN),
+    }
+}
+
+const NOT_SIGNED_IN: &str = "Nothing was changed, because you are not signed in: run callboard open in a terminal \
+     and use the address that it prints.";
+
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 impl Page {
     fn op(&self) -> OpContext {
         OpContext::new(self.reader.clone(), "web")
+    }
+
+    /// Whether forms of this reader are taken; otherwise none is shown.
+    fn acts(&self) -> bool {
+        self.sign_in != SignIn::Local
     }
 
     /// Whose mail it is: people share an inbox, an agent has its own.
@@ -220,10 +264,12 @@ impl Page {
                     }
                 }
             } }
-            @if self.reader.token.is_some() {
-                form.logout method="post" action="/logout" {
+            @match self.sign_in {
+                SignIn::Session => form.logout method="post" action="/logout" {
                     (self.reader.actor) " " button { "Sign out" }
-                }
+                },
+                SignIn::Token => span.logout { (self.reader.actor) },
+                SignIn::Local => span.logout { "read only: " code { "callboard open" } " signs you in" },
             }
         };
         document(status, title, self.seen.map(|seen| (tab, seen)), &about, content)

@@ -1,0 +1,228 @@
+//! The gate's part for browsers: page sessions, the cookie that holds one, and the codes and tokens that
+//! begin one. A page session opens pages and nothing for agents.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use callboard_domain::page::PageGrant;
+use callboard_engine::context::Principal;
+use callboard_engine::{EngineError, PageSessionId, PageText, TokenFault};
+
+use super::connection::Connection;
+use super::gate::{Admitted, Board, Denied, Gate, Known, source};
+use super::peer::Owner;
+use crate::web;
+
+/// How a reader of the pages came in, which says whether forms are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignIn {
+    /// As the local user while there are no tokens: reads, and sends no form.
+    Local,
+    /// With a token in the request itself, as programs do.
+    Token,
+    /// With a page session.
+    Session,
+}
+
+/// What a person is told who does not get in, and with which status.
+pub(crate) type NotIn = (StatusCode, &'static str);
+
+const WRONG_TOKEN: NotIn = (StatusCode::UNAUTHORIZED, "That token does not open this board.");
+const WRONG_CODE: NotIn = (
+    StatusCode::UNAUTHORIZED,
+    "This code opens nothing: a code works once, and for ten minutes. Run callboard open in a terminal \
+     for a new one.",
+);
+const TOO_MANY: NotIn =
+    (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens came from your address. Wait a minute.");
+const NOT_OWN: NotIn = (
+    StatusCode::FORBIDDEN,
+    "A code is for the user who started the server, on the same machine. Sign in with a token: \
+     callboard token add makes one.",
+);
+const AWAY: NotIn = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "The store cannot be reached, so nobody can sign in or out. Try again in a moment.",
+);
+
+impl Gate {
+    /// Whoever shows a page session where people are answered. `None` without one; while there are no
+    /// tokens also with one that is over, because the local user reads without.
+    pub(super) async fn by_session(
+        &self,
+        board: &Board,
+        parts: &Parts,
+        are_needed: bool,
+    ) -> Result<Option<Admitted>, Denied> {
+        let shown =
+            web::is_for_people(parts.uri.path()).then(|| self.shown_session(&parts.headers));
+        let Some(shown) = shown.flatten() else { return Ok(None) };
+        let id = PageSessionId::of(shown);
+        let found = self.session_principal(board, id, parts, are_needed).await;
+        match found {
+            Ok(principal) => {
+                let sign_in = SignIn::Session;
+                Ok(Some(Admitted { principal, is_named: true, sign_in, session: Some(id) }))
+            }
+            Err(Denied::SessionOver) if !are_needed => Ok(None),
+            Err(denied) => Err(denied),
+        }
+    }
+
+    async fn session_principal(
+        &self,
+        board: &Board,
+        id: PageSessionId,
+        parts: &Parts,
+        are_needed: bool,
+    ) -> Result<Principal, Denied> {
+        let Board { tokens, pages, local } = board;
+        if pages.is_known_wrong(id) {
+            return Err(Denied::SessionOver);
+        }
+        let source = source(&parts.extensions).filter(|_| are_needed);
+        if let Some(source) = source.filter(|_| !pages.opened_before(id)) {
+            self.wrong.judge(source).map_err(|wait| Denied::TooManyWrong { wait })?;
+        }
+        let Some(key) = pages.session(id).await? else {
+            if let Some(source) = source {
+                // Judged above; one that came at the same moment may have been the last.
+                let _ = self.wrong.count(source);
+            }
+            return Err(Denied::SessionOver);
+        };
+        match key.grant {
+            PageGrant::Token(token) => {
+                let token = tokens.live(token).await?.ok_or(Denied::SessionOver)?;
+                self.principal_of(token)
+            }
+            PageGrant::Terminal(rights) => {
+                let local = Principal::clone(local);
+                Ok(Principal { org: key.org, actor: key.actor, rights, ..local })
+            }
+        }
+    }
+
+    /// Begins a page session for whoever shows a token in the form of the page.
+    pub(crate) async fn sign_in(
+        &self,
+        shown: &str,
+        connection: &Connection,
+    ) -> Result<PageText, NotIn> {
+        let Known::Board(board) = &self.known else { return Err(WRONG_TOKEN) };
+        let token = self.token(&board.tokens, shown, Some(connection.source())).await;
+        let token = token.map_err(|denied| match denied {
+            Denied::TooManyWrong { .. } => TOO_MANY,
+            Denied::Away(_) => AWAY,
+            _ => WRONG_TOKEN,
+        })?;
+        board.pages.open_by_token(&token).await.map_err(|error| away(&error))
+    }
+
+    /// Begins the page session of a code. The code is not used up by a peer that it is not for.
+    pub(crate) async fn open(
+        &self,
+        code: &str,
+        connection: &Connection,
+    ) -> Result<PageText, NotIn> {
+        let Known::Board(board) = &self.known else { return Err(WRONG_CODE) };
+        // A code was printed on a terminal of this machine, and programs that open browsers show their
+        // arguments to every user.
+        if !self.is_for_anybody && !self.is_own_user(connection) {
+            return Err(NOT_OWN);
+        }
+        let source = connection.source();
+        self.wrong.judge(source).map_err(|_| TOO_MANY)?;
+        let opened = board.pages.open_by_code(code).await.map_err(|error| away(&error))?;
+        opened.ok_or_else(|| {
+            // Judged above; one that came at the same moment may have been the last.
+            let _ = self.wrong.count(source);
+            WRONG_CODE
+        })
+    }
+
+    /// Ends the session that a browser shows.
+    pub(crate) async fn sign_out(&self, headers: &HeaderMap) -> Result<(), NotIn> {
+        let (Known::Board(board), Some(shown)) = (&self.known, self.shown_session(headers)) else {
+            return Ok(());
+        };
+        board.pages.end(PageSessionId::of(shown)).await.map_err(|error| away(&error))
+    }
+
+    /// Refuses other users of the machine while there are no tokens that say who asks.
+    pub(super) async fn judge_user(&self, parts: &Parts) -> Result<(), Denied> {
+        match &self.known {
+            Known::Board(board) if !board.tokens.are_needed().await? => self.judge_owner(parts),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn judge_owner(&self, parts: &Parts) -> Result<(), Denied> {
+        let connection = parts.extensions.get::<Arc<Connection>>();
+        let is_own = || connection.is_some_and(|connection| self.is_own_user(connection));
+        if self.is_for_anybody || is_own() { Ok(()) } else { Err(Denied::OtherUser) }
+    }
+
+    fn is_own_user(&self, connection: &Connection) -> bool {
+        match connection.owner() {
+            // Only Linux tells; elsewhere every local user is trusted.
+            Owner::Own | Owner::Untold => true,
+            Owner::Other | Owner::Unknown => false,
+        }
+    }
+
+    /// How the browser keeps a session, or forgets it. Cookies know no ports, so the name has the port:
+    /// two boards of one machine must not overwrite each other's.
+    pub(crate) fn cookie(&self, session: Option<&PageText>, headers: &HeaderMap) -> HeaderValue {
+        let is_public = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        let forwarded = headers.get("x-forwarded-proto");
+        let is_forwarded = forwarded.is_some_and(|scheme| scheme == "https");
+        let secure = if is_public || is_forwarded { "; Secure" } else { "" };
+        let (value, age) = match (session, &self.known) {
+            (Some(session), Known::Board(board)) => {
+                (session.reveal(), board.pages.lives().as_secs())
+            }
+            _ => ("", 0),
+        };
+        let name = &self.cookie_name;
+        let cookie =
+            format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}");
+        HeaderValue::try_from(cookie).expect("a session's id is plain letters")
+    }
+
+    fn shown_session<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let cookies = headers.get_all(header::COOKIE).iter();
+        cookies
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(';'))
+            .find_map(|pair| pair.trim().strip_prefix(&*self.cookie_name)?.strip_prefix('='))
+            .filter(|session| !session.is_empty())
+    }
+}
+
+fn away(error: &EngineError) -> NotIn {
+    tracing::warn!(%error, "cannot begin or end a page session");
+    AWAY
+}
+
+impl Denied {
+    /// What the sign-in page says above its form.
+    pub(super) fn for_people(&self) -> Option<&'static str> {
+        match self {
+            Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),
+            Denied::Token(TokenFault::Expired(_)) => Some("That token has expired."),
+            Denied::Token(TokenFault::Revoked(_)) => Some("That token was revoked."),
+            Denied::SessionOver => Some("Your session is over. Sign in again."),
+            Denied::NoToken
+            | Denied::OtherUser
+            | Denied::TooMany { .. }
+            | Denied::TooManyWrong { .. }
+            | Denied::TooManyStreams { .. }
+            | Denied::Actor(_)
+            | Denied::Away(_)
+            | Denied::Damaged(_)
+            | Denied::Broken(_) => None,
+        }
+    }
+}
