@@ -43,7 +43,7 @@ impl Engine {
         self.act_within(op, Scope::TasksWrite, command).await
     }
 
-    /// For commands that another scope covers.
+    /// As `act`, for commands that another scope covers.
     pub(crate) async fn act_within(
         &self,
         op: &OpContext,
@@ -77,8 +77,8 @@ impl Engine {
         }
     }
 
-    /// Keeps a caller that is bound to a task to it. A row that names no task itself is looked up: its
-    /// task never changes. What is not there is left to `decide`, which says so.
+    /// Refuses commands outside the task that a caller is bound to. A row that names no task itself is looked up: its
+    /// task never changes. A missing row is left to `decide`, which refuses it.
     async fn judge_reach(&self, op: &OpContext, command: &Command) -> Result<(), EngineError> {
         let Principal { rights, org, .. } = &op.principal;
         if rights.task.is_none() {
@@ -101,15 +101,15 @@ impl Engine {
         Ok(task.map_or(Ok(()), |task| rights.judge_task(task))?)
     }
 
-    /// Writes down something about a call itself: that it was refused, that its agent was seen. The call
-    /// was judged already, and needs no further right to be noted.
+    /// Logs a fact about a call itself: that it was refused, that its agent was seen. The call was judged already, and
+    /// needs no further right to be logged.
     pub(crate) async fn note(&self, op: &OpContext, command: Command) -> Result<(), EngineError> {
         let Principal { org, actor, .. } = &op.principal;
         self.apply(org, actor.clone(), op.tool, None, command).await?;
         Ok(())
     }
 
-    /// A step of a job that this process runs. Its lease and its fence are judged by `decide`.
+    /// A step of a job that this process runs. `decide` judges its lease and its fencing token.
     pub(crate) async fn act_as_runner(
         &self,
         org: &Arc<str>,
@@ -119,7 +119,7 @@ impl Engine {
         Ok(applied.outcome)
     }
 
-    /// What the time alone changes.
+    /// A change that time alone causes.
     pub(crate) async fn act_as_clock(
         &self,
         org: &Arc<str>,
@@ -152,7 +152,7 @@ impl Engine {
         self.as_files_are(op, seen).await
     }
 
-    /// The task a change answered with.
+    /// The task of a command's outcome.
     pub(crate) fn task_of(
         &self,
         op: &OpContext,

@@ -1,4 +1,4 @@
-//! What the log keeps of calls as such: those that were refused, and reads where that is wanted.
+//! Log entries about calls as such: refused calls, and reads if the settings want those logged.
 
 use callboard_domain::command::Command;
 use callboard_domain::ids::TaskId;
@@ -7,8 +7,7 @@ use crate::Engine;
 use crate::context::OpContext;
 
 impl Engine {
-    /// Writes down that a call was refused. The caller has its answer either way, and needs no right
-    /// to be told no.
+    /// Logs that a call was refused. The caller gets its answer even if that fails, and being refused needs no right.
     pub async fn call_refuse(
         &self,
         op: &OpContext,
@@ -19,7 +18,7 @@ impl Engine {
         self.call_note(op, Command::CallRefuse { tool: op.tool, action, code, task }).await;
     }
 
-    /// Writes down a read, where the settings want that.
+    /// Logs a read, if the settings say so.
     pub async fn call_answer(&self, op: &OpContext, task: Option<TaskId>) {
         if self.parts.board.audit_reads {
             self.call_note(op, Command::CallAnswer { tool: op.tool, task }).await;

@@ -1,4 +1,4 @@
-//! Who asks, and what comes along with one call: cancellation, progress, a retry key.
+//! The caller of a call, and what comes along with the call: cancellation, progress, a retry key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use callboard_domain::token::TokenId;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// Where MCP clients write a retry key, in `_meta`.
+/// The key in `_meta` under which MCP clients send a retry key.
 pub const RETRY_KEY: &str = "callboard/idempotencyKey";
 
 /// The identity of a connection. Fixed when it opens; never an argument of a call.
@@ -23,7 +23,7 @@ pub struct Principal {
     pub org: Arc<str>,
     pub actor: Actor,
     pub rights: Rights,
-    /// The token this caller showed.
+    /// The token that this caller showed.
     pub token: Option<TokenId>,
     /// The client this connection is bound to (`--client`).
     pub bound_client: Option<String>,
@@ -57,20 +57,20 @@ impl Principal {
         self.rights.judge_task(task)
     }
 
-    /// As `judge_on`, for a change of what belongs to no single task.
+    /// As `judge_on`, for a change that belongs to no single task.
     pub(crate) fn judge_outside(&self, verb: &str, what: &str) -> Result<(), Refusal> {
         self.judge(verb, Scope::TasksWrite)?;
         self.rights.judge_outside(what)
     }
 
-    /// The one agent whose mail and decisions this caller reads. Only an agent that had to show a token
-    /// is kept to its own; people and the lane of administrators read everybody's.
+    /// The one agent whose mail and decisions this caller may read; `None`: those of all agents. Only an agent that
+    /// showed a token is kept to its own; people and the administrators' lane read all.
     pub(crate) fn kept_to(&self) -> Option<AgentId> {
         let is_trusted = self.actor.is_human() || self.rights.lane == Lane::KaganAdmin;
         (self.token.is_some() && !is_trusted).then(|| AgentId::of(&self.actor))
     }
 
-    /// Refuses a name that several clients share where only one client can be meant.
+    /// Refuses a name that several clients share, for a verb that needs exactly one client.
     pub fn judge_one_client(&self, verb: &str) -> Result<(), Refusal> {
         match self.is_shared {
             true => Err(Refusal::SharedActor { verb: verb.into(), actor: self.actor.clone() }),
@@ -79,17 +79,17 @@ impl Principal {
     }
 }
 
-/// One call's company.
+/// The caller of one call, with what comes along with the call.
 #[derive(Clone, Debug)]
 pub struct OpContext {
     pub principal: Principal,
-    /// The name the client gave for itself, if it did.
+    /// The name that the client gave for itself, if any.
     pub client_name: Option<String>,
     /// The tool's name; retry keys are kept per org, actor and tool.
     pub tool: &'static str,
     pub retry_key: Option<RetryKey>,
     pub cancel: CancellationToken,
-    /// The connection is about to end: whoever only waits need not go on. Work that is under way may.
+    /// The connection is about to end: waits need not go on. Work that is under way may.
     pub closing: CancellationToken,
     pub progress: Progress,
 }
@@ -115,8 +115,8 @@ impl OpContext {
         Ok(())
     }
 
-    /// For commands that a call gives besides its own change: a retry key stands for that change
-    /// alone, and what follows from it must be found or done anew each time.
+    /// The context for commands that a call gives besides its own change. A retry key stands for that change alone;
+    /// consequences of the change must be found or done anew each time.
     pub(crate) fn unkeyed(&self) -> Self {
         Self { retry_key: None, ..self.clone() }
     }
@@ -129,7 +129,7 @@ pub struct ProgressReport {
     pub message: String,
 }
 
-/// Where a long call says how far it is; silent unless the caller asked.
+/// Takes the progress reports of a long call; drops them unless the caller asked for progress.
 #[derive(Clone, Default)]
 pub struct Progress(Option<Arc<dyn Fn(ProgressReport) + Send + Sync>>);
 

@@ -1,5 +1,5 @@
-//! What the engine counts for `/metrics`: who came too late, how long tasks waited, how many there
-//! are. Nothing is looked up for it while nobody collects.
+//! Metrics of the engine for `/metrics`: lost claims, how long tasks waited, how many tasks there are. Nothing is
+//! looked up for them until a collector is set up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,17 +15,17 @@ const CLAIM_CONFLICTS: &str = "callboard_claim_conflicts_total";
 const ENTRIES_GIVEN_UP: &str = "callboard_embeddings_given_up_total";
 const WAITS: &str = "callboard_waits";
 const WAIT_LOOKS: &str = "callboard_wait_looks_total";
-/// Public for whoever chooses the buckets.
+/// Public because the histogram's buckets are chosen by name elsewhere.
 pub const QUEUE_WAIT: &str = "callboard_queue_wait_seconds";
 
-/// Counting tasks reads every row. It may take this part of the time: a count that took half a
-/// second is good for ten, one that took no time is never old.
+/// Counting tasks reads every row, so it may take one part in 20 of the time: a count that took half a second is good
+/// for ten, one that took no time is never old.
 const COUNTING_SHARE: u32 = 20;
 
 static COLLECTED: AtomicBool = AtomicBool::new(false);
 
-/// Says what is counted here and below. From now on also what takes a look is counted; called once
-/// a recorder is there.
+/// Describes these metrics and those of the store, and turns on the metrics that need a look at the store. Called once
+/// a recorder is installed.
 pub fn collect() {
     tally::describe();
     describe_counter!(CLAIM_CONFLICTS, "Claims and begins refused because somebody holds the task");
@@ -51,7 +51,7 @@ pub(crate) fn entry_given_up() {
     counter!(ENTRIES_GIVEN_UP).increment(1);
 }
 
-/// What was counted last, and until when that will do.
+/// The last count of tasks, and until when it is good.
 #[derive(Default)]
 pub(crate) struct Counted(Mutex<Option<(Instant, TasksByState)>>);
 
@@ -75,15 +75,15 @@ impl Engine {
         }
     }
 
-    /// Called by whoever is about to show the counts.
+    /// Updates the gauges of waits; called right before the metrics are shown.
     pub fn count_waits(&self) {
         gauge!(WAITS).set(self.card_waits() as f64);
         counter!(WAIT_LOOKS).absolute(self.wait_looks());
     }
 
-    /// How many tasks of the whole server are in which state, as of a moment ago.
+    /// How many tasks of the whole server are in which state, by a recent count.
     pub async fn tasks_by_state(&self) -> Result<TasksByState, EngineError> {
-        // Held while counting: whoever asks meanwhile gets the same answer.
+        // Held while counting: concurrent callers share one count.
         let mut counted = self.counted.0.lock().await;
         let started = Instant::now();
         if let Some((good_until, tasks)) = *counted

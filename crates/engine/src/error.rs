@@ -1,4 +1,4 @@
-//! What can go wrong in the engine. A refusal is an answer; the rest is broken.
+//! Errors of the engine. A refusal is an answer; the rest is broken.
 
 use callboard_domain::refusal::Refusal;
 
@@ -11,10 +11,10 @@ pub enum EngineError {
     /// The store or a forge cannot be reached or cannot write now; the same call may succeed later.
     #[error("{0}")]
     Unavailable(String),
-    /// Git failed on a repository of this machine; its words. Nothing is changed.
+    /// Git failed on a repository of this machine; in git's words. Nothing is changed.
     #[error("{0}")]
     Git(String),
-    /// The database is damaged, and no repetition mends it. The words are fit for a caller.
+    /// The database is damaged, and retrying does not help. The words are fit for a caller.
     #[error("{0}")]
     Damaged(String),
     #[error("{0}")]

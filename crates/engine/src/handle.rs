@@ -1,5 +1,5 @@
-//! Calls that outlive their request. The process that runs one keeps its handle in the store alive
-//! and hears there what its caller wants of it; whichever process is asked answers from the store.
+//! Calls that outlive their request. The process that runs a call keeps its handle in the store alive and reads there
+//! what the caller wants of it. Any process answers questions about it from the store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +18,17 @@ use tokio_util::sync::CancellationToken;
 use crate::context::{OpContext, Scope};
 use crate::{At, Engine, EngineError};
 
-/// How often a process says which calls it still runs: how late it hears of a cancellation that
-/// another process was told.
+/// How often a process renews the leases of the calls it runs. Also how late it hears of a cancellation that another
+/// process received.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
-/// How many it speaks of at a time: others want to write as well.
+/// How many handles are renewed in one write: other writes must get their turn.
 const KEPT_AT_ONCE: usize = 256;
-/// How often the last word is tried before the handle is left to its lease.
+/// How often a process tries to write the end of a call before it leaves the handle to its lease.
 const END_TRIES: u32 = 5;
 /// How long calls get to clean up when their process ends.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// How far a call is, in its own words; the newest only.
+/// Progress of a call, in words; only the newest words are kept.
 #[derive(Clone, Default)]
 pub struct Words(Arc<Mutex<Option<String>>>);
 
@@ -45,11 +45,11 @@ impl Words {
 /// A call that this process runs under a handle.
 pub struct LongCall {
     id: HandleId,
-    /// What the caller showed; the call ends with it.
+    /// The token that the caller showed; the call ends with it.
     token: Option<TokenId>,
     words: Words,
     cancel: CancellationToken,
-    /// The process ends: what is cut short then has failed, nobody cancelled it.
+    /// The process is ending: a call cut short by that has failed, its caller did not cancel it.
     stopping: AtomicBool,
     seen: watch::Sender<Handle>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Running {
 #[derive(Default)]
 struct Calls {
     by_id: HashMap<HandleId, Arc<LongCall>>,
-    /// Somebody goes through them and says that they still run.
+    /// Whether `keep_handles` runs.
     are_kept: bool,
 }
 
@@ -73,8 +73,8 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Engine {
-    /// Makes the handle of a call that is under way: `op` is the call's, and cancelling it stops
-    /// the work. `handle_run` must follow, or it fails for want of a runner.
+    /// Makes the handle of a call that is under way. `op` is the call's: cancelling it stops the work. `handle_run`
+    /// must follow, or the handle fails when its lease expires.
     pub async fn handle_open(
         &self,
         op: &OpContext,
@@ -106,7 +106,7 @@ impl Engine {
         }))
     }
 
-    /// Sees a call through to its end, in the background.
+    /// Runs a call to its end, in the background.
     pub fn handle_run(
         self: &Arc<Self>,
         call: Arc<LongCall>,
@@ -134,7 +134,7 @@ impl Engine {
         });
     }
 
-    /// For all calls of this process, as long as there are any.
+    /// Renews the handles of all calls of this process, as long as there are any.
     async fn keep_handles(self: Arc<Self>) {
         let mut tick = tokio::time::interval_at(Instant::now() + KEEP_EVERY, KEEP_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -170,10 +170,10 @@ impl Engine {
         }
     }
 
-    /// What the store has about a call of this process.
+    /// Takes over what the store has about a call of this process.
     fn hear(&self, call: &LongCall, handle: Option<Handle>) {
         let live = handle.as_ref().and_then(|handle| handle.live(self.parts.store.now()));
-        // Cancelled, or lost: its caller was told that it failed.
+        // Cancelled, or lost: the caller was already told that the call failed.
         if live.is_none_or(|live| live.cancel_asked) {
             call.cancel.cancel();
         }
@@ -194,7 +194,7 @@ impl Engine {
         }
     }
 
-    /// A store that is away decides nothing.
+    /// Whether a token no longer lives. While the store is unavailable, it counts as alive.
     async fn token_is_over(&self, token: TokenId) -> bool {
         if self.run_tokens().is_live(token) {
             return false;
@@ -217,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// Ends the long calls of this process; their handles say so when this returns.
+    /// Ends the long calls of this process. When this returns, their handles are ended too, unless that took too long.
     pub async fn handles_stop(&self) {
         for call in locked(&self.long_calls.calls).by_id.values() {
             call.stopping.store(true, Ordering::SeqCst);
@@ -232,12 +232,12 @@ impl Engine {
                 ended.await;
             }
         };
-        // Whoever is not done by then is found out by its lease.
+        // The handle of a call that is not done by then ends with its lease.
         let _ = tokio::time::timeout(STOP_WITHIN, all_ended).await;
     }
 
-    /// The one rule who may see or end a handle: its caller, with the right that the call needed.
-    /// For everybody else there is none.
+    /// The one rule for who may see or end a handle: its caller, with the scope that the call needed. For all others
+    /// the handle does not exist.
     async fn handle_of(&self, op: &OpContext, id: HandleId) -> Result<Option<Handle>, EngineError> {
         let found = self.parts.store.handle(&op.principal.org, id).await?;
         let now = self.parts.store.now();
@@ -258,7 +258,7 @@ impl Engine {
         Ok(found.map(|it| At { it, now: self.parts.store.now() }))
     }
 
-    /// Hands answers to the work. False when there is no such handle.
+    /// Passes answers on to the work. False when there is no such handle.
     pub async fn handle_answer(
         &self,
         op: &OpContext,
@@ -268,7 +268,7 @@ impl Engine {
         self.handle_tell(op, id, HandleChange::Answer { answers }).await
     }
 
-    /// Asks the work to stop; one that is over stays as it is. False when there is no such handle.
+    /// Asks the work to stop; a call that is over stays as it is. False when there is no such handle.
     pub async fn handle_cancel(&self, op: &OpContext, id: HandleId) -> Result<bool, EngineError> {
         self.handle_tell(op, id, HandleChange::Cancel).await
     }
@@ -290,7 +290,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Asks the caller, by keys that were never used for this call; returns when all are answered.
+    /// Asks the caller, under keys that were never used for this call; returns when all are answered.
     pub async fn handle_ask(
         &self,
         call: &LongCall,

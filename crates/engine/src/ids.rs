@@ -1,4 +1,4 @@
-//! The usual id source: UUID version 7, which rises within a process.
+//! The default id source: UUID version 7, which rises within a process.
 
 use callboard_domain::ids::Id;
 

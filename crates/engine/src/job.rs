@@ -1,5 +1,5 @@
-//! A job in the hands of this process: leased, kept while its work goes on, and given back. Any number of
-//! processes may run jobs; each job is run by one of them at a time.
+//! Jobs that this process runs: leased, kept while the work goes on, and given back. Any number of processes may run
+//! jobs; each job is run by one of them at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use callboard_store::{DueJob, Outcome};
 
 use crate::{Engine, EngineError};
 
-/// How long a runner may be silent about a job.
+/// The lease of a job: how long its runner may be silent.
 const LEASE_S: u32 = 60;
-/// How often a long job's lease is made longer.
+/// How often the lease of a long job is renewed.
 const KEEP_EVERY: Duration = Duration::from_secs(15);
 
-/// A job in the hands of this process.
+/// A job that this process has leased.
 #[derive(Clone, Debug)]
 pub(crate) struct Taken {
     pub job: Job,
@@ -24,7 +24,7 @@ pub(crate) struct Taken {
 }
 
 impl Engine {
-    /// `None` when another process was faster.
+    /// `None` when another process leased the job first.
     pub(crate) async fn job_take(&self, due: DueJob) -> Result<Option<Taken>, EngineError> {
         let command = Command::JobTake { job: due.job.id, lease_s: LEASE_S };
         match self.act_as_runner(&due.org, command).await {
@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// Does the work while the job's lease is kept.
+    /// Does the work and renews the job's lease meanwhile.
     pub(crate) async fn keeping<T>(
         &self,
         taken: &Taken,
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Who runs jobs in this process.
+    /// The actor under which this process runs jobs.
     pub(crate) fn runner(&self) -> Actor {
         self.parts.runner.clone()
     }

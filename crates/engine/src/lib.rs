@@ -85,39 +85,39 @@ pub use token::{TokenBook, TokenFault, TokenText, TokenWish};
 
 use ports::{AgentRunner, CheckRunner, Courier, Embedder, Forge, IdSource};
 
-/// What a process is made of. The binary fills it, tests fill it with their own doors.
+/// The parts of a process. The binary fills them in; tests fill in their own.
 pub struct Parts {
     pub store: Arc<dyn Store>,
     pub ids: Arc<dyn IdSource>,
     pub policy: Arc<Policy>,
     pub quotas: Quotas,
-    /// How often leases that are over are written down.
+    /// How often expired leases are swept.
     pub sweep_every: Duration,
-    /// Where this process works: its org and project.
+    /// The org and the project of this process.
     pub home: Home,
-    /// The name repository rows on this machine carry.
+    /// The machine's name, under which its repositories are stored.
     pub machine: String,
-    /// Who runs jobs in this process; no two processes share it.
+    /// The actor under which this process runs jobs; no two processes share it.
     pub runner: Actor,
-    /// `None` where nobody can be asked about pull requests.
+    /// `None` where no forge can be asked about pull requests.
     pub forge: Option<Arc<dyn Forge>>,
     /// `None` on a server that runs no commands.
     pub checks: Option<Arc<dyn CheckRunner>>,
     pub check_shell: String,
     pub check_log_tail_bytes: usize,
     pub digest: DigestRule,
-    /// `None`: knowledge is searched by its words alone.
+    /// `None`: knowledge is searched by words alone.
     pub embedder: Option<Arc<dyn Embedder>>,
     pub runs: RunRule,
     pub board: BoardRule,
     pub crew: CrewRule,
     /// `None` on a server that runs no agents.
     pub agents: Option<Arc<dyn AgentRunner>>,
-    /// `None` on a server that tells nobody of the end of jobs.
+    /// `None` on a server that sends no webhooks.
     pub courier: Option<Arc<dyn Courier>>,
     /// `None` on a server that touches no repositories.
     pub workshop: Option<Workshop>,
-    /// Whether a process of this machine that ran jobs has ended.
+    /// Whether an earlier runner process on this machine has ended.
     pub is_gone: fn(&Actor) -> bool,
 }
 
@@ -134,15 +134,15 @@ pub struct Engine {
     runs: runs::patch::RunQueue,
     card_waits: AtomicUsize,
     files_seen: runs::look::FilesSeen,
-    /// One look at a time at who works on what.
+    /// Held during a sweep of the crew: one at a time.
     crew_turn: tokio::sync::Mutex<()>,
     reports: crew::report::Reports,
     pull_turns: std::sync::Mutex<pulls::track::PullTurns>,
-    /// Rung when nobody wants a pull request merged any more.
+    /// Notified when merges may have become unwanted, so that forges are told soon.
     pulls_unwanted: tokio::sync::Notify,
 }
 
-/// A value with the time it was true at; health and staleness are judged against that.
+/// A value with the time at which it was true; health and staleness are judged against that time.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     pub it: T,

@@ -1,8 +1,8 @@
-//! What the engine needs from outside, as traits that the binary fills: ids, the checks that a
-//! call itself must run, forges (`forge.rs`), agents that make patches (`run.rs`) or work on tasks
-//! (`work.rs`), the door at which those reach the board (`door.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs (`pair.rs`),
-//! how work gets from there into a branch (`merge.rs`), and whoever carries
-//! messages (`deliver.rs`) or turns texts into vectors. The engine never names the runner.
+//! Traits for what the engine needs from outside; the binary implements them: ids, the checks that a call itself must
+//! run, forges (`forge.rs`), agents that make patches (`run.rs`) or work on tasks (`work.rs`), the door through which
+//! those agents reach the board (`door.rs`), the places where tasks are worked on (`worktree.rs`), alone or in pairs
+//! (`pair.rs`), merges into a branch (`merge.rs`), delivery of messages (`deliver.rs`), and embedding of texts as
+//! vectors. The engine never names the runner.
 
 mod deliver;
 mod door;
@@ -51,11 +51,11 @@ pub trait IdSource: Send + Sync {
     fn next_id(&self) -> Id;
 }
 
-/// Runs command checks and looks at the files they speak of.
+/// Runs command checks and reads the state of the files they check.
 #[async_trait]
 pub trait CheckRunner: Send + Sync {
-    /// Where a task's checks run: its repository, or the session's worktree when that is a
-    /// registered git worktree of the same repository on this machine.
+    /// The folder in which a task's checks run: its repository, or the session's worktree if that is a registered git
+    /// worktree of the same repository on this machine.
     async fn root(&self, repo: &Path, worktree: Option<&str>) -> Result<PathBuf, CheckFault>;
 
     /// Head and working tree at a root; both `None` outside git. A root that is not `repo` itself is a
@@ -65,21 +65,21 @@ pub trait CheckRunner: Send + Sync {
     /// Branch and head of such a root alone, which cost little; never fails.
     async fn head(&self, repo: &Path, root: &Path) -> Head;
 
-    /// Where others find the repository, and its main branch.
+    /// The address of the repository's `origin`, and its main branch.
     async fn origin(&self, repo: &Path) -> Result<Origin, RepositoryFault>;
 
-    /// The repository whose top folder this is, links resolved.
+    /// The repository that has its top folder here, links resolved.
     async fn repository(&self, path: &Path) -> Result<RepositoryFound, RepositoryFault>;
 
     /// Waits until no other run of this task is under way on this machine.
     async fn turn(&self, repo: &Path, task: TaskId) -> Result<Turn, CheckFault>;
 
-    /// Runs one command to its end, its time limit, or cancellation. Nothing of it is left
-    /// running when this returns or is dropped.
+    /// Runs one command to its end, its time limit, or cancellation. No process of it is left when this returns or is
+    /// dropped.
     async fn run(&self, run: CheckRun, cancel: CancellationToken) -> Result<CheckRan, CheckFault>;
 
-    /// Reads some of a log in a repository's `.callboard/runs/`, and nothing outside of it whatever
-    /// the name says; `None` when it is not there.
+    /// Reads part of a log in a repository's `.callboard/runs/`, and nothing outside that folder whatever the name
+    /// says; `None` when there is no such log.
     async fn read_log(
         &self,
         repo: &Path,
@@ -97,7 +97,7 @@ pub struct Head {
     pub head: Option<String>,
 }
 
-/// What a repository says of where it came from; without secrets, and fit for others to read.
+/// The origin of a repository; without secrets, and fit for others to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     pub url: Option<String>,
@@ -107,15 +107,15 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryFound {
     pub path: PathBuf,
-    /// What the remote calls its main one, else the branch that is checked out.
+    /// The main branch by the remote's word, else the branch that is checked out.
     pub default_branch: Option<String>,
 }
 
-/// Why a folder is not the top of a git repository that can be used. Words are for the caller, and
-/// begin with a verb: the folder "is no git repository".
+/// Why a folder is not the top of a usable git repository. The words are for the caller and begin with a verb: the
+/// folder "is no git repository".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryFault {
-    /// There is no repository with its top here.
+    /// No repository has its top folder here.
     #[error("{0}")]
     None(String),
     /// Git, or the file system, failed; in its words. There may be a repository.
@@ -126,11 +126,11 @@ pub enum RepositoryFault {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilesState {
     pub head: Option<String>,
-    /// Git's tree id of the files as they are, uncommitted and untracked ones included.
+    /// Git's tree id of the files as they are, including uncommitted and untracked ones.
     pub tree: Option<String>,
 }
 
-/// Held while one task's checks run, or one merge; dropping it lets the next one begin.
+/// Held while one task's checks run, or during one merge; dropping it lets the next one begin.
 pub struct Turn(#[allow(dead_code, reason = "held for its Drop")] Box<dyn Send + Sync>);
 
 impl Turn {
@@ -157,7 +157,7 @@ pub struct CheckRun {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckRan {
-    /// `None` when a signal or the time limit ended it.
+    /// `None` when a signal or the time limit ended the command.
     pub exit_code: Option<i32>,
     pub timed_out: bool,
     /// The log's path relative to the repository.
@@ -173,7 +173,7 @@ impl CheckRan {
 /// Some bytes of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPart {
-    /// Of the whole log.
+    /// The size of the whole log.
     pub size: u64,
     pub start: u64,
     pub bytes: Vec<u8>,
@@ -181,7 +181,7 @@ pub struct LogPart {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckFault {
-    /// The check could not be run at all; says why in words for the caller.
+    /// The check could not be run at all. The words say why and are for the caller.
     #[error("{0}")]
     Infrastructure(String),
     #[error("cwd leaves the repo")]
@@ -190,23 +190,23 @@ pub enum CheckFault {
     Canceled,
 }
 
-/// Turns texts into vectors whose angle says how near their meanings are.
+/// Turns texts into vectors; a smaller angle means a closer meaning.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// Vectors of different models never meet; one that changes is another model.
+    /// The model's name. Vectors of different models are never compared; a model that changes gets another name.
     fn model(&self) -> &str;
 
-    /// What its cosines mean.
+    /// How to read the cosines of this model's vectors.
     fn calibration(&self) -> Calibration;
 
-    /// One vector per text, in order. Costs nothing before it is first called; goes on in the
-    /// background when the caller stops waiting.
+    /// One vector per text, in order. Loads nothing before the first call; goes on in the background when the caller
+    /// stops waiting.
     async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedFault {
-    /// Cannot be used now; says why in words for the log.
+    /// The embedder cannot be used now. The words say why and are for the log.
     #[error("{0}")]
     Unavailable(String),
     /// These texts will never become vectors.

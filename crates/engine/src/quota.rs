@@ -1,5 +1,5 @@
-//! How much an org may make in a month. Checked before the work, counted after it: a count that
-//! could not be written is too low, and never undoes what it counts.
+//! Monthly quotas of an org. Checked before the work, counted after it: a count that could not be written is too low,
+//! and never undoes the work.
 
 use callboard_domain::refusal::Quota;
 use callboard_domain::time::Timestamp;
@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::{Engine, EngineError};
 
-/// Limits per org and month; `None` is unlimited and counts nothing.
+/// Limits per org and month; `None` is unlimited, and then nothing is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
     pub knowledge_stored: Option<u64>,
@@ -40,8 +40,7 @@ impl Quotas {
 }
 
 impl Engine {
-    /// The limit that this many more would pass. Looked at before the change it is for, which
-    /// judges it last.
+    /// The quota that `requested` more would exceed. Looked up before the command; `decide` judges it last.
     pub(crate) async fn over_quota(
         &self,
         org: &str,
@@ -65,7 +64,7 @@ impl Engine {
         }))
     }
 
-    /// Counts what was made, as well as it can.
+    /// Counts what was made. A failure is only logged.
     pub(crate) async fn quota_count(&self, org: &str, metric: Metric, made: u64) {
         if self.parts.quotas.limit(metric).is_none() {
             return;
@@ -85,12 +84,12 @@ impl Engine {
     }
 }
 
-/// A month of UTC.
+/// A month in UTC.
 #[derive(Debug, PartialEq, Eq)]
 struct Month {
-    /// Like `2026-06`.
+    /// A name such as `2026-06`.
     name: String,
-    /// When the next one begins.
+    /// When the next month begins.
     next: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Calls that are repeated under a retry key: the first answer is kept and given again.
+//! Calls repeated under a retry key: the first answer is kept and given again.
 
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Held, HeldNow};
@@ -8,8 +8,8 @@ use crate::context::OpContext;
 use crate::{Engine, EngineError};
 
 impl Engine {
-    /// The answer of the first call with this key, as it was given. Refuses a key that belongs to
-    /// other arguments, and a claim that the caller has lost since.
+    /// The answer of the first call with this key, as it was given. Refuses a key that belongs to other arguments, and
+    /// a claim that the caller has lost since.
     pub async fn answer_find(&self, op: &OpContext) -> Result<Option<String>, EngineError> {
         let Some(call) = call_key(op) else { return Ok(None) };
         let Some(kept) = self.parts.store.retry(call.clone()).await? else { return Ok(None) };
@@ -20,13 +20,13 @@ impl Engine {
         match kept.answer {
             KeptAnswer::Text(text) => Ok(Some(text)),
             KeptAnswer::TooLarge => Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into()),
-            // The commands of the call find their own results again.
+            // The commands of the call find their own results again by the key.
             KeptAnswer::NotYet => Ok(None),
         }
     }
 
-    /// Keeps an answer for calls that repeat this one. What the call changed is committed, so an
-    /// answer that cannot be kept is no reason to fail.
+    /// Keeps an answer for repeats of this call. The call's change is committed, so a failure to keep the answer is
+    /// only logged.
     pub async fn answer_keep(&self, op: &OpContext, answer: &str) {
         let Some(call) = call_key(op) else { return };
         if let Err(error) = self.parts.store.answer_keep(call, answer).await {

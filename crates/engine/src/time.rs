@@ -1,4 +1,4 @@
-//! Times as people and agents read them.
+//! Times as text for people and agents.
 
 use callboard_domain::time::Timestamp;
 
@@ -18,7 +18,7 @@ pub fn rfc3339_us(at: Timestamp) -> String {
     }
 }
 
-/// A time somebody wrote; `None` when it is none.
+/// Reads an RFC 3339 time; `None` for any other text.
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let at: jiff::Timestamp = text.trim().parse().ok()?;
     Some(Timestamp(at.as_microsecond()))

@@ -1,5 +1,5 @@
-//! Tokens: made, listed, revoked, and held against what a request shows. A secret is seen once,
-//! by whoever asked for the token; the store has its hash, and no log has either.
+//! Tokens: made, listed, revoked, and compared with what a request shows. A secret is shown once, to the caller that
+//! asked for the token; the store has its hash, and no log has either.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,27 +17,27 @@ use subtle::ConstantTimeEq;
 
 use crate::{Engine, EngineError};
 
-/// How long an answer of the store about a token is believed: the delay of a revocation.
+/// How long the store's answer about a token is cached: the delay of a revocation.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// How long a text that opens nothing is remembered. It can open nothing later either: a token's text is
-/// made with the token, and no end of one is taken back. Only a restored backup could know better.
+/// How long a refused text is cached. It cannot become valid later: a token's text is made with the token, and expiry
+/// and revocation are final. Only a restored backup could change that.
 const WRONG_KNOWN: Duration = Duration::from_secs(60);
-/// Answers kept; a store with more live tokens is asked more often.
+/// The number of cached answers. A store with more live tokens is asked more often.
 const KEPT_MAX: usize = 10_000;
 
 const MARK: &str = "cb_";
 
-/// A token somebody wants.
+/// A request for a token.
 #[derive(Clone, Debug)]
 pub struct TokenWish {
     pub org: String,
     pub actor: Actor,
     pub rights: Rights,
-    /// `None`: until it is revoked.
+    /// `None`: the token lives until it is revoked.
     pub lives: Option<Duration>,
 }
 
-/// `cb_<id>_<256 random bits>`: what its holder sends. Never printed by accident.
+/// `cb_<id>_<256 random bits>`: the text that the holder sends. `Debug` hides it, so it is never printed by accident.
 pub struct TokenText(String);
 
 impl TokenText {
@@ -73,7 +73,7 @@ pub(crate) fn hash(text: &str) -> TokenHash {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Which token a text claims to be; the claim is worth nothing before the hashes are compared.
+/// The id of the token that a text claims to be; the claim proves nothing before the hashes are compared.
 pub(crate) fn claimed(text: &str) -> Option<TokenId> {
     let (id, _) = text.strip_prefix(MARK)?.split_once('_')?;
     Id::parse(id).map(TokenId)
@@ -112,16 +112,16 @@ impl Engine {
     }
 }
 
-/// Why what was shown lets nobody in.
+/// Why a token was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// No token at all, or none of ours.
+    /// No token at all, or not one of this server.
     Unknown,
     Expired(TokenId),
     Revoked(TokenId),
 }
 
-/// What a server knows of tokens: the store's answers, each believed for a moment.
+/// A server's cache of tokens: the store's answers, each believed for a moment.
 pub struct TokenBook {
     store: Arc<dyn Store>,
     seen: Mutex<HashMap<TokenId, (Instant, KeptToken)>>,
@@ -139,8 +139,8 @@ impl TokenBook {
         }
     }
 
-    /// Whether a token was ever added. A "no" is never believed longer than it takes to say it:
-    /// the first token closes the door at once. A "yes" is for ever.
+    /// Whether a token was ever added. A "no" is not cached: the first token closes the server at once. A "yes" is
+    /// cached for ever.
     pub async fn are_needed(&self) -> Result<bool, EngineError> {
         if self.are_known_needed() {
             return Ok(true);
@@ -155,21 +155,21 @@ impl TokenBook {
         self.needed.load(Ordering::Relaxed)
     }
 
-    /// What is wrong with a text that was checked a moment ago.
+    /// Why a text that was checked a moment ago was refused.
     pub fn known_fault(&self, shown: &str) -> Option<TokenFault> {
         let wrong = self.wrong();
         let found = wrong.get(&hash(shown)).filter(|(at, _)| at.elapsed() < WRONG_KNOWN);
         found.map(|(_, fault)| *fault)
     }
 
-    /// Whether this text opened something in this process; it may have ended since.
+    /// Whether this process accepted this text before; its token may have ended since.
     pub fn opened_before(&self, shown: &str) -> bool {
         let Some(id) = claimed(shown) else { return false };
         let kept = self.seen().get(&id).map(|(_, kept)| kept.hash);
         kept.is_some_and(|kept| bool::from(kept.ct_eq(&hash(shown))))
     }
 
-    /// Whose token this is, if it is one and lives.
+    /// The token with this text, if it lives.
     pub async fn check(&self, shown: &str) -> Result<Result<Token, TokenFault>, EngineError> {
         let checked = self.look_up(shown).await?;
         if let Err(fault) = checked {
@@ -204,7 +204,7 @@ impl TokenBook {
         Ok(kept.filter(|token| token.state(now) == TokenState::Live))
     }
 
-    /// Returns when the token lets nobody in any more; a store that is away decides nothing.
+    /// Returns when the token is no longer valid; while the store is unavailable, it counts as valid.
     pub async fn until_it_ends(&self, id: TokenId) {
         loop {
             tokio::time::sleep(BELIEVED).await;

@@ -1,5 +1,5 @@
-//! Tells those who asked of the end of jobs and of events: looks what is due, sends it, writes down what came of
-//! it. When it is tried again is the domain's rule, and in the store; any process may send it then.
+//! Delivers messages about ended jobs and about events: finds due messages, sends them, records the results. The domain
+//! decides when a delivery is retried, and the store keeps that time; any process may send it then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::ports::{Courier, Letter};
 use crate::time::rfc3339_ms;
 use crate::{Engine, EngineError};
 
-/// How often the queue is looked at.
+/// How often the queue is polled.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Receivers that are spoken to at a time.
+/// How many messages are sent at a time.
 const AT_ONCE: usize = 16;
-/// What the store calls the secret.
+/// The name of the secret in the store.
 const SECRET: &str = "webhook";
 
 impl Engine {
@@ -41,7 +41,7 @@ impl Engine {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => {}
             }
-            // What is on its way is left to whoever looks when its lease is over.
+            // A message that is being sent is left to the process that looks after its lease expires.
             tokio::select! {
                 () = stop.cancelled() => return,
                 done = self.deliver() => if let Err(error) = done {
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is due now, all at once. Returns how many were sent.
+    /// Sends the messages due now, all at once. Returns how many were sent.
     pub async fn deliver(self: &Arc<Self>) -> Result<usize, EngineError> {
         let Some(courier) = self.parts.courier.clone() else { return Ok(0) };
         let mut sending = JoinSet::new();
@@ -84,13 +84,13 @@ impl Engine {
         }
         let tried = Command::DeliveryTry { job, tries, about: delivery.about, to, receipt };
         match self.act_as_runner(&taken.org, tried).await {
-            // It took so long that another process has it now; its word counts.
+            // The send took so long that another process has the job now; its result counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// A message about the end of a job says the number of the event that ended it.
+    /// Adds the number of the event that ended the job to a message about that end.
     async fn numbered(
         &self,
         org: &str,
@@ -115,14 +115,14 @@ impl Engine {
         Ok(self.parts.store.secret(org, SECRET, &fresh).await?)
     }
 
-    /// What an org's messages are signed with; made when it is first needed.
+    /// The secret with which an org's messages are signed; made when it is first needed.
     pub async fn webhook_secret(&self, org: &str) -> Result<String, EngineError> {
         let none = || EngineError::Unavailable("this server delivers nothing".into());
         let courier = self.parts.courier.as_ref().ok_or_else(none)?;
         self.secret_of(&**courier, org).await
     }
 
-    /// What was sent, or will be, with the jobs that do it; the newest first.
+    /// Messages sent or to be sent, with the jobs that send them; newest first.
     pub async fn delivery_list(
         &self,
         op: &OpContext,

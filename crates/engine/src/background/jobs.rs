@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
 
-/// How often the queue is looked at. Nothing wakes this loop earlier.
+/// How often the queue is polled. Nothing wakes this loop earlier.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 16;
 
@@ -27,7 +27,7 @@ impl Engine {
         }
     }
 
-    /// Runs what is due now, one after the other. Returns how many were run.
+    /// Runs the jobs due now, one after the other. Returns how many were run.
     pub async fn run_jobs(&self) -> Result<usize, EngineError> {
         let mut ran = 0;
         for kind in [JobKind::Verify, JobKind::Check] {

@@ -1,5 +1,5 @@
-//! Background work: functions without input that may run at any time, twice, or never. Nothing
-//! depends on them for correctness; they only write down early what every read already judges.
+//! Background work: functions without input that may run at any time, twice, or never. Correctness does not depend on
+//! them; they only write early what every read already judges.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::runs::patch::Alert;
 use crate::runs::queue::ARTIFACTS;
 use crate::{Engine, EngineError};
 
-/// How often leases are looked at unless somebody says otherwise.
+/// How often leases are swept by default.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(5);
-/// Well below what counts as unwatched.
+/// Well below the silence after which leases count as unwatched.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 const TIDY_EVERY: Duration = Duration::from_secs(3600);
 const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -32,7 +32,7 @@ pub struct Working {
 }
 
 impl Working {
-    /// Returns when no agent of this process runs any more.
+    /// Returns when this process runs no agent any more.
     pub async fn ended(self) {
         if let Err(error) = self.agents.await {
             tracing::error!(%error, "the loop that runs agents broke");
@@ -43,7 +43,7 @@ impl Working {
     }
 }
 
-/// Not at once: whoever starts has better things to do.
+/// An interval whose first tick comes after 5 s at most, but not at once: a starting process has more urgent work.
 fn every(period: Duration) -> Interval {
     let first = Instant::now() + period.min(SWEEP_EVERY);
     let mut tick = tokio::time::interval_at(first, period);
@@ -52,8 +52,7 @@ fn every(period: Duration) -> Interval {
 }
 
 impl Engine {
-    /// Does this process's share of background work until canceled: sweeps, due jobs, messages,
-    /// pull requests, vectors, agents.
+    /// Runs this process's background loops until canceled: sweeps, due jobs, messages, pull requests, vectors, agents.
     pub fn work_until(self: Arc<Self>, stop: &CancellationToken, alert: Alert) -> Working {
         let agents = tokio::spawn(self.clone().run_agents_until(stop.clone(), alert));
         let (engine, token) = (self.clone(), stop.clone());
@@ -96,15 +95,14 @@ impl Engine {
         }
     }
 
-    /// Says that this process watches the leases, after giving time to those that no process
-    /// watched. The order of this and `sweep_leases` does not matter: the store makes sure of the
-    /// time before every write.
+    /// Records that this process watches the leases, after extending the leases that no process watched. The order of
+    /// this and `sweep_leases` does not matter: the store extends them before every write.
     pub async fn watch_leases(&self) -> Result<(), EngineError> {
         self.parts.store.tick().await?;
         Ok(())
     }
 
-    /// Writes down leases that are over. Returns how many.
+    /// Writes the end of expired leases. Returns how many.
     pub async fn sweep_leases(&self) -> Result<usize, EngineError> {
         let overdue = self.parts.store.attempts_overdue(BATCH).await?;
         for item in &overdue {
@@ -114,8 +112,8 @@ impl Engine {
         Ok(overdue.len())
     }
 
-    /// Forgets retry keys after a day, handles of calls and page sessions when they expire, check logs after a month
-    /// and jobs for agents when their time is over.
+    /// Deletes retry keys after a day, handles of calls and page sessions when they expire, check logs after a month,
+    /// and jobs for agents after their retention.
     pub async fn sweep_leftovers(&self) -> Result<(), EngineError> {
         let store = &self.parts.store;
         store.prune_retries(store.now().plus_ms(-RETRIES_KEPT_MS)).await?;
@@ -131,7 +129,7 @@ impl Engine {
         let kept_ms = (rule.kept.as_millis() as i64).max(i64::from(rule.window_s) * 1000);
         let before = store.now().plus_ms(-kept_ms);
         while store.runs_forget(before).await? > 0 {}
-        // An artifact is older than the end of its job, by as much as a job may last.
+        // An artifact is older than the end of its job by at most the time a job may last.
         let before = before.plus_ms(-i64::from(TTL_S_MAX) * 1000);
         while store.files_prune(&format!("{ARTIFACTS}/"), before).await? > 0 {}
         Ok(())

@@ -1,5 +1,5 @@
-//! Ends what is left of a session whose task another toolset closed, took over or removed: nobody
-//! there knows of terminals.
+//! Ends terminals left of a session whose task another toolset closed, took over or removed: other toolsets do not know
+//! of terminals.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::ports::{SESSION_RECORD, Worktree};
 use crate::{Engine, EngineError};
 
 impl Engine {
-    /// `suspects` are those of the time before. A session is opened before it is written down, so one
-    /// must look like this twice.
+    /// `suspects` are the tasks found by the sweep before. A session is opened before its attempt is written, so its
+    /// terminal is ended only after two sweeps have found the same.
     pub async fn sweep_sessions(&self, suspects: &mut BTreeSet<TaskId>) -> Result<(), EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(()) };
         let (store, org) = (&self.parts.store, &self.parts.home.org);
@@ -29,7 +29,7 @@ impl Engine {
                     continue;
                 }
                 let repo = repo.clone();
-                // A session is found by its folder; nobody asks for the branch.
+                // A session is found by its folder; the branch is not needed.
                 let place = Worktree { repo, path, branch: String::new() };
                 if !suspects.contains(&task) {
                     left.insert(task);
@@ -42,7 +42,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Of a task that this store never had nothing is known.
+    /// Whether a task's session is over. A task that this store never had counts as not over.
     async fn is_session_over(&self, task: TaskId) -> Result<bool, EngineError> {
         let (store, org) = (&self.parts.store, &self.parts.home.org);
         Ok(match store.task(org, task).await? {

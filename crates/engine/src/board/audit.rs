@@ -1,5 +1,5 @@
-//! The event log as an audit, from its end. A page goes on where the one before ended: numbers only
-//! rise, so writes in between repeat nothing and hide nothing.
+//! The event log as an audit, newest first. A page goes on where the one before ended: numbers only rise, so writes in
+//! between repeat and hide nothing.
 
 use callboard_domain::audit::{AuditRow, Capability};
 use callboard_store::BackQuery;
@@ -7,22 +7,22 @@ use callboard_store::BackQuery;
 use crate::context::{OpContext, Scope};
 use crate::{Engine, EngineError};
 
-/// How many rows are read at once to find those that somebody asked for.
+/// How many rows are read at once to find the ones that match.
 const READ_MAX: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditFilter {
     pub capability: Option<Capability>,
-    /// The last number of the page before.
+    /// The cursor: the last number of the page before.
     pub before: Option<u64>,
     pub limit: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditPage {
-    /// The newest first.
+    /// Newest first.
     pub rows: Vec<AuditRow>,
-    /// Where the next page begins, if there is more.
+    /// The cursor of the next page, if there is one.
     pub next: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Engine {
             names: filter.capability.map(Capability::events),
             limit: (filter.limit + 1).min(READ_MAX),
         };
-        // One more than asked for tells whether there is more.
+        // One row more than the limit tells whether there is another page.
         while rows.len() <= filter.limit {
             let events = self.parts.store.events_back(query.clone()).await?;
             let fits = |row: &AuditRow| filter.capability.is_none_or(|of| of == row.capability);

@@ -16,17 +16,17 @@ use crate::context::{OpContext, Scope};
 use crate::ports::{Turn, WorktreeFault};
 use crate::{At, Engine, EngineError};
 
-/// How long an agent may take to make way for something else.
+/// How long an agent may take to stop.
 pub(crate) const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A task as the board shows it alone.
+/// A task with its card.
 #[derive(Clone, Debug)]
 pub struct CardSeen {
     pub record: TaskRecord,
     pub card: Card,
 }
 
-/// A task whose review was asked for.
+/// A task whose review was requested.
 #[derive(Clone, Debug)]
 pub struct ReviewAsked {
     pub task: At<TaskRecord>,
@@ -37,10 +37,10 @@ pub struct ReviewAsked {
 #[derive(Clone, Debug, Default)]
 pub struct CardFilter {
     pub project: Option<i64>,
-    /// A column: its phases. Empty: all.
+    /// The phases of a column. Empty: all.
     pub phases: Vec<Phase>,
     pub without: Vec<TaskId>,
-    /// Of `search_words`.
+    /// Words from `search_words`.
     pub words: Vec<String>,
     pub with_scratchpad: bool,
     pub offset: usize,
@@ -53,13 +53,13 @@ impl Engine {
         op: &OpContext,
         task: TaskId,
     ) -> Result<At<CardSeen>, EngineError> {
-        // Neither needs the other; whether there is such a task comes first.
+        // Both reads run at once; the error of a missing task comes first.
         let (record, card) = tokio::join!(self.task_get(op, task), self.card_of(op, task));
         let (At { it: record, now }, card) = (record?, card?);
         Ok(At { it: CardSeen { record, card }, now })
     }
 
-    /// What the board knows of a task besides the task itself.
+    /// The card of a task.
     pub async fn card_of(&self, op: &OpContext, task: TaskId) -> Result<Card, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         Ok(self.parts.store.card(&op.principal.org, task).await?.unwrap_or_default())
@@ -86,8 +86,7 @@ impl Engine {
         Ok(At { it, now: self.parts.store.now() })
     }
 
-    /// Changes fields and status at once or not at all. Closing runs the command checks that do not
-    /// pass for the files as they are.
+    /// Changes fields and status, or nothing. Closing runs the command checks that do not pass for the current files.
     pub async fn card_update(
         &self,
         op: &OpContext,
@@ -110,8 +109,8 @@ impl Engine {
         Ok(updated)
     }
 
-    /// Removes a task unless an open one waits for it, and then what was made for it as far as no
-    /// work is lost; says what stays. Git is asked first: the task stays while git fails.
+    /// Removes a task unless an open one waits for it, then its worktrees and branches as far as no work is lost;
+    /// returns what stays. Git is asked first: the task stays while git fails.
     pub async fn card_remove(
         &self,
         op: &OpContext,
@@ -129,7 +128,7 @@ impl Engine {
         let open = self.work_open(org, task).await?;
         self.act(op, Command::CardRemove { task }).await?;
         if let Some(open) = open {
-            // What it still writes would keep its worktree.
+            // An agent that still writes would keep the worktree from being removed.
             self.work_gone(org, &open, STOPPED_WITHIN).await?;
         }
         let mut kept = Vec::new();
@@ -157,7 +156,7 @@ impl Engine {
         Ok(text.unwrap_or_default())
     }
 
-    /// Says whether the notes are full, so that older ones made way.
+    /// Returns whether the notes are full, so that the oldest text was dropped.
     pub async fn scratchpad_append(
         &self,
         op: &OpContext,
@@ -189,7 +188,7 @@ impl Engine {
         self.approve(op, task, feedback, true).await
     }
 
-    /// The same from whoever may write, without the standing of a reviewer.
+    /// Approves a task as any caller that may write, without the standing of a reviewer.
     pub async fn task_approve(
         &self,
         op: &OpContext,
@@ -213,7 +212,7 @@ impl Engine {
         let record = seen.record;
         let (work, checks) = match record.task.phase {
             Phase::Review => {
-                // An approval is always given for the files, also where nothing else asks for them.
+                // An approval is always bound to the files, even if nothing else needs them.
                 let work = self.work_of(&op.principal.org, &record).await?;
                 (work, self.seen_towards(op, &record, Phase::ClosedDone).await?.1)
             }
@@ -251,8 +250,7 @@ impl Engine {
         Ok(decided)
     }
 
-    /// The state of the task's files and the results of checks that had to run on the way to a
-    /// column, if it asks for any.
+    /// The state of the task's files and the results of the checks that a move to a column needs, if it needs any.
     async fn seen_towards(
         &self,
         op: &OpContext,

@@ -1,5 +1,5 @@
-//! The board's long poll on one task, or on whichever of several moves first. It is woken by events and judges by them, so that a status
-//! that came and went again is noticed too.
+//! The board's long poll on one task, or on the first of several tasks to move. Events wake it and decide its result,
+//! so that a status that came and went is noticed too.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,27 +20,27 @@ use crate::context::{OpContext, Progress};
 use crate::task::wait::Watch;
 use crate::{Engine, EngineError};
 
-/// How often a wait says that it goes on.
+/// How often a wait reports progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 const EVENTS_MAX: usize = 10_000;
 
 #[derive(Clone, Debug)]
 pub struct CardWait {
     pub task: TaskId,
-    /// Only these end it; empty: any other column than now.
+    /// Only these phases end the wait; empty: any column other than the current one.
     pub goals: Vec<Phase>,
-    /// What the caller has seen of the task.
+    /// The caller's cursor: the time up to which it has seen the task.
     pub since: Option<Timestamp>,
     pub timeout: Duration,
 }
 
-/// How a wait ended, and the task as it is then.
+/// How a wait ended, with the task at that time.
 #[derive(Clone, Debug)]
 pub struct CardWaited {
     pub why: WaitEnd,
-    /// Where the task stood when the wait began, or at the caller's cursor.
+    /// The phase of the task when the wait began, or at the caller's cursor.
     pub before: Phase,
-    /// `None` when it is gone.
+    /// `None` when the task was removed.
     pub task: Option<Box<TaskRecord>>,
 }
 
@@ -71,18 +71,18 @@ impl Drop for Counted<'_> {
 }
 
 impl Engine {
-    /// How many wait for a change in this process right now.
+    /// How many board waits of this process are under way.
     pub fn card_waits(&self) -> usize {
         self.card_waits.load(Ordering::SeqCst)
     }
 
-    /// Waits for whichever of several ends first; says which.
+    /// Waits for the first of several waits to end; returns its index.
     pub async fn card_wait_any(
         &self,
         op: &OpContext,
         waits: &[CardWait],
     ) -> Result<(usize, CardWaited), EngineError> {
-        // One of them speaks for all: they take equally long.
+        // One wait reports progress for all: they take equally long.
         let quiet = OpContext { progress: Progress::default(), ..op.clone() };
         let company = |place: usize| if place == 0 { op } else { &quiet };
         let wait = |(place, wait)| Box::pin(self.card_wait(company(place), wait));
@@ -194,7 +194,7 @@ impl Engine {
         Ok(self.parts.store.events(query).await?)
     }
 
-    /// For whoever knew the task: that it is gone is what it waits to hear.
+    /// The result for a caller that knew the task: its removal since the cursor ends the wait.
     async fn removed_since(
         &self,
         op: &OpContext,
@@ -211,7 +211,7 @@ impl Engine {
         Ok(ended)
     }
 
-    /// Where a task stood at some moment, by the log.
+    /// The phase of a task at a moment, by the log.
     async fn phase_at(
         &self,
         op: &OpContext,
@@ -225,7 +225,7 @@ impl Engine {
     }
 }
 
-/// Where an event put its task, and when that counts as done.
+/// The phase to which an event moved its task, and the time of that move.
 fn moved(event: &LoggedEvent) -> Option<(Phase, Timestamp)> {
     if event.name != EventName::TaskStatusChanged {
         return None;

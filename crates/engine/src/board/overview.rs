@@ -1,4 +1,4 @@
-//! What somebody who comes back to a board wants to know first. Reads alone.
+//! What a person wants to know first when coming back to a board. Reads only.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::ids::TaskId;
@@ -11,13 +11,13 @@ use crate::context::{OpContext, Scope};
 use crate::task::query::TaskFilter;
 use crate::{At, Engine, EngineError};
 
-/// What failed longer ago than this is no news.
+/// Failures older than this are left out.
 const NEWS_MS: i64 = 24 * 3600 * 1000;
-/// The newest jobs and the oldest open tasks that are looked at.
+/// How many of the newest jobs and of the oldest open tasks are looked at.
 const LOOKED_AT: usize = 200;
 const PAGE: usize = 500;
 
-/// Who holds which open task.
+/// An open task with its holder.
 #[derive(Clone, Debug)]
 pub struct Holder {
     pub actor: Actor,
@@ -25,8 +25,8 @@ pub struct Holder {
 }
 
 impl Engine {
-    /// Jobs that failed within a day and were not followed by another try: patches, and agents on
-    /// tasks that are back at the start. The newest first.
+    /// Jobs that failed within a day and were not retried since: patches, and agents on tasks that are back at the
+    /// start. Newest first.
     pub async fn jobs_failed(&self, op: &OpContext) -> Result<Vec<RunRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let since = self.parts.store.now().plus_ms(-NEWS_MS);
@@ -46,8 +46,8 @@ impl Engine {
         Ok(failed)
     }
 
-    /// Every actor that holds an open task: its assignee, else the actor of its live attempt. In the
-    /// order of the tasks.
+    /// Every actor that holds an open task: its assignee, else the actor of its live attempt. In the order of the
+    /// tasks.
     pub async fn holders(&self, op: &OpContext) -> Result<At<Vec<Holder>>, EngineError> {
         let policy = &self.parts.policy;
         let is_open =
@@ -77,7 +77,7 @@ impl Engine {
         Ok(At { it: holders, now })
     }
 
-    /// Tasks that are part of this one, the oldest first.
+    /// The children of a task, oldest first.
     pub async fn task_children(
         &self,
         op: &OpContext,

@@ -21,7 +21,7 @@ impl Engine {
         plan_of(self.act(op, propose).await?.outcome)
     }
 
-    /// The newest first.
+    /// Plans, newest first.
     pub async fn plan_list(&self, op: &OpContext, limit: usize) -> Result<Vec<Plan>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         Ok(self.parts.store.plans(&op.principal.org, limit).await?)
@@ -33,7 +33,7 @@ impl Engine {
         found.ok_or_else(|| Refusal::PlanNotFound { plan: id.to_string() }.into())
     }
 
-    /// Makes its tasks, where a new task of whoever says yes goes.
+    /// Approves a plan and creates its tasks in the project of the caller's new tasks.
     pub async fn plan_approve(&self, op: &OpContext, id: PlanId) -> Result<Plan, EngineError> {
         op.principal.judge_outside(op.tool, NEW_TASK)?;
         let plan = self.plan_get(op, id).await?;

@@ -1,5 +1,4 @@
-//! Projects and their repositories: which there are, which one an actor works in, and where a new
-//! task goes.
+//! Projects and their repositories: the list, the project that an actor has open, and the project of a new task.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use callboard_store::{Outcome, Place};
 use crate::context::{OpContext, Principal, Scope};
 use crate::{Engine, EngineError};
 
-/// Where a repository's work goes that says nothing itself.
+/// The default branch of a repository that does not say its own.
 const BRANCH: &str = "main";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub struct ProjectDraft {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectSeen {
     pub project: Project,
-    /// New tasks of whoever asks go there.
+    /// Whether new tasks of the caller go there.
     pub is_open: bool,
 }
 
@@ -50,7 +49,7 @@ impl Engine {
         Ok(projects.into_iter().map(seen).collect())
     }
 
-    /// The project, and how many repositories it has.
+    /// Creates a project; returns it with the number of its repositories.
     pub async fn project_create(
         &self,
         op: &OpContext,
@@ -78,7 +77,7 @@ impl Engine {
         project_of_outcome(applied.outcome)
     }
 
-    /// Of a project of the caller's org, the primary one first; none when there is no such project.
+    /// The repositories of a project of the caller's org, the primary one first; empty when there is no such project.
     pub async fn repo_list(
         &self,
         op: &OpContext,
@@ -86,7 +85,8 @@ impl Engine {
     ) -> Result<Vec<RepoSeen>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let mut repos = self.parts.store.repos(&op.principal.org, project).await?;
-        // A project may be on several machines; what is here can be worked on from here.
+        // A project may be on several machines; repositories of this machine come first, because they can be worked on
+        // from here.
         repos.sort_by_key(|repo| repo.machine != self.parts.machine);
         let mut seen = Vec::with_capacity(repos.len());
         for repo in repos {
@@ -101,7 +101,8 @@ impl Engine {
         Ok(seen)
     }
 
-    /// What the repository itself says where it can be asked, else what it said when it was added.
+    /// The default branch that the repository itself says if it is on this machine, else the one it said when it was
+    /// added.
     pub async fn default_branch(&self, repo: &ProjectRepo) -> String {
         let here = repo.machine == self.parts.machine;
         let said = match self.parts.checks.as_ref().filter(|_| here) {
@@ -144,9 +145,8 @@ impl Engine {
         Ok(roots.iter().map(real).any(|root| path.starts_with(root)))
     }
 
-    /// Where a new task goes: the project named, else its parent's, else the one its actor has open,
-    /// else that of the repository this server runs in, else the org's oldest, which is made if
-    /// there is none.
+    /// The project of a new task: the named one, else its parent's, else the one its actor has open, else that of the
+    /// repository this server runs in, else the org's oldest, which is made if there is none.
     pub async fn project_of_new(
         &self,
         op: &OpContext,

@@ -1,4 +1,4 @@
-//! A task's repository as others see it: its row, and what git says of it where its files are.
+//! A task's repository as others see it: its row, and what git says of it on the machine that has its files.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::context::OpContext;
 use crate::ports::{Origin, RepositoryFault};
 use crate::{Engine, EngineError};
 
-/// How long git's word is believed.
+/// How long git's answer is cached.
 const BELIEVED: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// `repo_7`, as callers know it.
+    /// The id that callers know, `repo_7`.
     pub fn shown_id(&self) -> String {
         format!("repo_{}", self.id)
     }
 }
 
-/// What git said, by the repository's row.
+/// Git's answers, by the id of the repository's row.
 #[derive(Default)]
 pub(crate) struct Origins(Mutex<HashMap<i64, (Instant, Origin)>>);
 
@@ -73,15 +73,15 @@ impl Engine {
             }
             Err(RepositoryFault::None(_)) => Origin::default(),
             Err(RepositoryFault::Failed(words)) => {
-                // Asked again the next time: what git could not say is not remembered.
+                // Not cached: the next call asks git again.
                 tracing::warn!(repo = %path.display(), words, "git cannot say where it came from");
                 Origin::default()
             }
         }
     }
 
-    /// The project of an org whose repository a job is about: one that lies here, or that came
-    /// from the same address.
+    /// The project of an org whose repository a job is about: a repository on this machine, or one with the same
+    /// address as origin.
     pub(crate) async fn owner_of(
         &self,
         org: &str,
@@ -99,7 +99,7 @@ impl Engine {
                 }
                 (spec::Repo::Local { .. }, None) => false,
             };
-            // Of folders in each other the innermost is meant.
+            // Of nested folders the innermost is meant.
             let depth = |owned: &OwnedRepo| owned.repo.path.components().count();
             if is_it && owner.as_ref().is_none_or(|known| depth(known) < depth(&owned)) {
                 owner = Some(owned);
@@ -108,7 +108,7 @@ impl Engine {
         Ok(owner.map(|owner| owner.project))
     }
 
-    /// The project of the caller's org that has the repository somebody named.
+    /// The project of the caller's org with the named repository.
     pub(crate) async fn project_of_repository(
         &self,
         op: &OpContext,
@@ -123,7 +123,7 @@ impl Engine {
     }
 }
 
-/// What `https://host/path.git` and `git@host:path` have in common.
+/// The host and path that `https://host/path.git` and `git@host:path` have in common.
 fn address(url: &str) -> String {
     let plain = match url.split_once("://") {
         Some((_, rest)) => rest.to_owned(),

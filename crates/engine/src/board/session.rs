@@ -1,6 +1,5 @@
-//! Sessions of a person and an agent: a worktree, a prompt, a terminal or an editor there, and an
-//! attempt that says so. The attempt is the truth; a terminal that is gone ends it with the next
-//! write.
+//! Sessions of a person and an agent: a worktree, a prompt, a terminal or an editor there, and an attempt. The attempt
+//! is the truth; a terminal that is gone ends it with the next write.
 
 use std::path::{Path, PathBuf};
 
@@ -31,18 +30,18 @@ pub struct SessionMade {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFound {
-    /// Of a session that is open.
+    /// The backend of a session that is open.
     pub backend: Option<PairBackend>,
     /// `None` when the task has no worktree.
     pub worktree: Option<PathBuf>,
 }
 
-/// Words are for the caller.
+/// Why a session failed. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionFault {
     #[error("{0}")]
     NoWorkspace(String),
-    /// Somebody named a folder that is not this task's.
+    /// The named folder is not a worktree of this task.
     #[error("{0} is not the worktree of this task")]
     OtherWorktree(String),
     #[error("{0}")]
@@ -50,7 +49,7 @@ pub enum SessionFault {
 }
 
 impl Engine {
-    /// Opens a session, or answers the one that is open.
+    /// Opens a session, or returns the open one.
     pub async fn session_create(
         &self,
         op: &OpContext,
@@ -69,7 +68,7 @@ impl Engine {
             deps: &seen.record.deps,
             newest: seen.record.newest.as_ref(),
         };
-        // Before anything is made; the transaction judges again.
+        // Judged before anything is made; the transaction judges again.
         session_gate(&self.parts.policy, &ground, &op.principal.actor, &agent, now)?;
         let Some(shop) = &self.parts.workshop else {
             return Ok(Err(SessionFault::NoWorkspace(WorkspaceFault::NoRepo.to_string())));
@@ -124,7 +123,7 @@ impl Engine {
         Ok(Ok(SessionMade { session, worktree: place, already_exists }))
     }
 
-    /// Of no task there is no session either. Git is not asked.
+    /// The session of a task. A task that does not exist has none. Git is not asked.
     pub async fn session_find(
         &self,
         op: &OpContext,
@@ -145,9 +144,8 @@ impl Engine {
         Ok(SessionFound { backend, worktree: Some(place.path) })
     }
 
-    /// Ends a task's session, and says whether there was one. What is asked from within it is written down first: the
-    /// end of the terminal is the end of whoever asked. Git is not asked, so a session ends also
-    /// while git fails.
+    /// Ends a task's session; returns whether there was one. The end is written first: if the call comes from within
+    /// the session, the end of the terminal ends the caller. Git is not asked, so a session ends even while git fails.
     pub async fn session_kill(
         &self,
         op: &OpContext,
@@ -165,8 +163,8 @@ impl Engine {
         Ok(closed.map_err(|fault| SessionFault::Failed(fault.to_string())))
     }
 
-    /// Ends the terminal of a session whose attempt a change of its task ended. What cannot be ended
-    /// is said in the log alone: the change is made.
+    /// Ends the terminal of a session whose attempt ended with a change of its task. A failure is only logged: the
+    /// change is made.
     pub(crate) async fn session_close_if_over(
         &self,
         org: &str,
@@ -184,8 +182,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends what is open of a task in all these places, and says whether anything was; the fault is
-    /// the last one.
+    /// Ends the task's terminals in all these places; returns whether there was one. The fault is the last one.
     pub(crate) async fn session_close(
         &self,
         places: &[Worktree],
@@ -240,7 +237,7 @@ impl Engine {
     }
 }
 
-/// Who works in the sessions of a task.
+/// The agent that works in the sessions of a task.
 fn pair_actor(task: TaskId) -> Actor {
     let text = task.to_string();
     let tail = &text[text.len().saturating_sub(8)..];

@@ -1,9 +1,8 @@
-//! The board's settings as they hold now: what flags and variables say, else what somebody changed
-//! and the store keeps, else what files say, else the default.
+//! The board's settings that hold now: flags and variables first, then changes that the store keeps, then files, then
+//! the default.
 //!
-//! They are read from the store at each use. That is one look-up by key, and no use is more frequent
-//! than the start of a wait, an admission or a merge; a cache would save less than the moment in
-//! which it is wrong would cost.
+//! Settings are read from the store at each use. That is one look-up by key, and no use is more frequent than the start
+//! of a wait, an admission or a merge. A cache would save less than a stale value would cost.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,29 +16,28 @@ use serde_json::Value;
 use crate::context::{OpContext, Scope};
 use crate::{Engine, EngineError};
 
-/// What a server was started with for the board.
+/// The configuration of the board with which a server was started.
 #[derive(Clone, Debug)]
 pub struct BoardRule {
-    /// What files say, and defaults.
+    /// Settings from files, and defaults.
     pub base: BoardSettings,
-    /// What flags and variables say; nothing in the store is stronger.
+    /// Settings from flags and variables; they override the store.
     pub pinned: SettingsKept,
-    /// The executors there are.
+    /// The names of the executors.
     pub agents: Vec<String>,
-    /// Where worktrees of tasks are, from a repository's top.
+    /// The folder for worktrees of tasks, relative to a repository's top.
     pub worktree_dir: PathBuf,
-    /// Folders that hold the repositories projects may have; empty: any, for a local user without
-    /// tokens.
+    /// Folders in which repositories of projects must lie; empty: anywhere, for a local user without tokens.
     pub repo_roots: Vec<PathBuf>,
     pub push_after_merge: bool,
-    /// How long a task's runs may take, lost ones and all.
+    /// How long a task's runs may take altogether, lost ones included.
     pub run_ttl: Duration,
     pub attempts_max: u32,
     pub lease_s: u32,
     pub heartbeat: Duration,
     /// How long an agent may take to start.
     pub start_timeout: Duration,
-    /// Whether reads are in the log as well.
+    /// Whether reads are logged as well.
     pub audit_reads: bool,
 }
 
@@ -64,7 +62,7 @@ impl Default for BoardRule {
 }
 
 impl BoardRule {
-    /// The whole, with what the store keeps. A kept value that fits no more is passed over.
+    /// All settings, with the values that the store keeps. A kept value that is no longer valid is ignored.
     fn settings(&self, kept: &SettingsKept) -> BoardSettings {
         let mut settings = self.base.clone();
         for (key, value) in kept.iter().chain(&self.pinned) {
@@ -76,14 +74,14 @@ impl BoardRule {
     }
 }
 
-/// What became of an update.
+/// The result of an update.
 #[derive(Clone, Debug)]
 pub struct SettingsUpdated {
-    /// Those that are not what they were.
+    /// The settings that changed.
     pub updated: SettingsKept,
-    /// All of them as they hold here.
+    /// All settings as they hold here.
     pub settings: BoardSettings,
-    /// Those of `updated` that flags or variables of this server keep as they are.
+    /// The settings of `updated` that flags or variables of this server override.
     pub pinned: Vec<SettingKey>,
 }
 
@@ -92,7 +90,7 @@ impl Engine {
         &self.parts.board
     }
 
-    /// How the board is set for an org at this moment.
+    /// The settings of the board for an org at this moment.
     pub async fn board_settings(&self, org: &str) -> Result<BoardSettings, EngineError> {
         let kept = self.parts.store.settings(org).await?;
         Ok(self.parts.board.settings(&kept))
@@ -113,7 +111,7 @@ impl Engine {
         let update = SettingsUpdate { base, agents, set };
         let applied = self.act(op, Command::SettingsUpdate(Box::new(update))).await?;
         if applied.replayed {
-            // What the first call found is not in the settings any more.
+            // The values that the first call found are no longer in the settings.
             return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
         }
         let updated = match applied.last_seq {
@@ -128,7 +126,7 @@ impl Engine {
         })
     }
 
-    /// What an event says of settings: the words of the change itself, whatever came after it.
+    /// The changes that an event records, whatever came after it.
     async fn settings_changed_by(&self, org: &str, seq: u64) -> Result<SettingsKept, EngineError> {
         let query = EventQuery { org: Some(org.into()), after: seq - 1, task: None, limit: 1 };
         let events = self.parts.store.events(query).await?;

@@ -1,5 +1,5 @@
-//! Where a task's work stands: a worktree in every repository that its project has on this machine,
-//! made when work begins and found again by the task's id.
+//! The workspace of a task: a worktree in every repository that its project has on this machine, made when work begins
+//! and found again by the task's id.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,26 +22,26 @@ use crate::ports::{
 use crate::task::place::{WorkspaceFault, place_of};
 use crate::{Engine, EngineError};
 
-/// What it takes to let tasks be worked on in places of their own.
+/// The parts that let tasks be worked on in workspaces.
 pub struct Workshop {
     pub worktrees: Arc<dyn Worktrees>,
     pub merges: Arc<dyn Merges>,
     pub pairs: Arc<dyn PairSessions>,
     /// `None` where no agent works alone.
     pub workers: Option<Arc<dyn Workers>>,
-    /// Where Callboard's own folder is, if it has one here.
+    /// The folder that contains `.callboard`, if there is one here.
     pub root: Option<PathBuf>,
-    /// How the agent of a person's session starts a server of this board: a program and its first
+    /// The command with which the agent of a person's session starts a server of this board: a program and its first
     /// arguments.
     pub server: Vec<String>,
-    /// Where agents that work alone reach the board; `None` where they do not.
+    /// The door through which agents that work alone reach the board; `None` where there is none.
     pub door: Option<Arc<dyn Door>>,
     /// The programs of executors that are not built in.
     pub programs: HashMap<String, String>,
 }
 
 impl Workshop {
-    /// A server for the agent of a person's session: it speaks as itself and changes no task but one.
+    /// The server for the agent of a person's session: it acts under the agent's name and may change only this task.
     pub(crate) fn server_for(
         &self,
         org: &str,
@@ -61,32 +61,32 @@ impl Workshop {
     }
 }
 
-/// A task's work in one repository.
+/// A task's workspace in one repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspacePart {
     pub repo: ProjectRepo,
-    /// The branch it starts from and goes to.
+    /// The branch from which the work starts and into which it is merged.
     pub target: String,
-    /// `None` while nobody made one, and for a repository that is not here.
+    /// `None` until a worktree is made, and for a repository that is not on this machine.
     pub worktree: Option<Worktree>,
 }
 
-/// The same as somebody sees it who looks.
+/// A part of a workspace with its state, for readers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceSeen {
     pub part: WorkspacePart,
     pub name: String,
-    /// `None` without a worktree; the fault is why nobody can say.
+    /// `None` without a worktree; the fault says why the state is not known.
     pub state: Result<Option<WorktreeState>, WorktreeFault>,
 }
 
-/// The message of the commit for what an agent left uncommitted.
+/// The message of the commit for an agent's uncommitted changes.
 pub(crate) fn leftovers(task: TaskId) -> String {
     format!("chore: adding uncommitted agent changes ({task})")
 }
 
 impl Engine {
-    /// Where a task's work stands, the primary repository first.
+    /// The workspace of a task with its state, the primary repository first.
     pub async fn workspace_get(
         &self,
         op: &OpContext,
@@ -110,7 +110,7 @@ impl Engine {
         Ok(all)
     }
 
-    /// The parts that have a worktree. One that somebody turned to something else is a fault.
+    /// The parts that have a worktree. A worktree in which another branch is checked out is a fault.
     pub(crate) async fn workspace_find(
         &self,
         org: &str,
@@ -128,8 +128,7 @@ impl Engine {
         Ok(Ok(parts))
     }
 
-    /// A worktree in every repository on this machine, made where there is none; the primary one
-    /// first.
+    /// A worktree in every repository on this machine, made where there is none; the primary one first.
     pub(crate) async fn workspace_make(
         &self,
         org: &str,
@@ -168,8 +167,7 @@ impl Engine {
         Ok(if made.is_empty() { Err(WorkspaceFault::NoRepo) } else { Ok(made) })
     }
 
-    /// Whether something of a task's work is not in its target yet. Where git fails that is its
-    /// fault, and no answer.
+    /// Whether some of a task's work is not in its target yet. If git fails, that is an error, not an answer.
     pub(crate) async fn is_unmerged(
         &self,
         org: &str,
@@ -191,7 +189,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// Takes worktrees and branches away as far as nothing is lost; says what stays and why.
+    /// Removes worktrees and branches as far as no work is lost; returns what stays and why.
     pub(crate) async fn workspace_remove(
         &self,
         parts: &[WorkspacePart],
@@ -210,7 +208,7 @@ impl Engine {
         Ok(kept)
     }
 
-    /// Each with what looking for its worktree came to.
+    /// The parts of a workspace, each with the result of looking for its worktree.
     async fn workspace_parts(
         &self,
         org: &str,
@@ -219,14 +217,15 @@ impl Engine {
     ) -> Result<Vec<(WorkspacePart, Result<(), WorktreeFault>)>, EngineError> {
         let settings = self.board_settings(org).await?;
         let mut repos = self.parts.store.repos(org, task.project).await?;
-        // A project may be on several machines; what is here can be worked on from here.
+        // A project may be on several machines; repositories of this machine come first, because they can be worked on
+        // from here.
         repos.sort_by_key(|repo| repo.machine != self.parts.machine);
         let mut parts = Vec::with_capacity(repos.len());
         for repo in repos {
             let (target, worktree) = match self.workspace_part(&repo, task, card, &settings).await {
                 Ok(found) => found,
                 Err(fault) => {
-                    // The most that is known without git.
+                    // The target as far as it is known without git.
                     let target = self.target_written(&repo, card, &settings);
                     parts.push((WorkspacePart { repo, target, worktree: None }, Err(fault)));
                     continue;
@@ -237,7 +236,7 @@ impl Engine {
         Ok(parts)
     }
 
-    /// Where a task's work in one repository goes, and where it stands.
+    /// The target of a task's work in one repository, and its worktree.
     async fn workspace_part(
         &self,
         repo: &ProjectRepo,
@@ -257,8 +256,8 @@ impl Engine {
         Ok((target, worktree))
     }
 
-    /// Where the worktrees of a task are, or would be, on this machine. Git is not asked, so this is
-    /// known also while git fails.
+    /// The folders of a task's worktrees on this machine, whether or not they exist. Git is not asked, so they are
+    /// known even while git fails.
     pub(crate) async fn workspace_places(
         &self,
         org: &str,
@@ -276,8 +275,7 @@ impl Engine {
         Ok(here.filter_map(place).collect())
     }
 
-    /// Whether a repository of a project is on this machine and is kept by git. A git that fails
-    /// says neither.
+    /// Whether a project's repository is on this machine and is a git repository. A failure of git is an error.
     pub(crate) async fn is_git_here(&self, repo: &ProjectRepo) -> Result<bool, WorktreeFault> {
         let Some(runner) = &self.parts.checks else { return Ok(false) };
         if repo.machine != self.parts.machine {
@@ -292,14 +290,13 @@ impl Engine {
         }
     }
 
-    /// Where a task's work goes, as far as somebody wrote it down.
+    /// The target of a task's work by the card, the repository's row or the settings.
     fn target_written(&self, repo: &ProjectRepo, card: &Card, settings: &BoardSettings) -> String {
         let written = card.base_branch.as_ref().or(repo.default_branch.as_ref());
         written.unwrap_or(&settings.default_base_branch).clone()
     }
 
-    /// Where a task's work goes. What a person happens to have checked out decides nothing as long
-    /// as anything else does.
+    /// The target of a task's work. The branch that a person has checked out counts only if nothing else decides.
     pub(crate) async fn target_of(
         &self,
         repo: &ProjectRepo,
@@ -335,8 +332,8 @@ impl Engine {
     }
 }
 
-/// Work that stands elsewhere, or beside its target, is not known to be merged. Of git that fails
-/// nothing is known.
+/// Work on another branch, or without a target to compare with, is not known to be merged. If git fails, that is an
+/// error.
 fn not_known_merged(fault: WorktreeFault) -> Result<bool, EngineError> {
     match fault {
         WorktreeFault::Elsewhere { .. }

@@ -1,6 +1,5 @@
-//! A crew: its agents, their mail, the log of what they decided. What a call leaves behind on its own
-//! account (its lines in the log, that its agent was seen, mail about a failure) needs no right of the
-//! caller's.
+//! A crew: its agents, their mail, the log of their decisions. Records about a call itself (its lines in the log, that
+//! its agent was seen, mail about a failure) need no right of the caller.
 
 use std::time::Duration;
 
@@ -21,27 +20,27 @@ use crate::crew::epic::task_state;
 use crate::runs::call::CrewTerminal;
 use crate::{At, Engine, EngineError};
 
-/// How the calls of a crew are treated.
+/// The configuration of a crew.
 #[derive(Clone, Debug)]
 pub struct CrewRule {
-    /// How often a call is made again that broke on its way.
+    /// How often a call that broke is retried.
     pub retry_max: u32,
     pub retry_delay: Duration,
-    /// How large a request may be.
+    /// The maximum size of a request.
     pub body_bytes_max: usize,
-    /// How many workers are made at most.
+    /// The maximum number of workers.
     pub workers_max: u32,
-    /// What the names of branches begin with.
+    /// The prefix of the names of branches.
     pub branch_prefix: String,
-    /// Where epics go; `None` leaves it to the repository.
+    /// The target of epics; `None` leaves it to the repository.
     pub base_branch: Option<String>,
-    /// How large a file may be that is shown.
+    /// The maximum size of a file that is shown.
     pub file_bytes_max: u64,
-    /// Whom workers are run by; `None`: somebody else starts them.
+    /// The executor that runs workers; `None`: workers are started elsewhere.
     pub executor: Option<String>,
-    /// Where a person sees what a worker that is run prints.
+    /// The terminal in which a person sees the output of a worker's run.
     pub terminal: CrewTerminal,
-    /// Seconds of silence until somebody hears that a busy worker says nothing.
+    /// Seconds of silence after which a busy worker is reported.
     pub stale_after_s: u32,
 }
 
@@ -62,17 +61,17 @@ impl Default for CrewRule {
     }
 }
 
-/// What an agent is at, and on.
+/// The state of an agent, and its work.
 #[derive(Clone, Debug)]
 pub struct AgentStanding {
     pub state: AgentState,
-    /// Of a worker its task's.
+    /// The epic of a worker is that of its task.
     pub epic: Option<TaskId>,
-    /// Never one that is closed.
+    /// Never a closed task.
     pub task: Option<TaskId>,
-    /// Since when a busy worker says nothing, if that is too long.
+    /// Since when a busy worker has been silent, if that is too long.
     pub silent_since: Option<Timestamp>,
-    /// Of a worker whose agent runs.
+    /// The terminal of a worker whose agent runs.
     pub terminal: Option<Terminal>,
 }
 
@@ -80,13 +79,13 @@ pub struct AgentStanding {
 #[derive(Clone, Debug)]
 pub struct MailPage {
     pub mails: Vec<MailSeen>,
-    /// Of the whole inbox.
+    /// The number of unread mails in the whole inbox.
     pub unread: u64,
-    /// Whether there are older ones.
+    /// Whether there are older mails.
     pub more: bool,
 }
 
-/// Which mails of an inbox are wanted.
+/// The filter of an inbox.
 #[derive(Clone, Debug)]
 pub struct MailFilter {
     /// `None`: the inbox of people.
@@ -100,15 +99,15 @@ pub struct MailFilter {
 #[derive(Clone, Debug)]
 pub struct DecisionPage {
     pub rows: Vec<Decision>,
-    /// Whether there are older ones.
+    /// Whether there are older rows.
     pub more: bool,
 }
 
-/// How large a page of the log is, about; and how many rows of it are read at a time.
+/// The approximate size of a page of the log, and how many rows are read at a time.
 const DECISIONS_BYTES: usize = 1024 * 1024;
 const DECISIONS_READ: usize = 20;
 
-/// A line that a call leaves in the log.
+/// A line that a call writes to the log.
 #[derive(Clone, Debug)]
 pub struct CallLine {
     pub decision: String,
@@ -122,7 +121,7 @@ impl Engine {
         &self.parts.crew
     }
 
-    /// For what a call makes, however often it is tried.
+    /// A new id for something that a call makes; the caller reuses it in every retry of the call.
     pub fn fresh_id(&self) -> Id {
         self.parts.ids.next_id()
     }
@@ -141,7 +140,7 @@ impl Engine {
         found.ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() }.into())
     }
 
-    /// The oldest first.
+    /// Agents, oldest first.
     pub async fn agent_list(
         &self,
         op: &OpContext,
@@ -160,7 +159,7 @@ impl Engine {
         self.agent_get(op, &id).await
     }
 
-    /// The agent behind a connection, made when nobody knows it yet.
+    /// The agent behind a connection, made if it is not known yet.
     pub async fn agent_register(
         &self,
         op: &OpContext,
@@ -184,7 +183,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Who looks after the epic that a worker's task is part of.
+    /// The supervisor of the epic of a worker's task.
     pub async fn agent_supervisor(
         &self,
         op: &OpContext,
@@ -249,7 +248,7 @@ impl Engine {
         Ok(runs.iter().find(is_its).and_then(RunRecord::terminal).cloned())
     }
 
-    /// What an agent is on, if that is still there.
+    /// The task or the epic of an agent, if it still exists.
     pub async fn agent_card(
         &self,
         op: &OpContext,
@@ -263,7 +262,7 @@ impl Engine {
         }
     }
 
-    /// The newest first.
+    /// Epics, newest first.
     pub async fn epic_list(
         &self,
         op: &OpContext,
@@ -283,7 +282,7 @@ impl Engine {
         Ok(mail)
     }
 
-    /// Whoever is run here may have to be started for what was written to it.
+    /// The recipient's agent may have to be started here to read the mail.
     async fn mail_wakes(&self, op: &OpContext, mail: &Mail) {
         if mail.to.is_some() && self.parts.crew.executor.is_some() {
             self.crew_go_on(op).await;
@@ -296,7 +295,7 @@ impl Engine {
         Ok(mail)
     }
 
-    /// Marks it as read. `by` is whose inbox it is in; `None`: people's.
+    /// Marks a mail as read. `by` is the owner of the inbox; `None`: people.
     pub async fn mail_read(
         &self,
         op: &OpContext,
@@ -308,7 +307,7 @@ impl Engine {
         found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() }.into())
     }
 
-    /// One of somebody's inbox, or one they wrote, without marking it; `None`: people.
+    /// A mail that `by` received or sent, without marking it as read; `None`: people.
     pub async fn mail_get(
         &self,
         op: &OpContext,
@@ -324,7 +323,7 @@ impl Engine {
         }
     }
 
-    /// How many of an inbox nobody read yet.
+    /// The number of unread mails in an inbox.
     pub async fn mail_unread(
         &self,
         op: &OpContext,
@@ -334,7 +333,7 @@ impl Engine {
         Ok(self.parts.store.mails_unread(&op.principal.org, to).await?)
     }
 
-    /// The newest first.
+    /// The mails of an inbox, newest first.
     pub async fn mail_list(
         &self,
         op: &OpContext,
@@ -356,7 +355,7 @@ impl Engine {
         Ok(MailPage { mails, unread, more })
     }
 
-    /// The same, as soon as there is any; what there is when the time is over.
+    /// As `mail_list`, but waits until there is a mail; returns the empty page at the deadline.
     pub async fn mail_wait(
         &self,
         op: &OpContext,
@@ -378,7 +377,7 @@ impl Engine {
         }
     }
 
-    /// What an agent decided, in its own words.
+    /// Logs a decision in the agent's own words.
     pub async fn decision_log(
         &self,
         op: &OpContext,
@@ -401,8 +400,8 @@ impl Engine {
         }
     }
 
-    /// The newest first; no more than fit into a page, and at least one. An agent reads its own rows. With
-    /// a token nobody reads there what others wrote to each other.
+    /// The log, newest first; as many rows as fit into a page, and at least one. An agent with a token reads only its
+    /// own rows. For a caller with a token, rows of others come without the bodies of mail.
     pub async fn decision_list(
         &self,
         op: &OpContext,
@@ -444,7 +443,7 @@ impl Engine {
         }
     }
 
-    /// A call's own line in the log. The caller has its answer either way.
+    /// Writes a call's own line to the log. The caller gets its answer even if that fails.
     pub async fn call_line(&self, op: &OpContext, agent: &AgentId, line: CallLine) {
         let log = DecisionLog {
             decision: DecisionId(self.fresh_id()),
@@ -460,7 +459,7 @@ impl Engine {
         }
     }
 
-    /// An agent was seen just now.
+    /// Records that an agent was seen just now.
     pub async fn agent_touch(&self, op: &OpContext, agent: &AgentId) {
         let touched = self.note(op, Command::AgentTouch { agent: agent.clone() }).await;
         if let Err(error) = touched {
@@ -468,7 +467,7 @@ impl Engine {
         }
     }
 
-    /// Mail about a call that failed.
+    /// Sends mail about a call that failed.
     pub(crate) async fn mail_escalate(
         &self,
         op: &OpContext,

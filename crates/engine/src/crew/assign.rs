@@ -1,6 +1,6 @@
-//! Who works on what. Nothing here is remembered: what waits and who is free is read from the store
-//! whenever something may have changed, when a server starts, and every now and then, so that no lost
-//! word loses a task.
+//! Which worker gets which task. No state is kept: the tasks that wait and the workers that are free are read from the
+//! store whenever something may have changed, when a server starts, and on a tick, so that a lost notification loses no
+//! task.
 
 use callboard_domain::command::{AGENTS, AgentAdd, Command, CrewAssign, WorkPlace};
 use callboard_domain::crew::state::worker_of;
@@ -20,18 +20,19 @@ use crate::{At, Engine, EngineError};
 
 const BATCH: usize = 100;
 
-/// What came of looking for a worker.
+/// The result of looking for a worker.
 enum Placed {
     Assigned,
-    /// Nobody is free, and there may be no more.
+    /// No worker is free, and no more may be made.
     NobodyFree,
-    /// Its repository is on another machine, somebody was faster, or who is free just gave it back.
+    /// The repository is on another machine, another process was first, or the only free worker has just given the task
+    /// back.
     NotHere,
 }
 
 impl Engine {
-    /// The same as the sweep, for whoever has an answer to give whatever comes of it. The server of an
-    /// agent that works on one task alone leaves it to others: it may be confined.
+    /// As `crew_sweep`, for a call whose answer does not depend on it: a failure is only logged. A server bound to one
+    /// agent's task leaves the sweep to others: it may be confined.
     pub(crate) async fn crew_go_on(&self, op: &OpContext) {
         if op.principal.rights.task.is_some() {
             return;
@@ -41,8 +42,8 @@ impl Engine {
         }
     }
 
-    /// Writes down what became of tasks and workers elsewhere, and gives what waits to who is free.
-    /// Returns how much there was to do.
+    /// Records what became of tasks and workers elsewhere, and assigns waiting tasks to free workers. Returns how many
+    /// changes there were.
     pub async fn crew_sweep(&self) -> Result<usize, EngineError> {
         let _turn = self.crew_turn.lock().await;
         let store = &self.parts.store;
@@ -110,7 +111,7 @@ impl Engine {
         let assign = self.crew_assignment(&op, &seen, worker, now).await?;
         match self.act(&op, Command::CrewAssign(Box::new(assign))).await {
             Ok(_) => Ok(Placed::Assigned),
-            // Another process was faster.
+            // Another process was first.
             Err(EngineError::Refused(refusal)) => {
                 tracing::info!(task = %waiting.task, why = refusal.message(), "not assigned");
                 Ok(Placed::NotHere)
@@ -119,8 +120,8 @@ impl Engine {
         }
     }
 
-    /// Who gets a task: whoever was put on it, who has been idle longest, else a new one. Whoever gave
-    /// it back gets it again only when there is nobody else at all.
+    /// The worker for a task: the one that was put on it, else the one that has been idle longest, else a new one. The
+    /// worker that gave it back gets it again only if it is the only one.
     async fn crew_worker(
         &self,
         op: &OpContext,
@@ -140,13 +141,13 @@ impl Engine {
         }
         Ok(match same.into_iter().next() {
             Some(only) if self.parts.store.workers_count(org).await? == 1 => Ok(only),
-            // Others may have what waits behind it.
+            // Other workers may take the tasks behind this one.
             Some(_) => Err(Placed::NotHere),
             None => Err(Placed::NobodyFree),
         })
     }
 
-    /// A new worker under a name that nobody ever wrote to, unless there are enough.
+    /// A new worker, under a name that has no mail yet, unless there are enough.
     async fn crew_worker_add(&self, op: &OpContext) -> Result<Option<Agent>, EngineError> {
         let (org, store) = (&op.principal.org, &self.parts.store);
         let max = self.parts.crew.workers_max;
@@ -185,7 +186,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Everything that has to be known, and made, before a worker may have a task.
+    /// The command that assigns a task, with everything that has to be known and made before it.
     async fn crew_assignment(
         &self,
         op: &OpContext,
@@ -210,8 +211,8 @@ impl Engine {
         })
     }
 
-    /// A place to work in, or why there is none. While git cannot read a repository nobody gets the
-    /// task: that is `EngineError::Git`, and the next look tries again.
+    /// A place to work in, or why there is none. While git cannot read a repository, the task is not assigned: that is
+    /// `EngineError::Git`, and the next sweep tries again.
     async fn crew_workspace(
         &self,
         op: &OpContext,
@@ -239,7 +240,7 @@ impl Engine {
         Ok((WorkPlace { worktree, branch: Some(place.branch), head: None }, None))
     }
 
-    /// The branch that an epic's work comes together on, in every repository here.
+    /// Makes the branch on which an epic's work comes together, in every repository here.
     pub(crate) async fn epic_branch_make(
         &self,
         org: &str,
@@ -265,7 +266,7 @@ impl Engine {
         Ok(Ok(()))
     }
 
-    /// Gives a task to a worker because somebody says so. Says whether that changed anything.
+    /// Assigns a task to a worker on an agent's request. Returns the task.
     pub async fn crew_assign(
         &self,
         op: &OpContext,
@@ -279,7 +280,7 @@ impl Engine {
         let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
         let found = found.ok_or_else(not_found)?;
         let holds = worker_of(seen.record.newest.as_ref(), now).as_ref() == Some(worker);
-        // Nothing is made for what will be refused.
+        // Nothing is made for a request that will be refused.
         let (place, misses) =
             match by.leads(seen.record.task.parent) && !holds && found.kind == AgentType::Worker {
                 true => self.crew_workspace(op, &seen).await?,
@@ -303,7 +304,7 @@ impl Engine {
         self.card_get(op, task).await
     }
 
-    /// A new worker with a task, as if somebody had assigned it; or neither.
+    /// Adds a worker and assigns it a task, or does neither.
     pub async fn agent_add_on(
         &self,
         op: &OpContext,
@@ -314,7 +315,7 @@ impl Engine {
         let At { it: seen, now } = self.card_get(op, task).await?;
         let is_new = self.parts.store.agent(&op.principal.org, &agent).await?.is_none();
         let may_have = kind == AgentType::Worker && !seen.record.task.is_plan;
-        // Nothing is made for what will be refused.
+        // Nothing is made for a request that will be refused.
         let (place, misses) = match is_new && may_have && task_state(&seen, now).may_change_hands()
         {
             true => self.crew_workspace(op, &seen).await?,
@@ -347,7 +348,7 @@ impl Engine {
     }
 }
 
-/// One task that cannot be seen to keeps no other waiting; a store that is away does.
+/// One task that fails does not hold up the others; an unavailable store does.
 pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<usize, EngineError> {
     match done {
         Ok(done) => Ok(usize::from(done)),
@@ -364,7 +365,7 @@ pub(crate) fn seen_to(task: TaskId, done: Result<bool, EngineError>) -> Result<u
     }
 }
 
-/// Nobody asked for it but the rules.
+/// The context of commands that the rules themselves give.
 pub(crate) fn crew_op(of: &Waiting) -> OpContext {
     let actor = "system:crew".parse().expect("a constant actor is well formed");
     OpContext::new(Principal { org: of.org.clone(), ..Principal::local(actor) }, "crew")

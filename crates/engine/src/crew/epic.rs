@@ -1,5 +1,4 @@
-//! An epic as whoever looks after it sees and steers it: its tasks, what waits for review, and where it
-//! stands.
+//! An epic for the agent that leads it: its tasks, its reviews, and its state.
 
 use std::collections::HashMap;
 
@@ -20,12 +19,12 @@ use crate::ports::FileFault;
 use crate::review::look::WorkspaceDiff;
 use crate::{At, Engine, EngineError};
 
-/// A task of an epic as lists show it.
+/// A task of an epic in lists.
 #[derive(Clone, Debug)]
 pub struct EpicTask {
     pub row: CardRow,
     pub state: TaskState,
-    /// Who of the crew has it.
+    /// The worker of the crew that has it.
     pub worker: Option<AgentId>,
     /// The page of its newest pull request.
     pub url: Option<String>,
@@ -54,13 +53,13 @@ pub enum EpicFileFault {
     File(FileFault),
 }
 
-/// Where a task stands in a crew's words.
+/// The state of a task in a crew's words.
 pub fn task_state(seen: &CardSeen, now: Timestamp) -> TaskState {
     TaskState::at(&seen.record.task, seen.record.newest.as_ref(), now)
 }
 
 impl Engine {
-    /// The epic that an agent looks after.
+    /// The epic that an agent leads.
     pub async fn epic_of(
         &self,
         op: &OpContext,
@@ -84,7 +83,7 @@ impl Engine {
         })
     }
 
-    /// A task of the epic that an agent looks after.
+    /// A task of the epic that an agent leads.
     pub async fn epic_task_of(
         &self,
         op: &OpContext,
@@ -99,7 +98,7 @@ impl Engine {
         Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() }.into())
     }
 
-    /// Who looks after an epic.
+    /// The supervisor of an epic.
     pub(crate) async fn epic_supervisor(
         &self,
         org: &str,
@@ -112,8 +111,8 @@ impl Engine {
         Ok(found.into_iter().next().map(|agent| agent.id))
     }
 
-    /// A new task for an epic's workers; whoever is free has it when this returns. `id` makes it once,
-    /// however often this is tried.
+    /// Adds a task for an epic's workers; if a worker is free, it has the task when this returns. Idempotent: `id`
+    /// makes the task once, however often this is retried.
     pub async fn epic_task_add(
         &self,
         op: &OpContext,
@@ -142,7 +141,7 @@ impl Engine {
                 epic_branch: names::epic_branch(&rule.branch_prefix, epic),
             };
             let applied = self.act(op, Command::EpicTaskAdd(Box::new(add))).await?;
-            // With a retry key that is known it is the task of the first call.
+            // With a known retry key it is the task of the first call.
             task = self.task_of(op, applied)?.it.task.id;
         }
         self.crew_go_on(op).await;
@@ -151,7 +150,7 @@ impl Engine {
         Ok(EpicTaskMade { task, title: seen.record.task.title, workspace })
     }
 
-    /// A name that no other task's folder has.
+    /// A folder name that no other task has.
     async fn workspace_named(
         &self,
         org: &str,
@@ -169,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// Tasks of an epic, the oldest first, and where the next page starts.
+    /// Tasks of an epic, oldest first, and the cursor of the next page.
     pub async fn epic_task_list(
         &self,
         op: &OpContext,
@@ -182,7 +181,7 @@ impl Engine {
         let org = &op.principal.org;
         let phases = match state.map(phase_of) {
             None => Vec::new(),
-            // Also what goes back there when a lease is over; the state is judged below.
+            // Includes tasks that go back to the start when their lease expires; the state is judged below.
             Some(Phase::Initial) => vec![Phase::Initial, Phase::Working],
             Some(phase) => vec![phase],
         };
@@ -196,7 +195,7 @@ impl Engine {
                 limit: limit + 1,
             };
             let rows = self.parts.store.epic_tasks(query).await?;
-            // After the tasks: one in review has its pull request by then.
+            // Read after the tasks: a task in review has its pull request by then.
             let pulls = self.parts.store.epic_pulls(org, epic).await?;
             let pulls: HashMap<Id, String> = pulls.into_iter().collect();
             let now = self.parts.store.now();
@@ -240,7 +239,7 @@ impl Engine {
         }
     }
 
-    /// What waits for review, longest first, and whether its branch is behind the epic's.
+    /// The tasks in review, the longest waiting first, and whether their branches are behind the epic's.
     pub async fn epic_reviews(
         &self,
         op: &OpContext,
@@ -256,8 +255,8 @@ impl Engine {
         Ok(all)
     }
 
-    /// What cannot be looked at here is not known to be behind: the queue stays readable while git
-    /// fails, and the approval says why it cannot merge.
+    /// Whether a task's branch is behind the epic's. A failure of git counts as not behind: the list stays readable,
+    /// and the approval says why it cannot merge.
     async fn is_behind(&self, org: &str, row: &CardRow) -> Result<bool, EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(false) };
         let looked = async {
@@ -278,7 +277,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is in review back to its worker.
+    /// Sends a task in review back to its worker.
     pub async fn crew_return(
         &self,
         op: &OpContext,
@@ -296,7 +295,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves an epic. One that is given up takes its open tasks along.
+    /// Moves an epic. A cancelled epic takes its open tasks along.
     pub async fn epic_move(
         &self,
         op: &OpContext,
@@ -321,7 +320,7 @@ impl Engine {
         Ok(EpicMoved { state: to, previous, skipped, updated_at: record.task.updated_at })
     }
 
-    /// Gives up a task of an epic that was given up; says whether it could.
+    /// Gives up a task of a cancelled epic; returns whether it could.
     pub(crate) async fn epic_task_end(
         &self,
         op: &OpContext,
@@ -343,7 +342,7 @@ impl Engine {
         }
     }
 
-    /// What the work on a task of an epic changes, committed or not; empty without a worktree.
+    /// The changes of a task of an epic, committed or not; empty without a worktree.
     pub async fn epic_diff(
         &self,
         op: &OpContext,
@@ -355,7 +354,7 @@ impl Engine {
         diffs.map_err(|fault| EngineError::Git(fault.to_string()))
     }
 
-    /// A file in the place where a task of an epic is worked on.
+    /// A file in the worktree of a task of an epic.
     pub async fn epic_file(
         &self,
         op: &OpContext,

@@ -1,6 +1,5 @@
-//! What a worker made gets onto its epic's branch, and all of it before people. Git and forges do their
-//! part outside any transaction; a call that is repeated after a crash finds what is there and only
-//! finishes.
+//! Merging the work of workers into their epic's branch, and presenting the whole epic to people. Git and forges do
+//! their part outside any transaction; a call that is repeated after a crash finds what is done and only finishes.
 
 use callboard_domain::command::{Behind, Command, CrewSettle, EpicFinish};
 use callboard_domain::crew::state::{EpicState, TaskState, failure_reason, worker_of};
@@ -27,11 +26,11 @@ use crate::{At, Engine, EngineError};
 #[derive(Clone, Debug)]
 pub struct CrewApproved {
     pub url: String,
-    /// Otherwise its forge does it once it may, or there is nothing to merge.
+    /// Merged now. If not, the forge merges it as soon as it may, or there is nothing to merge.
     pub merged: bool,
     /// The task is completed without a merge: its branch has nothing that the epic's lacks.
     pub is_empty: bool,
-    /// How many were asked to rebase.
+    /// How many workers were told to rebase.
     pub told: usize,
 }
 
@@ -47,7 +46,7 @@ fn state(message: impl Into<String>) -> EngineError {
 }
 
 impl Engine {
-    /// Brings the work of a task in review onto its epic's branch, if its checks pass.
+    /// Merges the work of a task in review into its epic's branch, if its checks pass.
     pub async fn crew_approve(
         &self,
         op: &OpContext,
@@ -58,13 +57,13 @@ impl Engine {
         let approved = match self.crew_merged(op, by, task).await {
             Ok(approved) => approved,
             Err(error) => {
-                // Another approval may have been first, perhaps elsewhere: then that is the reason,
-                // whatever this one ran into.
+                // Another approval may have been first, perhaps in another process. Then that is the reason to give,
+                // whatever error this one got.
                 self.in_review(op, by, task).await?;
                 return Err(error);
             }
         };
-        // Its worker is free, and others were written to.
+        // The task's worker is free now, and other workers got mail.
         self.crew_go_on(op).await;
         Ok(approved)
     }
@@ -79,7 +78,7 @@ impl Engine {
         // One approval of an epic's tasks at a time: a second one of this task finds it completed.
         let _turn = self.approval_turn(&seen).await?;
         let seen = self.in_review(op, by, task).await?;
-        // The agent handed over; what it would still write is not what was looked at.
+        // The agent has handed its work over; later changes of it were not reviewed.
         let Some(seen) = self.agent_made_way(op, &seen).await? else { return Err(state(LINGERS)) };
         let newest = self.pulls_of_task(op, task).await?.into_iter().find(|it| it.job.is_none());
         let is_merged =
@@ -87,7 +86,7 @@ impl Engine {
         if let Some(pull) = newest.as_ref().filter(|pull| is_merged(pull))
             && !self.went_on(&op.principal.org, &seen, pull).await?
         {
-            // Whoever merged it elsewhere ran no checks.
+            // A merge made elsewhere ran no checks.
             self.crew_clear(op, &seen).await?;
             let merged = Some(pull.merge_commit.clone());
             let told = self.crew_settle(op, &seen, pull, merged, true).await?;
@@ -128,8 +127,8 @@ impl Engine {
         }
     }
 
-    /// Keeps other approvals in the epic out, also those of other processes on this machine. Only
-    /// the epic's own checks wait for the same turn.
+    /// Keeps other approvals in the epic out, also those of other processes on this machine. Only the epic's own checks
+    /// wait for the same turn.
     async fn approval_turn(&self, seen: &CardSeen) -> Result<Option<Turn>, EngineError> {
         let task = &seen.record.task;
         let repo = self.parts.store.repo_path(task.project, &self.parts.machine).await?;
@@ -139,7 +138,7 @@ impl Engine {
         runner.turn(&repo, epic).await.map(Some).map_err(infrastructure)
     }
 
-    /// Runs the checks that do not pass for what stands in the worktree. One that fails is a refusal.
+    /// Runs the checks that do not pass for the files of the worktree. A check that fails is a refusal.
     async fn crew_clear(&self, op: &OpContext, seen: &CardSeen) -> Result<(), EngineError> {
         let task = seen.record.task.id;
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?.name.clone();
@@ -150,7 +149,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether there is work behind the end that a pull request was merged with.
+    /// Whether the worktree has work after the head with which a pull request was merged.
     async fn went_on(&self, org: &str, seen: &CardSeen, pull: &Pull) -> Result<bool, EngineError> {
         let Some(shop) = self.parts.workshop.as_ref().filter(|_| !pull.head.is_empty()) else {
             return Ok(false);
@@ -168,8 +167,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// The open pull request with everything that stands in the worktree; a page that somebody named
-    /// stays as it is.
+    /// The open pull request with all the work of the worktree; a page that a caller named stays as it is.
     async fn crew_pull_of_review(
         &self,
         op: &OpContext,
@@ -193,8 +191,8 @@ impl Engine {
         })
     }
 
-    /// Everything that follows from a merge, in one change; `merged` is its commit, or `None` when
-    /// there was nothing to merge. Returns how many were told to rebase.
+    /// Records all consequences of a merge, in one change; `merged` is its commit, or `None` when there was nothing to
+    /// merge. Returns how many workers were told to rebase.
     async fn crew_settle(
         &self,
         op: &OpContext,
@@ -232,7 +230,7 @@ impl Engine {
             is_remote: pull.forge != LOCAL,
         };
         self.act(&op.unkeyed(), Command::CrewSettle(Box::new(settle))).await?;
-        // Nobody is written to who is not there any more.
+        // A worker that no longer exists gets no mail.
         let mut told = 0;
         for mail in mails {
             let sent = self.parts.store.mail(&op.principal.org, mail).await?;
@@ -241,7 +239,7 @@ impl Engine {
         Ok(told)
     }
 
-    /// Finishes a task whose pull request was merged meanwhile; says whether it was.
+    /// Completes a task whose pull request was merged meanwhile; returns whether it was.
     pub(crate) async fn crew_merge_settle(
         &self,
         op: &OpContext,
@@ -257,7 +255,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Where an epic's work goes in the end.
+    /// The target branch of an epic.
     pub(crate) async fn epic_base(
         &self,
         org: &str,
@@ -270,7 +268,7 @@ impl Engine {
         Ok(self.target_of(repo, &card, settings).await?)
     }
 
-    /// Asks people to look at all of an epic, once its tasks are over. Asking again answers the same.
+    /// Asks people to review a whole epic, once its tasks are over. Idempotent: a repeat returns the same pull request.
     pub async fn epic_finish(
         &self,
         op: &OpContext,
@@ -345,7 +343,7 @@ impl Engine {
         let Some(shop) = &self.parts.workshop else { return Ok(()) };
         match shop.worktrees.branch_contains(&repo.path, base, branch).await {
             Ok(false) => Ok(()),
-            // A branch that nobody made has none either.
+            // A branch that was never made has no changes either.
             Ok(true) | Err(crate::ports::WorktreeFault::NoBranch(_)) => {
                 Err(state("Epic branch has no changes"))
             }
@@ -379,7 +377,7 @@ impl Engine {
             message: record.task.title.clone(),
             fetch: false,
             one_at_a_time: true,
-            // Nothing is merged here; the merge itself is judged.
+            // Nothing is merged here; the merge itself is judged later.
             settings_seen: true,
         };
         let failed = |fault: MergeFault| match fault {
@@ -404,7 +402,7 @@ impl Engine {
         Ok(Some(checked))
     }
 
-    /// Takes away what workers worked in, as far as nothing is lost.
+    /// Removes the workspaces of an epic's tasks, as far as no work is lost.
     async fn epic_tidy(&self, op: &OpContext, tasks: &[EpicTask]) {
         for EpicTask { row, .. } in tasks {
             let tidied = async {
@@ -435,7 +433,7 @@ fn judge_finished(tasks: &[EpicTask]) -> Result<(), EngineError> {
     Err(state(format!("Tasks not finished: {}", open.join(", "))))
 }
 
-/// What a pull request of an epic says of itself.
+/// The body of an epic's pull request.
 fn summary(tasks: &[EpicTask]) -> String {
     let line = |task: &EpicTask| {
         let title = &task.row.task.title;

@@ -1,6 +1,6 @@
-//! Mail about calls of a crew's tools that broke. A report that cannot be written because the store is
-//! away waits in the memory of this process and is written when the store is back. The server's log has
-//! each failure at once, so a process that ends meanwhile takes only the mail with it.
+//! Mail about calls of a crew's tools that broke. A report that cannot be written because the store is unavailable
+//! waits in the memory of this process until the store is back. The server's log has each failure at once, so a process
+//! that ends meanwhile loses only the mail.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::crew::agents::AgentStanding;
 use crate::time::rfc3339_ms;
 use crate::{Engine, EngineError};
 
-/// Reports that wait for the store. Agents that go on calling make no more of them: one per agent and tool.
+/// The maximum number of waiting reports. Repeated calls add none: there is one per agent and tool.
 const HELD_MAX: usize = 1000;
 const TEXT_CHARS_MAX: usize = 16_000;
 
@@ -34,10 +34,10 @@ pub struct BrokenCall {
 #[derive(Clone)]
 struct Report {
     op: OpContext,
-    /// The agent as it was before the call; `None` when the store was away already.
+    /// The agent before the call; `None` when the store was already unavailable.
     agent: Option<Agent>,
     broken: BrokenCall,
-    /// To people, and to the supervisor: the same in every try, so that no mail is written twice.
+    /// The ids of the mails to people and to the supervisor: the same in every try, so that no mail is written twice.
     mails: [MailId; 2],
 }
 
@@ -78,8 +78,8 @@ impl Reports {
 }
 
 impl Engine {
-    /// Reports a call that broke: to the supervisor, or to people where there is none; a critical tool's
-    /// to people as well.
+    /// Reports a call that broke: to the supervisor, or to people if there is none; the failure of a critical tool to
+    /// people as well.
     pub async fn call_report(&self, op: &OpContext, agent: Option<&Agent>, broken: BrokenCall) {
         let report = Report {
             op: OpContext::new(op.principal.clone(), op.tool),
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Writes the reports that wait, if the store is back. Returns how many.
+    /// Writes the waiting reports, if the store is back. Returns how many.
     pub async fn reports_write(&self) -> usize {
         let mut written = 0;
         while let Some(report) = self.reports.first() {
@@ -122,7 +122,7 @@ impl Engine {
         let agent = match &report.agent {
             Some(agent) => agent.clone(),
             None => match self.agent_find(op, &report.id()).await? {
-                // Whoever may not call the tool has nothing to report.
+                // An agent that may not call the tool has nothing to report.
                 Some(agent) if may_call(agent.kind, broken.tool) => agent,
                 _ => return Ok(()),
             },
@@ -150,7 +150,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What broke the call may keep this from being known as well; only a store that is away is waited for.
+    /// The cause of the broken call may hide this fact too, and the report goes without it. Only an unavailable store
+    /// is waited for.
     fn unless_away<T>(&self, found: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
         match found {
             Ok(found) => Ok(Some(found)),

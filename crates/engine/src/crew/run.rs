@@ -1,5 +1,5 @@
-//! Workers that are run here. Who has to be started, woken, stopped or given up is read from the store
-//! like who gets what (`crew_assign.rs`); how a run goes is `work_run.rs`.
+//! Workers that are run here. Which agents to start, wake, stop or give up is read from the store, as assignments are
+//! (`assign.rs`); the run itself is `runs/start.rs`.
 
 use callboard_domain::command::{Command, CrewGiveUp, CrewLoss, MailSend, Start, WorkSubmit};
 use callboard_domain::crew::letters;
@@ -20,15 +20,15 @@ use crate::crew::assign::{crew_op, seen_to};
 use crate::crew::epic::task_state;
 use crate::{At, Engine, EngineError};
 
-/// Workers that are looked at in one go.
+/// How many workers are looked at in one go.
 const POSTS_MAX: usize = 1000;
 
-/// Subjects of mail that an agent is told when it starts.
+/// How many subjects of mail an agent is told when it starts.
 const MAILS_TOLD: usize = 20;
 
 impl Engine {
-    /// Starts the agents of workers that should be at work, ends those of workers that have no task any
-    /// more, and gives up what came to nothing. Returns how much there was to do.
+    /// Starts the agents of workers that should be at work, stops those of workers that no longer have a task, and
+    /// gives up tasks whose runs failed for good. Returns how many changes there were.
     pub(crate) async fn crew_runs_see(&self) -> Result<usize, EngineError> {
         let store = &self.parts.store;
         let mut done = 0;
@@ -38,7 +38,7 @@ impl Engine {
         }
         let (rule, is_run_here) = (&self.parts.crew, self.parts.crew.executor.is_some());
         for post in store.crew_posts(POSTS_MAX).await? {
-            // What is in review rests until somebody writes.
+            // A task in review rests until its worker gets mail.
             let (in_review, is_written_to) = (post.phase == Phase::Review, post.mail_at.is_some());
             if is_run_here && !post.is_run && (!in_review || is_written_to) {
                 done += seen_to(post.task, self.crew_post_see(&post).await)?;
@@ -86,13 +86,13 @@ impl Engine {
         };
         match self.act(&op, command).await {
             Ok(applied) => Ok(applied.changed),
-            // Another process was faster.
+            // Another process was first.
             Err(EngineError::Refused(Refusal::Conflict { .. })) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Tells somebody that a busy worker says nothing; of one silence once.
+    /// Sends mail about a busy worker that is silent; once per silence.
     async fn crew_silence_tell(&self, post: &Post) -> Result<bool, EngineError> {
         let op = crew_op(&Waiting { org: post.org.clone(), task: post.task });
         let At { it: seen, now } = self.card_get(&op, post.task).await?;
@@ -116,7 +116,7 @@ impl Engine {
         Ok(is_new)
     }
 
-    /// Without files there is nothing that an agent could be run on.
+    /// The command that queues a worker's run; `None` for a task without files.
     async fn crew_run_wanted(&self, post: &Post) -> Result<Option<WorkSubmit>, EngineError> {
         let Some(machine) = self.machine_of(&post.org, post.task).await? else { return Ok(None) };
         let order = WorkOrder {
@@ -136,7 +136,7 @@ impl Engine {
         }))
     }
 
-    /// What a worker's agent is told of its post.
+    /// The part of a worker's prompt about its post.
     pub(crate) async fn crew_told(
         &self,
         org: &str,
@@ -171,8 +171,8 @@ impl Engine {
     }
 }
 
-/// Made of the silence itself, so that every process that notices it sends the same mail. Rises with time
-/// like any other id.
+/// The id of a mail about a silence, derived from the silence itself, so that every process that notices it sends the
+/// same mail. Rises with time like any other id.
 fn silence_mail(post: &Post, after_s: u32) -> MailId {
     let since = post.heard_at.plus_s(after_s);
     let mut hash = Sha256::new();

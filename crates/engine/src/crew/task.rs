@@ -1,4 +1,4 @@
-//! A worker's task: where its worker says it stands, with a pull request when it can be looked at.
+//! A worker's task: the states that its worker moves it to, and its pull request when it goes to review.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use crate::task::comment::CommentDraft;
 use crate::task::place::place_of;
 use crate::{At, Engine, EngineError};
 
-/// What a worker wants to say.
+/// A worker's request to move its task.
 #[derive(Clone, Debug)]
 pub struct CrewSaid {
     pub to: TaskState,
     pub reason: Option<String>,
-    /// A pull request that is there already.
+    /// The address of an existing pull request.
     pub url: Option<String>,
     pub mail: MailId,
 }
@@ -44,7 +44,7 @@ pub struct CrewMoved {
     pub updated_at: Timestamp,
 }
 
-/// How often a task may move between a look at it and its worker's word.
+/// How often a move is tried again when the task moved meanwhile.
 const MOVED_MEANWHILE_MAX: u32 = 3;
 
 pub(crate) fn no_task() -> Refusal {
@@ -52,7 +52,7 @@ pub(crate) fn no_task() -> Refusal {
 }
 
 impl Engine {
-    /// What an agent says of its own task.
+    /// Moves an agent's own task.
     pub async fn crew_move(
         &self,
         op: &OpContext,
@@ -62,14 +62,14 @@ impl Engine {
         let mut again = MOVED_MEANWHILE_MAX;
         loop {
             match self.crew_moved(op, agent, &said).await {
-                // Once more, for where it is now.
+                // Tries once more, from the state it has now.
                 Err(EngineError::Refused(Refusal::Conflict { .. })) if again > 0 => again -= 1,
                 moved => return moved,
             }
         }
     }
 
-    /// Says BLOCKED for a worker that is at work on the task and whose agent cannot say so itself.
+    /// Moves a task to BLOCKED for its worker at work, whose agent cannot do so itself.
     pub(crate) async fn crew_block(
         &self,
         org: &Arc<str>,
@@ -98,7 +98,7 @@ impl Engine {
             let said = CrewSaid { to: *to, reason, url: None, mail };
             match self.crew_move(&op, &agent, said).await {
                 Ok(_) => {}
-                // Somebody else has it, or it may not leave its place.
+                // Another worker has the task, or its state may not change.
                 Err(EngineError::Refused(refusal)) => {
                     tracing::info!(%task, refusal = refusal.message(), "a task stays unblocked");
                     return Ok(());
@@ -152,7 +152,7 @@ impl Engine {
         Ok(CrewMoved { task, state: said.to, previous, url, changed, updated_at })
     }
 
-    /// The pull request of a task: the one that was named, the open one, else a new one.
+    /// The pull request of a task: the named one, the open one, else a new one.
     pub(crate) async fn crew_pull(
         &self,
         op: &OpContext,
@@ -180,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// What a task's work stands on, and where it goes.
+    /// The branch of a task's work, and its target.
     async fn crew_branches(
         &self,
         op: &OpContext,
@@ -203,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// One that is known of the task, or a page at a forge that is noted down.
+    /// A known pull request of the task, or a page at a forge that is recorded now.
     async fn crew_pull_named(
         &self,
         op: &OpContext,
@@ -226,7 +226,7 @@ impl Engine {
         };
         let (branch, base) = match self.crew_branches(op, seen).await {
             Ok(branches) => branches,
-            // A page at a forge may be of a branch that is not here.
+            // A page at a forge may be of a branch that is not on this machine.
             Err(EngineError::Refused(_)) => Default::default(),
             Err(error) => return Err(error),
         };
@@ -246,7 +246,7 @@ impl Engine {
         noted.ok_or_else(|| EngineError::Internal(format!("{url} was not noted down")))
     }
 
-    /// A note on a task of the agent's own epic, or any for an orchestrator.
+    /// Adds a note to a task of the agent's own epic; an orchestrator may comment on any.
     pub async fn crew_comment(
         &self,
         op: &OpContext,

@@ -1,5 +1,5 @@
-//! What somebody should know before starting a task: the knowledge nearest to it. Whatever fails
-//! on the way, the task is still handed out.
+//! The digest of a task: the knowledge nearest to it, for the agent that starts it. A failure here never keeps a task
+//! from being handed out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use callboard_store::knowledge::{KnowledgeHit, KnowledgeQuery, KnowledgeVersion,
 use crate::Engine;
 use crate::context::{OpContext, Scope};
 
-/// How much of a body says what a task is about.
+/// How many words of a body go into the query of a task.
 const BODY_WORDS: usize = 40;
-/// How long vectors may take, and then words.
+/// How long vectors may take, and then the search.
 const BUDGET: Duration = Duration::from_millis(150);
 const KEPT_MAX: usize = 2000;
 
-/// How much of what is known a task is handed out with.
+/// How much knowledge a task is handed out with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DigestRule {
     pub hits: usize,
@@ -63,11 +63,11 @@ impl DigestTask {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digest {
     pub references: Vec<KnowledgeHit>,
-    /// Something that is configured could not be used.
+    /// A configured part could not be used.
     pub degraded: bool,
 }
 
-/// Digests that still hold, while neither the task nor what is known has changed.
+/// Cached digests. An entry holds while neither the task nor the knowledge changes.
 #[derive(Default)]
 pub(crate) struct Digests(Mutex<HashMap<(Arc<str>, TaskId), Kept>>);
 
@@ -115,7 +115,7 @@ impl Digests {
 }
 
 impl Engine {
-    /// A digest per task, in their order, for whoever may read the tasks. Never fails: what cannot be
+    /// One digest per task, in their order, for callers that may read tasks. Never fails: knowledge that cannot be
     /// found is left out, and `degraded` says so.
     pub async fn knowledge_digest(&self, op: &OpContext, tasks: &[DigestTask]) -> Vec<Digest> {
         let wanted = self.parts.digest.hits > 0 && op.principal.may(Scope::TasksRead);
@@ -148,7 +148,7 @@ impl Engine {
         digests.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// All embedded in one batch, then searched one by one.
+    /// Embeds all tasks in one batch, then searches one by one.
     async fn digests_of(
         &self,
         org: &Arc<str>,

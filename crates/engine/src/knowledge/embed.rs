@@ -1,6 +1,6 @@
-//! Gives entries their vectors. Nobody waits for it; an entry without a vector is found by its
-//! words. What is left to do is read from the store, so that nothing is forgotten and a new model
-//! finds everything; one job per org and model keeps two processes from doing it twice.
+//! Gives entries their vectors. No call waits for it; an entry without a vector is found by its words. The work left is
+//! read from the store, so that no entry is forgotten and a new model finds all of them; one job per org and model
+//! keeps two processes from doing it twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::ports::{EmbedFault, Embedder};
 use crate::{Engine, EngineError, counts};
 
 const EMBED_EVERY: Duration = Duration::from_secs(2);
-/// The longest pause after failures.
+/// The maximum backoff after failures.
 const AGAIN_MAX_S: u32 = 300;
 const ORGS: usize = 16;
 const BATCH: usize = 16;
-/// After so many a text that cannot be embedded is given up.
+/// After this many tries a text that cannot be embedded is given up.
 const TRIES_MAX: u32 = 5;
-/// About 200 tokens: what the model reads of a text with care.
+/// About 200 tokens: the length of text that the model reads with care.
 const PART_CHARS: usize = 800;
 
 #[derive(Default)]
@@ -33,13 +33,12 @@ pub(crate) struct Embedding {
 }
 
 impl Engine {
-    /// Says that there may be something to embed.
+    /// Wakes the loop: there may be something to embed.
     pub fn knowledge_nudge(&self) {
         self.embedding.nudge.notify_one();
     }
 
-    /// Embeds until canceled: at once after a nudge, else on a tick that catches what other
-    /// processes stored.
+    /// Embeds until canceled: at once after a nudge, else on a tick that finds entries of other processes.
     pub async fn embed_until(&self, stop: CancellationToken) {
         if self.parts.embedder.is_none() {
             return;
@@ -50,7 +49,7 @@ impl Engine {
                 () = self.embedding.nudge.notified() => {}
                 () = tokio::time::sleep(EMBED_EVERY) => {}
             }
-            // What is half done is left to whoever looks next.
+            // Work that is half done is left to the next look, in any process.
             tokio::select! {
                 () = stop.cancelled() => return,
                 done = self.knowledge_embed() => if let Err(error) = done {
@@ -60,8 +59,8 @@ impl Engine {
         }
     }
 
-    /// Embeds whatever has no vector yet and nobody else is at. Returns how many entries it is done
-    /// with.
+    /// Embeds all entries that have no vector yet and that no other process works on. Returns how many entries are
+    /// done.
     pub async fn knowledge_embed(&self) -> Result<usize, EngineError> {
         let Some(embedder) = self.parts.embedder.clone() else { return Ok(0) };
         let mut done = 0;
@@ -91,7 +90,7 @@ impl Engine {
         };
         let command = Command::JobEnd { job: taken.job.id, tries: taken.job.tries, end };
         match self.act_as_runner(&taken.org, command).await {
-            // Another process took it over and goes on.
+            // Another process took the job over and goes on.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => {}
             Err(error) => return Err(error),
         }
@@ -122,7 +121,7 @@ impl Engine {
     }
 }
 
-/// The vectors of these entries, in order, as far as they can be made; and why no further.
+/// The vectors of these entries, in order, as far as they can be made, and the fault that ended it.
 async fn vectors(
     embedder: &dyn Embedder,
     waiting: &[Unembedded],
@@ -131,7 +130,7 @@ async fn vectors(
     match embed(embedder, waiting).await {
         Ok(embedded) => return (embedded, None),
         Err(fault @ EmbedFault::Unavailable(_)) => return (Vec::new(), Some(fault)),
-        // One text is in the way; alone, each gets its own answer.
+        // One text is at fault; embedded alone, each gets its own answer.
         Err(EmbedFault::Unusable(_)) => {}
     }
     let mut made = Vec::new();
@@ -174,7 +173,7 @@ async fn embed(
     Ok(waiting.iter().zip(&texts).map(of_entry).collect())
 }
 
-/// An entry as the model reads it: whole, or split at paragraphs with the title before each part.
+/// An entry as texts for the model: whole, or split at paragraphs with the title before each part.
 fn parts(title: &str, body: &str) -> Vec<String> {
     if body.chars().count() <= PART_CHARS {
         return vec![format!("{title}\n{body}")];
@@ -197,7 +196,7 @@ fn parts(title: &str, body: &str) -> Vec<String> {
     parts
 }
 
-/// A paragraph in pieces of at most so many characters, cut between words where there are any.
+/// A paragraph in pieces of at most `chars_max` characters, cut between words if possible.
 fn pieces(text: &str, chars_max: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();

@@ -1,4 +1,4 @@
-//! What agents learned: search, the digest of a task, and embeddings.
+//! Knowledge: search, the digest of a task, and embeddings.
 
 pub(crate) mod digest;
 pub(crate) mod embed;

@@ -1,4 +1,4 @@
-//! Verbs on knowledge: writing down what was learned, and finding it again.
+//! Verbs on knowledge: storing entries and finding them again.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) const HITS_MAX: usize = 50;
 /// How long a search waits for the vector of its query.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// An entry somebody wants kept; the engine adds its id.
+/// A request to store an entry; the engine adds its id.
 #[derive(Clone, Debug, Default)]
 pub struct KnowledgeDraft {
     pub title: String,
@@ -36,9 +36,9 @@ pub struct KnowledgeDraft {
 pub struct KnowledgeStored {
     pub entry: KnowledgeEntry,
     pub created: bool,
-    /// By an earlier call with the same retry key.
+    /// An earlier call with the same retry key stored it.
     pub replayed: bool,
-    /// Whether a vector of it will follow.
+    /// Whether a vector will be made for it.
     pub embeds: bool,
 }
 
@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// Counts what was learned and wakes whoever embeds it; nobody waits for that.
+    /// Counts new entries and wakes the loop that embeds them; the call does not wait for that.
     pub(crate) async fn learned(&self, org: &str, entries: u64) {
         self.quota_count(org, Metric::KnowledgeStored, entries).await;
         self.knowledge_nudge();
@@ -172,7 +172,7 @@ impl Engine {
         Ok(KnowledgeFound { hits, degraded })
     }
 
-    /// The vectors of some queries, all or none; `None` also where there is no embedder.
+    /// The vectors of the queries, all or none; `None` also without an embedder.
     pub(crate) async fn query_vectors(
         &self,
         texts: Vec<String>,

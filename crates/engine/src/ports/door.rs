@@ -1,4 +1,4 @@
-//! What the engine asks of whoever lets its agents in.
+//! The port to the door through which the agents of this process reach the board.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,20 +7,19 @@ use async_trait::async_trait;
 
 use crate::Engine;
 
-/// Where agents that this process started reach the board: nobody else gets in there, and they get in
-/// nowhere else.
+/// The door through which agents that this process started reach the board. No other caller gets in there, and these
+/// agents get in nowhere else.
 #[async_trait]
 pub trait Door: Send + Sync {
-    /// The address of the door, which is opened when it is first asked for. The error says why it
-    /// cannot be.
+    /// The address of the door, which is opened on the first call. The error says why it cannot be opened.
     async fn address(&self, engine: &Arc<Engine>) -> Result<String, String>;
 }
 
-/// How one agent gets in.
+/// The address and the token with which one agent gets in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DoorKey {
     pub url: String,
-    /// Works while the run lasts.
+    /// Valid while the run lasts.
     pub token: String,
 }
 

@@ -1,14 +1,14 @@
-//! What the engine asks of a forge. A fault says whether it is worth asking again.
+//! The port to a forge. A fault says whether it is worth asking again.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::forge::{ForgeKind, PullRef, PullState};
 
-/// Asks GitHub and GitLab, opens pulls there, merges them and calls merges off.
+/// Reads, opens and merges pulls at GitHub and GitLab, and calls merges off.
 #[async_trait]
 pub trait Forge: Send + Sync {
-    /// A pull as it is now. What is not wanted stays empty and is not asked for.
+    /// A pull as it is now. Parts that are not wanted are not requested and stay empty.
     async fn pull(
         &self,
         kind: ForgeKind,
@@ -16,12 +16,12 @@ pub trait Forge: Send + Sync {
         wanted: &Wanted,
     ) -> Result<PullState, ForgeFault>;
 
-    /// Opens a pull for a branch that is there already; the open one of that branch, if it has one.
+    /// Opens a pull for a branch that is there already; returns the open pull of that branch, if it has one.
     async fn open(&self, kind: ForgeKind, new: &NewPull) -> Result<OpenedPull, ForgeFault>;
 
-    /// Merges a pull as one commit: at once when it may be, else the forge is told to do so once it
-    /// may. Looks first, so that whoever asks again hears what came of it. With a `head` only a
-    /// pull that still ends with that commit.
+    /// Merges a pull as one commit: at once if that is possible, else the forge is told to merge it as soon as it is.
+    /// Looks at the pull first, so a repeated call returns the result of the first. With a `head`, merges only a pull
+    /// that still ends with that commit.
     async fn merge(
         &self,
         kind: ForgeKind,
@@ -29,8 +29,8 @@ pub trait Forge: Send + Sync {
         head: Option<&str>,
     ) -> Result<ForgeMerge, ForgeFault>;
 
-    /// Takes back the wish that a pull be merged once it may. Looks first; one that never was to be
-    /// merged is left as it is.
+    /// Withdraws the request to merge a pull as soon as possible. Looks at the pull first; without such a request the
+    /// pull is left as it is.
     async fn call_off(&self, kind: ForgeKind, pull: &PullRef) -> Result<ForgeOff, ForgeFault>;
 }
 
@@ -47,19 +47,19 @@ pub struct NewPull {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedPull {
     pub number: u64,
-    /// Its page.
+    /// The address of its page.
     pub url: String,
 }
 
-/// How a pull stands after somebody wanted it merged. Words are for the caller.
+/// The state of a pull after a request to merge it. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForgeMerge {
     Merged {
         commit: Option<String>,
     },
-    /// The forge does it by itself.
+    /// The forge will merge it by itself.
     Waiting,
-    /// The forge does not know yet, or changed its mind: ask again.
+    /// The forge does not know yet, or changed its answer: ask again.
     Unsettled {
         why: String,
     },
@@ -69,11 +69,11 @@ pub enum ForgeMerge {
     },
 }
 
-/// How a pull stands after nobody wanted it merged any more.
+/// The state of a pull after its merge was called off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForgeOff {
     Open,
-    /// It was too late.
+    /// Too late: the pull was merged already.
     Merged {
         commit: Option<String>,
     },
@@ -86,18 +86,18 @@ pub struct Wanted {
     pub files: bool,
 }
 
-/// Words are for the caller and hold no token.
+/// Why a forge gave no answer. Words are for the caller and hold no token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForgeFault {
     #[error("there is no token for this forge")]
     Unconfigured,
-    /// Forges say this also of what the token may not see.
+    /// Forges also answer this for a pull that the token may not see.
     #[error("the forge does not know it, or the token may not see it")]
     NotFound,
     /// The token or the settings must change first.
     #[error("{0}")]
     Refused(String),
-    /// The same question may be answered later.
+    /// A repeat of the request may succeed later.
     #[error("{words}")]
     Unavailable { words: String, retry_after: Option<Duration> },
 }

@@ -1,6 +1,6 @@
-//! What the engine asks to bring a task's work into a target branch, as one commit: prepare all
-//! repositories, look at the result, publish or abandon. Nothing is checked out in a folder of the
-//! user; only where the target itself is checked out, unchanged, its files move along with it.
+//! The port for merging a task's work into a target branch, as one commit: prepare all repositories, look at the
+//! result, publish or abandon. Nothing is checked out in a folder of the user. Only if the target itself is checked
+//! out, unchanged, do the files of that checkout move along with it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,12 @@ use super::{Turn, Worktree, WorktreeFault};
 
 #[async_trait]
 pub trait Merges: Send + Sync {
-    /// Commits leftovers, looks at the newest target and builds the commit that would go on top
-    /// of it, in every repository. Moves no target. Waits for other merges in these repositories.
+    /// Commits leftovers, looks at the newest target and builds the commit that would go on top of it, in every
+    /// repository. Moves no target. Waits for other merges in these repositories.
     async fn merge_prepare(&self, orders: Vec<MergeOrder>) -> Result<PreparedMerge, MergeFault>;
 
-    /// How it would go with what is known here and committed as `from`, a branch or a commit. Asks
-    /// nobody, writes nothing.
+    /// The expected result of merging `from`, a branch or a commit, judged by the commits known here. Fetches nothing,
+    /// writes nothing.
     async fn merge_outlook(
         &self,
         repo: &Path,
@@ -23,11 +23,11 @@ pub trait Merges: Send + Sync {
         target: &str,
     ) -> Result<MergeOutlook, MergeFault>;
 
-    /// A folder with the files of one part as they would be: the task's own worktree when it is
-    /// the same, else one made for this, which `merge_publish` and `merge_abandon` remove.
+    /// A folder with the files of one part as they would be after the merge: the task's own worktree if it has
+    /// these files, else a folder made for this, which `merge_publish` and `merge_abandon` remove.
     async fn merge_look(&self, part: &PreparedPart) -> Result<PathBuf, MergeFault>;
 
-    /// Moves every target, or none. A fault `Moved` means: prepare again.
+    /// Moves every target, or none. After the fault `Moved`, prepare again.
     async fn merge_publish(
         &self,
         prepared: PreparedMerge,
@@ -40,31 +40,31 @@ pub trait Merges: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct MergeOrder {
     pub from: MergeFrom,
-    /// Whose work it is; stands in the commit.
+    /// The task whose work it is; named in the commit.
     pub task: String,
     /// A local branch.
     pub target: String,
     /// Subject, empty line, body.
     pub message: String,
-    /// Asks `origin` for the target first.
+    /// Fetches the target from `origin` first.
     pub fetch: bool,
-    /// Waits until no other merge in this repository is under way, by any process.
+    /// Waits until no other process merges in this repository.
     pub one_at_a_time: bool,
-    /// Whether somebody has seen that it changes settings of Callboard, if it does.
+    /// Whether a person has confirmed changes of Callboard's settings, if there are any.
     pub settings_seen: bool,
 }
 
-/// How a person wants something merged.
+/// Options of a merge that a person asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeWish {
     /// Push the target to `origin`, whatever the settings say.
     pub push: bool,
-    /// Merge changes of Callboard's own settings, too.
+    /// Merge changes of Callboard's own settings as well.
     pub settings: bool,
 }
 
-/// Those of some changed files that hold settings of Callboard. What is merged there decides what
-/// runs on the machine of whoever trusts it.
+/// The changed files that hold settings of Callboard. What is merged there decides what runs on the machines of users
+/// who trust the repository.
 pub fn settings_files<'a>(files: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let is_setting = |file: &&String| file.split('/').any(|part| part == ".callboard");
     files.into_iter().filter(is_setting).cloned().collect()
@@ -74,16 +74,16 @@ pub fn settings_files<'a>(files: impl IntoIterator<Item = &'a String>) -> Vec<St
 pub struct MergeOutlook {
     /// Commits of the target that the branch lacks.
     pub behind: u64,
-    /// Files that both sides changed, in ways that do not go together.
+    /// Files that both sides changed in conflicting ways.
     pub conflicts: Vec<String>,
 }
 
 /// The work that is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeFrom {
-    /// What stands in a task's worktree; what nobody committed there is committed first.
+    /// The files of a task's worktree; uncommitted changes there are committed first.
     Worktree { worktree: Worktree, leftovers_message: String },
-    /// A branch as it is. Neither it nor a checkout of it changes.
+    /// A branch as it is. Neither the branch nor a checkout of it changes.
     Branch { repo: PathBuf, name: String },
 }
 
@@ -103,7 +103,7 @@ impl MergeFrom {
     }
 }
 
-/// Keeps other merges out until it is published, abandoned or dropped.
+/// A merge that is ready to be published. Keeps other merges out until it is published, abandoned or dropped.
 pub struct PreparedMerge {
     pub parts: Vec<PreparedPart>,
     pub turn: Turn,
@@ -116,18 +116,18 @@ pub struct PreparedPart {
     pub target: String,
     /// The target's local branch as it was read.
     pub target_was: Option<String>,
-    /// What the branch had; leftovers included.
+    /// The head of the work, leftovers included.
     pub head: String,
     pub plan: MergePlan,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergePlan {
-    /// `files` are those that it changes in the target.
+    /// `files` are the files that the commit changes in the target.
     Commit { commit: String, files: Vec<String> },
-    /// An earlier call got as far as this commit.
+    /// An earlier call already merged the work as this commit.
     AlreadyThere { commit: String },
-    /// The target has all of it.
+    /// The target already has all of the work.
     Nothing,
 }
 
@@ -138,11 +138,11 @@ pub struct MergedPart {
     pub target: String,
     /// `None` when there was nothing to merge.
     pub commit: Option<String>,
-    /// `None` when nobody wanted it or there is no `origin`; else git's words if it failed.
+    /// `None` when no push was requested or there is no `origin`; else git's words if the push failed.
     pub pushed: Option<Result<(), String>>,
 }
 
-/// Nothing was published. Words are for the caller.
+/// Why a merge failed; no target was moved. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeFault {
     #[error("conflicts with {target} in {}", files.join(", "))]
@@ -168,7 +168,7 @@ pub enum MergeFault {
 }
 
 impl MergeFault {
-    /// The files that an agent can settle. Settings are no conflict: a person decides on them.
+    /// The files in which an agent can resolve the fault. Settings are no conflict: a person decides on them.
     pub fn files(&self) -> &[String] {
         match self {
             Self::Conflict { files, .. } | Self::InTheWay { files, .. } => files,

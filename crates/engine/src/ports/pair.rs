@@ -1,5 +1,5 @@
-//! What the engine asks to let a person and an agent work on a task together: a place that is ready
-//! for both, with a terminal that waits there or a command that opens an editor.
+//! The port for a person and an agent who work on a task together: a worktree that is ready for both, with a terminal
+//! that waits there or a command that opens an editor.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,20 @@ use async_trait::async_trait;
 
 use super::{Worktree, WorktreeFault};
 
-/// Where a session is written down, in the `.callboard` of its worktree.
+/// The file in `.callboard` of a worktree in which its session is recorded.
 pub const SESSION_RECORD: &str = "session.json";
 
 #[async_trait]
 pub trait PairSessions: Send + Sync {
-    /// Writes what the agent finds there and, for a terminal, starts it. One that is open is
-    /// answered as it is.
+    /// Writes the files that the agent finds there and, for a terminal, starts it. A session that is open is returned
+    /// as it is.
     async fn pair_open(&self, order: PairOrder) -> Result<PairSession, PairFault>;
 
-    /// The backend of the task's session that is open in this worktree, if its terminal still
-    /// lives.
+    /// The backend of the task's session in this worktree, if its terminal is still alive.
     async fn pair_find(&self, worktree: &Worktree, task: &str) -> Option<PairBackend>;
 
-    /// Ends the terminal with every process in it, which may be whoever asks; whether there was
-    /// anything to end. The worktree stays.
+    /// Ends the terminal with every process in it, which may include the caller. Returns whether there was a terminal
+    /// to end. The worktree stays.
     async fn pair_end(&self, worktree: &Worktree, task: &str) -> Result<bool, PairFault>;
 }
 
@@ -50,15 +49,15 @@ pub struct PairOrder {
     pub title: String,
     pub backend: PairBackend,
     pub worktree: Worktree,
-    /// Where Callboard's own folder is.
+    /// The folder that contains `.callboard`.
     pub project_root: PathBuf,
-    /// What the agent reads first.
+    /// The first prompt of the agent.
     pub prompt: String,
-    /// An executor's name: says how the agent is started and told about the server.
+    /// An executor's name: decides how the agent is started and told about the server.
     pub agent: String,
     /// The program of an executor that is not built in.
     pub program: Option<String>,
-    /// How the agent reaches this board: a program and its arguments.
+    /// The command with which the agent reaches this board: a program and its arguments.
     pub server: Vec<String>,
 }
 
@@ -69,17 +68,17 @@ pub struct PairSession {
     pub backend: PairBackend,
     pub already_exists: bool,
     pub prompt_path: PathBuf,
-    /// What a person types to get there.
+    /// The command with which a person gets there.
     pub primary_command: String,
-    /// What else helps.
+    /// Further useful commands.
     pub commands: Vec<String>,
-    /// Names and addresses.
+    /// Names with their addresses.
     pub links: Vec<(&'static str, String)>,
-    /// A tracked file that should name our server and was left as it is.
+    /// A tracked file that should name our server and was left unchanged.
     pub left_alone: Option<String>,
 }
 
-/// Words are for the caller.
+/// Why a session failed. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PairFault {
     #[error("tmux is not installed: install it, or take the backend vscode or cursor")]

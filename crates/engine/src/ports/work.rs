@@ -1,4 +1,4 @@
-//! What the engine asks of whoever lets agents work in a task's workspace.
+//! The port that lets agents work in a task's workspace.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Asks, DoorKey, Worktree};
 
-/// Stands before what an agent printed so far, behind the notes of the run.
+/// Stands before the output of an agent so far, after the notes of the run.
 pub const SO_FAR: &str = "----- so far -----\n";
-/// Stands where the beginning of an output is missing.
+/// Marks the place where the beginning of an output was cut.
 pub const CUT: &str = "[more was written here]\n";
 
 #[async_trait]
 pub trait Workers: Send + Sync {
-    /// Lets an agent work to its end, the time limit or `stop`; `up` hears when it is at work, `printed`
-    /// what it printed so far: the end of it, with secrets replaced, a moment after it was printed.
-    /// What comes by `says` is told to it at once; whoever cannot be told anything closes that. Nothing of
-    /// it is left running when this returns or is dropped.
+    /// Lets an agent work to its end, the time limit or `stop`. `up` hears when the agent is at work. `printed` gets
+    /// the end of its output so far, with secrets replaced, a moment after it was printed. The agent is told at once
+    /// what arrives on `says`; for an agent that cannot be told anything that channel is closed. No process of the run
+    /// is left when this returns or is dropped.
     async fn work(
         &self,
         call: WorkCall,
@@ -32,37 +32,37 @@ pub trait Workers: Send + Sync {
         stop: CancellationToken,
     ) -> WorkReport;
 
-    /// What a run of this machine prints, while it goes on; `None` where nothing of it is to be read. A
-    /// job's id and its attempt name it.
+    /// The output of a run on this machine, while it goes on; `None` when there is none to read. A job's id and its
+    /// attempt name the run.
     fn printout(&self, _job: &str, _attempt: u32) -> Option<Box<dyn Printout>> {
         None
     }
 
-    /// The names of the executors whose program is on this machine; `None` where nobody can tell.
+    /// The names of the executors whose program is on this machine; `None` where that is not known.
     fn executors(&self) -> Option<Vec<String>> {
         None
     }
 }
 
-/// An agent is at work.
+/// Sent when an agent is at work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Up {
-    /// Where a person sees it, if that was asked for and could be made.
+    /// The terminal in which a person sees it, if one was requested and could be made.
     pub terminal: Option<Terminal>,
 }
 
-/// Something that an agent is told while it works.
+/// A message to an agent while it works.
 #[derive(Debug)]
 pub struct Saying {
-    /// In the words that it hears.
+    /// The words that the agent hears.
     pub text: String,
-    /// Hears when the agent has it.
+    /// Notified when the agent has the message.
     pub heard: oneshot::Sender<()>,
 }
 
 #[derive(Clone, Debug)]
 pub struct WorkCall {
-    /// `job_…`; names the folder of what it needs besides the workspace.
+    /// `job_…`; names the folder for files of the run outside the workspace.
     pub job: String,
     pub attempt: u32,
     /// The name of an executor.
@@ -70,12 +70,12 @@ pub struct WorkCall {
     /// Empty: the executor's own choice.
     pub model: String,
     pub prompt: String,
-    /// Where it starts; one of the worktrees.
+    /// The folder in which it starts; one of the worktrees.
     pub folder: PathBuf,
-    /// Where it may write and commit. Empty for one that only looks.
+    /// The worktrees in which it may write and commit. Empty for an agent that only reads.
     pub worktrees: Vec<Worktree>,
     pub variables: Vec<(String, String)>,
-    /// Where it reaches the board; `None` where there is no door.
+    /// The door through which it reaches the board; `None` where there is none.
     pub door: Option<DoorKey>,
     pub timeout: Duration,
     pub terminal: Option<TerminalWish>,
@@ -84,7 +84,7 @@ pub struct WorkCall {
 /// A terminal in which a person sees what the agent prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalWish {
-    /// What it is called; a name that tmux takes.
+    /// Its name, in a form that tmux takes.
     pub session: String,
     /// Its first line.
     pub title: String,
@@ -93,25 +93,25 @@ pub struct TerminalWish {
 #[derive(Clone, Debug)]
 pub struct WorkReport {
     pub end: Worked,
-    /// What it printed, with secrets replaced; never empty.
+    /// The output, with secrets replaced; never empty.
     pub logs: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Worked {
-    /// No such executor, no program, no folder.
+    /// There is no such executor, no program or no folder.
     NotStarted(String),
     Failed(String),
-    /// Its last message.
+    /// The agent's last message.
     Replied(String),
     Stopped,
 }
 
-/// What a run prints, for a reader that looks again and again.
+/// The output of a run, for a reader that polls.
 pub trait Printout: Send {
-    /// What is new since the last time, with secrets replaced.
+    /// The output since the last call, with secrets replaced.
     fn read(&mut self) -> std::io::Result<String>;
 
-    /// The run is over; what was not read yet still can be.
+    /// Whether the run is over. The rest of the output can still be read.
     fn is_over(&self) -> bool;
 }

@@ -1,5 +1,5 @@
-//! What the engine asks about the place where a task's work stands: a folder and a branch of its
-//! own beside the user's checkout. That checkout, its index and its branches stay as they are.
+//! The port to the place of a task's work: a folder and a branch of its own beside the user's checkout. That checkout,
+//! its index and its branches stay as they are.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,10 @@ use super::{Branch, RepositoryFault};
 
 #[async_trait]
 pub trait Worktrees: Send + Sync {
-    /// The worktree of that name, made unless it is there.
+    /// The worktree of that name, made unless it exists.
     async fn worktree_make(&self, order: WorktreeOrder) -> Result<WorktreeMade, WorktreeFault>;
 
-    /// The worktree of that name on one of its task's branches. A folder that is no git repository
-    /// has none.
+    /// The worktree of that name, if it is on one of its task's branches. A folder that is no git repository has none.
     async fn worktree_find(
         &self,
         repo: &Path,
@@ -21,22 +20,22 @@ pub trait Worktrees: Send + Sync {
         branch: &TaskBranch,
     ) -> Result<Option<Worktree>, WorktreeFault>;
 
-    /// The folder of the worktree of that name, whether or not it exists; git is not asked. `None`
-    /// for a repository that is not here and for a bad name.
+    /// The folder of the worktree of that name, whether or not it exists; git is not asked. `None` for a repository
+    /// that is not on this machine and for a bad name.
     fn worktree_place(&self, repo: &Path, name: &str) -> Option<PathBuf>;
 
-    /// Folders of worktrees that hold a file, by their names alone: git is not asked.
+    /// Folders of worktrees that hold the file `holding`, found by names alone: git is not asked.
     async fn worktree_places(&self, repo: &Path, holding: &Path) -> Vec<PathBuf>;
 
-    /// What stands there, compared with `target`.
+    /// The state of the work there, compared with `target`.
     async fn worktree_state(
         &self,
         worktree: &Worktree,
         target: &str,
     ) -> Result<WorktreeState, WorktreeFault>;
 
-    /// What the work changes, committed or not, against the commit it begins at. With the patch if
-    /// its paths are to stand `below` something: empty, or a folder with a slash behind it.
+    /// The changes of the work, committed or not, against the commit it begins at. With `below`, includes the patch,
+    /// and its paths get that prefix: empty, or a folder followed by a slash.
     async fn worktree_diff(
         &self,
         worktree: &Worktree,
@@ -44,24 +43,23 @@ pub trait Worktrees: Send + Sync {
         below: Option<&str>,
     ) -> Result<WorktreeDiff, WorktreeFault>;
 
-    /// Removes the folder unless something in it is not committed, then the branch unless
-    /// `target` lacks something of it. One that is not there is removed already.
+    /// Removes the folder unless something in it is not committed, then the branch unless `target` lacks some of its
+    /// commits. Idempotent: a worktree that is not there counts as removed.
     async fn worktree_remove(
         &self,
         worktree: &Worktree,
         target: &str,
     ) -> Result<WorktreeRemoved, WorktreeFault>;
 
-    /// Commits what is not committed, without ignored files and without what Callboard wrote;
-    /// `None` when that is nothing.
+    /// Commits uncommitted changes, without ignored files and without files that Callboard wrote; `None` when there are
+    /// none.
     async fn leftovers_commit(
         &self,
         worktree: &Worktree,
         message: &str,
     ) -> Result<Option<String>, WorktreeFault>;
 
-    /// Puts the commits of the branch on top of the newest `target`. After a conflict everything
-    /// is as it was.
+    /// Rebases the branch onto the newest `target`. After a conflict everything is as it was.
     async fn worktree_rebase(
         &self,
         worktree: &Worktree,
@@ -69,10 +67,10 @@ pub trait Worktrees: Send + Sync {
         fetch: bool,
     ) -> Result<Rebased, WorktreeFault>;
 
-    /// A branch without a worktree, made unless it is there.
+    /// A branch without a worktree, made unless it exists.
     async fn branch_make(&self, order: BranchOrder) -> Result<BranchMade, WorktreeFault>;
 
-    /// Whether the branch `whole` has everything that the branch `part` has.
+    /// Whether the branch `whole` contains all commits of the branch `part`.
     async fn branch_contains(
         &self,
         repo: &Path,
@@ -80,7 +78,7 @@ pub trait Worktrees: Send + Sync {
         part: &str,
     ) -> Result<bool, WorktreeFault>;
 
-    /// What a branch changes against the commit where it left `target`; the patch if it is wanted.
+    /// The changes of a branch against the commit where it left `target`, with the patch if `patch` says so.
     async fn branch_diff(
         &self,
         repo: &Path,
@@ -92,29 +90,29 @@ pub trait Worktrees: Send + Sync {
     /// A branch as others can see it: here, and at `origin` if it is to be pushed.
     async fn branch_share(&self, order: ShareOrder) -> Result<Branch, WorktreeFault>;
 
-    /// Brings a branch to where `origin` has it, if it is only behind and checked out nowhere.
+    /// Fast-forwards a branch to `origin`, if it is only behind and checked out nowhere.
     async fn branch_follow(&self, repo: &Path, branch: &str) -> Result<(), WorktreeFault>;
 
-    /// A text file at a path relative to `root`, and nothing outside of it or of git's own,
-    /// whatever links say and whoever moves them meanwhile.
+    /// A text file at a path relative to `root`. Never reads a file outside `root` or one of git's own, whatever links
+    /// say, even if a link moves meanwhile.
     async fn file_read(&self, root: &Path, path: &str, bytes_max: u64)
     -> Result<String, FileFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// The repository it belongs to.
+    /// The repository to which the worktree belongs.
     pub repo: PathBuf,
     pub path: PathBuf,
     pub branch: String,
 }
 
-/// What the branch of a worktree is called.
+/// The name of a worktree's branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskBranch {
-    /// The name of a branch that is made now, with `-2`, `-3` behind it when there is such a branch.
+    /// The name of a branch that is made now; `-2`, `-3` is appended when that branch exists.
     pub new: String,
-    /// A branch of the task is one of these, or one of these with a dash and more behind it.
+    /// Names of the task's branches: a branch of the task is called so, with or without a dash and more behind it.
     pub stems: Vec<String>,
 }
 
@@ -136,29 +134,29 @@ pub struct WorktreeOrder {
     /// Names the folder: letters, digits, `.`, `_` and `-`.
     pub name: String,
     pub branch: TaskBranch,
-    /// The branch it starts from.
+    /// The branch from which the worktree starts.
     pub base: String,
     pub base_from: BaseFrom,
-    /// Asks `origin` for the base first, 30 s at most; without an answer what is known will do.
+    /// Fetches the base from `origin` first, for 30 s at most; without an answer the known commits are used.
     pub fetch: bool,
 }
 
-/// Which `b` is meant by base `b`.
+/// Whether base `b` means the local `b` or `origin/b`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BaseFrom {
-    /// `origin/b` when there is one.
+    /// `origin/b` if it exists.
     #[default]
     Remote,
-    /// `b` when it has commits that `origin/b` lacks.
+    /// `b` if it has commits that `origin/b` lacks.
     LocalIfAhead,
-    /// `b` when there is one.
+    /// `b` if it exists.
     Local,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeMade {
     pub worktree: Worktree,
-    /// `None` when the worktree was there.
+    /// `None` when the worktree existed already.
     pub base: Option<Base>,
 }
 
@@ -177,16 +175,16 @@ pub struct ShareOrder {
     pub branch: String,
     /// Pushes the branch to `origin`.
     pub push: bool,
-    /// Pushed too where `origin` has no such branch.
+    /// Pushed as well if `origin` has no such branch.
     pub base: String,
-    /// What `origin` was known to have of the branch may give way, as after a rebase.
+    /// The push may overwrite the branch at `origin` as it was last known, as after a rebase.
     pub may_rewrite: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchMade {
     pub commit: String,
-    /// `None` when the branch was there.
+    /// `None` when the branch existed already.
     pub base: Option<Base>,
 }
 
@@ -200,16 +198,16 @@ pub struct Base {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeState {
-    /// What is checked out there; `None` when it is no branch.
+    /// The branch that is checked out there; `None` for a detached head.
     pub stands_on: Option<String>,
     pub head: String,
-    /// The commit that the work begins at.
+    /// The commit at which the work begins.
     pub base: String,
-    /// Commits that the target lacks.
+    /// The number of commits that the target lacks.
     pub commits: u64,
-    /// Whether the branch has everything that the newest target has.
+    /// Whether the branch contains the newest target.
     pub holds_target: bool,
-    /// Files with changes that are not committed, new ones included.
+    /// Files with uncommitted changes, new files included.
     pub uncommitted: Vec<String>,
     /// Files that differ from the base, committed or not.
     pub changed: Vec<String>,
@@ -222,7 +220,7 @@ impl WorktreeState {
     }
 }
 
-/// Against the base. Binary files count as files alone.
+/// Counts against the base. Binary files count as files alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiffStats {
     pub files: u64,
@@ -234,16 +232,16 @@ pub struct DiffStats {
 pub struct WorktreeDiff {
     pub base: String,
     pub files: Vec<FileDiff>,
-    /// As `git apply` takes it; `None` when nobody wanted it.
+    /// In the format of `git apply`; `None` when it was not requested.
     pub patch: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
     pub path: String,
-    /// Of a file that was moved.
+    /// The old path of a file that was moved.
     pub was: Option<String>,
-    /// Added and removed; `None` for what is no text.
+    /// Added and removed lines; `None` for a file that is no text.
     pub lines: Option<(u64, u64)>,
 }
 
@@ -257,13 +255,13 @@ pub struct WorktreeRemoved {
 pub enum Removal {
     Removed,
     Absent,
-    /// Why it is still there, in words for the caller.
+    /// Why it was kept, in words for the caller.
     Kept(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebased {
-    /// `head` is what the branch has now; the same as before when it held the target.
+    /// `head` is the new head of the branch; unchanged if the branch already contained the target.
     Onto {
         target: String,
         head: String,
@@ -274,7 +272,7 @@ pub enum Rebased {
     },
 }
 
-/// Words are for the caller.
+/// Why git refused. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorktreeFault {
     #[error("{0:?} cannot name a folder: use letters, digits, '.', '_' and '-'")]
@@ -283,12 +281,12 @@ pub enum WorktreeFault {
     BadBranch(String),
     #[error("there is neither a branch {0} nor origin/{0}")]
     NoBranch(String),
-    /// Somebody checked out something else there, or is in the middle of a rebase.
+    /// Another branch is checked out there, or a rebase is under way.
     #[error("the worktree does not stand on its branch {branch} but on {stands_on}")]
     Elsewhere { branch: String, stands_on: String },
     #[error("the branch and its target have no commit in common")]
     Unrelated,
-    /// May succeed later.
+    /// A repeat may succeed later.
     #[error("no connection to origin: {0}")]
     Unreachable(String),
     /// Git, or the file system, failed; in its words.
@@ -304,7 +302,7 @@ impl From<RepositoryFault> for WorktreeFault {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// By its path, or where a link on the way leads. Judged before whether it is there.
+    /// The path, or a link on the way, leads outside. Judged before the file is looked for.
     #[error("the path leaves the worktree")]
     Outside,
     #[error("there is no such file")]

@@ -1,5 +1,4 @@
-//! Pull requests as people look at them: a list, one with its changes and how merging it would go, and
-//! the word that merges it.
+//! Pull requests for people: the list, one with its changes and how a merge would go, and the command that merges it.
 
 use std::path::PathBuf;
 
@@ -14,23 +13,23 @@ use crate::pulls::track::kind_of;
 use crate::review::merge::Merged;
 use crate::{Engine, EngineError};
 
-/// What git here knows of one.
+/// What git on this machine knows of a pull request.
 #[derive(Clone, Debug)]
 pub struct PullLook {
     pub diff: WorktreeDiff,
     pub outlook: Result<MergeOutlook, String>,
 }
 
-/// How somebody named one.
+/// How a caller names a pull request.
 #[derive(Clone, Debug)]
 pub enum PullNamed {
     Url(String),
-    /// The newest of this task.
+    /// The newest pull request of this task.
     Task(TaskId),
 }
 
 impl Engine {
-    /// The newest first.
+    /// Pull requests, newest first.
     pub async fn pull_list(
         &self,
         op: &OpContext,
@@ -64,7 +63,7 @@ impl Engine {
         Ok(found.into_iter().map(|of| of.pull).collect())
     }
 
-    /// What it changes, as a patch too when that is wanted; the fault is why nobody here can tell.
+    /// The changes of a pull request, with the patch if requested; the fault says why they are not known here.
     pub async fn pull_look(
         &self,
         op: &OpContext,
@@ -94,7 +93,7 @@ impl Engine {
         Ok(Err(why))
     }
 
-    /// Where its branches may be on this machine.
+    /// The repositories on this machine that may have its branches.
     async fn pull_repos(&self, op: &OpContext, pull: &Pull) -> Result<Vec<PathBuf>, EngineError> {
         if kind_of(&pull.forge).is_none() {
             let is_here = pull.machine.as_ref().is_none_or(|on| *on == self.parts.machine);
@@ -106,7 +105,7 @@ impl Engine {
         Ok(repos.into_iter().map(|repo| repo.path).collect())
     }
 
-    /// Merges one that nothing but this word waits for. `push` pushes a base that was merged here, as
+    /// Merges a pull request that waits for this command alone. `push` pushes a base that was merged here, as
     /// `board.push_after_merge` does.
     pub async fn pull_accept(
         &self,

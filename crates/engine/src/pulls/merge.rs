@@ -1,5 +1,5 @@
-//! Merging a pull request as one commit, wherever it is. Every part looks before it acts, so that a
-//! call that is repeated, perhaps after a crash, merges nothing twice and hears what came of it.
+//! Merging a pull request as one commit, wherever it is. Every step looks before it acts. So a repeated call, perhaps
+//! after a crash, merges nothing twice and returns the result.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::pulls::track::{kind_of, settle};
 use crate::review::merge::Merged;
 use crate::{Engine, EngineError};
 
-/// A base that moves while its merge is made is looked at again so often.
+/// How often a merge is tried whose base moves meanwhile.
 const TRIES_MAX: u32 = 3;
-/// Between two questions to a forge; doubled each time.
+/// The first pause between two requests to a forge; doubled each time.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What came of a merge. Words are for the caller; the base is as it was unless it is merged.
+/// The result of a merge. Words are for the caller; unless merged, the base is as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullEnd {
-    /// Without a commit its forge does not say which.
+    /// `None` when the forge does not name the commit.
     Merged {
         commit: Option<String>,
     },
-    /// Its branch has nothing that the base lacks; the pull request is closed.
+    /// The branch has nothing that the base lacks; the pull request is closed.
     Nothing,
-    /// Its forge merges it once it may; the event `pr.merged` says when.
+    /// The forge merges it as soon as it may; the event `pr.merged` follows.
     Waiting,
-    /// None are named when nobody here can tell which.
+    /// `files` is empty when they are not known here.
     Conflicts {
         files: Vec<String>,
     },
@@ -42,8 +42,8 @@ pub enum PullEnd {
 }
 
 impl Engine {
-    /// Merges a pull request. With a `head` only if its branch still ends with that commit. What may
-    /// go away by itself is `EngineError::Unavailable`.
+    /// Merges a pull request. With a `head`, only if its branch still ends with that commit. A fault that may go away
+    /// by itself is `EngineError::Unavailable`.
     pub async fn pull_merge(
         &self,
         op: &OpContext,
@@ -53,8 +53,8 @@ impl Engine {
         Ok(self.pull_merge_with(op, pull, head, MergeWish::default()).await?.0)
     }
 
-    /// Merges a pull request, and pushes its base to `origin` if that is wanted and it was merged
-    /// here. What was pushed stands beside what came of the merge.
+    /// Merges a pull request, and pushes its base to `origin` if requested and if it was merged here. Returns the
+    /// result with what was pushed.
     pub(crate) async fn pull_merge_with(
         &self,
         op: &OpContext,
@@ -97,8 +97,8 @@ impl Engine {
         Ok((end, merged))
     }
 
-    /// What was merged at a forge is on the base here too, if the base is a branch of ours: others
-    /// start there, and are measured by it.
+    /// After a merge at a forge, brings the local base up to date if it is a branch that Callboard made: other tasks
+    /// start there and are compared with it.
     pub(crate) async fn base_follow(&self, org: &str, pull: &Pull) {
         let (Some(shop), Some(task), Some(_)) =
             (&self.parts.workshop, pull.task, kind_of(&pull.forge))
@@ -121,14 +121,14 @@ impl Engine {
         }
     }
 
-    /// As it is written down now.
+    /// The pull request as it is in the store now.
     async fn pull_again(&self, op: &OpContext, pull: &Pull) -> Result<Pull, EngineError> {
         let Some(task) = pull.task else { return Ok(pull.clone()) };
         let known = self.pulls_of_task(op, task).await?;
         Ok(known.into_iter().find(|known| known.is(pull)).unwrap_or_else(|| pull.clone()))
     }
 
-    /// With plain git, in the repository itself.
+    /// Merges with plain git, in the repository itself.
     async fn merge_here(
         &self,
         pull: &Pull,
@@ -174,13 +174,13 @@ impl Engine {
         }
     }
 
-    /// Whether a branch is one that Callboard makes, so that nobody else's is moved.
+    /// Whether Callboard made a branch. Branches of others are never moved.
     pub(crate) fn is_ours(&self, branch: &str) -> bool {
         let prefix = &self.parts.crew.branch_prefix;
         !prefix.is_empty() && branch.starts_with(prefix)
     }
 
-    /// Through the forge's API, asking until it is merged or time is up.
+    /// Merges through the forge's API, asking until it is merged or time is up.
     async fn merge_at(
         &self,
         op: &OpContext,
@@ -207,7 +207,7 @@ impl Engine {
                     is_waiting = true;
                     PullEnd::Waiting
                 }
-                // Whoever follows it hears the rest.
+                // The forge will merge it by itself; the look at open pull requests finds the rest.
                 Ok(ForgeMerge::Unsettled { .. }) | Err(_) if is_waiting => PullEnd::Waiting,
                 Ok(ForgeMerge::Unsettled { why }) => PullEnd::Refused { why },
                 Err(fault) => return lasting(fault).map(|why| PullEnd::Refused { why }),
@@ -223,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// Forges do not say which files; git here can, if it has both branches.
+    /// The files in conflict. Forges do not name them; git here can, if it has both branches.
     async fn conflicts_of(&self, op: &OpContext, pull: &Pull) -> Result<Vec<String>, EngineError> {
         let (Some(shop), Some(task)) = (&self.parts.workshop, pull.task) else {
             return Ok(Vec::new());

@@ -1,5 +1,4 @@
-//! Pull requests for branches of tasks, and of the tasks they are parts of: opened where `forge.kind`
-//! says, once for a branch.
+//! Pull requests for branches of tasks and of epics: opened at the place that `forge.kind` names, one per branch.
 
 use callboard_domain::command::{Command, PullOpen};
 use callboard_domain::ids::TaskId;
@@ -19,15 +18,15 @@ pub struct PullDraft {
     pub task: TaskId,
     /// A branch of a repository of the task's project.
     pub branch: String,
-    /// Where it is to be merged.
+    /// The branch into which it is to be merged.
     pub base: String,
     pub title: String,
     pub body: String,
-    /// The branch is one worker's own: after a rebase it replaces what the forge has of it.
+    /// The branch belongs to one worker: after a rebase it may overwrite the branch at the forge.
     pub may_rewrite: bool,
 }
 
-/// Why no pull request is open, and nothing is changed. Words are for the caller.
+/// Why no pull request is open; nothing was changed. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullFault {
     #[error("the project has no git repository on this machine")]
@@ -39,8 +38,8 @@ pub enum PullFault {
 }
 
 impl Engine {
-    /// The open pull request from a branch to its base, opened if there is none. At a forge the
-    /// branch is pushed first. What may go away by itself is `EngineError::Unavailable`.
+    /// The open pull request from a branch to its base, opened if there is none. At a forge the branch is pushed first.
+    /// A fault that may go away by itself is `EngineError::Unavailable`.
     pub async fn pull_open_for_task(
         &self,
         op: &OpContext,
@@ -89,11 +88,11 @@ impl Engine {
             pull.is_open() && at == (&open.forge, &open.repo, &open.branch, &open.base)
         };
         let found = self.pulls_of_task(op, draft.task).await?.into_iter().find(of_draft);
-        // Somebody may have merged or closed it in between.
+        // It may have been merged or closed in between.
         Ok(found.ok_or_else(|| PullFault::Refused("it is not open any more".into())))
     }
 
-    /// The newest first.
+    /// The pull requests of a task, newest first.
     pub async fn pulls_of_task(
         &self,
         op: &OpContext,
@@ -103,8 +102,8 @@ impl Engine {
         self.pulls_found(op, query).await
     }
 
-    /// The git repositories of a project that are on this machine, the primary one first. A git that
-    /// fails is `EngineError::Git`.
+    /// The git repositories of a project on this machine, the primary one first. A failure of git is
+    /// `EngineError::Git`.
     pub(crate) async fn repos_here(
         &self,
         org: &str,
@@ -119,7 +118,7 @@ impl Engine {
         Ok(here)
     }
 
-    /// In the first repository that has the branch.
+    /// Shares the branch of the first repository that has it.
     async fn branch_share(
         &self,
         repos: &[ProjectRepo],
@@ -149,7 +148,7 @@ impl Engine {
     }
 }
 
-/// The words of a fault that asking again does not mend; the others say that it may.
+/// The words of a fault that a repeat does not solve; a fault that may go away is an error.
 pub(crate) fn lasting(fault: ForgeFault) -> Result<String, EngineError> {
     match fault {
         ForgeFault::Unavailable { words, .. } => {

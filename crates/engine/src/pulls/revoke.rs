@@ -1,5 +1,5 @@
-//! Merges that nobody wants any more, called off where a forge may still make them. Which these are is
-//! read from the store each time, so that a forge that is away hears it later.
+//! Unwanted merges, called off as long as a forge may still make them. The store says each time which these are, so
+//! that an unavailable forge is told later.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::pulls::track::kind_of;
 use crate::{Engine, EngineError};
 
 impl Engine {
-    /// For whoever sends work back: forges hear of it soon, and nobody waits for them.
+    /// Wakes the loop that calls merges off: forges are told soon, and the caller does not wait for them.
     pub(crate) fn pulls_nudge(&self) {
         self.pulls_unwanted.notify_one();
     }
 
-    /// Tells forges which merges nobody wants any more. Returns how many heard it.
+    /// Tells forges which merges are no longer wanted. Returns how many were told.
     pub async fn pulls_call_off(&self) -> Result<usize, EngineError> {
         let mut done = 0;
         for PullOf { org, pull } in self.pulls_in_turn(PullsOf::Unwanted).await? {
@@ -35,7 +35,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// Before anything new goes where a forge may still merge it unseen.
+    /// Calls off the revoked merges of a task, before new commits go where a forge may still merge them unseen.
     pub(crate) async fn pulls_call_off_of(
         &self,
         op: &OpContext,
@@ -63,7 +63,7 @@ impl Engine {
             return Ok(Err(ForgeFault::Unconfigured));
         };
         self.pull_step(org, pull, PullStep::Revoked).await?;
-        // Somebody may have approved it again meanwhile.
+        // It may have been approved again meanwhile.
         let query = PullQuery {
             org: Some(org.clone()),
             status: Some(OPEN),

@@ -1,5 +1,5 @@
-//! Pull requests for what jobs made, opened before a job's end; a pull request that cannot be opened is
-//! no reason for a job to fail. What became of open ones, those of tasks too, is looked at here.
+//! Pull requests for the patches of jobs, opened before a job's end; a pull request that cannot be opened does not make
+//! a job fail. Also looks at all open pull requests, those of tasks too, and records how they ended.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -20,16 +20,16 @@ use tokio_util::sync::CancellationToken;
 use crate::ports::{AgentRunner, Branch, BranchState, NewPull, PatchOrder, Wanted};
 use crate::{Engine, EngineError};
 
-/// From the patch to the pull request.
+/// The time limit from the patch to the pull request.
 const TIME_MAX: Duration = Duration::from_secs(60);
 /// How often repositories of this machine are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// How often forges are asked, in looks: each answer counts against somebody's limit.
+/// Forges are asked at every tenth look: each request counts against the rate limit of a token.
 const FORGES_EVERY: u32 = 10;
-/// How many of a kind are looked at each time.
+/// How many pull requests of a kind are looked at each time.
 const BATCH: usize = 100;
 
-/// Whose turn it is next, for each kind of open pull requests.
+/// The cursor of each kind of open pull requests.
 #[derive(Default)]
 pub(crate) struct PullTurns([Option<PullTurn>; 4]);
 
@@ -45,7 +45,7 @@ impl PullTurns {
     }
 }
 
-/// The word for a forge in settings and answers.
+/// The name of a forge in settings and answers.
 pub(crate) fn word(kind: ForgeKind) -> &'static str {
     match kind {
         ForgeKind::GitHub => "github",
@@ -58,7 +58,7 @@ pub(crate) fn kind_of(forge: &str) -> Option<ForgeKind> {
 }
 
 impl Engine {
-    /// Opens a pull request for a job's patch. The fault is the cause, for its summary.
+    /// Opens a pull request for a job's patch. The fault is the cause, for the job's summary.
     pub(crate) async fn pull_open(
         &self,
         agents: &dyn AgentRunner,
@@ -70,7 +70,7 @@ impl Engine {
         let too_long = |_| format!("it took more than {} s", TIME_MAX.as_secs());
         let pr = opened.map_err(too_long)??;
         match self.act_as_runner(org, Command::RunPr(pr)).await {
-            // Nobody wants it any more, and who says so says why.
+            // The job was lost or ended meanwhile; its end says why.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
@@ -152,9 +152,9 @@ impl Engine {
         }
     }
 
-    /// Writes down what became of open pull requests: of those in repositories of this machine,
-    /// of those that somebody waits for, and `at_forges` of all others too; so many of each kind that
-    /// a look has an end, those after them at the next one. Returns how many changed.
+    /// Records how open pull requests ended: those in repositories of this machine, those whose merge is awaited, and
+    /// with `at_forges` all others too. Looks at a limited number of each kind; the next look goes on after them.
+    /// Returns how many changed.
     pub async fn pulls_look(&self, at_forges: bool) -> Result<usize, EngineError> {
         let mut changed = self.pulls_call_off().await?;
         let others = at_forges.then_some(PullsOf::Forges { awaited: false });
@@ -173,7 +173,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// The open ones of a kind that have not been looked at for longest.
+    /// The open pull requests of a kind that have not been looked at for longest.
     pub(crate) async fn pulls_in_turn(&self, of: PullsOf) -> Result<Vec<PullOf>, EngineError> {
         let turns = || self.pull_turns.lock().unwrap_or_else(PoisonError::into_inner);
         let after = turns().of(&of).take();
@@ -185,7 +185,7 @@ impl Engine {
         Ok(page)
     }
 
-    /// Writes down what became of one, unless nobody wants to know any more.
+    /// Records a step of a pull request; false when there is nothing to record it for, or `decide` refuses it.
     pub(crate) async fn pull_step(
         &self,
         org: &Arc<str>,
@@ -205,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Who of the crew has the task that a pull request is of.
+    /// The worker of the crew that has the task of a pull request.
     async fn pull_behind(&self, org: &str, pull: &Pull) -> Result<Option<Behind>, EngineError> {
         let Some(task) = pull.task.filter(|_| pull.job.is_none()) else { return Ok(None) };
         let Some(record) = self.parts.store.task(org, task).await? else { return Ok(None) };
@@ -215,7 +215,7 @@ impl Engine {
         Ok(worker.map(|worker| Behind { task, title, worker, mail: mail() }))
     }
 
-    /// `None` while it is open, and when that cannot be told.
+    /// `None` while the pull request is open, and when its state is not known.
     async fn step_here(&self, pull: &Pull) -> Option<PullStep> {
         let agents = self.parts.agents.as_ref()?;
         pull.machine.as_ref().filter(|machine| **machine == self.parts.machine)?;
@@ -223,8 +223,8 @@ impl Engine {
         let branch = Branch { name, head, repo: pull.repo.clone(), remote: None };
         match agents.branch_state(&branch, &pull.base).await? {
             BranchState::Open => None,
-            // A branch without a commit of its own is in its base from the start. Into branches
-            // of ours nobody merges but we, as one commit.
+            // A branch without a commit of its own is in its base from the start. Only Callboard merges into its own
+            // branches, as one commit; so here that is no merge.
             BranchState::Merged { commit: None }
                 if pull.job.is_none() && self.is_ours(&pull.base) =>
             {
@@ -251,7 +251,7 @@ impl Engine {
     }
 }
 
-/// What writes down a step of a pull request: for whoever knows it, a job or a task.
+/// The command that records a step of a pull request, for its job or its task.
 pub(crate) fn settle(pull: &Pull, step: PullStep, behind: Option<Behind>) -> Option<Command> {
     let Pull { forge, repo, number, url, branch, base, head, .. } = pull.clone();
     match (pull.job, pull.task) {
@@ -271,13 +271,13 @@ pub(crate) fn settle(pull: &Pull, step: PullStep, behind: Option<Behind>) -> Opt
     }
 }
 
-/// What the forge calls the repository that a branch was pushed to.
+/// The forge's name of the repository to which a branch was pushed.
 pub(crate) fn project(kind: ForgeKind, branch: &Branch) -> Result<String, String> {
     let remote = branch.remote.as_deref().ok_or("the repository has no remote called origin")?;
     project_of(kind, remote).ok_or_else(|| format!("{remote} names no project of {kind}"))
 }
 
-/// What a pull request says of itself.
+/// The body of a pull request.
 fn body(asked: &Asked, job: JobId) -> String {
     let mut text = asked.description.trim_end().to_owned();
     if !asked.acceptance.is_empty() {

@@ -1,5 +1,4 @@
-//! What a reviewer looks at: what waits, what was done and how merging it would go. Reads alone; git
-//! is asked without writing anything.
+//! What a reviewer sees: the tasks that wait, their changes, and how a merge would go. Reads only; git writes nothing.
 
 use callboard_domain::decide::verification::waits_for_person;
 use callboard_domain::ids::TaskId;
@@ -16,21 +15,21 @@ use crate::task::check_look::Trees;
 use crate::task::place::WorkspaceFault;
 use crate::{At, Engine, EngineError};
 
-/// So many are read at once.
+/// How many tasks are read at once.
 const PAGE: usize = 200;
 
-/// A task with what is known of the work on it.
+/// A task with its card and the work on it.
 #[derive(Clone, Debug)]
 pub struct ReviewSeen {
     pub card: CardSeen,
-    /// Where a worktree is, or git fails; the primary repository first.
+    /// The parts with a worktree, or with a fault of git; the primary repository first.
     pub work: Vec<ReviewWork>,
 }
 
 #[derive(Clone, Debug)]
 pub struct ReviewWork {
     pub part: WorkspacePart,
-    /// Of the repository.
+    /// The name of the repository.
     pub name: String,
     pub looked: Result<ReviewLook, String>,
 }
@@ -42,20 +41,20 @@ pub struct ReviewLook {
     pub outlook: Result<MergeOutlook, String>,
 }
 
-/// How merging what is committed would go, in all repositories together.
+/// How merging the committed work would go, in all repositories together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Foresight {
-    /// Those with a worktree of the task.
+    /// How many repositories have a worktree of the task.
     pub repos: usize,
-    /// Of several repositories, each file below the name of its own.
+    /// Files that conflict; with several repositories, below the name of their own.
     pub conflicts: Vec<String>,
     /// Commits of the targets that the branches lack.
     pub behind: u64,
     /// Changed files that hold settings of Callboard; a person has to see them.
     pub settings: Vec<String>,
-    /// A merge commits first what nobody committed; no conflict of that is known.
+    /// A merge first commits what is uncommitted; conflicts of that are not known yet.
     pub has_uncommitted: bool,
-    /// What git says where the rest cannot be known.
+    /// The words of git if something could not be read.
     pub fault: Option<String>,
 }
 
@@ -96,7 +95,7 @@ pub struct WorkspaceDiff {
 }
 
 impl Engine {
-    /// What waits for a person, in the order of the board, and whether more does.
+    /// The tasks that wait for a person, in the order of the board, and whether there are more.
     pub async fn review_list(
         &self,
         op: &OpContext,
@@ -134,7 +133,7 @@ impl Engine {
         Ok(At { it: (waiting, more), now: self.parts.store.now() })
     }
 
-    /// What git cannot say is told in its words.
+    /// A task with its work for review. A fault of git becomes part of the result, in git's words.
     pub async fn review_get(
         &self,
         op: &OpContext,
@@ -157,8 +156,8 @@ impl Engine {
         Ok(At { it: ReviewSeen { card, work }, now })
     }
 
-    /// What a task's work changes, committed or not; as patches too when they are wanted. Paths of
-    /// several repositories stand below their names.
+    /// The changes of a task's work, committed or not; with patches if requested. With several repositories, paths
+    /// stand below their names.
     pub async fn workspace_diff(
         &self,
         op: &OpContext,

@@ -1,6 +1,5 @@
-//! Merging and rebasing what a review is about. Git does its part outside any transaction; what came
-//! of it is written down afterwards, and a merge that was published but not written down is found
-//! again by the next call.
+//! Merging and rebasing the work of a review. Git does its part outside any transaction; the result is recorded
+//! afterwards. A merge that was published but not recorded is found again by the next call.
 
 use callboard_domain::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
@@ -23,18 +22,18 @@ use crate::runs::stop::Stopped;
 use crate::runs::work::WorkWish;
 use crate::{Engine, EngineError};
 
-/// A target that moves while its merge is made is looked at again so often.
+/// How often a merge is tried whose target moves meanwhile.
 const TRIES_MAX: u32 = 3;
 pub(crate) const LINGERS: &str = "the agent on the task does not end; try again";
 
-/// A task after a merge or a rebase, and what came of that.
+/// A task after a merge or a rebase, with the result.
 #[derive(Clone, Debug)]
 pub struct Reviewed {
     pub record: TaskRecord,
     pub end: ReviewEnd,
 }
 
-/// Words are for the caller.
+/// The result of a merge or a rebase. Words are for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewEnd {
     Merged(Merged),
@@ -46,12 +45,11 @@ pub enum ReviewEnd {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// In the primary repository, or the first that has one; `None` when there was nothing to merge.
+    /// The commit in the primary repository, or in the first that has one; `None` when there was nothing to merge.
     pub commit: Option<String>,
-    /// `None` when nobody wanted it or there is no `origin`; else git's words if it failed.
+    /// `None` when no push was requested or there is no `origin`; else git's words if the push failed.
     pub pushed: Option<Result<(), String>>,
-    /// The branches that were pushed, like `origin/main`; after the repository's name where there are
-    /// several.
+    /// The branches that were pushed, like `origin/main`; after the repository's name if there are several.
     pub pushed_to: Vec<String>,
 }
 
@@ -65,8 +63,7 @@ impl Engine {
         self.review_merge_with(op, task, MergeWish::default()).await
     }
 
-    /// Brings a task's work into its target as one commit per repository, if its checks pass on what
-    /// that would be.
+    /// Merges a task's work into its target as one commit per repository, if its checks pass on the merged files.
     pub async fn review_merge_with(
         &self,
         op: &OpContext,
@@ -79,7 +76,7 @@ impl Engine {
         let seen = self.card_get(op, task).await?.it;
         let settings = self.board_settings(org).await?;
         let needs_approval = settings.require_review_approval;
-        // Before git does anything; the transaction judges again.
+        // Judged before git does anything; the transaction judges again.
         match self.gate_of(org, &seen, needs_approval).await? {
             MergeGate::Open | MergeGate::Occupied(_) => {}
             MergeGate::Merged(commit) => {
@@ -150,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Where a merge stands by the task's own files as they are now.
+    /// Whether the task may be merged, judged by its own files as they are now.
     async fn gate_of(
         &self,
         org: &str,
@@ -166,7 +163,7 @@ impl Engine {
         Ok(merge_gate(&record.task, card, agent, needs_approval, work.as_deref())?)
     }
 
-    /// One look at the targets. Checks that do not pass are a refusal, and nothing is published.
+    /// One try to merge into the current targets. Checks that do not pass are a refusal, and nothing is published.
     async fn merge_once(
         &self,
         op: &OpContext,
@@ -200,8 +197,8 @@ impl Engine {
         }
     }
 
-    /// Asks `decide` with the task's own files as they are now. Whatever was committed up to here is
-    /// in the merge that was prepared, or it makes the approval one of other files.
+    /// Asks `decide` with the task's own files as they are now. A commit made until now is either part of the prepared
+    /// merge, or it makes the approval stale.
     async fn merge_cleared(
         &self,
         op: &OpContext,
@@ -216,7 +213,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What had to run on the files as they would be, if closing asks for any command checks.
+    /// The results of the command checks on the merged files, if closing needs any.
     async fn checks_of_merge(
         &self,
         op: &OpContext,
@@ -242,8 +239,7 @@ impl Engine {
         Ok(Ok(Some(self.checks_for_merging(op, &record, root).await?)))
     }
 
-    /// Puts a task's work on top of the newest target. What conflicts goes back to whoever works on
-    /// it.
+    /// Rebases a task's work onto the newest target. On a conflict, the task goes back to work.
     pub async fn review_rebase(
         &self,
         op: &OpContext,
@@ -292,7 +288,7 @@ impl Engine {
         self.settle(op, task, ReviewOutcome::Rebased, format!("onto {onto}"), end).await
     }
 
-    /// The task without the board's agent on it; `None` when that one does not end.
+    /// The task after the board's agent on it has stopped; `None` when that agent does not end.
     pub(crate) async fn agent_made_way(
         &self,
         op: &OpContext,
@@ -306,14 +302,14 @@ impl Engine {
         })
     }
 
-    /// An agent settles what conflicts. Where it cannot be asked to, somebody else may.
+    /// Queues an agent to resolve the conflicts. If that fails, another actor may.
     async fn work_again(&self, op: &OpContext, task: TaskId) {
         if let Err(error) = self.work_submit(&op.unkeyed(), task, WorkWish::default()).await {
             tracing::info!(%error, %task, "no agent goes on with a rebase that conflicts");
         }
     }
 
-    /// The worktrees of a task, or why there is nothing to do with them.
+    /// The worktrees of a task, or why there are none.
     async fn workshop_of(
         &self,
         org: &str,

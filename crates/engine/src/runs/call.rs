@@ -1,5 +1,5 @@
-//! What an agent that works on a task is started with: its prompt, where it works, its own door to the board,
-//! and a terminal that people see it in. How its run goes is `work_run.rs`.
+//! The start parameters of an agent that works on a task: its prompt, its worktrees, its own door to the board, and a
+//! terminal in which people see it. Its run is in `start.rs`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::runs::start::Ground;
 use crate::runs::tell;
 use crate::{Engine, EngineError};
 
-/// Where a person sees the agent of a crew at work.
+/// The terminal in which a person sees a crew's agent at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CrewTerminal {
     #[default]
@@ -86,7 +86,7 @@ impl Engine {
     async fn brief(&self, ground: &Ground, parts: &[WorkspacePart]) -> Result<Brief, EngineError> {
         let Ground { taken, order, record, card, .. } = ground;
         let review = card.review.as_ref();
-        // What a worker of a crew handed over again is answered already.
+        // Feedback is settled once the worker of a crew has handed its work over again.
         let is_open = order.role != Role::Crew || record.task.phase != Phase::Review;
         let rejected =
             review.filter(|review| review.state == ReviewState::Rejected).filter(|_| is_open);

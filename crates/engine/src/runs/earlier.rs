@@ -1,5 +1,5 @@
-//! One agent in one place: before a run starts, the processes of earlier runs there are ended, whichever
-//! server started them. A process that does not end holds the run back and is named beside its job.
+//! One agent in one worktree: before a run starts, the processes of earlier runs there are ended, whichever server
+//! started them. A process that does not end holds the run back and is named beside its job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::ports::EarlierRuns;
 use crate::runs::patch::Taken;
 use crate::{Engine, EngineError};
 
-/// Between two tries to end a process that does not end.
+/// The pause between two tries to end a process.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Runs of a task that may have left processes in its worktree.
+/// How many runs of a task are searched for processes left in its worktree.
 const LOOK_BACK: usize = 16;
 
-/// Every attempt of a job.
+/// `below` for every attempt of a job.
 const ALL: u32 = u32::MAX;
 
 impl Engine {
-    /// Returns when nothing is left of these runs. Dropped, it waits no longer.
+    /// Returns when no process of these runs is left. Dropping it ends the wait.
     pub(crate) async fn run_make_way(
         &self,
         taken: &Taken,
@@ -54,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// The same for a run in a task's workspace, where every other run of the task has worked too.
+    /// As `run_make_way`, for a run in a task's workspace, where all other runs of the task have worked too.
     pub(crate) async fn work_make_way(
         &self,
         taken: &Taken,
@@ -75,7 +75,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends what is left of a run on this machine; says whether nothing is.
+    /// Ends the processes left of a run on this machine; returns whether none is left.
     pub(crate) async fn work_force(
         &self,
         org: &Arc<str>,
@@ -90,7 +90,7 @@ impl Engine {
         Ok(is_gone)
     }
 
-    /// Writes down that a run that is over has no process left.
+    /// Records that a run that is over has no process left.
     pub(crate) async fn work_gone_tell(
         &self,
         org: &Arc<str>,
@@ -103,7 +103,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The runs of a task that are not over, and those with a process left.
+    /// The runs of a task that are not over or have a process left.
     pub(crate) async fn works_left(
         &self,
         org: &str,
@@ -118,8 +118,8 @@ impl Engine {
         Ok(left)
     }
 
-    /// Whether a process of a run lives. The store knows it from the run's server; where that one cannot
-    /// tell any more, this machine looks.
+    /// Whether a process of a run lives. The store knows that from the run's server; if that server cannot tell any
+    /// more, this machine looks.
     pub(crate) async fn has_process(&self, work: &RunRecord) -> bool {
         let is_here = work.run.runs_on.as_ref() == Some(&self.parts.machine);
         let is_kept = match &work.job.state {
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Whoever changes a task's files on Callboard's behalf.
+    /// The actor that changes a task's files on Callboard's behalf.
     pub(crate) async fn agent_at_work(
         &self,
         org: &str,

@@ -1,6 +1,6 @@
-//! What an agent prints, as it prints it. On the machine of the run it is read from the run's file; from
-//! elsewhere it is what the store has. A reader there says so in the store, and the runner then writes
-//! what is new within a third of a second instead of every other second.
+//! The output of an agent as it prints it. On the machine of the run it is read from the run's file; elsewhere it is
+//! read from the store. A reader of the store registers there, and the runner then writes new output within a third of
+//! a second instead of every two seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::context::{OpContext, Scope};
 use crate::ports::{CUT, Printout, SO_FAR};
 use crate::{Engine, EngineError};
 
-/// How often a file is looked at: with the writer's own pause well below a second.
+/// How often a file is polled: with the writer's own pause well below a second.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often the store is asked how far the job is, and for what the agent printed where there is no file.
+/// How often the store is asked for the state of the job, and for the output if there is no file.
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// How often a reader says in the store that it follows.
+/// How often a reader registers in the store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(2);
-/// How often new output is written to the store while nobody follows it there.
+/// How often new output is written to the store while no reader follows it there.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
-/// How often while somebody does, and how often it is asked whether somebody does. With the runner's own
-/// pause (200 ms) and the reader's, a line is seen within 0.75 s and two commits.
+/// How often it is written while a reader follows, and how often readers are looked for. With the runner's own pause
+/// (200 ms) and the reader's, a line is seen within 0.75 s and two commits.
 const KEEP_FOLLOWED_EVERY: Duration = Duration::from_millis(300);
-/// So much of what was shown is looked for in a text whose beginning was cut.
+/// How many of the last bytes shown are searched for in a text whose beginning was cut.
 const OVERLAP_BYTES: usize = 256;
 
 /// A reader of one job's output.
@@ -38,10 +38,10 @@ pub struct RunFollow {
     live: Option<Box<dyn Printout>>,
     /// The newest attempt whose file was read to its end.
     read: u32,
-    /// What the store had when it was last asked, if that is where the text comes from.
+    /// The text that the store had when it was last asked, if the output comes from there.
     kept: Option<String>,
     asked_at: Option<Instant>,
-    /// When the store was last told that somebody follows.
+    /// When this reader last registered in the store.
     said_at: Option<Instant>,
 }
 
@@ -76,8 +76,8 @@ impl Engine {
 }
 
 impl RunFollow {
-    /// What was printed since the last time; waits until there is something. `None` when the job is over
-    /// and all of it was told.
+    /// The output since the last call; waits until there is some. `None` when the job is over and all output was
+    /// returned.
     pub async fn next(&mut self) -> Result<Option<String>, EngineError> {
         loop {
             if let Some(text) = self.read_live() {
@@ -97,7 +97,7 @@ impl RunFollow {
         }
     }
 
-    /// A word that is lost makes the output late, not wrong.
+    /// Registers this reader. A failed write makes the output late, not wrong.
     async fn say_follow(&mut self) {
         if self.said_at.is_some_and(|at| at.elapsed() < FOLLOW_EVERY) {
             return;
@@ -110,7 +110,7 @@ impl RunFollow {
 
     fn read_live(&mut self) -> Option<String> {
         let live = self.live.as_mut()?;
-        // Asked first: what comes between the two is read.
+        // Asked before the read, so that output printed in between is read.
         let is_over = live.is_over();
         let text = live.read().unwrap_or_default();
         if text.is_empty() && is_over {
@@ -119,7 +119,7 @@ impl RunFollow {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// Opens the file of an attempt that was not read yet. Where there is none, what the store has.
+    /// Opens the file of an attempt that was not read yet. Without a file, returns the output from the store.
     async fn read_kept(&mut self, record: &RunRecord) -> Result<Option<String>, EngineError> {
         let attempt = record.run.attempt;
         if !record.job.is_over() && attempt > self.read && self.kept.is_none() {
@@ -135,7 +135,7 @@ impl RunFollow {
         if !record.job.is_over() {
             self.say_follow().await;
         }
-        // What was read from a file is not told again.
+        // Output that was read from a file is not repeated.
         let is_told = self.read > 0;
         let is_begun = record.run.up_at.is_some() || record.job.is_over();
         if is_told || !is_begun {
@@ -148,16 +148,16 @@ impl RunFollow {
     }
 }
 
-/// Where what an agent printed so far is kept for readers without the run's file.
+/// Keeps the output of an agent so far for readers without the run's file.
 #[async_trait]
 pub(crate) trait TailKeeper: Sync {
-    /// Whether somebody follows it there.
+    /// Whether a reader follows the output there.
     async fn is_followed(&self) -> bool;
     async fn keep(&self, text: String);
 }
 
-/// Keeps the newest of what is heard: the first at once, then every other second, and more often while
-/// somebody follows. That is asked only while there is something to keep.
+/// Keeps the newest output: the first at once, then every two seconds, and more often while a reader follows. Looks for
+/// readers only while there is something to keep.
 pub(crate) async fn keep_paced(keeper: &impl TailKeeper, mut heard: watch::Receiver<String>) {
     let mut kept_at: Option<Instant> = None;
     while heard.changed().await.is_ok() {
@@ -175,8 +175,8 @@ pub(crate) async fn keep_paced(keeper: &impl TailKeeper, mut heard: watch::Recei
     }
 }
 
-/// What of a text was not in the one before. Its beginning may have been cut since, and the log that is
-/// kept at the end is put together anew: other notes stand before the output.
+/// The part of a text that was not in the one before. The beginning may have been cut since, and the final log is
+/// composed anew: other notes stand before the output.
 fn fresh<'t>(before: &str, now: &'t str) -> &'t str {
     if let Some(rest) = now.strip_prefix(before) {
         return rest;
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what is kept, with the longest time between two.
+    /// Counts writes, with the longest time between two.
     struct Counted {
         is_followed: bool,
         kept: Mutex<(u32, Instant, Duration)>,

@@ -1,5 +1,5 @@
-//! One agent's work in the process that asked for it, without a server: the run is queued for this process
-//! alone for a while, taken here and gone through as a server does.
+//! An agent's work in the process that asked for it, without a server: the run is reserved for this process for a
+//! while, taken here and run to its end as a server does.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::context::OpContext;
 use crate::runs::start::Leased;
 use crate::{Engine, EngineError};
 
-/// How long other processes leave a run alone that somebody wants to run here.
+/// How long other processes leave a reserved run alone.
 pub const HELD_S: u32 = 60;
-/// Between two looks whether there is a place.
+/// The pause between two looks for a free place.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Goes through a job until it is over, whoever runs it in the end: another process has it when this
-    /// one found no place in time.
+    /// Returns when a job is over, whichever process runs it: another process takes it if this one finds no place in
+    /// time.
     pub async fn work_here(
         self: &std::sync::Arc<Self>,
         op: &OpContext,

@@ -1,4 +1,4 @@
-//! Every job of an org, whichever toolset asked for it: listed, and ended in the way of its kind.
+//! Every job of an org, whichever toolset created it: listed, and ended in the way of its kind.
 
 use callboard_domain::command::Command;
 use callboard_domain::job::{Job, JobId, JobKind, JobState};
@@ -11,39 +11,39 @@ use crate::context::{OpContext, Scope};
 use crate::runs::stop::Stopped;
 use crate::{Engine, EngineError};
 
-/// Which jobs somebody wants to see.
+/// The filter of a list of jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct JobsWanted {
     /// `JobState::as_str`.
     pub state: Option<&'static str>,
-    /// Those of the server itself too that are over: verifications, messages, stops.
+    /// Includes ended jobs of the server itself: verifications, messages, stops.
     pub every_kind: bool,
     pub limit: usize,
 }
 
-/// A job, and what an agent does in it.
+/// A job, with its run if it has one.
 #[derive(Clone, Debug)]
 pub struct JobSeen {
     pub job: Job,
     pub run: Option<Run>,
 }
 
-/// What became of a wish to end a job.
+/// The result of a request to end a job.
 #[derive(Clone, Debug)]
 pub struct JobCanceled {
     pub job: Job,
-    /// False when it was over already.
+    /// False when the job was over already.
     pub is_new: bool,
-    /// What is left of its agent, if one was at work.
+    /// Whether its agent is gone, if one was at work.
     pub agent: Option<Stopped>,
     pub run: Option<Run>,
 }
 
-/// Jobs whose end an agent's user looks for.
+/// The kinds of jobs whose ends users of agents look for.
 const OF_AGENTS: [JobKind; 4] = [JobKind::Run, JobKind::Work, JobKind::Crew, JobKind::Check];
 
 impl Engine {
-    /// What is not over, the oldest first; then what ended, the newest first.
+    /// Open jobs, oldest first; then ended jobs, newest first.
     pub async fn job_list(
         &self,
         op: &OpContext,
@@ -60,7 +60,7 @@ impl Engine {
         };
         let mut jobs = store.jobs(query(false, &JobKind::ALL, wanted.limit)).await?;
         let room = wanted.limit.saturating_sub(jobs.len());
-        // What the server did by itself is of interest to whoever asks for it.
+        // Ended jobs of the server itself are shown only on request.
         let every_kind = wanted.every_kind || wanted.state.is_some();
         let kinds: &[JobKind] = if every_kind { &JobKind::ALL } else { &OF_AGENTS };
         jobs.extend(store.jobs(query(true, kinds, room)).await?);
@@ -88,8 +88,8 @@ impl Engine {
         self.with_run(org, job).await
     }
 
-    /// Ends a job in the way of its kind: what waits does not start, and an agent at work is stopped with
-    /// its processes.
+    /// Ends a job in the way of its kind: a waiting job does not start, and an agent at work is stopped with its
+    /// processes.
     pub async fn job_cancel(&self, op: &OpContext, id: JobId) -> Result<JobCanceled, EngineError> {
         let JobSeen { job, run } = self.job_see(op, id).await?;
         if job.is_over() {
@@ -113,7 +113,7 @@ impl Engine {
         Ok(JobCanceled { job, run, is_new, agent })
     }
 
-    /// A start that nobody saw at work is taken back; an agent that is up is stopped.
+    /// Takes back a start that is on no machine yet; stops an agent that is.
     async fn work_call_off(
         &self,
         op: &OpContext,
@@ -128,8 +128,7 @@ impl Engine {
     }
 }
 
-/// The worker of a crew whose agent a run was. The crew starts that agent again while the worker has its
-/// task.
+/// The worker of a crew whose agent a run was. The crew starts that agent again while the worker has its task.
 pub fn crew_worker(run: &Run) -> Option<&str> {
     let order = run.order.work().filter(|order| order.role == Role::Crew)?;
     Some(order.asked_by.as_str().trim_start_matches("agent:"))

@@ -1,5 +1,5 @@
-//! What somebody sees of the agents on tasks without asking for a job: who runs, waits or reviews, what
-//! they printed, and whose work touches the same files.
+//! The state of the agents on tasks, without naming a job: which run, wait or review, their output, and whose work
+//! touches the same files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ use callboard_store::DueJob;
 use crate::context::{OpContext, Scope};
 use crate::{Engine, EngineError};
 
-/// How long it is believed which files a task's work touches: git needs a while to say.
+/// How long the list of files that a task's work touches is cached: git is slow to compute it.
 const FILES_FRESH: Duration = Duration::from_secs(5);
 const LOGS: ArtifactName = ArtifactName::Logs;
-/// The newest runs of a task: the one that is not over, and those whose processes are about to end.
+/// The newest runs of a task: the one that is not over, and the ones whose processes are about to end.
 const RUNS_SEEN: usize = 3;
-/// Runs of one task that are counted.
+/// How many runs of one task are counted.
 const RUNS_MAX: usize = 10_000;
 
-/// What is up with a task's agent.
+/// The state of a task's agent.
 #[derive(Clone, Debug, Default)]
 pub struct WorkNow {
     /// A process of an agent that works on the task lives, whatever the task's status.
     pub is_running: bool,
     pub is_reviewing: bool,
     pub pending: Option<Pending>,
-    /// Running tasks whose work touches files that this one's does.
+    /// Running tasks whose work touches the same files as this one's.
     pub overlaps: Vec<TaskId>,
 }
 
@@ -45,17 +45,17 @@ pub struct Pending {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PendingFor {
-    /// Another agent has to end.
+    /// Another agent has to end first.
     Place,
     Runner,
-    /// Processes of an earlier run have to end; they are named.
+    /// Processes of an earlier run have to end first; they are named.
     Processes(String),
 }
 
-/// What one run printed.
+/// The output of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkLog {
-    /// 1 for a task's first.
+    /// The number of the run; 1 for a task's first.
     pub run: usize,
     pub began_at: Timestamp,
     pub text: String,
@@ -63,7 +63,7 @@ pub struct WorkLog {
 
 type Files = Arc<BTreeSet<(PathBuf, String)>>;
 
-/// Which files the work of tasks touches, as git said a moment ago.
+/// The files that the work of tasks touches, as git said a moment ago.
 #[derive(Default)]
 pub(crate) struct FilesSeen(Mutex<HashMap<TaskId, (Instant, Files)>>);
 
@@ -88,7 +88,7 @@ impl Engine {
         Ok(now)
     }
 
-    /// The same for many; whose work overlaps is said of those alone that run.
+    /// As `work_now`, for many tasks; overlaps are given only for tasks that run.
     pub async fn works_now(
         &self,
         op: &OpContext,
@@ -102,7 +102,8 @@ impl Engine {
         Ok(all)
     }
 
-    /// Of those tasks that have a run which is not over; and which tasks of the org run here.
+    /// The state of each of these tasks with a run that is not over or has a process left, and the tasks of the org
+    /// that run here.
     async fn works_open(
         &self,
         op: &OpContext,
@@ -195,7 +196,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// What a task's work touches; nothing where git cannot say. It is a hint for people.
+    /// The files that a task's work touches; empty if git fails. They are a hint for people.
     async fn files_of(&self, org: &str, task: TaskId) -> Result<Files, EngineError> {
         if let Some(files) = self.files_seen.fresh(task) {
             return Ok(files);
@@ -217,7 +218,7 @@ impl Engine {
         Ok(files)
     }
 
-    /// What the newest runs of a task printed, oldest first.
+    /// The output of a task's newest runs, oldest first.
     pub async fn work_logs(
         &self,
         op: &OpContext,
@@ -230,7 +231,7 @@ impl Engine {
         runs.retain(|record| !record.job.is_over() || record.run.artifact(LOGS).is_some());
         runs.sort_by_key(|record| record.job.id);
         let mut logs = Vec::new();
-        // One that has printed nothing yet is the newest, and takes no other's place.
+        // A run without output is the newest, and does not count towards `newest`.
         for (index, record) in runs.iter().enumerate().rev() {
             let Some(text) = self.log_so_far(org, record).await? else { continue };
             let began_at = record.run.started_at.unwrap_or(record.job.created_at);
@@ -243,7 +244,7 @@ impl Engine {
         Ok(logs)
     }
 
-    /// What a run printed, so far if it goes on; `None` when it printed nothing.
+    /// The output of a run, so far if it goes on; `None` when there is none.
     pub(crate) async fn log_so_far(
         &self,
         org: &str,
@@ -254,7 +255,7 @@ impl Engine {
             Some(_) => store.run_tail(org, job).await?,
             None => None,
         };
-        // What was printed so far may just have become the log.
+        // The tail may just have become the log.
         let newer = match (&tail, record.job.is_over()) {
             (None, false) => store.run(org, job).await?.map(|seen| seen.record),
             _ => None,

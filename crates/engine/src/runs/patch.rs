@@ -1,5 +1,5 @@
-//! Jobs for agents from the runner's side: take one, let the agent work while the lease is kept,
-//! store what came of it, say how it went. What time does to jobs is written down here too.
+//! Jobs for agents from the runner's side: take one, let the agent work while the lease is kept, store the artifacts,
+//! record the result. Changes that time alone makes to jobs are written here too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,23 +25,23 @@ use crate::{Engine, EngineError};
 
 const BATCH: usize = 32;
 
-/// What makes a worker look at the queue, besides its clock and what its own process does.
+/// What makes a worker look at the queue, besides its clock and the jobs of its own process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alert {
-    /// Nothing: what others write costs it nothing. For the many processes that serve one agent each.
+    /// Nothing: commits of other processes cost it nothing. For the many processes that serve one agent each.
     Own,
-    /// What happens to jobs in any process. It reads what everybody commits.
+    /// Events of jobs in any process. The worker reads what all processes commit.
     Everybody,
 }
 
 #[derive(Default)]
 pub(crate) struct RunQueue {
     nudge: Notify,
-    /// Agents and stops in the hands of this process.
+    /// The number of agents and stops that this process runs.
     at_work: AtomicUsize,
 }
 
-/// A run in the hands of this process.
+/// A run that this process has leased.
 #[derive(Clone)]
 pub(crate) struct Taken {
     pub org: Arc<str>,
@@ -50,12 +50,12 @@ pub(crate) struct Taken {
 }
 
 impl Engine {
-    /// Says that there may be a job to run.
+    /// Wakes the loop: there may be a job to run.
     pub(crate) fn runs_nudge(&self) {
         self.runs.nudge.notify_one();
     }
 
-    /// Runs jobs until canceled; then those under way get a while, and are stopped and given back.
+    /// Runs jobs until canceled; then the running ones get a while, and are stopped and given back.
     pub async fn run_agents_until(self: Arc<Self>, stop: CancellationToken, alert: Alert) {
         let Some(agents) = self.parts.agents.clone() else { return };
         agents.clean_up().await;
@@ -76,12 +76,12 @@ impl Engine {
                 Some(_) = running.join_next() => false,
             };
             match &mut feed {
-                // What it says of until now is seen by this look.
+                // This look covers all events up to now.
                 Some(feed) => feed.skip(),
                 None if alert == Alert::Everybody => feed = self.run_feed(None).await.ok(),
                 None => {}
             }
-            // It looks at every open job; not for each one that ends.
+            // Settling looks at every open job, so it is not repeated each time one ends.
             if is_tick && let Err(error) = self.runs_settle().await {
                 tracing::warn!(%error, "cannot write down what time did to jobs");
             }
@@ -109,8 +109,7 @@ impl Engine {
         (self.runs.at_work.load(Ordering::Relaxed), self.parts.runs.drain)
     }
 
-    /// Runs what is due now, one after the other, and writes down what time did. Returns how many
-    /// were run.
+    /// Settles jobs, then runs the ones due now, one after the other. Returns how many were run.
     pub async fn run_agents(self: &Arc<Self>) -> Result<usize, EngineError> {
         self.runs_settle().await?;
         let Some(agents) = self.parts.agents.clone() else { return Ok(0) };
@@ -130,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Writes down what time did to jobs. Returns how many it changed.
+    /// Writes the changes that time made to jobs. Returns how many it changed.
     pub async fn runs_settle(&self) -> Result<usize, EngineError> {
         let overdue = self.parts.store.runs_overdue(BATCH).await?;
         for due in &overdue {
@@ -139,7 +138,7 @@ impl Engine {
         Ok(overdue.len())
     }
 
-    /// What processes of this machine ran that are gone.
+    /// Settles the runs of processes of this machine that are gone.
     async fn runs_recover(&self) -> Result<(), EngineError> {
         for due in self.parts.store.runs_on(&self.parts.machine).await? {
             match &due.job.state {
@@ -209,7 +208,7 @@ impl Engine {
                     return Ok(Some((Taken { org: due.org, job: due.job.id, fence }, record)));
                 }
                 Err(EngineError::Refused(Refusal::NoPlace { .. })) => return Ok(None),
-                // Another process was faster, or its task waits for something.
+                // Another process leased it first, or its task waits for something.
                 Err(EngineError::Refused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -322,14 +321,14 @@ impl Engine {
             match self.act_as_runner(&taken.org, keep).await.and_then(run_of) {
                 Ok(record) if !record.job.is_over() => {}
                 Ok(_) | Err(EngineError::Refused(_)) => return,
-                // The store may be back before the lease is over.
+                // The store may be back before the lease expires.
                 Err(error) => tracing::warn!(%error, %job, "cannot keep a job's lease"),
             }
         }
     }
 
-    /// Stores what a run left. What is not wanted any more is dropped, except what it printed.
-    /// False when the run is not ours any more.
+    /// Stores the artifacts of a run. If the run is over or was stopped, only its output is kept. False when this
+    /// process has lost the run.
     async fn run_keep_report(
         &self,
         taken: &Taken,
@@ -362,13 +361,13 @@ impl Engine {
         Ok(true)
     }
 
-    /// Whether a run is still in the hands of this process. The lease of one that was frozen is not.
+    /// Whether this process still has the run. A process that was frozen has lost its lease.
     pub(crate) async fn run_is_ours(&self, taken: &Taken) -> Result<bool, EngineError> {
         let now = self.parts.store.run(&taken.org, taken.job).await?;
         Ok(now.is_some_and(|now| is_of(&now.record, taken)))
     }
 
-    /// Says how it went.
+    /// Records the result of a run.
     async fn run_over(
         &self,
         taken: &Taken,
@@ -385,7 +384,8 @@ impl Engine {
     }
 }
 
-/// A run that was lost keeps its fence until the next one begins; it is known by its place in the queue.
+/// Whether the run is still the one that was leased. A lost run keeps its fencing token until the next one begins; its
+/// state, queued, tells.
 fn is_of(now: &RunRecord, taken: &Taken) -> bool {
     now.run.fence == taken.fence && !matches!(now.job.state, JobState::Queued { .. })
 }
@@ -406,7 +406,7 @@ async fn queue_moved(feed: &mut Option<RunFeed>) {
     std::future::pending().await
 }
 
-/// Carries an agent's questions to whoever looks at the job.
+/// Passes an agent's questions on to the readers of its job.
 pub(crate) struct AsksFor {
     pub engine: Arc<Engine>,
     pub taken: Taken,

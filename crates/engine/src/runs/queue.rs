@@ -1,5 +1,5 @@
-//! Jobs for agents, as those see them who want something done: submit, look, cancel, answer, read
-//! what came of it. Who does the work is `run_work.rs`.
+//! Jobs for agents from the submitter's side: submit, look, cancel, answer, read the artifacts. The runner's side is
+//! `patch.rs`.
 
 use std::time::Duration;
 
@@ -23,50 +23,50 @@ use crate::context::{OpContext, Scope};
 use crate::ports::NOT_ALLOWED;
 use crate::{Engine, EngineError};
 
-/// Where artifacts lie among the store's files.
+/// The folder of artifacts among the store's files.
 pub(crate) const ARTIFACTS: &str = "artifacts";
 
-/// `JobState::as_str` of those that an agent is at.
+/// `JobState::as_str` of jobs that an agent works on.
 const RUNNING: &str = "running";
-/// Runs that are looked at for questions, of each kind.
+/// How many runs of each kind are searched for questions.
 const QUESTIONS_MAX: usize = 1000;
 
-/// Behind what tells a worker at once.
+/// The fallback poll, behind the nudges that wake a worker at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a server does with jobs for agents.
+/// The configuration of a server for jobs for agents.
 #[derive(Clone, Debug)]
 pub struct RunRule {
-    /// Runs on one machine at a time.
+    /// The number of runs on one machine at a time.
     pub running_max: u32,
-    /// Jobs of an org that may be open.
+    /// The number of open jobs that an org may have.
     pub open_max: u32,
     pub lease_s: u32,
     pub heartbeat: Duration,
-    /// How long a lost worker may still speak up.
+    /// How long a lost worker may still report.
     pub hold_s: u32,
     pub attempts_max: u32,
-    /// Of a run whose job does not say.
+    /// The time limit of a run whose job does not set one.
     pub timeout_s: u32,
-    /// How long a key finds its job after the end.
+    /// How long after its end a key still finds its job.
     pub window_s: u32,
-    /// How long a question waits.
+    /// How long a question waits for its answer.
     pub ask_timeout: Duration,
-    /// How often a worker looks at the queue when nothing told it to.
+    /// How often a worker polls the queue.
     pub look_every: Duration,
     /// How long runs go on when their process is asked to end.
     pub drain: Duration,
     /// How long jobs are kept after their end.
     pub kept: Duration,
     pub spec: SpecRules,
-    /// Somebody said where local repositories may be. Else they may be anywhere while nobody needs
-    /// a token, and nowhere from then on.
+    /// Whether the settings say where local repositories may be. If not, they may be anywhere until the first token is
+    /// added, and nowhere from then on.
     pub has_roots: bool,
-    /// Who is told of the end of a job that names nobody.
+    /// The address that is told of the end of a job without one of its own.
     pub webhook_default: Option<String>,
-    /// Where pull requests are opened; `None`: in Callboard itself.
+    /// The forge at which pull requests are opened; `None`: in Callboard itself.
     pub forge: Option<ForgeKind>,
-    /// How long a merge at a forge is waited for.
+    /// How long a call waits for a merge at a forge.
     pub merge_wait: Duration,
 }
 
@@ -94,13 +94,13 @@ impl Default for RunRule {
     }
 }
 
-/// What became of a submit.
+/// The result of a submit.
 #[derive(Clone, Debug)]
 pub struct Submitted {
     pub record: RunRecord,
-    /// The key was known, so nothing was made.
+    /// The key was known, so no job was made.
     pub deduplicated: bool,
-    /// Parts of the known job's content that are not what was submitted now; empty when it is new.
+    /// Parts of the known job's content that differ from the ones submitted now; empty for a new job.
     pub differs_in: Vec<&'static str>,
 }
 
@@ -112,11 +112,11 @@ pub struct RunFilter {
     pub offset: usize,
 }
 
-/// What is behind an artifact's name.
+/// The content of an artifact.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArtifactText {
     Text(String),
-    /// Not there, as the job is.
+    /// There is no such artifact; with the job as it is.
     Missing(Box<RunSeen>),
 }
 
@@ -164,14 +164,14 @@ impl Engine {
         Ok(Submitted { record, deduplicated, differs_in })
     }
 
-    /// What only whoever runs agents here can say.
+    /// Problems with the repository that only the agent runner of this machine can find.
     async fn repo_problems(&self, repo: &Repo) -> Result<Vec<Problem>, EngineError> {
         let path =
             |problem: &str| Ok(vec![Problem { path: "repo.path".into(), problem: problem.into() }]);
         match (&self.parts.agents, repo) {
             (None, Repo::Git { .. }) => Ok(Vec::new()),
             (None, Repo::Local { .. }) => path("cannot be used: this server runs no agents"),
-            // Tokens may have come since this process began.
+            // Tokens may have been added since this process began.
             (Some(_), Repo::Local { .. })
                 if !self.parts.runs.has_roots && self.parts.store.has_tokens().await? =>
             {
@@ -189,14 +189,14 @@ impl Engine {
         }
     }
 
-    /// The same for whatever an agent was asked to do, by whichever toolset.
+    /// As `run_get`, for a run of any kind, from any toolset.
     pub async fn run_find(&self, op: &OpContext, id: JobId) -> Result<RunSeen, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let seen = self.parts.store.run(&op.principal.org, id).await?;
         seen.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() }.into())
     }
 
-    /// Runs whose agents wait to be told something.
+    /// Runs whose agents wait for an answer.
     pub async fn questions(&self, op: &OpContext) -> Result<Vec<RunRecord>, EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let (store, org) = (&self.parts.store, &op.principal.org);
@@ -226,7 +226,7 @@ impl Engine {
         Ok(self.parts.store.runs(query).await?)
     }
 
-    /// The newest first, from behind `after`.
+    /// Runs from after `after` on, newest first.
     pub async fn run_history(
         &self,
         op: &OpContext,
@@ -243,7 +243,7 @@ impl Engine {
         Ok(self.parts.store.runs(query).await?.runs)
     }
 
-    /// The job as it then is, and whether this call canceled it.
+    /// Cancels a job; returns it with whether this call canceled it.
     pub async fn run_cancel(
         &self,
         op: &OpContext,
@@ -255,7 +255,7 @@ impl Engine {
         let record = run_of(applied.outcome)?;
         let canceled = changed && matches!(record.job.state, JobState::Canceled { .. });
         if changed && !matches!(before.record.job.state, JobState::Running { .. }) {
-            // Nobody is left who would say what happened.
+            // No runner is left to write the log.
             self.run_note(&op.principal.org, &record).await?;
         }
         Ok((record, canceled))
@@ -295,7 +295,7 @@ impl Engine {
         }
     }
 
-    /// What a job's agent printed, so far if it goes on.
+    /// The output of a job's agent, so far if it goes on.
     pub async fn run_log(
         &self,
         op: &OpContext,
@@ -315,7 +315,7 @@ impl Engine {
         Ok(found.map(|file| String::from_utf8_lossy(&file.bytes).into_owned()))
     }
 
-    /// Keeps an artifact's content and then says that it is there.
+    /// Stores an artifact's content, then records it.
     pub(crate) async fn artifact_put(
         &self,
         org: &Arc<str>,
@@ -327,7 +327,7 @@ impl Engine {
         self.artifact_put_of(org, job, (fence, fence), name, text).await
     }
 
-    /// The same of another run than the one that stores it.
+    /// As `artifact_put`, for an artifact of another run than the one that stores it.
     pub(crate) async fn artifact_put_of(
         &self,
         org: &Arc<str>,
@@ -336,7 +336,7 @@ impl Engine {
         name: ArtifactName,
         text: String,
     ) -> Result<(), EngineError> {
-        // A name of its own: nothing that was read before changes.
+        // Each artifact gets a new file name, so a file that was read before never changes.
         let file = format!("{ARTIFACTS}/{job}/{}/{}", self.parts.ids.next_id(), name.as_str());
         let bytes = text.into_bytes();
         let artifact = Artifact {
@@ -363,7 +363,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A job that ended without anybody running it has one line of log: why.
+    /// Gives a job that ended without a run one line of log: why.
     pub(crate) async fn run_note(
         &self,
         org: &Arc<str>,
@@ -388,7 +388,7 @@ pub(crate) fn run_of(outcome: Outcome) -> Result<RunRecord, EngineError> {
     }
 }
 
-/// Which parts of a job's content are not the same.
+/// The parts of a job's content that differ.
 fn differences(known: &JobSpec, given: &JobSpec) -> Vec<&'static str> {
     let parts = [
         ("repo", known.repo == given.repo),

@@ -1,5 +1,5 @@
-//! Who starts agents: each process that does says so in the store while it goes on, so that a command can
-//! tell whether what it queues will be started.
+//! Which processes start agents: each of them reports so in the store while it runs, so that a command can tell whether
+//! its job will be started.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
 
-/// How often a process says that it starts agents: one small write each time.
+/// How often a process reports that it starts agents: one small write each time.
 const SAY_EVERY: Duration = Duration::from_secs(30);
-/// A process that was silent for so long has ended or hangs. Twice it may be late.
+/// A process that was silent for this long has ended or hangs; two late reports are tolerated.
 const SILENT_MS: i64 = 90_000;
 
 impl Engine {
-    /// Says so until canceled, and then that it is over.
+    /// Reports that this process starts agents until canceled, and then that it has ended.
     pub(crate) async fn runner_say_until(&self, stop: CancellationToken) {
         let mut tick = tokio::time::interval(SAY_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// Says that this process starts agents on this machine.
+    /// Reports that this process starts agents on this machine.
     pub async fn runner_say(&self) -> Result<(), EngineError> {
         if self.parts.agents.is_none() {
             return Ok(());
@@ -50,7 +50,7 @@ impl Engine {
         Ok(runners.iter().filter(at).any(|seen| self.is_alive(seen, now)))
     }
 
-    /// One of this machine that was killed is known at once by its process.
+    /// Whether a runner is alive. A killed process of this machine is known at once.
     fn is_alive(&self, seen: &RunnerSeen, now: Timestamp) -> bool {
         now.ms_since(seen.seen_at) < SILENT_MS && !(self.parts.is_gone)(&seen.runner)
     }

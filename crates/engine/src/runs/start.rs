@@ -1,6 +1,5 @@
-//! Agents that work on a task alone, on the board's behalf or as one of a crew, from the runner's side:
-//! admit one when there is a place, make the workspace, let it work while the lease is kept, keep what it
-//! printed, say how it ended.
+//! Agents that work on a task alone, on the board's behalf or as a member of a crew, from the runner's side: admit one
+//! when there is a place, make the workspace, let it work while the lease is kept, keep its output, record its end.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -41,10 +40,10 @@ use crate::runs::token::RunPass;
 use crate::task::place::WorkspaceFault;
 use crate::{Engine, EngineError};
 
-/// Jobs that are looked at in one go.
+/// How many jobs are looked at in one go.
 pub(crate) const BATCH: usize = 32;
 
-/// A run in the hands of this process, and what it is about.
+/// A run that this process has leased, with its task.
 pub(crate) struct Ground {
     pub(crate) taken: Taken,
     pub(crate) run: Run,
@@ -57,7 +56,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Who the agent is at its door, and what it may do there.
+    /// The agent's identity at its door, and its rights there.
     fn principal(&self) -> Principal {
         let (toolset, profile, agent_type) = match self.order.role {
             Role::Worker => ("board", Some(Profile::PairWorker), None),
@@ -76,22 +75,22 @@ impl Ground {
         Principal { org, rights, ..Principal::local(self.agent.clone()) }
     }
 
-    /// Up to when its prompt has what somebody told the task's agent.
+    /// The time of the newest message that the prompt contains.
     fn told_upto(&self) -> Timestamp {
         let told = Some(&self.card.told).filter(|_| self.order.role != Role::Reviewer);
         told.and_then(|told| told.last()).map_or(Timestamp(0), |told| told.at)
     }
 }
 
-/// What came of saying that an agent is at work.
+/// The result of reporting that an agent is at work.
 enum Told {
     Up,
     Unwanted,
-    /// It did not come up in time.
+    /// The agent did not come up in time.
     Late,
 }
 
-/// Where what a run printed so far is kept.
+/// Keeps the tail of a run's output.
 struct TailOf<'a> {
     store: &'a dyn Store,
     taken: &'a Taken,
@@ -111,16 +110,16 @@ impl TailKeeper for TailOf<'_> {
     }
 }
 
-/// What came of trying to begin a run.
+/// The result of trying to begin a run.
 pub(crate) enum Leased {
     Begun(Box<Ground>),
-    /// Somebody else has it, or it came to nothing.
+    /// Another process has it, or it could not begin.
     Not,
     NoPlace,
 }
 
 impl Engine {
-    /// Starts agents as long as there is something to do and a place for it.
+    /// Starts agents as long as there are jobs and places for them.
     pub(crate) async fn works_start(
         self: &Arc<Self>,
         running: &mut JoinSet<()>,
@@ -130,12 +129,12 @@ impl Engine {
         let Some(workers) = shop.and_then(|shop| shop.workers.clone()) else { return Ok(()) };
         let mut waiting = Vec::new();
         for kind in JobKind::IN_WORKSPACES {
-            // Who has no executor for a crew leaves it to others.
+            // A server without an executor for crews leaves their jobs to others.
             if kind != JobKind::Crew || self.parts.crew.executor.is_some() {
                 waiting.extend(self.parts.store.runs_due(kind, &self.parts.machine, BATCH).await?);
             }
         }
-        // Each org says how many of them there may be.
+        // Each org has its own limit.
         let mut full: Vec<(JobKind, Arc<str>)> = Vec::new();
         for due in waiting {
             let of = (due.job.kind, due.org.clone());
@@ -208,7 +207,7 @@ impl Engine {
         Ok(Leased::Begun(ground.into()))
     }
 
-    /// From the lease to the end. Whoever does not want it any more is heard all along.
+    /// Runs the job from the lease to the end. A stop or a cancellation is heard at every step.
     pub(crate) async fn work_through(
         self: &Arc<Self>,
         workers: &dyn Workers,
@@ -222,7 +221,7 @@ impl Engine {
         let rule = (self.parts.board.lease_s, self.parts.board.heartbeat);
         let watched = self.run_watched(taken, feed, rule, left, give_up);
         tokio::pin!(watched);
-        // A worker's earlier runs were jobs of their own.
+        // Earlier runs of a crew's worker were jobs of their own.
         if run.attempt > 1 || ground.order.role == Role::Crew {
             self.clean_up().await;
             self.work_tail_save(taken).await?;
@@ -246,7 +245,7 @@ impl Engine {
             Ok(parts) => parts,
             Err(reason) => return self.work_over(ground, WorkEnd::NotStarted { reason }).await,
         };
-        // A server that was frozen meanwhile starts nothing beside the run that followed.
+        // A server that was frozen meanwhile must not start an agent beside the next run.
         if !self.run_is_ours(taken).await? {
             return self.work_over(ground, WorkEnd::Stopped).await;
         }
@@ -268,8 +267,8 @@ impl Engine {
         self.work_over(ground, end).await
     }
 
-    /// What keeps a crew's worker from its task: in the words of its last message, or why its agent did
-    /// not start. On the board the same stands on the task when the run ends.
+    /// Blocks the task of a crew's worker, with the reason of its last message, or why its agent did not start. On the
+    /// board, the end of the run itself records that on the task.
     async fn crew_hindered(&self, ground: &Ground, end: &WorkEnd) -> Result<(), EngineError> {
         let reason = match end {
             _ if ground.order.role != Role::Crew => return Ok(()),
@@ -284,7 +283,7 @@ impl Engine {
         self.crew_block(&taken.org, &AgentId::of(agent), record.task.id, reason).await
     }
 
-    /// Where it works, with the branch that the work goes to.
+    /// The workspace of a run, with the target of its work.
     async fn work_place(
         &self,
         ground: &Ground,
@@ -310,7 +309,7 @@ impl Engine {
     ) -> Result<WorkReport, EngineError> {
         let taken = &ground.taken;
         let mut call = self.work_call(ground, parts, left).await?;
-        // The token ends with this function, however the run does.
+        // The token ends with this function, however the run ends.
         let _pass = match self.door_open(ground).await? {
             Ok(opened) => opened.map(|(key, pass)| {
                 call.door = Some(key);
@@ -330,7 +329,7 @@ impl Engine {
         let work = workers.work(call, up, printed, asks, hears, stop.clone());
         let kept = self.work_tail_keep(taken, heard);
         let (task, upto) = (ground.record.task.id, ground.told_upto());
-        // A reviewer hears nothing: messages are for whoever works.
+        // A reviewer hears nothing: messages are for the agent that works.
         let says = Some(says).filter(|_| ground.order.role != Role::Reviewer);
         let spoken = async {
             match says {
@@ -347,7 +346,7 @@ impl Engine {
                     Told::Up
                 }
                 Ok(Ok(_)) => Told::Unwanted,
-                // It ended before it was up, and says why.
+                // It ended before it was up, and its report says why.
                 Ok(Err(_)) => Told::Up,
                 Err(_) => Told::Late,
             }
@@ -374,7 +373,7 @@ impl Engine {
                     }
                 }
                 report = &mut work => {
-                    // However quick it was: that it was up comes before what became of it.
+                    // However quick the agent was: that it was up is recorded before its result.
                     if !is_told {
                         told.await;
                     }
@@ -388,8 +387,8 @@ impl Engine {
         }
     }
 
-    /// A door for this run alone: to its task, as its agent, until the pass is dropped. The inner error
-    /// says why there is none.
+    /// A door for this run alone: to its task, as its agent, until the pass is dropped. The inner error says why there
+    /// is none.
     async fn door_open(
         self: &Arc<Self>,
         ground: &Ground,
@@ -409,7 +408,7 @@ impl Engine {
         format!("The agent did not start within {}s", self.parts.board.start_timeout.as_secs())
     }
 
-    /// Says that the agent is at work; false when another run has followed or nobody wants it any more.
+    /// Records that the agent is at work; false when another run has followed or this one is no longer wanted.
     async fn work_up(&self, taken: &Taken, parts: &[WorkspacePart], up: &Up) -> bool {
         let place = parts.iter().find_map(|part| part.worktree.as_ref());
         let place = WorkPlace {
@@ -429,7 +428,7 @@ impl Engine {
         }
     }
 
-    /// Whether its work goes to review: by its last words, or because it asked for that itself.
+    /// Whether its work goes to review: by its last message, or because it requested the review itself.
     async fn is_handed_over(
         &self,
         ground: &Ground,
@@ -443,13 +442,13 @@ impl Engine {
         Ok(asked || ending == Some(&Ending::Complete))
     }
 
-    /// What it printed so far is there for others to see; who asks about it is not told of it.
+    /// Keeps the output so far for readers, without an event.
     async fn work_tail_keep(&self, taken: &Taken, heard: watch::Receiver<String>) -> Infallible {
         keep_paced(&TailOf { store: &*self.parts.store, taken }, heard).await;
         std::future::pending().await
     }
 
-    /// What is known of a run that was lost becomes its log.
+    /// Turns the kept tail of a lost run into its log.
     async fn work_tail_save(&self, taken: &Taken) -> Result<(), EngineError> {
         match self.parts.store.run_tail(&taken.org, taken.job).await? {
             Some(tail) => self.work_logs_keep(taken, tail.fence, tail.text).await,
@@ -457,7 +456,7 @@ impl Engine {
         }
     }
 
-    /// Each run's log is kept, in place of what was kept so far; a later one does not replace it.
+    /// Appends a run's log to the job's logs, in place of its tail. The logs of earlier runs stay.
     async fn work_logs_keep(
         &self,
         taken: &Taken,
@@ -479,7 +478,7 @@ impl Engine {
         }
     }
 
-    /// What an agent did not commit is committed; what cannot be stays where it is.
+    /// Commits an agent's uncommitted changes; changes that cannot be committed stay where they are.
     async fn leftovers(&self, ground: &Ground, parts: &[WorkspacePart]) {
         let Some(shop) = &self.parts.workshop else { return };
         let id = ground.record.task.id;
@@ -502,7 +501,7 @@ impl Engine {
             self.act_as_runner(org, Command::WorkEnd { job, fence, end, agent, reviewer }).await;
         self.runs_nudge();
         match over.and_then(run_of) {
-            // Another one may have it at once.
+            // Settled, another runner may take it at once.
             Ok(record) if matches!(record.job.state, JobState::Stale { .. }) => {
                 self.runs_settle().await?;
             }
@@ -522,7 +521,7 @@ impl Engine {
     }
 }
 
-/// `agent:<executor>-<last 6 of its attempt id>`.
+/// The name of an agent: `agent:<executor>-<last 6 of its attempt id>`.
 fn agent_of(executor: &str, attempt: AttemptId) -> Result<Actor, EngineError> {
     let id = attempt.0.to_string();
     let last = &id[id.len().saturating_sub(6)..];

@@ -1,5 +1,5 @@
-//! Ends the work of agents: somebody asks for it with a job, or something comes that an agent must not
-//! be at work for. What is stopped is gone with all its processes before anybody hears so.
+//! Stopping agents: a job asks for it, or a change of the task requires it. A stop is reported only after all processes
+//! of the agent are gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,27 +17,27 @@ use crate::job::Taken;
 use crate::runs::start::BATCH;
 use crate::{Engine, EngineError};
 
-/// How long a stopped agent may take to be gone: as long as it is asked nicely, and a little more.
+/// How long a stopped agent may take to be gone: the grace period before it is killed, and a little more.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What a job keeps of why nothing was stopped.
+/// The reason that a job records when there was nothing to stop.
 pub const NOT_RUNNING: &str = "not_running";
 const NOT_GONE: &str = "not gone in time";
 
-/// What came of stopping agents.
+/// The result of stopping agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     Gone,
     /// There was nothing to stop.
     Nothing,
-    /// Stopped, and still there.
+    /// Stopped, but a process is still there.
     Lingers,
 }
 
 impl Engine {
-    /// Stops what somebody wants stopped.
+    /// Runs the due stop jobs.
     pub(crate) async fn stops_start(
         self: &Arc<Self>,
         running: &mut JoinSet<()>,
@@ -64,7 +64,7 @@ impl Engine {
             None => Stopped::Nothing,
         };
         if let (Stopped::Lingers, Some(task)) = (stopped, task) {
-            // Its server may be frozen; this one may be able to end it.
+            // The agent's server may be frozen; this process may be able to end the agent.
             stopped = self.works_force(&taken.org, task).await?;
         }
         let failed = |reason: &str| JobEnd::Failed { reason: reason.into() };
@@ -79,8 +79,8 @@ impl Engine {
         }
     }
 
-    /// Ends whatever works on a task, in the name of whoever asks, and waits until nothing of it is left.
-    /// No server is needed for that. Answers the runs that were ended.
+    /// Ends all work on a task, in the caller's name, and waits until no process is left. That needs no server. Returns
+    /// the runs that were ended.
     pub async fn agent_stop(
         &self,
         op: &OpContext,
@@ -109,7 +109,7 @@ impl Engine {
         if stopped != Stopped::Lingers {
             return Ok(stopped);
         }
-        // Its server may be frozen; this process may be able to end it.
+        // The agent's server may be frozen; this process may be able to end the agent.
         for work in left {
             if !self.work_force(org, work).await? {
                 return Ok(Stopped::Lingers);
@@ -118,7 +118,7 @@ impl Engine {
         Ok(Stopped::Gone)
     }
 
-    /// Ends whatever works on a task, and what waits to, and waits until nothing of it is left.
+    /// Ends all work on a task, waiting runs included, and waits until no process is left.
     pub(crate) async fn work_stop(
         &self,
         org: &Arc<str>,
@@ -151,7 +151,7 @@ impl Engine {
         Ok(stopped)
     }
 
-    /// Kills what lingers on this machine.
+    /// Kills lingering processes on this machine.
     async fn works_force(&self, org: &Arc<str>, task: TaskId) -> Result<Stopped, EngineError> {
         for work in self.works_left(org, task).await? {
             if !self.work_force(org, &work).await? {
@@ -161,7 +161,7 @@ impl Engine {
         Ok(Stopped::Gone)
     }
 
-    /// Waits until nothing is left of a run that was ended.
+    /// Waits until no process of an ended run is left.
     pub(crate) async fn work_gone(
         &self,
         org: &Arc<str>,
@@ -183,14 +183,14 @@ impl Engine {
                 if run.is_none_or(|run| run.gone_at.is_some() || run.runs_on.is_none()) {
                     return Ok(Stopped::Gone);
                 }
-                // Of a task that was removed nothing is heard.
+                // A removed task has no events, so the timeout makes this a poll.
                 let _ = tokio::time::timeout(LOOK_EVERY, watch.changed()).await;
             }
         };
         tokio::time::timeout(within, gone).await.unwrap_or(Ok(Stopped::Lingers))
     }
 
-    /// Whether nobody is left who could say that it is gone.
+    /// Whether the run's server is gone, so that no process will report its end.
     fn is_left_behind(&self, open: &RunRecord) -> bool {
         let here = open.run.runs_on.as_ref() == Some(&self.parts.machine);
         match &open.job.state {

@@ -1,5 +1,5 @@
-//! Messages for the agents of tasks: kept beside the task, passed to an agent at work that can be spoken to,
-//! or put into the prompt of the next one.
+//! Messages for the agents of tasks: kept beside the task, passed to an agent at work that can be spoken to, or put
+//! into the prompt of the next one.
 
 use std::convert::Infallible;
 
@@ -26,16 +26,16 @@ impl Engine {
         self.act_on_task(op, Command::TaskTell { task, text }).await
     }
 
-    /// Writes down that the agent of a run has the messages up to this time.
+    /// Records that the agent of a run has the messages up to this time.
     pub(crate) async fn task_hear(&self, taken: &Taken, task: TaskId, upto: Timestamp) {
         let hear = Command::TaskHear { task, job: taken.job, upto };
         if let Err(error) = self.act_as_runner(&taken.org, hear).await {
-            // It hears them again, which is better than never.
+            // The agent then gets them again, which is better than never.
             tracing::info!(%error, job = %taken.job, "that an agent was told cannot be kept");
         }
     }
 
-    /// Passes on what somebody tells the agent of a run while it works; `after` is what it has already.
+    /// Passes messages on to the agent of a run while it works; `after` is the time of the last message it has.
     pub(crate) async fn work_tell(
         &self,
         taken: &Taken,
@@ -64,14 +64,14 @@ impl Engine {
     }
 }
 
-/// Whether the agent has it.
+/// Whether the agent got the message.
 async fn said(says: &mpsc::Sender<Saying>, told: &Told) -> bool {
     let (heard, is_heard) = oneshot::channel();
     let text = interruption(told.by.as_str(), &told.text);
     says.send(Saying { text, heard }).await.is_ok() && is_heard.await.is_ok()
 }
 
-/// As a prompt has them.
+/// The messages in the form of a prompt.
 pub(crate) fn in_prompt(card: &Card) -> Vec<String> {
     card.told.iter().map(|told| format!("From {}: {}", told.by, told.text)).collect()
 }

@@ -27,7 +27,7 @@ struct RunToken {
     over: CancellationToken,
 }
 
-/// A token that works until this is dropped.
+/// A token that is valid until this is dropped.
 pub(crate) struct RunPass {
     tokens: Arc<RunTokens>,
     id: TokenId,
@@ -49,7 +49,7 @@ impl Drop for RunPass {
 }
 
 impl RunTokens {
-    /// Whose token this is, while its run lasts.
+    /// The caller of a token, while its run lasts.
     pub fn check(&self, shown: &str) -> Result<Principal, TokenFault> {
         let live = self.live();
         let known = claimed(shown).and_then(|id| live.get(&id)).ok_or(TokenFault::Unknown)?;
@@ -77,12 +77,12 @@ impl RunTokens {
 }
 
 impl Engine {
-    /// What the door of this process asks about those who knock.
+    /// The tokens against which the door of this process checks callers.
     pub fn run_tokens(&self) -> &Arc<RunTokens> {
         &self.run_tokens
     }
 
-    /// A token for one run, whose agent is this caller.
+    /// A token for one run, whose agent is this principal.
     pub(crate) fn run_pass(&self, principal: Principal) -> Result<RunPass, EngineError> {
         let id = TokenId(self.parts.ids.next_id());
         let text = TokenText::new(id)?;

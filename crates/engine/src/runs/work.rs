@@ -1,5 +1,5 @@
-//! Agents that work on a task alone, as those see them who want it done: start one, look how the start
-//! went, wait for it, take it back, stop the agent. Who runs it is `work_run.rs`.
+//! Agents that work on a task alone, from the side of the callers that start them: start one, see how the start went,
+//! wait for it, take it back, stop the agent. The runner's side is `start.rs`.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::runs::start::BATCH;
 use crate::task::wait::RunEvent;
 use crate::{Engine, EngineError};
 
-/// How often a wait says that it goes on.
+/// How often a wait reports progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default)]
 pub struct WorkWish {
-    /// For this run alone.
+    /// Instructions for this run alone.
     pub instructions: Option<String>,
     pub model: Option<String>,
     pub start: Start,
 }
 
-/// What somebody asked of a task's agent.
+/// A request to start or stop a task's agent.
 #[derive(Clone, Debug)]
 pub enum WorkJob {
     Start(Box<WorkSeen>),
@@ -41,7 +41,7 @@ pub enum WorkJob {
 #[derive(Clone, Debug)]
 pub struct WorkSeen {
     pub record: RunRecord,
-    /// It waits for another agent to end.
+    /// The start waits for another agent to end.
     pub waits_for_place: bool,
 }
 
@@ -53,7 +53,7 @@ impl WorkJob {
         }
     }
 
-    /// Whether the answer is known.
+    /// Whether the result is known.
     pub fn is_decided(&self) -> bool {
         let is_up = match self {
             WorkJob::Start(seen) => seen.record.run.up_at.is_some(),
@@ -63,7 +63,7 @@ impl WorkJob {
     }
 }
 
-/// How a wait for an answer ended.
+/// How a wait for the result ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkWaited {
     Decided,
@@ -96,7 +96,7 @@ impl Engine {
         self.work_seen(&op.principal.org, record).await
     }
 
-    /// A run in a task's workspace, as it is put into the queue now.
+    /// The command that queues a run in a task's workspace now.
     pub(crate) async fn work_wanted(
         &self,
         org: &str,
@@ -143,8 +143,8 @@ impl Engine {
         u32::try_from(self.parts.board.run_ttl.as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// Lets an agent look at what was done on an AUTO task, if the settings want that, and says which
-    /// job does. Where one still works, the end of its work does the same.
+    /// Queues a reviewer agent for an AUTO task, if the settings say so; returns its job. While an agent still works on
+    /// the task, the end of its work queues the reviewer.
     pub(crate) async fn review_queue(
         &self,
         op: &OpContext,
@@ -164,7 +164,7 @@ impl Engine {
             Ok(work) if work.is_empty() => return Ok(None),
             Ok(_) => {}
             Err(fault) => {
-                // The review is asked for; only the advice of an agent is missing.
+                // The review is requested; only the advice of an agent is missing.
                 tracing::warn!(%fault, %task, "no agent reviews this work");
                 return Ok(None);
             }
@@ -180,7 +180,7 @@ impl Engine {
         Ok(Some(job))
     }
 
-    /// Asks for the end of the agent that works on a task.
+    /// Queues a stop of the agent that works on a task.
     pub async fn stop_queue(&self, op: &OpContext, task: TaskId) -> Result<WorkJob, EngineError> {
         op.principal.judge_on(op.tool, task)?;
         let open = self.work_open(&op.principal.org, task).await?;
@@ -221,7 +221,7 @@ impl Engine {
         }
     }
 
-    /// The same by the job alone, with its task.
+    /// As `work_get`, by the job alone; returns its task as well.
     pub async fn work_find(
         &self,
         op: &OpContext,
@@ -233,7 +233,7 @@ impl Engine {
         Ok((task, self.work_get(op, task, id).await?))
     }
 
-    /// Returns when the answer is known, or with what is known at the end of the time.
+    /// Returns when the result is known, or with the current state at the deadline.
     pub async fn work_wait(
         &self,
         op: &OpContext,
@@ -266,12 +266,12 @@ impl Engine {
                     continue;
                 }
             };
-            // Whether there is a place may have changed without a word about this job.
+            // Whether there is a place may have changed without an event of this job.
             return Ok((self.work_get(op, task, job).await?, ended));
         }
     }
 
-    /// Takes back what is not decided.
+    /// Takes back a start or stop that is not decided yet.
     pub async fn work_cancel(
         &self,
         op: &OpContext,
@@ -288,7 +288,7 @@ impl Engine {
         }
     }
 
-    /// What happened to a start or stop so far, oldest first.
+    /// The events of a start or stop so far, oldest first.
     pub async fn work_events(
         &self,
         op: &OpContext,
@@ -299,7 +299,7 @@ impl Engine {
         self.run_events_of(&op.principal.org, Some(task), job).await
     }
 
-    /// What works on a task, or waits to.
+    /// The run that works on a task, or waits to.
     pub(crate) async fn work_open(
         &self,
         org: &str,
@@ -317,7 +317,7 @@ impl Engine {
         Ok(WorkJob::Start(Box::new(WorkSeen { record, waits_for_place })))
     }
 
-    /// Whether those that run, and those before it in the queue, have every place there is.
+    /// Whether the running agents and the starts ahead in the queue take every place.
     pub(crate) async fn before_a_place(
         &self,
         org: &str,
@@ -334,7 +334,7 @@ impl Engine {
         Ok(running.count() + before.count() >= settings.max_concurrent_agents as usize)
     }
 
-    /// The machine that has the task's files: this one, if it does.
+    /// The machine with the task's files; this one, if it has them.
     pub(crate) async fn machine_of(
         &self,
         org: &str,

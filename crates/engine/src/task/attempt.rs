@@ -1,4 +1,4 @@
-//! Verbs on attempts. Git facts that the caller left out are filled in from its worktree.
+//! Verbs on attempts. Git facts that the caller omits are read from its worktree.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::task::place::WorkspaceFault;
 use crate::task::query::AttemptFilter;
 use crate::{At, Engine, EngineError};
 
-/// Sessions of one actor on one task that a key is looked for in.
+/// How many sessions of one actor on one task are searched for a key.
 const KEYS_MAX: usize = 1_000;
 
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct AttemptDraft {
     pub takeover: bool,
 }
 
-/// Asks for a worktree in the place of a folder's name.
+/// The value of `worktree` that asks for a new one instead of naming a folder.
 pub const NEW_WORKTREE: &str = "new";
 
 impl Engine {
@@ -69,8 +69,8 @@ impl Engine {
         self.act_on_attempt(op, Command::AttemptBegin(begin)).await
     }
 
-    /// The task's own worktree, made unless it is there. `None` for a session that was begun with this
-    /// key already: it stays where it is.
+    /// The task's own worktree, made unless it exists. `None` for a session that was begun with this key already: it
+    /// stays where it is.
     async fn worktree_for(
         &self,
         op: &OpContext,
@@ -92,7 +92,7 @@ impl Engine {
         let At { it: seen, now } = self.card_get(op, draft.task).await?;
         let live = seen.record.newest.as_ref().filter(|attempt| attempt.is_live(now));
         let ground = BeginGround { task: &seen.record.task, deps: &seen.record.deps, live };
-        // Before anything is made; the transaction judges again.
+        // Judged before anything is made; the transaction judges again.
         begin_gate(&self.parts.policy, &ground, actor, draft.takeover, now)?;
         match self.workspace_make(org, &seen.record.task, &seen.card).await? {
             Ok(parts) => Ok(parts.into_iter().find_map(|part| part.worktree)),
@@ -143,8 +143,7 @@ impl Engine {
         self.act_on_attempt(op, Command::AttemptCancel { attempt, reason }).await
     }
 
-    /// Branch and head where a session works; nothing where its files are not on this machine, and
-    /// where git cannot say.
+    /// Branch and head of the folder a session works in; empty if the files are not on this machine or git fails.
     async fn head_at(
         &self,
         op: &OpContext,
@@ -164,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Where a task's files are on this machine; `None` too when there is no such task.
+    /// The repository of a task on this machine; `None` too when there is no such task.
     pub(crate) async fn repo_of(
         &self,
         op: &OpContext,

@@ -1,5 +1,5 @@
-//! Running checks around a change: look, run outside any transaction, then let `decide` judge the
-//! results together with whatever happened meanwhile.
+//! Running checks around a change: look, run outside any transaction, then let `decide` judge the results together with
+//! changes made meanwhile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::ports::{CheckFault, CheckRun, CheckRunner, FilesState, Turn};
 use crate::task::place::place_of;
 use crate::{At, Engine, EngineError};
 
-/// A long check says that it still runs this often.
+/// How often a long check reports progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Where a task's checks run in this process.
+/// The runner and the folder for a task's checks in this process.
 struct Site {
     runner: Arc<dyn CheckRunner>,
     repo: PathBuf,
@@ -31,7 +31,7 @@ struct Site {
 }
 
 impl Engine {
-    /// Moves a task. Closing runs the command checks that do not pass for the files as they are.
+    /// Moves a task. Closing runs the command checks that do not pass for the current files.
     pub async fn task_transition(
         &self,
         op: &OpContext,
@@ -45,8 +45,8 @@ impl Engine {
         self.act_on_task(op, Command::TaskTransition { task, to, checked, work }).await
     }
 
-    /// The state of a task's own files, if the way to a label asks for attestations or approvals.
-    /// Looked at before checks run, which may leave files behind.
+    /// The state of a task's own files, if a move to the label needs attestations or approvals. Read before checks run,
+    /// which may leave files behind.
     pub(crate) async fn work_for_label(
         &self,
         org: &str,
@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// What had to run on the way to a label, if that asks for any command checks.
+    /// The results of the command checks that a move to the label needs; `None` if it needs none.
     pub(crate) async fn checks_for_label(
         &self,
         op: &OpContext,
@@ -76,8 +76,8 @@ impl Engine {
         }
     }
 
-    /// Runs the command checks that do not pass for the files as they are. Nobody else runs the
-    /// task's checks until the turn is dropped.
+    /// Runs the command checks that do not pass for the current files. No other process runs the task's checks until
+    /// the turn is dropped.
     pub(crate) async fn checks_for_closing(
         &self,
         op: &OpContext,
@@ -87,7 +87,7 @@ impl Engine {
         self.checks_at(op, record, site).await
     }
 
-    /// The same in a folder with the files as a merge would make them.
+    /// As `checks_for_closing`, in a folder with the files as a merge would make them.
     pub(crate) async fn checks_for_merging(
         &self,
         op: &OpContext,
@@ -113,7 +113,7 @@ impl Engine {
         Ok((self.run(op, &site, &record, files, &wanted).await?, turn))
     }
 
-    /// Runs the command checks that have no result for the files as they are.
+    /// Runs the command checks that have no result for the current files.
     pub(crate) async fn checks_for_review(
         &self,
         op: &OpContext,
@@ -182,9 +182,8 @@ impl Engine {
         self.act_on_task(op, Command::CheckAttest { task, index, pass, tree }).await
     }
 
-    /// The state of a task's own files, which attestations and approvals are given for: of all its
-    /// workspaces, else of its session's worktree, else of the repository. `None` outside git or
-    /// where the files are not on this machine.
+    /// The state of a task's own files, for which attestations and approvals are given: of all its workspaces, else of
+    /// its session's worktree, else of the repository. `None` outside git or where the files are not on this machine.
     pub(crate) async fn work_of(
         &self,
         org: &str,
@@ -212,7 +211,7 @@ impl Engine {
         for (repo, root) in &roots {
             match runner.files(repo, root).await {
                 Ok(files) => trees.extend(files.tree),
-                // Without the files no attestation and no approval of theirs counts.
+                // Unless the files can be read, no attestation and no approval counts.
                 Err(fault) => {
                     tracing::warn!(%fault, task = %task.id, "the files of a task cannot be read");
                     return Ok(None);
@@ -236,7 +235,7 @@ impl Engine {
         Ok(runner.files(&repo, &root).await.map_err(infrastructure)?.tree)
     }
 
-    /// Where the current session of a task works, also while its result waits for review.
+    /// The worktree of a task's current session, also while its result waits for review.
     fn worktree<'r>(&self, record: &'r TaskRecord) -> Option<&'r str> {
         self.worktree_of(&record.task, record.newest.as_ref())
     }
@@ -287,7 +286,7 @@ impl Engine {
         files: FilesState,
         wanted: &[usize],
     ) -> Result<Checked, EngineError> {
-        // Every command of every check starts below, whichever verb wants it to run.
+        // All commands of all checks start below, for any verb.
         op.principal.rights.judge_task(record.task.id)?;
         let mut runs = Vec::with_capacity(wanted.len());
         for (done, index) in wanted.iter().enumerate() {
@@ -342,7 +341,7 @@ impl Engine {
                 ran = &mut running => break ran,
                 _ = tick.tick() => {
                     ticks += 1;
-                    // Progress must rise; a check that runs on creeps towards the next whole one.
+                    // Progress must rise: the fraction approaches the next whole check.
                     let part = 1.0 - 1.0 / f64::from(ticks + 1);
                     let seconds = u64::from(ticks) * PROGRESS_EVERY.as_secs();
                     let words = format!("running {what}, {seconds} s");

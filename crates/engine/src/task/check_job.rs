@@ -1,5 +1,4 @@
-//! The job that runs the command checks of a task which came into review. It records results and
-//! moves nothing.
+//! The job that runs the command checks of a task that came into review. It records results and moves nothing.
 
 use callboard_domain::command::{Checked, Command, JobEnd};
 use callboard_domain::ids::TaskId;
@@ -12,14 +11,14 @@ use crate::context::{OpContext, Principal, Scope};
 use crate::job::Taken;
 use crate::{Engine, EngineError};
 
-/// Checks that cannot run here now are tried again after this.
+/// The backoff before checks that cannot run here are tried again.
 const AGAIN_AFTER_S: u32 = 60;
-/// For so long after they were asked for.
+/// How long after the request checks are tried again before the job fails.
 const GIVE_UP_AFTER_MS: i64 = 60 * 60 * 1000;
 
 impl Engine {
-    /// A run that ended while the job was asked for again leaves it queued, so the last word is
-    /// about the last files.
+    /// Runs the job's checks and ends the job. If the checks were requested again meanwhile, the job stays queued, so
+    /// the final result is about the newest files.
     pub(crate) async fn check_job(&self, taken: &Taken) -> Result<(), EngineError> {
         let end = match self.checks_of_review(taken).await {
             Ok(end) => end,
@@ -30,7 +29,7 @@ impl Engine {
         };
         let Job { id: job, tries, .. } = taken.job;
         match self.act_as_runner(&taken.org, Command::JobEnd { job, tries, end }).await {
-            // Another runner took it over; its word counts.
+            // Another runner took the job over; its result counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }
@@ -85,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// The job that runs a task's checks for review, if it was ever asked for.
+    /// The job that runs a task's checks for review, if there ever was one.
     pub async fn check_job_get(
         &self,
         op: &OpContext,
@@ -95,7 +94,7 @@ impl Engine {
         Ok(self.parts.store.job(&op.principal.org, check_job(task)).await?)
     }
 
-    /// Those that are not over.
+    /// Check jobs that are not over.
     pub async fn check_jobs_open(
         &self,
         op: &OpContext,

@@ -1,5 +1,5 @@
-//! Logs of checks: kept in the database where several machines share a store, else only in the
-//! repository of the machine that ran the check; read from wherever they are.
+//! Logs of checks: kept in the database if several machines share a store, else only in the repository of the machine
+//! that ran the check. Both places are read.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use crate::ports::{CheckRunner, LogPart};
 use crate::task::check::infrastructure;
 use crate::{Engine, EngineError};
 
-/// How much of a log is shown to somebody who did not say.
+/// How much of a log is shown by default.
 pub const LOG_TAIL_BYTES: u64 = 64 * 1024;
 
-/// Some of a log, and what it is called.
+/// Part of a log, with the log's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckLog {
-    /// Its path in the repository of whoever ran the check.
+    /// Its path in the repository of the machine that ran the check.
     pub name: String,
     pub part: LogPart,
 }
@@ -29,7 +29,7 @@ impl CheckLog {
         self.part.bytes.len() as u64 == self.part.size
     }
 
-    /// What there is of it as text; the rest of a character that was cut in two is left out.
+    /// The part as text; bytes of a character that was cut in two are dropped at its beginning.
     pub fn text(&self) -> String {
         let is_rest = |byte: &&u8| self.part.start > 0 && **byte & 0b1100_0000 == 0b1000_0000;
         let rest = self.part.bytes.iter().take(3).take_while(is_rest).count();
@@ -38,7 +38,7 @@ impl CheckLog {
 }
 
 impl Engine {
-    /// What a command check printed when it last ran.
+    /// The output of a command check's last run.
     pub async fn check_log(
         &self,
         op: &OpContext,
@@ -62,7 +62,7 @@ impl Engine {
         Ok(CheckLog { name, part })
     }
 
-    /// Also on a store of one machine: logs stay in a board that moved there.
+    /// Looks also on a store of one machine: a board that moved there brought its logs along.
     async fn log_in_store(
         &self,
         op: &OpContext,
@@ -84,7 +84,7 @@ impl Engine {
         runner.read_log(&repo, name, span).await.map_err(infrastructure)
     }
 
-    /// On a shared store every server must be able to show a log, not only the one that wrote it.
+    /// Keeps a log in a shared store, so that every server can show it, not only the one that wrote it.
     pub(crate) async fn keep_log(
         &self,
         op: &OpContext,

@@ -1,5 +1,5 @@
-//! Results of checks as a reader is shown them: a pass that was given for other files than those of
-//! now is stale. Each folder's tree is computed once per call, and only where a pass depends on it.
+//! Results of checks for readers: a pass that was given for other files than the current ones is stale. Each folder's
+//! tree is computed once per call, and only if a pass depends on it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::context::OpContext;
 use crate::ports::CheckRunner;
 use crate::{At, Engine, EngineError};
 
-/// The trees of folders that one call looked at.
+/// The trees of the folders that one call looked at.
 #[derive(Default)]
 pub(crate) struct Trees(HashMap<PathBuf, Option<String>>);
 
@@ -40,7 +40,7 @@ impl Trees {
 }
 
 impl Engine {
-    /// One task for a reader, with stale passes shown as such.
+    /// One task for a reader, with stale passes marked as such.
     pub async fn task_look(
         &self,
         op: &OpContext,
@@ -64,8 +64,8 @@ impl Engine {
         Ok(seen)
     }
 
-    /// Marks the passes of a task that were given for other files. Where the files are not on this
-    /// machine, or git fails, results stay as they were recorded.
+    /// Marks the passes of a task that were given for other files. If the files are not on this machine, or git fails,
+    /// results stay as they were recorded.
     pub(crate) async fn judge_passes(
         &self,
         org: &str,
@@ -91,7 +91,7 @@ impl Engine {
         let passes = |of: fn(&Check) -> bool| task.checks.iter().any(|c| c.is_pass() && of(c));
         let mut tree = None;
         if passes(Check::is_command) {
-            // As running them does: in the session's worktree before the task's own.
+            // In the order of `site`, where the checks run: the session's worktree before the task's own.
             let itself = (repo.clone(), repo.clone());
             let (repo, root) = session.as_ref().or(places.first()).unwrap_or(&itself);
             tree = trees.of(&**runner, (repo, root)).await;

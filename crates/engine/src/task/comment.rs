@@ -43,7 +43,7 @@ impl Engine {
         self.act_on_comment(op, Command::CommentResolve { comment, words }).await
     }
 
-    /// The newest first.
+    /// The comments of a task, newest first.
     pub async fn comment_list(
         &self,
         op: &OpContext,

@@ -1,9 +1,9 @@
-//! The log as it grows, for one reader: every event that the reader may know of and asked for, once and
-//! in order, whichever process commits it.
+//! The log as it grows, for one reader: every event that the reader may know of and asked for, once and in order,
+//! whichever process commits it.
 //!
-//! Whoever is up to date shares what is read with all other readers of the org: an event costs one look,
-//! however many hear of it. Whoever is behind reads the log itself, page by page as it takes them, so that
-//! nobody's slowness costs more than a page.
+//! Readers that are up to date share one tail per org: an event is read from the store once, however many readers get
+//! it. A reader that is behind reads the log itself, page by page at its own pace, so a slow reader costs no more than
+//! a page.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +19,10 @@ use crate::task::wait::Watch;
 use crate::{Engine, EngineError};
 
 const PAGE: usize = 200;
-/// Events of an org that are kept for readers which are not there yet.
+/// How many events of an org the tail buffers for slower readers.
 const TAIL_MAX: usize = 256;
 
-/// The end of each org's log that somebody reads.
+/// The tail of each org's log that has readers.
 #[derive(Default)]
 pub(crate) struct Tails(Mutex<HashMap<Arc<str>, broadcast::Sender<Arc<LoggedEvent>>>>);
 
@@ -32,11 +32,11 @@ impl Tails {
     }
 }
 
-/// What a reader asks for; nothing asked for is everything.
+/// The filter of a reader; an empty filter lets every event pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventsWanted {
     pub names: Option<Vec<EventName>>,
-    /// Mail to this agent, and tasks given to it.
+    /// Only mail to this agent, and tasks assigned to it.
     pub agent: Option<AgentId>,
 }
 
@@ -47,7 +47,7 @@ impl EventsWanted {
     }
 }
 
-/// Whether an event tells an agent of something that it got.
+/// Whether an event tells an agent of mail or of a task that it got.
 fn is_for(event: &LoggedEvent, agent: &AgentId) -> bool {
     match event.name {
         EventName::MailSent | EventName::MailRead => event.data["toAgentId"] == agent.as_str(),
@@ -62,16 +62,15 @@ pub struct EventFollow {
     tail: broadcast::Receiver<Arc<LoggedEvent>>,
     wanted: EventsWanted,
     mail_of: Option<AgentId>,
-    /// Up to where the log was read.
+    /// The cursor: the number of the last event read.
     read: u64,
-    /// Whether there may be more in the log than the tail will say.
+    /// Whether the log may hold events that the tail will not deliver.
     is_behind: bool,
     ready: VecDeque<Arc<LoggedEvent>>,
 }
 
 impl Engine {
-    /// What happens after the event with that number; `None`: from now on. From when this returns,
-    /// nothing is missed.
+    /// Follows the events after that number; `None`: from now on. No event after this call's return is missed.
     pub async fn event_follow(
         self: &Arc<Self>,
         op: &OpContext,
@@ -86,7 +85,7 @@ impl Engine {
             tail: self.tail(&op.principal.org, watch, last),
             wanted,
             mail_of: op.principal.kept_to(),
-            // A later number is one of another log or another org, and this org has nothing up to it.
+            // A larger number is one of another log or another org, and this org has no event up to it.
             read: after.unwrap_or(last).min(last),
             is_behind: true,
             ready: VecDeque::new(),
@@ -95,8 +94,8 @@ impl Engine {
         Ok(follow)
     }
 
-    /// What is committed in the org from here on. Whoever comes first has it read for all, from where
-    /// its own watch began.
+    /// The events committed in the org from now on. The first reader starts the task that reads them for all, from
+    /// where that reader's own watch began.
     fn tail(
         self: &Arc<Self>,
         org: &Arc<str>,
@@ -133,7 +132,7 @@ impl Engine {
             let is_last = page.len() < PAGE;
             for event in page {
                 read = event.seq;
-                // Whoever left hears nothing.
+                // Sending fails when no reader is left; that is handled below.
                 let _ = tell.send(Arc::new(event));
             }
             if !is_last {
@@ -143,7 +142,7 @@ impl Engine {
                 () = watch.changed() => {}
                 () = tell.closed() => {
                     let mut tails = self.tails.open();
-                    // Somebody may have come between the two.
+                    // A reader may have subscribed between the two.
                     if tell.receiver_count() == 0 {
                         tails.remove(&org);
                         return;
@@ -155,12 +154,12 @@ impl Engine {
 }
 
 impl EventFollow {
-    /// Whoever resumes after this number misses nothing and hears nothing twice.
+    /// The cursor to resume from: after this number a reader misses no event and gets none twice.
     pub fn position(&self) -> u64 {
         self.ready.front().map_or(self.read, |next| next.seq - 1)
     }
 
-    /// The next one, as soon as there is one.
+    /// The next event, as soon as there is one.
     pub async fn next(&mut self) -> Result<Arc<LoggedEvent>, EngineError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -189,7 +188,7 @@ impl EventFollow {
         Ok(())
     }
 
-    /// Keeps what is news to this reader.
+    /// Queues an event that is new to this reader and that it may see and asked for.
     fn take(&mut self, event: Arc<LoggedEvent>) {
         if event.seq <= self.read {
             return;

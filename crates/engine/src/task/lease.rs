@@ -1,4 +1,4 @@
-//! Work under a lease: what can be started, taking it, keeping it, handing it over.
+//! Work under a lease: what can be started, taking a task, keeping it, handing it over.
 
 use callboard_domain::command::{Command, LeaseComplete, LeaseUpdate};
 use callboard_domain::ids::{AttemptId, TaskId};
@@ -13,18 +13,18 @@ use crate::context::{OpContext, Scope};
 use crate::quota::Metric;
 use crate::{At, Engine, EngineError};
 
-/// What the change left behind, and what it found.
+/// The task before and after the change.
 #[derive(Clone, Debug)]
 pub struct Leased {
     pub seen: At<TaskRecord>,
     pub before: Option<Standing>,
-    /// False when the call found everything as it wanted it.
+    /// False when the task already was as requested.
     pub changed: bool,
     /// An earlier call with the same retry key did it.
     pub replayed: bool,
-    /// The verify job under way.
+    /// The verify job that is under way.
     pub job: Option<JobId>,
-    /// What was learned by it.
+    /// The knowledge that the call stored.
     pub knowledge: Vec<KnowledgeId>,
 }
 
@@ -44,7 +44,7 @@ pub struct Completion {
     pub learnings: Vec<Learning>,
 }
 
-/// Something the work on a task taught.
+/// A lesson of the work on a task.
 #[derive(Clone, Debug, Default)]
 pub struct Learning {
     pub title: String,
@@ -54,7 +54,7 @@ pub struct Learning {
 }
 
 impl Engine {
-    /// What somebody looking for work could start, in the whole org, best first.
+    /// The tasks that can be started, in the whole org, best first.
     pub async fn lease_list(
         &self,
         op: &OpContext,
@@ -75,7 +75,7 @@ impl Engine {
         };
         let mut found = Vec::new();
         for row in store.tasks_free(query).await? {
-            // Gone since, if it is not there any more.
+            // A task removed since the query is left out.
             found.extend(store.task(&op.principal.org, row.task.id).await?);
         }
         let now = store.now();
@@ -125,14 +125,14 @@ impl Engine {
         };
         let leased = self.leased(op, Command::LeaseComplete(complete)).await?;
         if leased.replayed {
-            // The ids above are new; those of the first call were answered by the first call alone.
+            // The ids above are new; the ids of the first call were in its answer alone.
             return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
         }
         if count > 0 {
             self.learned(org, count).await;
         }
         let store = &self.parts.store;
-        // A quick runner may be done with it by now; only where none was made is one under way.
+        // A quick runner may have ended the new job by now; it still counts. If none was made, one may be under way.
         let job = match store.job(org, id).await? {
             Some(job) => Some(job),
             None => store.verify_job(org, completion.task).await?,
@@ -175,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// Back from review to the start.
+    /// Moves a task back from review to the start.
     pub async fn task_reopen(
         &self,
         op: &OpContext,
@@ -184,7 +184,7 @@ impl Engine {
         self.act_on_task(op, Command::TaskReopen { task }).await
     }
 
-    /// Judges a task's contract once more.
+    /// Queues another verification of a task's contract.
     pub async fn verification_queue(
         &self,
         op: &OpContext,

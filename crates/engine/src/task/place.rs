@@ -1,4 +1,4 @@
-//! The place where a task is worked on: its name, its branch, and why there is none.
+//! The place where a task is worked on: its name, its branch, and why it cannot be had.
 
 use callboard_domain::card::Card;
 use callboard_domain::crew::names;
@@ -23,8 +23,8 @@ impl From<WorktreeFault> for WorkspaceFault {
 
 const BRANCHES: &str = "callboard/";
 
-/// The folder and the branch of a task, in every repository. What was said of them once holds for
-/// good. Branches of older versions have the task's id in the place of its name.
+/// The folder and the branch of a task, in every repository. Names recorded on the card hold for good. Branches of
+/// older versions have the task's id in place of its name.
 pub(crate) fn place_of(task: &Task, card: &Card) -> (String, TaskBranch) {
     let name = card.workspace.clone().unwrap_or_else(|| task.id.to_string());
     let branch = match &card.branch {

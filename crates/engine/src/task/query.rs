@@ -17,7 +17,7 @@ use crate::{At, Engine, EngineError};
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     pub label: Option<String>,
-    /// `Some(None)`: nobody.
+    /// `Some(None)`: unassigned.
     pub assignee: Option<Option<String>>,
     pub ready: Option<bool>,
     /// Only tasks that wait for an answer.
@@ -25,8 +25,8 @@ pub struct TaskFilter {
     pub execution: Option<ExecutionState>,
     pub after: Option<Id>,
     pub newest_first: bool,
-    /// As work to choose from: plans are left out, the most urgent come first. With the priority of
-    /// the task `after` names.
+    /// The tasks as work to choose from: without plans, the most urgent first. Holds the priority of the task that
+    /// `after` names.
     pub as_work: Option<AsWork>,
     pub limit: usize,
 }
@@ -80,8 +80,8 @@ impl Engine {
         Ok(At { it, now: self.parts.store.now() })
     }
 
-    /// Where this caller's tasks are: the project it has open, else the one this process stands in,
-    /// else its org's oldest; `None` while that has no task yet.
+    /// The project of this caller's tasks: the one it has open, else the one of this process, else the oldest of its
+    /// org; `None` while the org has none.
     pub async fn project_of(&self, principal: &Principal) -> Result<Option<Project>, EngineError> {
         let Principal { org, actor, .. } = principal;
         if let Some(open) = self.parts.store.project_opened(org, actor).await? {
@@ -94,7 +94,7 @@ impl Engine {
         Ok(self.parts.store.project_of_org(&principal.org).await?)
     }
 
-    /// What somebody looking for work should take, best first.
+    /// The tasks to take next, best first.
     pub async fn task_next(
         &self,
         op: &OpContext,
@@ -119,7 +119,7 @@ impl Engine {
         Ok(At { it, now })
     }
 
-    /// Ids that start with what somebody typed.
+    /// Task ids that begin with the typed text, else ids that end with it.
     pub async fn task_ids(
         &self,
         op: &OpContext,
@@ -134,7 +134,7 @@ impl Engine {
         Ok(self.parts.store.task_ids(&op.principal.org, typed, limit).await?)
     }
 
-    /// Ids of a kind that begin with what was typed, else those that end so; newest first.
+    /// Ids of a kind that begin with the typed text, else ids that end with it; newest first.
     pub async fn ids_typed(
         &self,
         op: &OpContext,
@@ -157,8 +157,7 @@ impl Engine {
         Ok(recent.into_iter().filter(ends_so).take(limit).collect())
     }
 
-    /// The task with a short name, if its org has one. Judges no scope: the verb that gets the id
-    /// does.
+    /// The task with a short name, if the org has one. Judges no scope: the verb that gets the id does.
     pub async fn task_named(
         &self,
         op: &OpContext,
@@ -213,7 +212,7 @@ impl Engine {
         Ok(self.parts.store.events(EventQuery { org, after, task, limit }).await?)
     }
 
-    /// The number of an org's newest event; numbers of other orgs are nothing to tell its readers.
+    /// The number of an org's newest event. Its readers must not learn the numbers of other orgs.
     pub async fn last_seq_in(&self, org: &Arc<str>) -> Result<u64, EngineError> {
         let query = BackQuery { org: org.clone(), before: None, names: None, limit: 1 };
         let newest = self.parts.store.events_back(query).await?;

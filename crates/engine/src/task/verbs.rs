@@ -18,26 +18,26 @@ use crate::{At, Engine, EngineError};
 /// More than the events that removing one task appends.
 const REMOVAL_EVENTS_MAX: usize = 1000;
 
-/// A task somebody wants; the engine adds id and project.
+/// A request for a task; the engine adds id and project.
 #[derive(Clone, Debug, Default)]
 pub struct TaskDraft {
     pub title: String,
     pub body: String,
     pub priority: Option<u16>,
     pub parent: Option<TaskId>,
-    /// `repo_7`; left out, the project says it.
+    /// `repo_7`; its project is the task's. `None`: the project is chosen as for any new task.
     pub repository: Option<String>,
-    /// Left out, it is where a new task of this caller goes.
+    /// `None`: the project of this caller's new tasks.
     pub project: Option<i64>,
     pub deps: Vec<TaskId>,
     pub checks: Vec<NewCheck>,
     pub verification: Option<VerificationContract>,
-    /// Free JSON for whoever does the work.
+    /// Free JSON for the agent that does the work.
     pub execution_contract: Option<String>,
     pub card: Card,
     /// `None`: the initial one.
     pub phase: Option<Phase>,
-    /// It is there to have children.
+    /// The task exists to have children.
     pub is_plan: bool,
 }
 
@@ -63,7 +63,7 @@ impl Engine {
         }
         let ids: Vec<TaskId> = all.iter().map(|create| create.task).collect();
         if self.act(op, Command::TaskCreateAll(all)).await?.replayed {
-            // The first call made tasks under other ids, and its answer is gone.
+            // The first call made tasks under other ids, and its answer was not kept.
             return Err(Refusal::AnswerNotKept { verb: op.tool.into() }.into());
         }
         let mut made = Vec::with_capacity(ids.len());
@@ -102,8 +102,8 @@ impl Engine {
         })
     }
 
-    /// The same for callers that repeat themselves and want to know whether they did: `token` finds
-    /// the task that the first call made, and the flag then says that nothing was created.
+    /// As `task_create`, for callers that repeat a call and want to know whether they did: `token` finds the task that
+    /// the first call made, and the flag then says that nothing was created.
     pub async fn task_add(
         &self,
         op: &OpContext,
@@ -124,7 +124,7 @@ impl Engine {
         Ok((self.task_of(&op, applied)?, created))
     }
 
-    /// Adds or removes a dep; says whether that changed anything.
+    /// Adds or removes a dep; the flag says whether that changed anything.
     pub async fn dependency_set(
         &self,
         op: &OpContext,
@@ -150,7 +150,7 @@ impl Engine {
         self.act_on_task(op, Command::TaskEdit(edit)).await
     }
 
-    /// Mends a task; its author is the actor of the first event of its log.
+    /// Edits a task as its author, who is the actor of the first event in its log.
     pub async fn task_update(
         &self,
         op: &OpContext,
@@ -161,7 +161,7 @@ impl Engine {
         self.act_on_task(op, Command::TaskUpdate(update)).await
     }
 
-    /// Removes a task and names the tasks that waited for nothing but it.
+    /// Removes a task and returns the tasks that waited for it alone.
     pub async fn task_remove(
         &self,
         op: &OpContext,
@@ -191,7 +191,7 @@ impl Engine {
         self.act_on_task(op, Command::TaskClaim { task }).await
     }
 
-    /// The same of a task that work can start on: open, with nothing it waits for.
+    /// Claims a task only if work can start on it: it is open and waits for nothing.
     pub async fn task_claim_startable(
         &self,
         op: &OpContext,
@@ -208,7 +208,7 @@ impl Engine {
         self.act_on_task(op, Command::TaskRelease { task }).await
     }
 
-    /// The same whoever holds it, if a person asks.
+    /// Releases a task. A person may release a task that another actor holds; other actors only their own.
     pub async fn task_take_back(
         &self,
         op: &OpContext,
@@ -228,7 +228,7 @@ impl Engine {
         self.act_on_task(op, Command::TaskNote { task, text }).await
     }
 
-    /// Says why a task is stuck. It is offered again when it gets an answer.
+    /// Records why a task is stuck. The task is offered again when it gets an answer.
     pub async fn task_block(
         &self,
         op: &OpContext,

@@ -1,4 +1,4 @@
-//! Running a verify job: look at the contract, ask whoever knows, let `decide` judge.
+//! Running a verify job: look at the contract, ask the forge, run the checks, let `decide` judge.
 
 use callboard_domain::command::{Checked, Command, Found};
 use callboard_domain::contract::VerificationContract;
@@ -17,7 +17,7 @@ impl Engine {
     pub(crate) async fn verify(&self, taken: &Taken) -> Result<(), EngineError> {
         let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
-            // What cannot be looked at now may be later, or elsewhere.
+            // A check that cannot run here now may run later, or on another machine.
             Err(EngineError::Refused(Refusal::CheckInfrastructure { message })) => {
                 tracing::info!(job = %taken.job.id, reason = message, "cannot verify here");
                 (pending("verification.infrastructure"), None, None)
@@ -27,13 +27,13 @@ impl Engine {
         let (job, tries) = (taken.job.id, taken.job.tries);
         let judge = Command::VerificationJudge { job, tries, found, checked, work };
         match self.act_as_runner(&taken.org, judge).await {
-            // Another runner took it over; its word counts.
+            // Another runner took the job over; its result counts.
             Ok(_) | Err(EngineError::Refused(Refusal::JobLost { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// A job that needs files is for runners on the machine where they are.
+    /// Whether this process may verify: a job that needs files is for runners on the machine that has them.
     pub(crate) async fn may_verify(&self, due: &DueJob) -> Result<bool, EngineError> {
         let Some(task) = due.job.task else { return Ok(true) };
         match self.parts.store.task(&due.org, task).await? {
@@ -64,7 +64,7 @@ impl Engine {
         Ok((Found::Passed, self.checks_now(taken, &record).await?, work))
     }
 
-    /// What the forge of the contract's kind says, if one is asked at all.
+    /// The answer of the forge of the contract's kind; passes if the contract needs none.
     async fn ask(&self, record: &TaskRecord, contract: &VerificationContract) -> Found {
         let Some(kind) = contract.kind.forge() else { return Found::Passed };
         let told = record.task.verification.as_ref().and_then(|known| known.external_ref.as_ref());
@@ -93,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// Runs the command checks that do not pass for the files as they are.
+    /// Runs the command checks that do not pass for the current files.
     async fn checks_now(
         &self,
         taken: &Taken,
@@ -109,7 +109,7 @@ impl Engine {
     }
 }
 
-/// What a forge that gave no answer means for the task.
+/// The verdict for a task whose forge gave no answer.
 fn at_fault(task: &str, fault: &ForgeFault) -> Found {
     tracing::info!(task, %fault, "the forge gave no answer");
     match fault {

@@ -1,5 +1,4 @@
-//! Waits, indexed by what they wait for: an event wakes those who asked about its task and nobody
-//! else.
+//! Waits, indexed by what they wait for: an event wakes only the waits for its task.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,16 +24,16 @@ use crate::{At, Engine, EngineError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WaitKey {
     Task(Id),
-    /// Mail to somebody, by a hash of who that is.
+    /// Mail to an agent or to people, by a hash of the recipient.
     Inbox(u64),
-    /// Anything at all: follow modes.
+    /// Any event: follow modes.
     Any,
 }
 
-/// Something that happened to a job for an agent.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub struct RunEvent {
-    /// The job's version from then on.
+    /// The version of the job from this event on.
     pub seq: u64,
     pub at: Timestamp,
     pub job: JobId,
@@ -43,7 +42,7 @@ pub struct RunEvent {
 }
 
 impl RunEvent {
-    /// `None` for what is no step of such a job.
+    /// `None` for an event that is no step of a run.
     fn of(event: &LoggedEvent) -> Option<Self> {
         let job = step_of(event.name, &event.data)?;
         let (seq, at, name, data) = (event.seq, event.at, event.name, event.data.clone());
@@ -55,12 +54,12 @@ type RunFeeds = HashMap<Option<JobId>, HashMap<u64, mpsc::UnboundedSender<RunEve
 
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// Whoever follows a job, or all of them, hears every event in order.
+    /// Feeds of one job, or of all jobs; each gets every event in order.
     runs: Mutex<RunFeeds>,
     by_key: Mutex<HashMap<WaitKey, HashMap<u64, Arc<Notify>>>>,
     next: AtomicU64,
     count: AtomicUsize,
-    /// How often a wait looked again.
+    /// How often waits looked again.
     looks: AtomicU64,
 }
 
@@ -76,7 +75,7 @@ impl Waits {
     fn register(self: &Arc<Self>, key: WaitKey) -> Watch {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let changed = Arc::new(Notify::new());
-        // Counted before it can be found: whoever sees no listener has missed nothing of ours.
+        // Counted before it is registered: a store that sees no listener has skipped no event of this watch.
         self.count.fetch_add(1, Ordering::SeqCst);
         self.by_key().entry(key).or_default().insert(number, changed.clone());
         Watch { waits: self.clone(), key, number, changed }
@@ -90,7 +89,7 @@ impl Waits {
 
     fn follow(self: &Arc<Self>, job: Option<JobId>) -> RunFeed {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // A job says some ten things in its life, so what waits here is bounded by the jobs.
+        // A job has some ten events in its life, so the number of jobs bounds this channel.
         let (sender, events) = mpsc::unbounded_channel();
         self.count.fetch_add(1, Ordering::SeqCst);
         self.runs().entry(job).or_default().insert(number, sender);
@@ -105,7 +104,7 @@ impl Waits {
         for event in events.iter().filter_map(RunEvent::of) {
             for key in [Some(event.job), None] {
                 for feed in feeds.get(&key).into_iter().flat_map(HashMap::values) {
-                    // Whoever stopped listening is about to be taken off the list.
+                    // A receiver that is gone is about to be removed from the list.
                     let _ = feed.send(event.clone());
                 }
             }
@@ -126,7 +125,7 @@ impl RunFeed {
         self.events.recv().await
     }
 
-    /// Leaves out what is there already.
+    /// Drops the events that have arrived so far.
     pub(crate) fn skip(&mut self) {
         while self.events.try_recv().is_ok() {}
     }
@@ -169,7 +168,7 @@ fn inbox_of(event: &LoggedEvent) -> WaitKey {
     inbox(event.data["toAgentId"].as_str())
 }
 
-/// Two that share a hash wake each other for nothing, and look again.
+/// Recipients that share a hash wake each other needlessly, and look again.
 fn inbox(of: Option<&str>) -> WaitKey {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
@@ -210,26 +209,27 @@ pub enum WaitOutcome {
 }
 
 impl Engine {
-    /// From when this returns, no change of the task goes unnoticed.
+    /// A watch for changes of a task. No change after this call's return goes unnoticed.
     pub async fn task_watch(&self, task: TaskId) -> Result<Watch, EngineError> {
         let watch = self.waits.register(WaitKey::Task(task.id));
         self.parts.store.listen().await?;
         Ok(watch)
     }
 
-    /// How often a wait of this process looked at its task again, because something happened to it.
+    /// How often waits of this process looked at their task again because it changed.
     pub fn wait_looks(&self) -> u64 {
         self.waits.looks.load(Ordering::Relaxed)
     }
 
-    /// From when this returns, no event of the job (or of any) is missed, whichever process makes it.
+    /// A feed of the job's events, or of all jobs'. No event after this call's return is missed, whichever process
+    /// makes it.
     pub async fn run_feed(&self, job: Option<JobId>) -> Result<RunFeed, EngineError> {
         let feed = self.waits.follow(job);
         self.parts.store.listen().await?;
         Ok(feed)
     }
 
-    /// What happened to a job so far.
+    /// The events of a job so far.
     pub async fn run_events(
         &self,
         op: &OpContext,
@@ -251,7 +251,7 @@ impl Engine {
         Ok(events.iter().filter_map(RunEvent::of).filter(|event| event.job == job).collect())
     }
 
-    /// From when this returns, no mail to somebody goes unnoticed; `None`: to people.
+    /// A watch for mail to an agent; `None`: to people. No mail after this call's return goes unnoticed.
     pub async fn mail_watch(&self, to: Option<&AgentId>) -> Result<Watch, EngineError> {
         let watch = self.waits.register(inbox(to.map(AgentId::as_str)));
         self.parts.store.listen().await?;
@@ -264,7 +264,7 @@ impl Engine {
         Ok(watch)
     }
 
-    /// Returns when the task has one of the states, or with what it is at the deadline.
+    /// Returns when the task has one of the states, or with its state at the deadline.
     pub async fn task_wait(
         &self,
         op: &OpContext,
