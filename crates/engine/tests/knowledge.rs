@@ -30,7 +30,7 @@ impl IdSource for Counting {
     }
 }
 
-/// Knows about cats and dogs, and fails in every way it is told to.
+/// An embedder that knows about cats and dogs, and fails in every way it is told to.
 #[derive(Default)]
 struct Animals {
     fault: AtomicUsize,
@@ -150,7 +150,7 @@ impl World {
         self.embedder.fault.store(how, Ordering::SeqCst);
     }
 
-    /// Takes the index away under the running store.
+    /// Removes the index under the running store.
     fn break_search(&self) {
         let db = rusqlite::Connection::open(self.folder.path().join("test.db")).expect("opens");
         db.execute_batch("ALTER TABLE knowledge_terms RENAME TO elsewhere").expect("broken");

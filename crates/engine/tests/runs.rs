@@ -1,4 +1,4 @@
-//! Jobs for agents and the loop that runs them: what makes it look at the queue.
+//! Jobs for agents and the loop that runs them: what makes that loop look at the queue.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Says which job it begins, and ends when it may.
+/// An agent that reports which job it begins, and ends when it may.
 struct Agent {
     begun: mpsc::UnboundedSender<String>,
     may_end: Semaphore,
@@ -44,7 +44,7 @@ impl AgentRunner for Agent {
     async fn clean_up(&self) {}
 }
 
-/// One process of several on a store, which by itself looks at the queue once an hour.
+/// One process of several on a store; its own clock makes it look at the queue only once an hour.
 struct Process {
     engine: Arc<Engine>,
     agent: Arc<Agent>,
@@ -140,7 +140,7 @@ async fn a_submit_elsewhere_wakes_a_worker_that_hears_everybody() {
     let folder = tempfile::tempdir().expect("a folder");
     let submitter = Process::start(folder.path(), None).await;
     let mut worker = Process::start(folder.path(), Some(Alert::Everybody)).await;
-    // It hears from its first look on.
+    // The worker hears of other processes from its first look on.
     worker.submit("first").await;
     assert_eq!(worker.begins().await, "first");
     worker.agent.may_end.add_permits(2);
@@ -148,7 +148,7 @@ async fn a_submit_elsewhere_wakes_a_worker_that_hears_everybody() {
     assert_eq!(worker.begins().await, "second");
 }
 
-/// One job runs on a machine at a time here, whichever process runs it.
+/// With one run at a time on a machine, a place that another process frees is taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_place_that_gets_free_elsewhere_is_taken() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,7 +157,7 @@ async fn a_place_that_gets_free_elsewhere_is_taken() {
     assert_eq!(one.begins().await, "first");
     let mut two = Process::start(folder.path(), Some(Alert::Everybody)).await;
     two.submit("second").await;
-    // It takes no more; what it runs may end.
+    // The first process takes no further job; its run may end.
     drop(one.working.take());
     one.agent.may_end.add_permits(1);
     assert_eq!(two.begins().await, "second");

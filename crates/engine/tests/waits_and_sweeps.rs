@@ -1,5 +1,4 @@
-//! Waits wake those who wait for it and nobody else; sweeps may run at any time and any number of
-//! times.
+//! An event wakes only the waits for its task; sweeps may run at any time and any number of times.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -84,7 +83,7 @@ impl World {
         self.engine.task_create(&op("human:ana"), draft).await.expect("created").it.task.id
     }
 
-    /// Leased work, as other toolsets begin it.
+    /// Leases a task, as other toolsets do.
     async fn lease(&self, task: TaskId, seconds: u32) {
         let begin = AttemptBegin {
             attempt: AttemptId(Id(task.id.0 + 1)),
@@ -114,7 +113,7 @@ impl World {
 }
 
 async fn has_changed(watch: &Watch) -> bool {
-    // Those who watch everything are woken last, and that was waited for: one look is enough.
+    // Watches of all events are woken last, and the caller has waited for one: one look is enough.
     tokio::time::timeout(Duration::from_millis(1), watch.changed()).await.is_ok()
 }
 
@@ -187,7 +186,7 @@ async fn sweeping_writes_each_expired_lease_down_once() {
     assert_eq!(w.engine.store().verify().await.expect("verifies"), Vec::new());
 }
 
-/// After a sleep the sweep may come before the watch; the holder keeps its task either way.
+/// After a sleep of the machine the sweep may run before the watch; the holder keeps its task either way.
 #[tokio::test]
 async fn a_sweep_right_after_a_sleep_takes_no_task() {
     let w = world().await;
@@ -247,7 +246,7 @@ async fn who_may_not_write_changes_nothing() {
     assert!(matches!(refused, Err(EngineError::Refused(r)) if r.code() == "AUTHORIZATION_DENIED"));
 }
 
-/// A wait of the board, under way.
+/// Starts a wait of the board and returns when it is under way.
 async fn card_wait(w: &World, op: &OpContext, task: TaskId) -> JoinHandle<CardWaited> {
     let (engine, op) = (w.engine.clone(), op.clone());
     let wait = CardWait { task, goals: Vec::new(), since: None, timeout: Duration::from_secs(900) };
@@ -329,7 +328,7 @@ async fn among_many_waits_only_the_one_that_is_meant_looks_again() {
     }
     let (task, one) = waiting.swap_remove(WAITS / 2);
     let any = w.engine.event_watch().await.expect("watches");
-    // Whoever watches everything is woken last, and a task of its own also runs last.
+    // A watch of all events is woken last, and a tokio task of its own also runs last.
     let all_were_woken = tokio::spawn(async move { any.changed().await });
     let update = CardUpdate { to: Some(Phase::Working), ..CardUpdate::of(task) };
     w.engine.card_update(&op("agent:y"), update).await.expect("moved");
@@ -347,7 +346,7 @@ async fn whoever_follows_the_log_hears_everything_once_however_slow() {
     let before = w.engine.last_seq().await.expect("a number");
     let all = EventsWanted::default;
     let mut quick = w.engine.event_follow(&op, None, all()).await.expect("follows");
-    // More happens than is kept for it.
+    // More events happen than the tail keeps for this reader.
     let mut slow = w.engine.event_follow(&op, None, all()).await.expect("follows");
     let heard = tokio::spawn(async move {
         let mut heard = Vec::new();
@@ -371,7 +370,7 @@ async fn whoever_follows_the_log_hears_everything_once_however_slow() {
         }
         assert_eq!(heard, wanted);
     }
-    // All went, and somebody came again.
+    // A new reader comes after all readers have left.
     drop((quick, slow, late));
     let mut again = w.engine.event_follow(&op, None, all()).await.expect("follows");
     w.task("one more").await;
