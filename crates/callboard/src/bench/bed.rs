@@ -1,4 +1,4 @@
-//! A store and an engine in a place of their own, as the product would open them.
+//! A store and an engine in a folder of their own, opened as the product opens them.
 
 use std::fmt;
 use std::fs::File;
@@ -20,7 +20,7 @@ use callboard_store::sqlite::SqliteStore;
 use callboard_store::{Place, Store};
 use tokio::task::JoinSet;
 
-/// Where a bed stands; a process that joins it is told in these words.
+/// The place of a bed; as text, it tells another process where to join.
 #[derive(Clone)]
 pub enum Site {
     Folder(PathBuf),
@@ -69,11 +69,11 @@ impl Bed {
         Ok(Self { folder, engine })
     }
 
-    /// The same on a shared database, if there is one: servers that start in the folder use it too.
+    /// As `new`, on a shared database if there is one: servers that start in the folder use it too.
     pub async fn on(parent: &Path, name: &str, site: Option<&Site>) -> anyhow::Result<Self> {
         let Some(site @ Site::Shared(url)) = site else { return Self::new(parent, name).await };
         let folder = Self::folder(parent, name)?;
-        // In a file, because an address may hold a password and arguments can be seen by all.
+        // In a file, because an address may hold a password and all users can see arguments.
         let mut config =
             File::options().append(true).open(folder.join(".callboard/config.toml"))?;
         writeln!(config, "[store]\nurl = '{url}'")?;
@@ -81,7 +81,7 @@ impl Bed {
         Ok(Self { folder, engine })
     }
 
-    /// The same where agents run.
+    /// As `new`, with agents.
     pub async fn with_agents(
         parent: &Path,
         name: &str,
@@ -101,7 +101,7 @@ impl Bed {
         Ok(folder)
     }
 
-    /// The engine of one more process.
+    /// The engine of another process.
     pub async fn join(site: &Site) -> anyhow::Result<Arc<Engine>> {
         Self::join_with(site, None).await
     }
@@ -157,8 +157,7 @@ impl Bed {
     }
 }
 
-/// Tasks to claim, oldest first as agents are offered them; made by many at once, so that making
-/// them takes little time.
+/// Tasks to claim, oldest first as agents are offered them; made concurrently, so that making them takes little time.
 pub async fn tasks(engine: &Arc<Engine>, count: usize) -> anyhow::Result<Vec<TaskId>> {
     let mut makers = JoinSet::new();
     for maker in 0..64 {

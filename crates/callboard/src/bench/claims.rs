@@ -1,4 +1,4 @@
-//! Durable claims: in process against the disk, over stdio against in process.
+//! Durable claims: in process compared with the disk, over stdio compared with in process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const CLIENTS: usize = 64;
 
 pub fn measure(runtime: &Runtime, folder: &Path, scale: Scale) -> anyhow::Result<Vec<Figure>> {
     let raw_before = baseline::raw_syncs_per_s(folder, scale.raw_for)?;
-    // One thread for the 64 clients, as `callboard mcp` has; the writer's thread is the other.
+    // One thread for the 64 clients, as in `callboard mcp`; the writer's thread is the other.
     let one_thread = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let in_process = one_thread.block_on(in_process(folder, scale.claims))?;
     let raw_after = baseline::raw_syncs_per_s(folder, scale.raw_for)?;

@@ -1,5 +1,4 @@
-//! The queue of jobs for agents by itself: how fast jobs get in, and how fast they go through when
-//! the agent does nothing.
+//! The queue of jobs for agents alone: how fast jobs are submitted, and how fast they run when the agent does nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use super::bed::{Bed, actor, context};
 use super::{Figure, Scale};
 
 const CLIENTS: usize = 64;
-/// Jobs that run at a time: enough that the store always has several writes to take together.
+/// Jobs that run at a time: enough that the store always has several writes to group.
 const PLACES: u32 = 64;
 
 pub fn measure(folder: &Path, scale: Scale) -> anyhow::Result<Vec<Figure>> {
@@ -39,7 +38,7 @@ pub fn measure(folder: &Path, scale: Scale) -> anyhow::Result<Vec<Figure>> {
 
 struct Rates {
     submits: f64,
-    /// Each a lease, a log and an end.
+    /// Jobs per second, each with a lease, a log and an end.
     ends: f64,
 }
 
@@ -107,7 +106,7 @@ fn spec(number: usize) -> Value {
     })
 }
 
-/// An agent that has done its work before it begins.
+/// An agent that has nothing to do.
 struct Idle;
 
 #[async_trait]

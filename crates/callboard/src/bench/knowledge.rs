@@ -1,5 +1,4 @@
-//! Finding knowledge: how good the hits are on sets with known answers, and how long a search takes
-//! in a large store.
+//! Search for knowledge: the quality of hits on sets with known answers, and the time of a search in a large store.
 
 mod scale;
 
@@ -139,7 +138,7 @@ fn read_set(folder: &Path) -> anyhow::Result<Set> {
     })
 }
 
-/// Documents of a set become entries of an org; says which entry is which document.
+/// Stores the documents of a set as entries of an org; returns which entry is which document.
 async fn fill(
     bed: &Bed,
     org: &str,
@@ -188,7 +187,7 @@ async fn fill(
     Ok(known)
 }
 
-/// Some of what the model has not seen, all of one org.
+/// Some entries without a vector of the model, all of one org.
 async fn waiting(
     store: &Arc<dyn Store>,
     model: &str,
@@ -200,7 +199,7 @@ async fn waiting(
     })
 }
 
-/// Embeds everything the model has not seen; says how many entries a second that were.
+/// Embeds all entries without a vector of the model; returns entries per second.
 async fn embed(bed: &Bed, embedder: &Arc<dyn Embedder>) -> anyhow::Result<f64> {
     let (store, start, mut count) = (bed.engine.store(), Instant::now(), 0usize);
     loop {
@@ -313,7 +312,7 @@ async fn judge(
     Ok(quality)
 }
 
-/// Names live as long as the process; there are a few for each set.
+/// Leaks a name: there are only a few for each set.
 fn named(name: String) -> &'static str {
     name.leak()
 }

@@ -1,7 +1,7 @@
 //! `callboard bench`: what this build does on this machine, as ratios taken in one run.
 //!
-//! Absolute numbers of a laptop and a server cannot be compared; each figure here stands beside
-//! the limit it is measured against. No rule lives here, and nothing of it runs in the product.
+//! Absolute numbers of a laptop and a server cannot be compared; each figure here stands beside the limit it is
+//! measured against. No rule lives here, and the product runs none of this code.
 
 mod bed;
 mod claims;
@@ -49,7 +49,7 @@ enum BenchPart {
     Waits(waits::WaitsArgs),
 }
 
-/// A figure, what it is compared with, and what was hoped for.
+/// A measured figure, with its goal if it has one.
 pub struct Figure {
     pub name: &'static str,
     pub value: f64,
@@ -115,13 +115,13 @@ fn rounded(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// How much of everything.
+/// The counts of everything that is measured.
 #[derive(Clone, Copy)]
 pub struct Scale {
     pub raw_for: Duration,
     pub claims: usize,
     pub single_claims: usize,
-    /// As many as an org may have open, unless settings say otherwise.
+    /// As many as an org may have open by default.
     pub jobs: usize,
     pub waiters: usize,
     pub wakes: usize,
@@ -172,7 +172,7 @@ impl Scale {
 
 const WAITS: &str = "waits over HTTP, and reads among them";
 
-/// Runs everything; `say` hears what is being measured.
+/// Runs all measurements; `say` reports what is being measured.
 pub fn run(
     args: &BenchArgs,
     postgres: Option<&str>,

@@ -1,4 +1,4 @@
-//! Our own program as an agent starts it: `callboard mcp` on pipes, spoken to in JSON lines.
+//! Our own program as an agent starts it: `callboard mcp` on pipes, used through JSON lines.
 //!
 //! Blocking and without a JSON parser in the hot path, so that the client costs little of the
 //! machine it measures.
@@ -51,7 +51,7 @@ impl Peer {
         self.child.id()
     }
 
-    /// One write a line, as clients do: two would wake the server twice.
+    /// One write per line, as clients do: two would wake the server twice.
     pub fn send(&mut self, line: &str) -> anyhow::Result<()> {
         self.sent.clear();
         self.sent.push_str(line);
@@ -87,8 +87,8 @@ impl Peer {
     }
 }
 
-/// What a process started by [`Peer::spawn`] is told first: where to work. The address may hold a
-/// password, so it comes on a pipe and not among the arguments.
+/// The first line that a process started by [`Peer::spawn`] gets: where to work. The address may hold a password, so it
+/// comes on a pipe and not among the arguments.
 pub fn told() -> anyhow::Result<(Site, Told)> {
     let mut lines: Told = std::io::stdin().lines();
     let site = lines.next().context("where to work")??;
@@ -97,14 +97,14 @@ pub fn told() -> anyhow::Result<(Site, Told)> {
 
 pub type Told = std::io::Lines<std::io::StdinLock<'static>>;
 
-/// Ids up to the first line that is none.
+/// Ids up to the first line that is no id.
 pub fn ids(lines: &mut Told) -> Vec<TaskId> {
     lines.map_while(Result::ok).map_while(|line| line.parse().ok()).collect()
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It also ends by itself when its input closes.
+        // The child also ends by itself when its input closes.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Many processes on one file: each wants every task, each task has one winner.
+//! Many processes on one file: each claims every task, each task has one winner.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! One PostgreSQL and the processes that serve from it. A server here is a process with an engine,
-//! a writer and connections of its own, its clients inside it; no protocol is spoken. Each task is
-//! claimed, then closed: two calls, each answered when it is on disk.
+//! Several server processes on one PostgreSQL. A server here is a process with an engine, a writer and connections of
+//! its own, with its clients inside; no protocol is involved. Each task is claimed, then closed: two calls, each
+//! answered when it is on disk.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::bed::{Bed, Site, actor, context, tasks};
 use super::peer::{self, Peer};
 use super::{Figure, Goal, Scale, wake};
 
-/// All servers' together.
+/// The clients of all servers together.
 const CLIENTS: usize = 64;
 
 /// Measures in a schema that is dropped afterwards.
@@ -68,7 +68,7 @@ pub fn measure(
     ])
 }
 
-/// How long that many processes take for all tasks, each for its share of them.
+/// How long `servers` processes take for all tasks, each for its share.
 fn serve(folder: &Path, site: &Site, tasks: &[TaskId], servers: usize) -> anyhow::Result<Duration> {
     let mut peers = Vec::new();
     for number in 0..servers {
@@ -94,15 +94,15 @@ fn serve(folder: &Path, site: &Site, tasks: &[TaskId], servers: usize) -> anyhow
     Ok(start.elapsed())
 }
 
-/// One server: reads where, how many clients and which tasks, says `ready`, and works at `go`.
+/// One server: reads its site, the number of clients and the tasks, prints `ready`, and works at `go`.
 pub fn cmd_server(print: impl Fn(&str)) -> anyhow::Result<()> {
     let (site, mut lines) = peer::told()?;
     let clients: usize = lines.next().context("how many clients")??.parse()?;
     let tasks = peer::ids(&mut lines);
-    // One thread, as `callboard mcp` has.
+    // One thread, as in `callboard mcp`.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let engine = runtime.block_on(Bed::join(&site))?;
-    // The first call makes the writer's connection; it is not what is measured.
+    // The first call opens the writer's connection, which is not measured.
     let op = context(&actor(0)?);
     if let Some(task) = tasks.first() {
         runtime.block_on(engine.task_claim(&op, *task))?;

@@ -1,4 +1,4 @@
-//! What an agent's client pays: the start of a server, and the size of what it reads.
+//! The cost of a server for an agent's client: its start, and the size of what the client reads.
 
 use std::path::Path;
 use std::time::Duration;
@@ -48,13 +48,13 @@ fn result_bytes(line: &str) -> anyhow::Result<usize> {
     Ok(answer["result"].to_string().len())
 }
 
-/// What a model reads of a tool's answer: one copy of it.
+/// The part of a tool's answer that a model reads: one copy of it.
 fn text_bytes(line: &str) -> anyhow::Result<usize> {
     let answer: serde_json::Value = serde_json::from_str(line)?;
     Ok(answer["result"]["structuredContent"].to_string().len())
 }
 
-/// User and system time from /proc, in the kernel's ticks of 10 ms or better from schedstat.
+/// CPU time of all threads of a process, in nanoseconds from schedstat.
 fn cpu_of(process: u32) -> anyhow::Result<Duration> {
     let mut total = 0u64;
     for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {

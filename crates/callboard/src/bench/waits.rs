@@ -1,5 +1,5 @@
-//! Many who wait over HTTP, each on a connection of its own: what they cost somebody who reads
-//! meanwhile, and how soon the one who is meant hears what another process did.
+//! Many waits over HTTP, each on a connection of its own: what they cost a client that reads meanwhile, and how soon a
+//! wait is answered after a commit of another process.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,11 +23,11 @@ use super::{Figure, Goal, Scale, micros, percentile};
 #[derive(clap::Args, Debug)]
 pub struct WaitsArgs {}
 
-/// How long the server gets to hear all waits, and a wait to be answered.
+/// How long the server may take to register all waits, and a wait to be answered.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The index of a wait, when it was answered, and with what.
+/// The index of a wait, the time of its answer, and the answer.
 type Answered = (usize, Instant, String);
 
 pub fn measure(
@@ -86,8 +86,8 @@ pub fn measure(
     ])
 }
 
-/// How long a client waits for each of its reads, one after another. It has a thread to itself, as
-/// another program would.
+/// The time of each read of one client, one after another. The client has a thread of its own, as another program
+/// would.
 fn reads(server: &Served, tasks: &[TaskId], scale: Scale) -> anyhow::Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -105,7 +105,7 @@ fn reads(server: &Served, tasks: &[TaskId], scale: Scale) -> anyhow::Result<Vec<
     })
 }
 
-/// One wait per task; returns when the server knows of all.
+/// Starts one wait per task; returns when the server has registered all.
 async fn wait_for_all(
     server: &Served,
     tasks: &[TaskId],
@@ -118,7 +118,7 @@ async fn wait_for_all(
         let (mut line, answered) = (server.connect().await?, answered.clone());
         waiting.spawn(async move {
             let text = line.ask(&request).await.unwrap_or_else(|error| error.to_string());
-            // Nobody listens any more: the measurement is over.
+            // No receiver is left: the measurement is over.
             let _ = answered.send((index, Instant::now(), text));
         });
     }
@@ -134,7 +134,7 @@ async fn wait_for_all(
     Ok((waiting, answers))
 }
 
-/// The same for clients that take a task for an answer; returns when each has one and has hung up.
+/// As `wait_for_all`, for clients that accept a task as the answer; returns when each has got one and has hung up.
 async fn hand_over(server: &Served, tasks: &[TaskId]) -> anyhow::Result<()> {
     let (waiting, mut answers) = wait_for_all(server, tasks, true).await?;
     for _ in tasks {
@@ -146,7 +146,7 @@ async fn hand_over(server: &Served, tasks: &[TaskId]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves tasks in this process, one after another, and hears the waits in the server answered.
+/// Moves tasks in this process, one after another, and measures until the waits in the server are answered.
 async fn wake(
     bed: &Bed,
     tasks: &[TaskId],

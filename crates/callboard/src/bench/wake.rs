@@ -1,4 +1,4 @@
-//! From a commit to the answer of whoever waits for it, among ten thousand who wait for others.
+//! From a commit to the answer of the wait for it, among ten thousand waits for other tasks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ async fn wait_for_all(
     Ok(waiting)
 }
 
-/// Commits by this process, waits in another.
+/// Commits in this process, waits in another.
 pub fn across_processes(
     runtime: &Runtime,
     folder: &Path,
@@ -118,7 +118,7 @@ pub fn across_processes(
     Ok(times)
 }
 
-/// The other process: reads where and ids, waits for all of them, prints who woke and when.
+/// The other process: reads its site and the ids, waits for all of them, prints which one woke and when.
 pub fn cmd_waiter(print: impl Fn(&str) + Send + Sync + 'static) -> anyhow::Result<()> {
     let (site, mut lines) = super::peer::told()?;
     let tasks: Vec<TaskId> = super::peer::ids(&mut lines);

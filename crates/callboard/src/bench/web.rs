@@ -1,5 +1,5 @@
-//! Our own program as it serves over HTTP, and the least of a client for it: one request at a time
-//! on one connection, and no JSON parser, so that it costs little of the machine it measures.
+//! Our own program as it serves over HTTP, with a minimal client: one request at a time on one connection, and no JSON
+//! parser, so that it costs little of the machine it measures.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::peer::Peer;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// A server of the board, among others.
+/// A server with the toolset of the board, among others.
 pub struct Served {
     peer: Peer,
     address: String,
@@ -37,7 +37,7 @@ impl Served {
         Ok(Line(BufReader::new(stream)))
     }
 
-    /// The text of one tool call, by a client that takes a task for an answer or by one that does not.
+    /// The request of one tool call, by a client that accepts a task as the answer or by one that does not.
     pub fn call(&self, tool: &str, arguments: &Value, takes_tasks: bool) -> String {
         let extensions = if takes_tasks { json!({TASKS: {}}) } else { json!({}) };
         let meta = json!({
@@ -57,7 +57,7 @@ impl Served {
         )
     }
 
-    /// One figure of `/metrics`.
+    /// One value of `/metrics`.
     pub async fn metric(&self, name: &str) -> anyhow::Result<f64> {
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
         let page = self.connect().await?.ask(&request).await?;
@@ -69,7 +69,7 @@ impl Served {
 pub struct Line(BufReader<TcpStream>);
 
 impl Line {
-    /// Sends a request and returns the body of its answer.
+    /// Sends a request and returns the body of its response.
     pub async fn ask(&mut self, request: &str) -> anyhow::Result<String> {
         self.0.write_all(request.as_bytes()).await?;
         let (mut head, mut length) = (String::new(), None);

@@ -1,5 +1,5 @@
-//! Searches, digests and completions in a large store: how long they take, and that no org finds
-//! what another one learned.
+//! Searches, digests and completions in a large store: how long they take, and that no org finds the entries of
+//! another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::bench::bed::{Bed, Site, actor, context};
 use crate::bench::{Figure, Goal, percentile};
 
 const SEARCHES: usize = 1000;
-/// Tasks that `get_next_actionable` shows.
+/// The number of tasks that `get_next_actionable` shows.
 const DIGESTED: usize = 5;
-/// Tasks completed with learnings, and as many without.
+/// The number of tasks completed with learnings, and as many without.
 const COMPLETED: usize = 200;
 const LEARNINGS: usize = 5;
 const LEARNING_CHARS: usize = 1000;
 const STRANGE_SEARCHES: usize = 10_000;
 
-/// Searches in a store of this size; with vectors that mean nothing, which costs the same.
+/// Searches in a store of this size; the vectors are random, which costs the same.
 pub(super) async fn scale(
     bed: &Bed,
     sets: &[Set],
@@ -71,7 +71,7 @@ pub(super) async fn scale(
                 };
                 bed.engine.store().knowledge_search(query).await?;
                 times.push(start.elapsed());
-                // The first round reads vectors into memory; it is not what anybody waits for twice.
+                // The first round reads vectors into memory; users wait for that only once.
                 if round == 0 && n >= orgs {
                     break;
                 }
@@ -116,7 +116,7 @@ pub(super) async fn scale(
     Ok(figures)
 }
 
-/// How much longer it takes to complete a task with something learned than without, in ms.
+/// How much longer it takes to complete a task with learnings than without, in ms.
 async fn learnings_added(
     engine: &Engine,
     documents: &[&(String, String, String)],
@@ -151,7 +151,7 @@ async fn learnings_added(
     Ok(middle(&with) - middle(&without))
 }
 
-/// Hits that belong to another org than the one that was searched, by words and by vectors.
+/// Hits that belong to another org than the searched one, by words and by vectors.
 async fn strangers(
     bed: &Bed,
     homes: &HashMap<KnowledgeId, usize>,
@@ -177,8 +177,8 @@ async fn strangers(
     Ok(strangers)
 }
 
-/// How long it takes to say what matters to the tasks of one call, none of them seen before, and how
-/// many of them were left without because it took too long.
+/// How long the digests of one call's tasks take, none of them seen before, and how many tasks got none for lack of
+/// time.
 async fn digests(
     engine: &Engine,
     queries: &[&(String, String)],
@@ -205,7 +205,7 @@ async fn digests(
         let start = Instant::now();
         let found = engine.knowledge_digest(&op, &tasks).await;
         let took = start.elapsed();
-        // What is read into memory is read in the first round.
+        // The first round reads data into memory and is not counted.
         if n >= queries.len() / DIGESTED {
             times.push(took);
             degraded += found.iter().filter(|digest| digest.degraded).count();
@@ -215,7 +215,7 @@ async fn digests(
     Ok((times, degraded))
 }
 
-/// A model whose vectors go by the name of those that were made up.
+/// A model whose vectors go under the name of the invented ones.
 struct Renamed(Option<Arc<dyn Embedder>>);
 
 #[async_trait]
