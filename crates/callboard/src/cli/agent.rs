@@ -1,4 +1,4 @@
-//! `callboard agent …`: who is in the crew.
+//! `callboard agent …`: the agents of the crew.
 
 use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::{Agent, AgentId};
@@ -116,7 +116,7 @@ async fn cmd_agent_list(context: &Context, args: ListArgs) -> Result<(), Failure
     }
     let holders = match args.kind {
         None => engine.holders(&op).await?.it,
-        // Only the crew has types.
+        // Only agents of the crew have types.
         Some(_) => Vec::new(),
     };
     let is_crew = |holder: &Holder| {
@@ -213,7 +213,7 @@ fn title(holders: &[Holder], task: Option<TaskId>) -> String {
     held.map(|holder| holder.row.task.title.clone()).unwrap_or_default()
 }
 
-/// Somebody who holds a task and is no member of the crew.
+/// A holder of a task that is no agent of the crew.
 fn held(holder: &Holder) -> Value {
     let task = &holder.row.task;
     json!({

@@ -1,4 +1,4 @@
-//! `callboard approve`, which is `callboard task approve` too.
+//! `callboard approve`, also available as `callboard task approve`.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
@@ -70,7 +70,7 @@ impl Open {
         let merged = match end {
             ReviewEnd::Merged(merged) => merged,
             ReviewEnd::MergeFailed { words, files } => return Err(not_merged(id, &words, files)),
-            // Only a merge was asked for.
+            // Only a merge was requested.
             ReviewEnd::Rebased { .. }
             | ReviewEnd::RebaseConflict { .. }
             | ReviewEnd::RebaseFailed { .. } => return self.print_changed(&seen),
@@ -91,7 +91,7 @@ impl Open {
         self.print_changed(&seen)
     }
 
-    /// What a merge pushed where, and what it did not although it was asked to.
+    /// Prints which branches a merge pushed, and a note if a requested push was not possible.
     pub fn say_pushed(&self, merged: &Merged, wanted: bool) {
         for branch in &merged.pushed_to {
             self.out.note(&format!("pushed to {branch}"));

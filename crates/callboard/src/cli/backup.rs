@@ -1,4 +1,4 @@
-//! `callboard backup`: a consistent copy, taken while others write.
+//! `callboard backup`: a consistent copy, taken while other processes write.
 
 use std::path::PathBuf;
 

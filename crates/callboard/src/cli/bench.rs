@@ -1,4 +1,4 @@
-//! `callboard bench`, and the processes it starts to serve and to wait in.
+//! `callboard bench`, and the server and waiter processes that it starts.
 
 use std::io::Write;
 
@@ -30,7 +30,7 @@ pub async fn cmd_server() -> Result<(), Failure> {
 
 fn print(line: &str) {
     let mut stdout = std::io::stdout().lock();
-    // Nobody reads any more: the measurement is over.
+    // The reader is gone: the measurement is over.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 

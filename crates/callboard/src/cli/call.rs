@@ -64,7 +64,7 @@ fn answered(context: &Context, value: &Value) -> Result<(), Failure> {
     }
 }
 
-/// What a server's answer comes to: the result, a refusal of the tool, or one of the protocol.
+/// Turns a server's answer into the result, a refusal of the tool, or one of the protocol.
 fn told(context: &Context, answer: &Value) -> Result<(), Failure> {
     let (result, error) = (&answer["result"], &answer["error"]);
     let said = &result["structuredContent"];
@@ -79,7 +79,7 @@ fn told(context: &Context, answer: &Value) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, code, error["message"].as_str().unwrap_or_default()))
 }
 
-/// How a result ends the command that says no inside: board and crew say `success`, relay says `ok`.
+/// The exit code of a result that says no by itself: board and crew say `success`, relay says `ok`.
 fn refused(answer: &Value) -> Option<Exit> {
     let says_no = ["success", "ok"].iter().any(|key| answer[*key] == Value::Bool(false));
     let code = [&answer["code"], &answer["error"]["code"], &answer["data"]["code"]];

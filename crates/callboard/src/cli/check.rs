@@ -1,4 +1,4 @@
-//! `callboard check …`: running and attesting what gates closing a task, and what it printed.
+//! `callboard check …`: running and attesting the checks of a task, and reading their output.
 
 use callboard_domain::refusal::{Refusal, UnmetCheck};
 use callboard_domain::task::{Check, Task, VerdictSource};
@@ -57,7 +57,7 @@ async fn cmd_check_run(context: &Context, args: RunArgs) -> Result<(), Failure> 
     }
 }
 
-/// The command checks asked for that do not hold.
+/// The requested command checks that fail.
 fn failed(task: &Task, only: &[usize]) -> Vec<UnmetCheck> {
     let asked = |index: usize| only.is_empty() || only.contains(&index);
     let log = |check: &Check| match check.verdict.as_ref().map(|verdict| &verdict.source) {
@@ -134,7 +134,7 @@ async fn cmd_check_log(context: &Context, args: LogArgs) -> Result<(), Failure> 
         open.out
             .note(&format!("the last {} of {size} bytes; --tail {size} prints all", size - start));
     }
-    // Into a file or a pipe it goes as it is; a terminal must not obey it.
+    // A file or a pipe gets the log unchanged; a terminal must not obey its control characters.
     let text = log.text();
     open.out.raw(&if open.out.terminal { plain_lines(&text) } else { text })
 }

@@ -1,4 +1,4 @@
-//! `callboard config`: every setting, its value and where that came from.
+//! `callboard config`: every setting, its value and its origin.
 
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn list(context: &Context, values: &Resolved) -> Result<(), Failure> {
     context.out.raw(&table.render(&context.out))
 }
 
-/// A value as anybody may read it.
+/// A value without secrets.
 fn shown(key: &Key, values: &Resolved) -> SettingValue {
     match (key.kind, values.value(key.name)) {
         (Kind::Secret, SettingValue::Text(text)) if !text.is_empty() => {

@@ -1,4 +1,4 @@
-//! What every command starts from: the global flags, where it stands, and an open project.
+//! The start of every command: the global flags, the place, and an open project.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ use crate::place::Place;
 pub struct Context {
     global: GlobalArgs,
     pub out: Out,
-    /// Of the project that the command opened.
+    /// The names of the project that the command opened.
     names: OnceLock<Names>,
 }
 
@@ -34,12 +34,12 @@ impl Context {
         &self.global.org
     }
 
-    /// Who was named by flag or variable.
+    /// The actor that a flag or a variable names.
     pub fn actor_named(&self) -> Result<Option<Actor>, Failure> {
         identity::named(self.global.actor.as_deref())
     }
 
-    /// Whom a command names that gives something to somebody.
+    /// The actor that `--actor` names, for commands that give something to that actor.
     pub fn actor_flag(&self) -> Option<&str> {
         self.global.actor.as_deref()
     }
@@ -95,12 +95,12 @@ impl Context {
         }
     }
 
-    /// Opens the project this process stands in, for one command.
+    /// Opens the project of this place, for one command.
     pub async fn open(&self) -> Result<Open, Failure> {
         self.open_in(self.org()).await
     }
 
-    /// Opens it from another org's point of view: what `--org` names is not made.
+    /// Opens the project in another org; the org that `--org` names is not created.
     pub async fn open_in(&self, org: &str) -> Result<Open, Failure> {
         let principal = self.person()?;
         let place = Place::find()?;
@@ -131,7 +131,7 @@ impl Context {
         Ok(open)
     }
 
-    /// The failure as people read it: tasks by their short names.
+    /// The failure for people: tasks by their short names.
     pub async fn for_people(&self, failure: Failure) -> Failure {
         match (self.names.get(), failure) {
             (Some(names), Failure::Said(mut complaint)) if !self.out.json => {
@@ -146,11 +146,11 @@ impl Context {
     }
 }
 
-/// A project opened for one command, and who gives the command.
+/// A project opened for one command, with the command's caller.
 pub struct Open {
     pub app: App,
     pub principal: Principal,
-    /// The project's folder, when the command stands in one.
+    /// The project's folder, if there is one.
     pub root: Option<PathBuf>,
     pub out: Out,
 }
@@ -164,12 +164,12 @@ impl Open {
         self.app.engine.policy()
     }
 
-    /// The company of one call, under the name of the tool that does the same.
+    /// The context of one call, under the name of the corresponding tool.
     pub fn op(&self, tool: &'static str) -> OpContext {
         OpContext::new(self.principal.clone(), tool)
     }
 
-    /// The same for a call that may take long: it says how far it is, and a signal ends it.
+    /// As `op`, for a call that may take long: it reports progress, and a signal cancels it.
     pub fn op_long(&self, tool: &'static str) -> Result<OpContext, Failure> {
         let cancel = CancellationToken::new();
         signal::cancel_on_signal(&cancel)?;

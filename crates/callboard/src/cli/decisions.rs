@@ -1,4 +1,4 @@
-//! `callboard decisions`: what agents did and why, as their calls and they themselves wrote it down.
+//! `callboard decisions`: the log of what agents did and why, written by their calls and by the agents themselves.
 
 use callboard_domain::crew::{AgentId, Decision};
 use callboard_engine::time::rfc3339_ms;
@@ -24,7 +24,7 @@ pub struct DecisionsArgs {
 
 pub async fn cmd_decisions(context: &Context, args: DecisionsArgs) -> Result<(), Failure> {
     let open = context.open().await?;
-    // The log of an agent stays when the agent is removed, so every name counts.
+    // The log of an agent outlives the agent, so every name is valid.
     let agent = args.agent.as_deref().map(|typed| {
         let no_name = || Failure::usage(format!("--agent '{typed}' is no agent's id"));
         AgentId::parse(typed.trim()).ok_or_else(no_name)

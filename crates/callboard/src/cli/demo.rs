@@ -1,7 +1,6 @@
 //! `callboard demo`: the whole loop in a folder of its own, played by a script instead of agents.
 //!
-//! The script calls the same tools an agent would and follows the same rules; it only knows in
-//! advance what to write.
+//! The script calls the tools an agent would call and follows the same rules; it only knows in advance what to write.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +32,7 @@ pub struct DemoArgs {
     stay: bool,
 }
 
-/// A task of the story: what is wanted, what it waits for, and the file that does it.
+/// A task of the story: its title, its dependencies, and the file that does it.
 struct Part {
     title: &'static str,
     after: &'static [usize],
@@ -164,7 +163,7 @@ impl Script<'_> {
         let begin = json!({"id": id, "expected_actor": part.agent, "idempotency_key": id});
         let session = self.step(part.agent, "begin", begin, part.title).await?["id"].clone();
         if part.after.is_empty() {
-            // Nobody gets away with saying "done".
+            // Shows that a task cannot be closed just by saying "done".
             let early = json!({"id": id, "to": "done"});
             let refusal = self.call(part.agent, "transition", early).await.err();
             let words = refusal.map_or("closed?".into(), |failure| failure.to_string());

@@ -1,4 +1,4 @@
-//! `callboard diff`: what a task's work changes, or the patch that a job made.
+//! `callboard diff`: the changes of a task's work, or the patch of a job.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
@@ -90,7 +90,7 @@ async fn diff_of_task(open: &Open, id: TaskId, stat: bool) -> Result<(), Failure
     Ok(())
 }
 
-/// As it is, for programs; a terminal gets colours and must not obey what stands in it.
+/// Prints a patch unchanged for programs; a terminal gets colours, and must not obey control characters.
 pub fn print_patch(out: &Out, patch: &str) -> Result<(), Failure> {
     if !out.terminal {
         return out.raw(patch);
@@ -110,7 +110,7 @@ pub fn print_patch(out: &Out, patch: &str) -> Result<(), Failure> {
     out.raw(&patch.lines().map(line).collect::<String>())
 }
 
-/// A line for each file, with what was added to it and taken from it.
+/// One line per file, with the numbers of added and removed lines.
 pub fn changes(files: &[FileDiff], out: &Out) -> String {
     let mut table = Table::new(&["ADDED", "REMOVED", "FILE"]).without_heads().whole();
     for FileDiff { path, was, lines } in files {

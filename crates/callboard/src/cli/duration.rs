@@ -1,4 +1,4 @@
-//! How long, as people type it.
+//! Durations as people type them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "d" => number.checked_mul(24 * 3_600_000),
         _ => None,
     };
-    // A hundred years bound what a clock can add up.
+    // A hundred years: the limit of what a clock can add up.
     ms.filter(|ms| *ms <= 100 * 366 * 24 * 3_600_000).map(Duration::from_millis).ok_or_else(wrong)
 }
 

@@ -1,4 +1,4 @@
-//! `callboard epic …`: what a crew works on.
+//! `callboard epic …`: the epics that a crew works on.
 
 use callboard_domain::crew::state::EpicState;
 use callboard_engine::time::rfc3339_ms;

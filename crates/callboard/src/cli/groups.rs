@@ -1,10 +1,10 @@
-//! The first page of `--help`: commands in groups, in the order in which somebody meets them.
+//! The first page of `--help`: commands in groups, in the order in which a new user meets them.
 
 use clap::{Command, CommandFactory};
 
 use super::Cli;
 
-/// A command that stands in no group is shown last; a test says so before that happens.
+/// A command without a group is shown last; a test fails before that happens.
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Start",
@@ -37,7 +37,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The command tree with a first page that is grouped.
+/// The command tree with a grouped first page.
 pub fn command() -> Command {
     let command = Cli::command().disable_help_subcommand(false);
     let page = format!(
@@ -101,8 +101,8 @@ mod tests {
         "will", "works",
     ];
 
-    /// Every `callboard …` that a hint, a refusal, a help text or a page of the documentation names
-    /// is a command, with options that it has.
+    /// Every `callboard …` that a hint, a refusal, a help text or a page of the documentation names is a command, with
+    /// options that it has.
     #[test]
     fn hints_name_commands_that_exist() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -145,7 +145,7 @@ mod tests {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // Tests type mistakes on purpose, and decisions speak of the past.
+            // Tests contain mistakes on purpose, and decisions speak of the past.
             let is_skipped = ["tests", "decisions", "target", "benches"].contains(&name.as_str());
             match path.is_dir() {
                 true if is_skipped => {}
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Follows the words of a command into the tree, up to the end of what is quoted.
+    /// Follows the words of a command into the tree, up to the end of the quotation.
     fn judge(rest: &str) -> Result<(), String> {
         let ends = ['`', '"', ';', ',', ')', '|', '\\', '(', '…', '>'];
         let snippet = rest.split(ends).next().unwrap_or_default();

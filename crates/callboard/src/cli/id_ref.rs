@@ -1,5 +1,5 @@
-//! An argument that names a job, a mail, a plan or the like: a whole id, or the beginning or the end
-//! of one that fits a single one. People type the shortest part that they can tell apart.
+//! An argument that names a job, a mail, a plan or the like: a whole id, or a beginning or an end that only one id has.
+//! People type the shortest part that is unique.
 
 use std::str::FromStr;
 
@@ -14,20 +14,20 @@ use serde_json::json;
 use super::context::Open;
 use crate::output::{Exit, Failure};
 
-/// How many candidates an ambiguous part is shown with.
+/// How many candidates are shown for an ambiguous part.
 pub const SHOWN_MAX: usize = 5;
-/// How far back a mistyped id is looked for.
+/// How many of the newest ids are compared with a mistyped one.
 pub const NEAR_AMONG: usize = 500;
 const NEAR_EDITS_MAX: usize = 2;
 const AGENTS_MAX: usize = 1_000;
 
-/// What an argument that takes either names.
+/// The result of an argument that takes either.
 pub enum TaskOrJob {
     Task(TaskId),
     Job(JobId),
 }
 
-/// How a command speaks of things of a kind: in a message, by a code, and where they are listed.
+/// How a command speaks of a kind of things: the noun in a message, the code, and the command that lists them.
 struct Things {
     noun: &'static str,
     not_found: &'static str,
@@ -87,7 +87,7 @@ impl Open {
         AGENTS.pick(typed, &known)
     }
 
-    /// A task if one fits, else a job.
+    /// A task if one matches, else a job.
     pub async fn task_or_job(&self, typed: &str) -> Result<TaskOrJob, Failure> {
         if typed.trim().starts_with(IdKind::Job.sign()) {
             return self.job_id(typed).await.map(TaskOrJob::Job);
@@ -104,7 +104,7 @@ impl Open {
         Err(no_task)
     }
 
-    /// A whole id counts as typed: the command says whether there is such a thing.
+    /// A whole id is taken as typed: the command itself says whether it exists.
     async fn id_of<T: FromStr>(
         &self,
         kind: IdKind,
@@ -127,7 +127,7 @@ impl Open {
 }
 
 impl Things {
-    /// The one that is the typed text, else the only one that begins or ends with it.
+    /// The id that equals the typed text, else the only one that begins or ends with it.
     fn pick<T: FromStr>(&self, typed: &str, known: &[String]) -> Result<T, Failure> {
         let typed = typed.trim();
         let part = typed.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! `callboard init`: makes `.callboard/` and the database. Doing it again changes nothing.
+//! `callboard init`: makes `.callboard/` and the database. Idempotent: a repeat changes nothing.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -59,7 +59,7 @@ pub async fn cmd_init(context: &Context, args: InitArgs) -> Result<(), Failure> 
 pub(super) struct Made {
     pub place: Place,
     pub prefix: Prefix,
-    /// What was not there before.
+    /// The files that did not exist before.
     pub made: Vec<&'static str>,
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn make(context: &Context, prefix: Option<&str>) -> Result<Made
         ));
     }
     let folder = place.folder();
-    // Tasks, logs and what agents wrote are for the owner alone.
+    // Tasks, logs and the texts of agents are for the owner alone.
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -118,7 +118,7 @@ prefix = \"{prefix}\"
     )
 }
 
-/// Whether the file was made; one that is there already stays as it is.
+/// Whether the file was made; an existing one stays as it is.
 fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
     if path.exists() {
         return Ok(false);
@@ -128,7 +128,7 @@ fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
         .map_err(|error| Failure::io(format!("cannot write {}", path.display()), &error))
 }
 
-/// Changes the prefix in a file that is there already and keeps the rest, comments included.
+/// Changes the prefix in an existing file and keeps the rest, comments included.
 fn set_prefix(path: &Path, prefix: Prefix) -> Result<(), Failure> {
     let fault = |error| Failure::io(format!("cannot change {}", path.display()), &error);
     let text = fs::read_to_string(path).map_err(fault)?;

@@ -1,5 +1,5 @@
-//! `callboard job …`: jobs for agents, in the words of the relay toolset; beside them what agents do on
-//! tasks of the board.
+//! `callboard job …`: jobs for agents, in the words of the relay toolset, and beside them the work of agents on tasks
+//! of the board.
 
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::refusal::Refusal;
@@ -132,7 +132,7 @@ async fn cmd_job_show(context: &Context, args: ShowArgs) -> Result<(), Failure> 
 }
 
 impl Open {
-    /// A job of another kind than those that the relay toolset shows.
+    /// A job of a kind that the relay toolset does not show.
     async fn other_than_patch(&self, id: JobId) -> Result<Option<JobSeen>, Failure> {
         match self.engine().job_see(&self.op("jobs_get"), id).await {
             Ok(seen) => Ok(Some(seen).filter(|seen| seen.job.kind != JobKind::Run)),
@@ -164,7 +164,7 @@ pub fn seen_json(seen: &JobSeen) -> Value {
     })
 }
 
-/// What an agent waits to be told.
+/// The question that an agent waits to have answered.
 pub fn question_json(record: &RunRecord) -> Value {
     let asked = record.asks();
     asked.map_or(Value::Null, |asked| {
@@ -191,7 +191,7 @@ async fn cmd_job_cancel(context: &Context, args: CancelArgs) -> Result<(), Failu
     }
 }
 
-/// A failure whose hint speaks of this job.
+/// A failure whose hint names this job.
 fn of_job(error: EngineError, job: JobId) -> Failure {
     let is_fixed = matches!(&error, EngineError::Refused(Refusal::NotCancelable { .. }));
     let failure = Failure::from(error);

@@ -61,7 +61,7 @@ pub async fn cmd_job_list(context: &Context, args: ListArgs) -> Result<(), Failu
     context.out.raw(&table.render(&context.out))
 }
 
-/// A state in the words of the relay toolset, as every list of jobs has them.
+/// A state in the words of the relay toolset, as in every list of jobs.
 pub fn word(state: &JobState) -> &'static str {
     match state {
         JobState::Queued { .. } => "QUEUED",
@@ -92,7 +92,7 @@ fn state_named(given: &str) -> Result<&'static str, Failure> {
     found.ok_or_else(words)
 }
 
-/// What a job is about, and what it says of itself.
+/// The subject of a job, and its own summary.
 fn summary(seen: &JobSeen) -> String {
     let JobSeen { job, run } = seen;
     let task = job.task.map(|task| task.to_string()).unwrap_or_default();

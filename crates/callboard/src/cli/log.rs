@@ -1,4 +1,4 @@
-//! `callboard log`: what happened, and what happens now.
+//! `callboard log`: past events, and new ones as they happen.
 
 use std::collections::HashMap;
 
@@ -67,12 +67,12 @@ impl Log<'_> {
     async fn follow(&mut self, tail: usize) -> Result<(), Failure> {
         let (open, task) = (self.open, self.task);
         let op = open.op_long("log")?;
-        // Watching starts before reading, so nothing falls between the two.
+        // Watching starts before reading, so that no event is missed between the two.
         let watch = match task {
             Some(task) => open.engine().task_watch(task).await?,
             None => open.engine().event_watch().await?,
         };
-        // Read before the events, so that a repeated one can be told from a new one.
+        // Read before the events, so that repeated events can be told from new ones.
         let mut seen = open.engine().last_seq().await?;
         let mut fresh = self.newest(tail).await?;
         seen = seen.max(fresh.last().map_or(0, |event| event.seq));
@@ -97,8 +97,7 @@ impl Log<'_> {
         }
     }
 
-    /// The last `tail` events that are shown. The log is read from its end, further back as long as
-    /// there are too few.
+    /// The last `tail` events that are shown. The log is read from its end, further back while there are too few.
     async fn newest(&self, tail: usize) -> Result<Vec<LoggedEvent>, Failure> {
         let last = self.open.engine().last_seq().await?;
         let mut span = tail as u64;
@@ -150,7 +149,7 @@ impl Log<'_> {
         ))
     }
 
-    /// `SHOP-12 Add flag`.
+    /// The name and the title of a task: `SHOP-12 Add flag`.
     async fn called(&mut self, task: TaskId) -> Result<Option<String>, Failure> {
         if let Some(known) = self.called.get(&task) {
             return Ok(known.clone());

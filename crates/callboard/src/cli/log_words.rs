@@ -1,12 +1,12 @@
-//! An event as a sentence: who did what to which task, and with what.
+//! An event as a sentence: the actor, the verb, the task and the details.
 
 use callboard_domain::event::{EventName, LoggedEvent};
 use serde_json::Value;
 
 use super::view::plain;
 
-/// `agent:w1 claimed SHOP-12 Add flag`, then what the event says beside that. `called` is the name
-/// and the title of the task; one that is gone has its id and what the event says of the title.
+/// `agent:w1 claimed SHOP-12 Add flag`, then the other details of the event. `called` is the name and the title of the
+/// task; a removed task is shown by its id and the title that the event has.
 pub fn sentence(event: &LoggedEvent, called: Option<&str>) -> String {
     let data = &event.data;
     let task = event.task().map(|task| match (called, text(data, "title")) {
@@ -23,7 +23,7 @@ pub fn sentence(event: &LoggedEvent, called: Option<&str>) -> String {
     words
 }
 
-/// What the actor did, and which values of the data these words say already.
+/// The verb of an event, and the keys of the data that it already mentions.
 fn verb(name: EventName, data: &Value) -> (String, &'static [&'static str]) {
     let said = |key: &str| text(data, key).map(|value| plain(&value)).unwrap_or_default();
     let fixed = |words: &str| (words.to_owned(), &["title", "assignee", "tree"][..]);
@@ -143,7 +143,7 @@ fn text(data: &Value, key: &str) -> Option<String> {
     data[key].as_str().map(str::to_owned)
 }
 
-/// `priority 100, text x`: the values of an event in its order, but for hashes and what is said.
+/// `priority 100, text x`: the values of an event in their order, without hashes and the values already mentioned.
 fn details(data: &Value, said: &[&str]) -> String {
     let shown = |(name, value): (&String, &Value)| match value {
         _ if name == "tree" || said.contains(&name.as_str()) => None,

@@ -1,4 +1,4 @@
-//! `callboard logs`: what an agent printed, and prints now.
+//! `callboard logs`: the output of an agent, also as it is printed.
 
 use callboard_domain::job::JobId;
 use callboard_domain::run::ArtifactName;

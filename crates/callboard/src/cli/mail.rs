@@ -1,5 +1,5 @@
-//! `callboard mail …`: what agents write to people, and what people write back. Whoever acts as an agent
-//! has that agent's inbox.
+//! `callboard mail …`: mail from agents to people, and the answers. A caller that acts as an agent has that agent's
+//! inbox.
 
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ fn said(context: &Context, mail: MailId) -> Result<(), Failure> {
     }
 }
 
-/// Whose inbox: people share one, an agent has its own.
+/// The owner of the inbox: people share one, an agent has its own.
 fn me(open: &Open) -> Option<AgentId> {
     let actor = &open.principal.actor;
     (!actor.is_human()).then(|| AgentId::of(actor))

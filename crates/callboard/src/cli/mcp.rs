@@ -1,5 +1,5 @@
-//! `callboard mcp`: one agent over standard input and output, on a store that this process opens or on
-//! the board of a server.
+//! `callboard mcp`: one agent over standard input and output, on a store that this process opens or on the board of a
+//! server.
 
 use std::io::IsTerminal;
 use std::sync::Arc;

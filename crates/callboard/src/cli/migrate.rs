@@ -1,4 +1,4 @@
-//! `callboard migrate`: a whole store into another database.
+//! `callboard migrate`: copies a whole store into another database.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub struct MigrateArgs {
     to: String,
 }
 
-/// How often people hear how far it is.
+/// How often progress is reported.
 const NEWS: Duration = Duration::from_secs(2);
 
 pub async fn cmd_migrate(context: &Context, args: MigrateArgs) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ fn address(name: &str, typed: &str) -> Result<Address, Failure> {
     compose::store_address(&url).ok_or_else(|| said("the address of the store is missing"))
 }
 
-/// Says how far it is when it takes long.
+/// Reports progress if the copy takes long.
 fn news(out: Out) -> Tell {
     let last = Mutex::new(Instant::now());
     Arc::new(move |Progress { step, table, rows }| {
@@ -94,7 +94,7 @@ fn print(out: Out, moved: &Moved) -> Result<(), Failure> {
     out.raw(&table.render(&out))
 }
 
-/// The address may hold a password, so it is named and not repeated.
+/// The next step. The address may hold a password, so it is described and not repeated.
 fn next_step(to: &Address) -> String {
     let value = match to {
         Address::Sqlite(path) => format!("sqlite:{}", path.display()),

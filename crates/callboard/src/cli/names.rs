@@ -1,4 +1,4 @@
-//! Short names in the place of ids, in text that people read.
+//! Short names instead of ids, in text for people.
 
 use std::sync::Arc;
 
@@ -22,8 +22,7 @@ impl Open {
 }
 
 impl Names {
-    /// The text with names for the ids of tasks. An id that no task has stays, and so does one that
-    /// is part of a path.
+    /// The text with names for the ids of tasks. An id without a task stays, and so does an id that is part of a path.
     pub async fn in_text(&self, text: &str) -> String {
         let (mut named, mut rest) = (String::with_capacity(text.len()), text);
         while let Some((before, id, after)) = next_id(rest) {
@@ -43,7 +42,7 @@ impl Names {
     }
 }
 
-/// The first id in a text, between what stands before it and what follows.
+/// The first id in a text, with the text before it and the text after it.
 fn next_id(text: &str) -> Option<(&str, TaskId, &str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c);
     let mut from = 0;

@@ -8,7 +8,7 @@ use super::search::hit_json;
 use super::view::{short_id, task_row_json};
 use crate::output::{Failure, List, Style, Table};
 
-/// For how many tasks it is looked up what is known.
+/// For how many tasks knowledge is looked up.
 const DIGESTS_MAX: usize = 20;
 
 /// Show what can be started now, best first, with what was learned that matters to it

@@ -1,10 +1,10 @@
-//! Reads which files a patch of git changes, and how many lines.
+//! Reads which files a git patch changes, and how many lines.
 
 use callboard_engine::ports::FileDiff;
 
 pub fn files(patch: &str) -> Vec<FileDiff> {
     let mut files: Vec<FileDiff> = Vec::new();
-    // Lines that are left of a hunk; within one a line may look like anything.
+    // The lines left of a hunk; inside one a line may look like anything.
     let (mut old, mut new) = (0u64, 0u64);
     for line in patch.lines() {
         if old + new > 0 {
@@ -36,7 +36,7 @@ pub fn files(patch: &str) -> Vec<FileDiff> {
     files
 }
 
-/// `1,3 +1,4 @@` as 3 and 4; a number that is left out is 1.
+/// `1,3 +1,4 @@` as 3 and 4; an omitted number is 1.
 fn hunk(range: &str) -> Option<(u64, u64)> {
     let (old, rest) = range.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;

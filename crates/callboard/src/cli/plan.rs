@@ -1,4 +1,4 @@
-//! `callboard plan …`: what agents propose, and a person's yes or no.
+//! `callboard plan …`: the proposals of agents, and a person's yes or no.
 
 use callboard_domain::plan::{Plan, PlanState};
 use callboard_engine::time::rfc3339_ms;

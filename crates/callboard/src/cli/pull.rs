@@ -1,4 +1,4 @@
-//! `callboard pull …`: pull requests, wherever they are, and a person's word that merges one.
+//! `callboard pull …`: pull requests, wherever they are, and the command that merges one.
 
 use callboard_domain::pull::{LOCAL, Pull, local_url};
 use callboard_engine::ports::{MergeOutlook, MergeWish};
@@ -201,7 +201,7 @@ async fn cmd_pull_merge(context: &Context, args: MergeArgs) -> Result<(), Failur
 }
 
 impl Open {
-    /// The one that somebody typed.
+    /// The pull request that the typed text names.
     async fn pull(&self, typed: &str) -> Result<Pull, Failure> {
         let typed = typed.trim();
         let named = match typed.parse::<u64>() {

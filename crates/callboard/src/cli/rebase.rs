@@ -36,7 +36,7 @@ pub async fn cmd_rebase(context: &Context, args: RebaseArgs) -> Result<(), Failu
                 failed(format!("not rebased: {words}")).hint(format!("callboard review {id}"))
             );
         }
-        // Only a rebase was asked for.
+        // Only a rebase was requested.
         ReviewEnd::Merged(_) | ReviewEnd::MergeFailed { .. } => {}
     }
     open.print_changed(&At { it: record, now: open.engine().store().now() })

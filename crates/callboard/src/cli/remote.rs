@@ -22,12 +22,12 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Whether a flag names a server, not a variable alone.
+    /// Whether a flag names a server, not only a variable.
     pub fn is_typed(&self) -> bool {
         self.server.is_some()
     }
 
-    /// The board of that server; `None` when none is named, or a store is.
+    /// The board of that server; `None` when no server is named, or a store is.
     pub async fn board(
         &self,
         context: &Context,
@@ -70,7 +70,7 @@ fn variable(name: &str) -> Option<String> {
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Why the board of a server did not answer.
+/// The failure for a server's board that did not answer.
 pub fn failure(fault: &RemoteFault) -> Failure {
     let (exit, hint) = match fault {
         RemoteFault::Away { .. } => (Exit::Unavailable, "callboard serve starts a server"),

@@ -1,4 +1,4 @@
-//! `callboard restore`: a backup becomes the board again.
+//! `callboard restore`: makes a backup the board again.
 
 use std::path::PathBuf;
 
@@ -86,7 +86,7 @@ pub async fn cmd_restore(context: &Context, args: RestoreArgs) -> Result<(), Fai
     if findings.is_empty() { Ok(()) } else { Err(Failure::Silent(1)) }
 }
 
-/// Names the processes that have the board open, where the machine tells.
+/// Names the processes that have the board open, if the machine can tell.
 fn in_use(database: &std::path::Path, error: &RestoreError) -> Failure {
     let processes: Vec<String> =
         holders::of(database).iter().map(|holder| format!("process {}", holder.process)).collect();
@@ -98,7 +98,7 @@ fn in_use(database: &std::path::Path, error: &RestoreError) -> Failure {
         .hint("stop callboard up, serve, mcp and worker of this board, then try again")
 }
 
-/// The error with the name of the file that it is about.
+/// The error with the name of its file.
 fn named(error: StoreError, file: &std::path::Path) -> StoreError {
     let named = |words: String| format!("{}: {words}", file.display());
     match error {

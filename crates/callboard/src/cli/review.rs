@@ -1,4 +1,4 @@
-//! `callboard review`: what waits for a person, and one of these from close by.
+//! `callboard review`: the list of what waits for a person, and one task of it in detail.
 
 use callboard_domain::card::Review;
 use callboard_domain::ids::TaskId;
@@ -21,7 +21,7 @@ use super::view::{
 };
 use crate::output::{Failure, List, Object, Style, Table};
 
-/// Jobs that run checks and are looked at for the list.
+/// How many jobs that run checks are read for the list.
 const CHECK_JOBS_MAX: usize = 1000;
 
 /// Show what waits for a person, or what there is to review of one task
@@ -62,7 +62,7 @@ pub async fn cmd_review(context: &Context, args: ReviewArgs) -> Result<(), Failu
     }
 }
 
-/// What is asked of a person besides a review.
+/// What is asked of a person besides reviews.
 struct Asked {
     questions: Vec<RunRecord>,
     blocked: Vec<TaskRow>,
@@ -226,7 +226,7 @@ impl Open {
     }
 }
 
-/// `1/2 running` while a job runs them.
+/// `1/2 running` while a job runs the checks.
 fn checks_cell(task: &Task, job: Option<&Job>) -> (String, Style) {
     let (words, style) = checks(&task.checks);
     match job {
@@ -272,7 +272,7 @@ pub fn outlook_words(outlook: &MergeOutlook) -> String {
     format!("{behind}, {conflicts}")
 }
 
-/// What is merged there decides what Callboard runs.
+/// Warns of changed settings: what is merged there decides what Callboard runs.
 fn settings_words(files: &[FileDiff]) -> String {
     match settings_files(files.iter().map(|file| &file.path)).as_slice() {
         [] => String::new(),
@@ -283,7 +283,7 @@ fn settings_words(files: &[FileDiff]) -> String {
     }
 }
 
-/// A merge commits these first.
+/// The uncommitted files; a merge commits them first.
 fn uncommitted(files: &[String]) -> String {
     match files {
         [] => String::new(),
@@ -291,7 +291,7 @@ fn uncommitted(files: &[String]) -> String {
     }
 }
 
-/// Nothing where there is nothing to say.
+/// A named value on lines of its own; empty for an empty value.
 fn fact(name: &str, value: &str) -> String {
     let mut lines = value.lines().filter(|_| !value.trim().is_empty());
     let first = lines.next().map(|line| format!("{name:<10}{line}\n"));

@@ -1,4 +1,4 @@
-//! What the callers of a server without tokens are: `--lane`, `--profile` and `--as-type`.
+//! The rights of callers of a server without tokens: `--lane`, `--profile` and `--as-type`.
 
 use callboard_domain::rights::{AgentType, Lane, Profile, Rights};
 
@@ -20,7 +20,7 @@ impl RightsArgs {
         self.lane.is_some() || self.profile.is_some() || self.as_type.is_some()
     }
 
-    /// Sets it in the rights of a connection; says so when the lane allows less than was asked for.
+    /// Sets the rights of a connection; returns a message when the lane allows less than was requested.
     pub fn apply(&self, rights: &mut Rights) -> Option<String> {
         rights.lane = self.lane.unwrap_or(Lane::Kagan);
         rights.profile_wanted = self.profile;
@@ -29,7 +29,7 @@ impl RightsArgs {
     }
 }
 
-/// What to tell whoever asked for more than their lane allows.
+/// The message for a request of more than the lane allows.
 pub fn capped(rights: &Rights) -> Option<String> {
     let wanted = rights.profile_wanted.filter(|wanted| *wanted > rights.profile())?;
     Some(format!(
@@ -40,14 +40,14 @@ pub fn capped(rights: &Rights) -> Option<String> {
     ))
 }
 
-/// `admin` is the short word that people of the board use.
+/// Reads a lane; `admin` is a short word for `kagan_admin`.
 pub fn lane(text: &str) -> Result<Lane, String> {
     let known = || Lane::ALL.iter().map(|lane| lane.as_str()).collect::<Vec<_>>();
     let word = if text == "admin" { Lane::KaganAdmin.as_str() } else { text };
     Lane::parse(word).ok_or_else(|| format!("lanes are {}", known().join(", ")))
 }
 
-/// In any case, as people type it.
+/// Reads an agent type, in upper or lower case.
 pub fn agent_type(text: &str) -> Result<AgentType, String> {
     let known = || AgentType::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     let found = AgentType::parse(&text.trim().to_ascii_uppercase());

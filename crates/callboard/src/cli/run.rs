@@ -87,7 +87,7 @@ pub async fn cmd_run(context: &Context, args: RunArgs) -> Result<(), Failure> {
     context.out.line(&job.to_string())
 }
 
-/// What stands in the way, with the flag that goes over it.
+/// The failure, with the flag that overrides it.
 fn refused(error: EngineError, id: TaskId) -> Failure {
     let flag = match &error {
         EngineError::Refused(Refusal::Closed { .. }) => Some("--reopen"),
@@ -102,7 +102,7 @@ fn refused(error: EngineError, id: TaskId) -> Failure {
 }
 
 impl Open {
-    /// Warns when nothing is there that would start the agent. Whether something is.
+    /// Warns when no process is there that would start the agent; returns whether one is.
     async fn say_who_starts(&self, id: TaskId, asked: &WorkSeen) -> Result<bool, Failure> {
         let bound = asked.record.run.bound_to.as_deref();
         let has_runner = self.engine().runner_is_there(bound).await?;
@@ -122,7 +122,7 @@ impl Open {
         Ok(false)
     }
 
-    /// The agent's whole run in this process.
+    /// Runs the agent in this process, to its end.
     async fn run_here(&self, op: &OpContext, task: TaskId, job: JobId) -> Result<(), Failure> {
         let work = self.engine().work_here(op, job);
         let followed = self.follow(op, task, job);
@@ -139,7 +139,7 @@ impl Open {
             // The work goes on until its processes are gone.
             let (stopped, worked) = tokio::join!(self.engine().agent_stop(op, task), work);
             worked?;
-            // One that ended meanwhile needs no stopping.
+            // An agent that ended meanwhile needs no stop.
             if let Err(error) = stopped
                 && !matches!(error, EngineError::Refused(_))
             {
@@ -152,7 +152,7 @@ impl Open {
         followed
     }
 
-    /// Until nothing of the run is left to wait for.
+    /// Follows the job until it is over.
     async fn follow(&self, op: &OpContext, task: TaskId, job: JobId) -> Result<(), Failure> {
         let watch = self.engine().task_watch(task).await?;
         let mut said = "";
@@ -183,7 +183,7 @@ impl Open {
     }
 }
 
-/// What the run says of its end: a failed start has its reason here.
+/// The reason in the run's summary; a failed start has its reason there.
 fn why(ended: &WorkJob) -> String {
     let WorkJob::Start(seen) = ended else { return String::new() };
     match seen.record.run.summary.as_deref() {

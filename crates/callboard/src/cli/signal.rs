@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output::{Failure, Out};
 
-/// From now on both signals cancel the token instead of ending the process. A second one ends it.
+/// From now on both signals cancel the token instead of ending the process. A second signal ends the process.
 pub fn cancel_on_signal(stop: &CancellationToken) -> Result<(), Failure> {
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
@@ -37,7 +37,7 @@ pub fn agents_at_work(engine: &Engine) -> Option<String> {
     Some(format!("{agents} at work, at most {} s", drain.as_secs()))
 }
 
-/// One line, so that nobody wonders after Ctrl-C.
+/// Explains in one line why the process does not end at once after Ctrl-C.
 pub fn say_stopping(out: Out, waits: &str) {
     out.note(&format!("stopping: waiting for {waits}; a second Ctrl-C or SIGTERM ends it at once"));
 }

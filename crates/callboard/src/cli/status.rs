@@ -1,4 +1,4 @@
-//! `callboard status`: one screen for somebody who comes back.
+//! `callboard status`: one screen for a person who comes back to the board.
 
 use callboard_domain::run::RunRecord;
 use callboard_domain::task::TaskRow;
@@ -62,7 +62,7 @@ fn section(
     if more > 0 { out.line(&format!("  … and {more} more")) } else { Ok(()) }
 }
 
-/// A line that a terminal shows in one line.
+/// A line cut to the width of the terminal.
 fn fitted(open: &Open, line: &str) -> String {
     let room = window_width();
     if !open.out.terminal || line.chars().count() <= room {
@@ -72,7 +72,7 @@ fn fitted(open: &Open, line: &str) -> String {
     format!("{head}…")
 }
 
-/// On a terminal the end of an id is enough, and every command takes it.
+/// On a terminal the end of an id, which every command accepts.
 fn id(open: &Open, id: impl ToString) -> String {
     let id = id.to_string();
     if open.out.terminal { short_id(&id) } else { id }

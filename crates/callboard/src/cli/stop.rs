@@ -1,4 +1,4 @@
-//! `callboard stop`: the end of an agent, with its processes.
+//! `callboard stop`: stops an agent, with its processes.
 
 use callboard_domain::job::JobId;
 use callboard_domain::run::Run;
@@ -58,7 +58,7 @@ impl Open {
         self.say_canceled(&ended)
     }
 
-    /// Says what is left of a job that somebody ended.
+    /// Reports what is left of a job that was ended.
     pub fn say_canceled(&self, ended: &JobCanceled) -> Result<(), Failure> {
         if !ended.is_new {
             return Err(already_over(word(&ended.job.state)));

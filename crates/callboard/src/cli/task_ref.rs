@@ -1,4 +1,4 @@
-//! An ID argument: the short name of a task, its id, or a part of the id that fits a single task.
+//! An ID argument: the short name of a task, its id, or a part of the id that only one task has.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
@@ -12,7 +12,7 @@ impl Open {
         self.find(typed, |task| Refusal::TaskNotFound { task }).await
     }
 
-    /// The tasks another one is to wait for.
+    /// The tasks for which another one is to wait.
     pub async fn dep_ids(&self, typed: &[String]) -> Result<Vec<TaskId>, Failure> {
         let mut ids = Vec::with_capacity(typed.len());
         for typed in typed {

@@ -1,4 +1,4 @@
-//! `callboard tell`: words for the agent of a task.
+//! `callboard tell`: a message for the agent of a task.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct TellArgs {
     text: String,
 }
 
-/// How long an agent at work may take to be told before the message counts as one for the next.
+/// How long an agent at work may take to get the message before it counts as one for the next agent.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -44,7 +44,7 @@ pub async fn cmd_tell(context: &Context, args: TellArgs) -> Result<(), Failure> 
 }
 
 impl Open {
-    /// Whether an agent at work took every message.
+    /// Whether an agent at work has got every message.
     async fn is_heard(&self, op: &OpContext, id: TaskId) -> Result<bool, Failure> {
         let until = Instant::now() + HEARD_WITHIN;
         let works = |record: callboard_domain::run::RunRecord| !record.job.is_over();

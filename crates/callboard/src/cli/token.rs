@@ -1,4 +1,4 @@
-//! `callboard token`: who may come in over HTTP.
+//! `callboard token`: the tokens that let callers in over HTTP.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::rights;
 use crate::identity;
 use crate::output::{Exit, Failure, List, Object, Style, Table};
 
-/// Tokens are everybody's: `--org` says whom one is for, not where the command stands.
+/// Tokens belong to the whole server: `--org` names the org of a token's holder, not the org of the command.
 const HOME: &str = "default";
 
 /// Let agents and people in over HTTP
@@ -160,7 +160,7 @@ async fn cmd_token_revoke(context: &Context, args: RevokeArgs) -> Result<(), Fai
     context.out.line(&format!("{} of {} is revoked", token.id, token.actor))
 }
 
-/// Who hands tokens out: `--actor` names whom they are for.
+/// The actor that hands tokens out; `--actor` names their holder.
 fn giver() -> Result<Actor, Failure> {
     identity::of_person(None)
 }
@@ -203,8 +203,8 @@ async fn rights(open: &Open, args: &AddArgs) -> Result<Rights, Failure> {
     })
 }
 
-/// What the holder of a token may do in each toolset, in words. The agent of a crew is what the crew
-/// knows it as, whatever the token says.
+/// What the holder of a token may do in each toolset, in words. The type of a crew's agent is the one that the crew
+/// knows, whatever the token says.
 async fn by_toolset(open: &Open, token: &Token) -> Result<Vec<(&'static str, String)>, Failure> {
     let principal = Principal {
         org: token.org.clone(),
@@ -234,7 +234,7 @@ fn in_toolset(toolset: &Toolset, principal: &Principal) -> String {
     let mut words = match writes[..] {
         [] if shown.is_empty() => return "nothing".into(),
         [] => "read".into(),
-        // One or two are told by name.
+        // One or two tools are named.
         [_] | [_, _] => format!("read, {}", writes.join(", ")),
         _ => "read and write".to_owned(),
     };

@@ -1,4 +1,4 @@
-//! `callboard trust`: a user's yes to what came with a repository.
+//! `callboard trust`: a user's consent to what came with a repository.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ pub async fn cmd_trust(context: &Context, args: TrustArgs) -> Result<(), Failure
     marks.say(context, &settings, "trusted")
 }
 
-/// What of a project can be trusted.
+/// The marks of a project.
 struct Marks {
     settings: Option<Mark>,
     store: Option<Mark>,
@@ -90,7 +90,7 @@ impl Marks {
     }
 }
 
-/// The file as it is, so that a person judges the text and not our reading of it.
+/// Prints the file unchanged, so that a person judges the text and not our reading of it.
 pub fn show(out: &Out, place: &Place, settings: &Settings) -> Result<(), Failure> {
     if out.json || settings.untrusted.is_empty() {
         return Ok(());
@@ -102,14 +102,14 @@ pub fn show(out: &Out, place: &Place, settings: &Settings) -> Result<(), Failure
     text.lines().try_for_each(|line| out.line(&format!("  {}", super::view::plain(line))))
 }
 
-/// One line for what does not count or does not run yet.
+/// Warns in one line of what does not count or does not run yet.
 pub fn say(out: &Out, settings: &Settings, app: &App) {
     if let Some(words) = words(settings, app) {
         out.warning(&words);
     }
 }
 
-/// The same for agents and people.
+/// The warning for agents and people alike.
 pub fn words(settings: &Settings, app: &App) -> Option<String> {
     let asks = settings.untrusted.join(", ");
     let store = (!app.is_trusted)
@@ -122,7 +122,7 @@ pub fn words(settings: &Settings, app: &App) -> Option<String> {
     })
 }
 
-/// Where nothing can be done without running what is queued.
+/// The failure of a command that can do nothing but run what is queued.
 pub fn store_is_foreign() -> Failure {
     let words = "this store was not made here, so nothing that is queued in it runs";
     Failure::new(Exit::Auth, "NOT_TRUSTED", words).hint("callboard trust, if you know its owner")

@@ -1,4 +1,4 @@
-//! Tasks as people read them, and as `--json` prints them: the shapes of the graph toolset.
+//! Tasks for people, and as `--json` prints them: the shapes of the graph toolset.
 
 use callboard_domain::block::Blocked;
 use callboard_domain::card::Told;
@@ -20,11 +20,11 @@ use crate::output::{Failure, List, Object, Out, Style, Table};
 
 const LOG_LINES_SHOWN: usize = 10;
 const COLUMNS: [&str; 7] = ["ID", "PRIO", "STATUS", "READY", "CHECKS", "ASSIGNEE", "TITLE"];
-/// So many characters of a task's id are as good as the whole id.
+/// How many characters from the end of an id commands accept in its place.
 const ID_END_CHARS: usize = 8;
 
 impl Open {
-    /// The answer of a command that changed one task: its line, or the whole task as JSON.
+    /// Prints the result of a command that changed one task: its line, or the whole task as JSON.
     pub fn print_changed(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
         if self.out.json {
             return self.print_json(seen);
@@ -34,7 +34,7 @@ impl Open {
         self.out.raw(&table.render(&self.out))
     }
 
-    /// The answer of a command that moved a task, or tried to.
+    /// Prints the result of a command that moved a task, or tried to.
     pub fn print_moved(
         &self,
         id: TaskId,
@@ -51,12 +51,12 @@ impl Open {
         }
     }
 
-    /// Ends of the logs of failed checks, which is what somebody looks at next.
+    /// Prints the ends of the logs of failed checks, which a person would look at next.
     pub fn show_logs(&self, checks: &[UnmetCheck]) {
         let Some(root) = self.root.as_ref().filter(|_| !self.out.json) else { return };
         for check in checks {
             let Some(log) = &check.log else { continue };
-            // A log that cannot be read is named in the hint all the same.
+            // A log that cannot be read is still named in the hint.
             let text = std::fs::read(root.join(log)).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
             let output = text.split_once("\n----\n").map_or("", |(_, output)| output);
@@ -67,7 +67,7 @@ impl Open {
         }
     }
 
-    /// A task's checks, one per line.
+    /// Prints a task's checks, one per line.
     pub fn print_checks(&self, seen: &At<TaskRecord>) -> Result<(), Failure> {
         if self.out.json {
             return self.print_json(seen);
@@ -79,7 +79,7 @@ impl Open {
         self.out.object(Object::Task, view::task(&seen.it, self.policy(), seen.now))
     }
 
-    /// A page of tasks; `more` says that others follow the last one.
+    /// Prints a page of tasks; `more` says that others follow the last one.
     pub fn print_rows(&self, rows: &At<Vec<TaskRow>>, more: bool) -> Result<(), Failure> {
         let next = rows.it.last().filter(|_| more).map(|row| row.task.id);
         if self.out.json {
@@ -99,7 +99,7 @@ impl Open {
     }
 }
 
-/// How far the job is that runs a task's checks for review.
+/// The state of the job that runs a task's checks for review.
 pub fn check_job_line(job: &Job) -> String {
     let why = match &job.state {
         JobState::Failed { reason, .. } => format!(": {}", plain(reason)),
@@ -124,7 +124,7 @@ pub fn check_job_json(job: &Job) -> Value {
     })
 }
 
-/// What a task is held to, and how far that has come.
+/// The contract of a task, and the state of its verification.
 pub fn verification_words(task: &Task, policy: &Policy) -> String {
     let contract = verification::contract(task, policy);
     let known = task.verification.as_ref();
@@ -157,7 +157,7 @@ pub fn comment_line(comment: &Comment) -> String {
     format!("{name:<10}{id} ({}, {open}) {author}: {}\n", kind.as_str(), plain(body))
 }
 
-/// A message that no agent has yet.
+/// A message that no agent has got yet.
 pub fn told_json(told: &Told) -> Value {
     json!({"by": told.by, "at": rfc3339_ms(told.at), "text": told.text})
 }
@@ -193,7 +193,7 @@ fn task_table() -> Table {
         .shorten(5, short_actor)
 }
 
-/// The end of an id, which every command takes in its place.
+/// The end of an id, which every command accepts in its place.
 pub fn short_id(id: &str) -> String {
     if TaskName::parse(id).is_some() {
         return id.to_owned();
@@ -257,7 +257,7 @@ pub fn blocked_words(blocked: &Blocked) -> String {
     format!("{}, {}: {}", blocked.by, rfc3339_ms(blocked.at), plain(&blocked.reason))
 }
 
-/// On a terminal the word has a glyph beside it, so that nothing depends on colour.
+/// The status word. On a terminal it has a glyph beside it, so that nothing depends on colour.
 pub fn status(task: &Task, out: &Out) -> (String, Style) {
     let (glyph, style) = match task.phase {
         Phase::Initial => ("○", Style::Plain),
@@ -315,7 +315,7 @@ fn said(check: &Check) -> String {
     }
 }
 
-/// What agents wrote may hold control characters; a terminal must not obey them.
+/// The text without control characters: agents may write them, and a terminal must not obey them.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

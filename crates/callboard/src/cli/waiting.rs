@@ -7,7 +7,7 @@ use callboard_engine::{At, Engine};
 
 use crate::output::Failure;
 
-/// Reviews that are counted one by one.
+/// How many reviews are counted one by one.
 const REVIEWS_MAX: usize = 100;
 
 pub struct Waiting {

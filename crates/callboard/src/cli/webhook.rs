@@ -1,4 +1,4 @@
-//! `callboard webhook`: who was told of jobs, mail and tasks, and how they know that it was us.
+//! `callboard webhook`: the messages about jobs, mail and tasks, and the secret that signs them.
 
 use callboard_domain::delivery::{Delivery, destination};
 use callboard_domain::job::{Job, JobState};

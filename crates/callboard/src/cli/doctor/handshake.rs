@@ -1,4 +1,4 @@
-//! A real conversation with our own MCP server, over two pipes inside this process.
+//! A real conversation with our own MCP server, over a duplex stream inside this process.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn tools_over_mcp(app: &App, settings: &Settings) -> Result<usize, String>
     ask(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await?;
     let listed = answer(&mut answers).await?;
     stop.cancel();
-    // How the server ends is not what was asked.
+    // How the server ends does not matter here.
     let _ = server.await;
     let tools = listed["result"]["tools"].as_array();
     tools.map(Vec::len).ok_or_else(|| format!("tools/list answered {listed}"))

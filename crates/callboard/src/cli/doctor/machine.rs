@@ -1,4 +1,4 @@
-//! Looks at the machine: programs, disk, port.
+//! Checks of the machine: programs, disk, port.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) fn shell(name: &str) -> Finding {
     }
 }
 
-/// Where a program is, without starting it.
+/// The path of a program, found without starting it.
 fn on_path(name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()

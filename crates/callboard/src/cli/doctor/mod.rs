@@ -1,4 +1,4 @@
-//! `callboard doctor`: one line per thing that must be right, with the exact fix where it is not.
+//! `callboard doctor`: one line per requirement, with the exact fix if it is not met.
 
 mod handshake;
 mod machine;
@@ -23,7 +23,7 @@ enum Health {
     Fail,
 }
 
-/// What one look found.
+/// The result of one check.
 struct Finding {
     name: &'static str,
     health: Health,
@@ -44,7 +44,7 @@ impl Finding {
         Self { name, health: Health::Fail, message: message.into(), fix: Some(fix.into()) }
     }
 
-    /// What kept the look from happening is what it found.
+    /// A failure that kept a check from running becomes its result.
     fn failed(name: &'static str, failure: &Failure) -> Self {
         let Failure::Said(complaint) = failure else { return Self::ok(name, "not looked at") };
         let fix = complaint.hint.clone().filter(|hint| hint != "callboard doctor");

@@ -1,4 +1,4 @@
-//! Looks at the project: its folder, settings, database, and whether agents could connect.
+//! Checks of the project: its folder, settings, database, and whether agents could connect.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -76,7 +76,7 @@ async fn repository(place: &Place) -> Finding {
     }
 }
 
-/// Knowledge is found by its words whatever this says.
+/// The embedder. Without one, knowledge is still found by its words.
 fn embedder(settings: &Settings) -> Finding {
     match embedder::of(settings) {
         Ok(Some(embedder)) => Finding::ok("embedder", embedder.model()),
@@ -96,7 +96,7 @@ fn permissions(folder: &Path) -> Finding {
         Some(found.permissions().mode() & 0o077 != 0)
     };
     match rustix::fs::access(folder, needed) {
-        // A folder that only its owner enters hides what is in it.
+        // A folder that only its owner may enter protects its files.
         Ok(()) if others(".") == Some(true) && others("callboard.db") == Some(true) => {
             Finding::warn(
                 "permissions",
@@ -113,8 +113,8 @@ fn permissions(folder: &Path) -> Finding {
     }
 }
 
-/// Processes that still have a database open which was deleted or replaced. They refuse every call,
-/// but only they know, and a new board at the old path looks whole.
+/// Processes that still have a deleted or replaced database open. They refuse every call, but no other process knows,
+/// and a new board at the old path looks whole.
 fn lost_files(settings: &Settings, place: &Place) -> Vec<Finding> {
     let Some(database) = compose::store_path(settings, Some(place)) else { return Vec::new() };
     let lost: Vec<u32> = holders::of(&database)
@@ -144,7 +144,7 @@ async fn opened(app: &App, settings: &Settings) -> Vec<Finding> {
     ]
 }
 
-/// A store that is ahead got a time from a clock that was wrong, or this machine's clock is.
+/// Whether the store is ahead: then it got a time from a wrong clock, or this machine's clock is wrong.
 fn clock(app: &App) -> Finding {
     const AHEAD_MAX_MS: i64 = 5 * 60_000;
     let ahead_ms = app.engine.store().now().ms_since(SystemClock.now());

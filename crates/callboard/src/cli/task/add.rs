@@ -43,7 +43,7 @@ pub struct AddArgs {
     external_ref: Option<String>,
 }
 
-/// As clap let it through.
+/// The contract of a kind that clap has already checked.
 fn contract(kind: &str, external_ref: Option<String>) -> Option<VerificationContract> {
     let kind = VerificationKind::ALL.into_iter().find(|known| known.as_str() == kind)?;
     Some(VerificationContract { external_ref, ..VerificationContract::of(kind) })

@@ -74,7 +74,7 @@ pub async fn cmd_task_list(context: &Context, args: ListArgs) -> Result<(), Fail
     Ok(())
 }
 
-/// Reads pages until there are enough rows, and says whether more follow.
+/// Reads pages until there are enough rows; returns whether more follow.
 async fn collect(
     open: &Open,
     filter: TaskFilter,

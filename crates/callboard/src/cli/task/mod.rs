@@ -48,7 +48,7 @@ impl TaskCommand {
     }
 }
 
-/// The longest description made out of a command.
+/// The maximum length of a description made from a command.
 const DESC_CHARS_MAX: usize = 200;
 
 /// Reads `--check`: a shell line, or `manual: TEXT`.

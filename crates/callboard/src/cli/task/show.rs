@@ -28,27 +28,27 @@ pub struct ShowArgs {
     id: String,
 }
 
-/// The newest attempts that are shown.
+/// How many of the newest attempts are shown.
 const ATTEMPTS_MAX: usize = 20;
 const CHILDREN_MAX: usize = 200;
 
-/// A task with everything around it.
+/// A task with all related records.
 struct Seen {
     task: At<TaskRecord>,
-    /// The newest first.
+    /// Newest first.
     comments: Vec<Comment>,
     /// The job that runs the checks for review.
     check_job: Option<Job>,
     attempts: Vec<Attempt>,
     /// Messages that wait for the agent.
     told: Vec<Told>,
-    /// The branch that the work stands on, as far as anything says.
+    /// The branch of the work, if it is known.
     branch: Option<String>,
     notes: String,
     parent: Option<Task>,
     deps: Vec<Task>,
     children: Vec<CardRow>,
-    /// Where a person sees what its agent prints now.
+    /// The terminal in which a person sees its agent's output now.
     terminal: Option<Terminal>,
 }
 
@@ -92,7 +92,7 @@ async fn look(open: &Open, id: TaskId) -> Result<Seen, Failure> {
     })
 }
 
-/// A task that may be gone by now.
+/// A task that may have been removed by now.
 async fn find(open: &Open, op: &OpContext, id: TaskId) -> Result<Option<Task>, Failure> {
     match open.engine().task_get(op, id).await {
         Ok(seen) => Ok(Some(seen.it.task)),
