@@ -1,5 +1,5 @@
-//! The door of this process for the agents that it starts: MCP on loopback, for those who show the token
-//! of a run. It is opened at the first run and lives as long as the process.
+//! The door of this process for the agents that it starts: MCP on loopback, for callers with the token of a run. It is
+//! opened at the first run and lives as long as the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// What an agent at the door sees besides the board itself.
+/// The door, with what an agent sees there besides the board itself.
 pub struct AgentDoor {
     pub mcp: McpOptions,
     pub repo: Option<String>,
@@ -52,8 +52,7 @@ impl AgentDoor {
         Ok(format!("http://{address}"))
     }
 
-    /// A front per set of toolsets, made when first asked for. A token names its toolsets, so there are
-    /// few of them.
+    /// One front per set of toolsets, made at first use. A token names its toolsets, so there are few of them.
     fn fronts(&self, engine: &Arc<Engine>) -> FrontFor {
         let (engine, repo, prompts) = (engine.clone(), self.repo.clone(), self.prompts.clone());
         let made: Mutex<HashMap<Vec<&'static str>, Arc<Front>>> = Mutex::default();

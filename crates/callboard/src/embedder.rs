@@ -1,4 +1,4 @@
-//! Which embedder the settings come to. Making one reads no model yet.
+//! The embedder that the settings choose. Making one does not read a model yet.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use callboard_runner::embed::{ModelEmbedder, ModelFolder, OpenAiEmbedder, OpenAi
 use crate::config::{EmbedderChoice, Settings};
 use crate::place;
 
-/// `None` where none is wanted; the error says why a wanted one cannot be used.
+/// `None` if none is wanted; the error says why a wanted one cannot be used.
 pub fn of(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>, String> {
     let model = |folder| Some(Arc::new(ModelEmbedder::new(folder)) as Arc<dyn Embedder>);
     let installed = || models_folder().and_then(|models| ModelFolder::installed(&models));
@@ -38,7 +38,7 @@ pub fn why_none(settings: &Settings) -> &'static str {
     }
 }
 
-/// Where models are installed for this user.
+/// The folder in which models are installed for this user.
 pub fn models_folder() -> Option<PathBuf> {
     place::data_folder().map(|folder| folder.join("models"))
 }

@@ -1,5 +1,5 @@
-//! Which processes have the files of an embedded store open. Reads `/proc`, so only Linux answers,
-//! and only about processes that the user may look into.
+//! Processes that have the files of an embedded store open. Reads `/proc`, so it works only on Linux, and only for
+//! processes that the user may look into.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub process: u32,
-    /// The path names another file by now, or none.
+    /// The path now names another file, or none.
     pub is_lost: bool,
-    /// The process has the locks beside the database open as well, which no other program opens.
+    /// The process also has the lock file beside the database open, which no other program opens.
     pub is_callboard: bool,
 }
 
-/// All but this process.
+/// All holders but this process.
 pub fn of(database: &Path) -> Vec<Holder> {
     let real = match (database.canonicalize(), database.parent(), database.file_name()) {
         (Ok(real), _, _) => real,
@@ -37,7 +37,7 @@ fn holder(process: u32, [turn, files @ ..]: &[String; 4]) -> Option<Holder> {
     for descriptor in fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten() {
         let Ok(target) = fs::read_link(descriptor.path()) else { continue };
         let Some(target) = target.to_str() else { continue };
-        // The kernel marks what a descriptor names and a path does not name any more.
+        // The kernel marks a descriptor's file that its path no longer names.
         let (name, is_lost) = match target.strip_suffix(" (deleted)") {
             Some(name) => (name, true),
             None => (target, false),

@@ -1,4 +1,4 @@
-//! Who acts when nobody said so: the variable, else the person logged in.
+//! The actor of a command: the flag, else the variable, else the person logged in.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -33,7 +33,7 @@ fn logged_in() -> Actor {
     format!("human:{name}").parse().expect("a cleaned name makes an actor")
 }
 
-/// Programs started by a service have no login variables, but still a user.
+/// Programs started by a service have no login variables, but still run as a user.
 fn name_in_passwd() -> Option<String> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -44,7 +44,7 @@ fn name_in_passwd() -> Option<String> {
     })
 }
 
-/// What is known of a connection before its actor is.
+/// The identity of a connection without its actor.
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub org: String,
@@ -65,7 +65,7 @@ impl Connection {
     }
 }
 
-/// Reads `tasks:read,tasks:write`; nothing given means all but those that reach beyond an org.
+/// Reads `tasks:read,tasks:write`; without any, all scopes but those that reach beyond an org.
 pub fn scopes(given: &[String]) -> Result<Vec<Scope>, Failure> {
     if given.is_empty() {
         return Ok(Scope::USUAL.to_vec());
@@ -79,7 +79,7 @@ pub fn scopes(given: &[String]) -> Result<Vec<Scope>, Failure> {
     given.iter().map(parse).collect()
 }
 
-/// The name repository rows on this machine carry.
+/// The machine's name, under which its repositories are stored.
 pub fn machine() -> String {
     let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     match id.trim() {
@@ -88,18 +88,18 @@ pub fn machine() -> String {
     }
 }
 
-/// Who runs jobs in this process: the machine's name and what tells its processes apart.
+/// The actor under which this process runs jobs: the machine's name and what tells its processes apart.
 pub fn runner() -> Actor {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let id = std::process::id();
-    // Process ids come again.
+    // Process ids are reused.
     let random = RandomState::new().hash_one(id);
     let host: String = Actor::name_from(&host).chars().take(60).collect();
     format!("runner:{host}-{id}-{random:016x}").parse().expect("a cleaned name makes an actor")
 }
 
-/// Whether the process behind such a name was one of this machine's and has ended. One whose number
-/// came again counts as alive; its leases end by themselves.
+/// Whether the process of such an actor ran on this machine and has ended. A process whose number is reused counts as
+/// alive; its leases expire by themselves.
 pub fn is_gone(runner: &Actor) -> bool {
     let Some((host, id)) = runner
         .as_str()

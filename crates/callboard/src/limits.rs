@@ -1,12 +1,12 @@
-//! What the system lets a process have.
+//! Resource limits of the process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Every wait over HTTP holds a connection. More than this is not asked for, because whatever this
-/// process starts inherits the limit, and some programs walk through all they may open.
+/// The wanted limit: every wait over HTTP holds a connection. More is not requested, because child processes inherit
+/// the limit, and some programs walk through all files they may open.
 const OPEN_FILES: u64 = 16_384;
 
-/// Usual systems allow 1,024 open files at first and let a process have more when it asks.
+/// Raises the limit of open files. Usual systems allow 1,024 at first and let a process raise that itself.
 pub fn open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));

@@ -1,4 +1,4 @@
-//! Where `.callboard/` is. Looks at files only: no git process is started to find it.
+//! Finding `.callboard/`. Looks at files only: no git process is started.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The variable, else upwards from the working directory.
+    /// The place that the variable names, else the first one upwards from the working directory.
     pub fn find() -> Result<Option<Self>, Failure> {
         match root_variable()? {
             Some(root) => Ok(root.join(FOLDER).is_dir().then_some(Self { root })),
@@ -24,7 +24,7 @@ impl Place {
         }
     }
 
-    /// Where `init` makes one: the variable, the repository's main checkout, or right here.
+    /// The place where `init` makes one: the variable, the repository's main checkout, or the working directory.
     pub fn to_make() -> Result<Self, Failure> {
         if let Some(root) = root_variable()? {
             return Ok(Self { root });
@@ -47,13 +47,13 @@ impl Place {
         self.root.ancestors().any(|folder| folder.join(".git").exists())
     }
 
-    /// The folder's own name, which names project and prefix.
+    /// The folder's own name, after which project and prefix are named.
     pub fn name(&self) -> String {
         self.root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }
 
-/// What belongs to a user instead of a project; `None` for one without a home.
+/// The folder for data of a user instead of a project; `None` for a user without a home.
 pub fn data_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
@@ -80,8 +80,8 @@ fn working_directory() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::io("cannot find the working directory", &error))
 }
 
-/// The same folder in the main checkout when `folder` is inside a linked worktree, whose own
-/// `.callboard/` is only a copy that git checked out. Everything else stays as it is.
+/// The corresponding folder in the main checkout if `folder` is inside a linked worktree, whose own `.callboard/` is
+/// only a copy that git checked out. Any other folder stays as it is.
 fn main_checkout_of(folder: &Path) -> PathBuf {
     let mapped = || {
         let top = folder.ancestors().find(|above| above.join(".git").exists())?;
@@ -91,8 +91,8 @@ fn main_checkout_of(folder: &Path) -> PathBuf {
     mapped().unwrap_or_else(|| folder.to_owned())
 }
 
-/// A linked worktree's `.git` is a file that names its git folder, and `commondir` in there names
-/// the repository's. A submodule has the file too, but no `commondir`.
+/// The main checkout of a linked worktree. Its `.git` is a file that names its git folder, and `commondir` in there
+/// names the repository's. A submodule has the file too, but no `commondir`.
 fn main_checkout_of_worktree(top: &Path) -> Option<PathBuf> {
     let link = fs::read_to_string(top.join(".git")).ok()?;
     let git_folder = top.join(link.strip_prefix("gitdir:")?.trim());

@@ -23,7 +23,7 @@ pub fn read(place: &Place) -> Result<OwnPrompts, Failure> {
     Ok(OwnPrompts::new(texts))
 }
 
-/// A link or a pipe is refused: a link may show agents a file from elsewhere, and a pipe may never end.
+/// Reads one prompt. Refuses a link or a pipe: a link may show agents a file from elsewhere, and a pipe may never end.
 fn read_one(path: &Path) -> Result<Option<String>, Failure> {
     let bad = |why: String| {
         let failure = Failure::config(format!("{} {why}", path.display()));

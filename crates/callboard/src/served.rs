@@ -1,8 +1,7 @@
-//! Which server serves a project, and the port that it had last.
+//! Which server serves a project, and the port it had last.
 //!
-//! A server holds a lock on one file of the project for as long as it runs, so that a killed one
-//! leaves nothing that looks alive. The file says where the server listens, and keeps saying it
-//! afterwards: the next `up` takes the same port.
+//! A server holds a lock on one file of the project for as long as it runs, so that a killed server leaves nothing that
+//! looks alive. The file keeps the address of the server, also after its end: the next `up` takes the same port.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,24 +14,24 @@ use serde_json::{Value, json};
 use crate::config::{Settings, StoreUrl, without_password};
 use crate::place::Place;
 
-/// Named so that the `.gitignore` of every project covers it.
+/// The name is covered by the `.gitignore` of every project.
 const FILE: &str = "callboard.db-server";
-/// A reader holds the lock for a moment only.
+/// How often the lock is tried: a reader holds it only for a moment.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
-/// What a server says of itself.
+/// The record of a server about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     pub address: SocketAddr,
-    /// The address in the settings; another one there is a new wish.
+    /// The address in the settings; a different one there asks for a new address.
     wanted: String,
     store: String,
     org: String,
 }
 
-/// The lock of a server that runs.
+/// The lock of a running server.
 pub struct Post {
     _file: File,
 }
@@ -67,7 +66,8 @@ impl Served {
     }
 
     /// Says that a server is there until the answer is dropped. `None` when another one says so
-    /// already, or the folder cannot be written: a server runs without it too.
+    /// Records that a server is there until the result is dropped. `None` when another server has done so already, or
+    /// the folder cannot be written: a server runs without it too.
     pub async fn post(&self, place: &Place) -> Option<Post> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
@@ -91,12 +91,12 @@ impl Served {
         let (served, is_held) = Self::read(place)?;
         let wish = Self::new(served.address, settings, org);
         let is_same = (&served.store, &served.org) == (&wish.store, &wish.org);
-        // One that is about to end holds the lock and takes no connections any more.
+        // A server that is about to end holds the lock but accepts no connections.
         let answers = || TcpStream::connect_timeout(&served.address, ANSWERS_WITHIN).is_ok();
         (is_held && is_same && answers()).then_some(served)
     }
 
-    /// Where the last server listened, unless the settings wish for another address since.
+    /// The address of the last server, unless the settings have changed theirs since.
     pub fn last_address(place: &Place, settings: &Settings) -> Option<SocketAddr> {
         let (served, _) = Self::read(place)?;
         (served.wanted == settings.listen.to_string()).then_some(served.address)
@@ -108,7 +108,7 @@ impl Served {
         is_held.then_some(served.address)
     }
 
-    /// What the file says, and whether the server that wrote it still runs.
+    /// The content of the file, and whether the server that wrote it still runs.
     fn read(place: &Place) -> Option<(Self, bool)> {
         let mut file = File::open(path(place)).ok()?;
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));

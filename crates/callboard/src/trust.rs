@@ -1,8 +1,8 @@
-//! What a user trusts: settings and prompts that came with a repository, and a store that was not
-//! made here. Opening somebody's repository runs nothing of theirs before that.
+//! What a user trusts: settings and prompts that came with a repository, and a store that was not made here. Before
+//! that, opening a repository runs nothing that its authors chose.
 //!
-//! A mark is a file in the user's data folder, named by a hash of the path and of what is trusted
-//! there. A file that changes, or lies elsewhere, has another hash and is not trusted any more.
+//! A mark is a file in the user's data folder, named by a hash of the path and of what is trusted there. Settings
+//! that change, a store that is replaced, and a file that lies elsewhere have another hash and are no longer trusted.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +20,7 @@ pub const CONFIG: &str = "config.toml";
 /// The folder of texts that replace prompts.
 pub const PROMPTS: &str = "prompts";
 
-/// Something that can be trusted, at one path and as it is now.
+/// Something that can be trusted at one path: settings by their content, a store by the identity of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     digest: String,
@@ -28,8 +28,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The settings file of a project and its prompts, which change what runs and what agents are
-    /// told. `None` where they cannot be read; nothing that cannot be read is trusted.
+    /// The settings file of a project and its prompts, which change what runs and what agents are told. `None` if they
+    /// cannot be read; an unreadable file is never trusted.
     pub fn of_settings(place: &Place) -> Option<Self> {
         let folder = place.folder();
         let mut parts = vec![(CONFIG.to_owned(), read(&folder.join(CONFIG))?)];
@@ -41,14 +41,14 @@ impl Mark {
         Some(Self::new("settings", &folder, parts))
     }
 
-    /// A database file: this one at this path, not another that takes its place.
+    /// A database file: this file at this path, not another one that takes its place.
     pub fn of_store(database: &Path) -> Option<Self> {
         let path = database.canonicalize().ok()?;
         Self::of_new_store(&path, &path)
     }
 
-    /// A database file that is about to be renamed to `path`, where no file is yet. The rename keeps the
-    /// number and the birth of the file, and so its mark.
+    /// A database file that is about to be renamed to `path`, where no file is yet. The rename keeps the inode number
+    /// and the creation time of the file, and so its mark.
     pub fn of_new_store(file: &Path, path: &Path) -> Option<Self> {
         let found = fs::metadata(file).ok()?;
         let born = found.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -115,7 +115,7 @@ pub fn prompt_files(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(files)
 }
 
-/// Empty for a file that is not there.
+/// Empty for a file that does not exist.
 fn read(path: &Path) -> Option<Vec<u8>> {
     match fs::read(path) {
         Ok(bytes) => Some(bytes),

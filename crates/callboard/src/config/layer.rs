@@ -1,4 +1,4 @@
-//! Where values come from: flag, variable, store, local file, project file, user file, default.
+//! The layers of values: flag, variable, store, local file, project file, user file, default.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -38,16 +38,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Every key with its value and where that came from, and the executors that files describe.
+/// Every key with its value and its origin, and the executors that files describe.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     values: Values,
     executors: Executors,
-    /// What the project's file sets and nobody trusted yet, as it is written there.
+    /// The settings of the project's file that are not trusted yet, by their names there.
     untrusted: Vec<String>,
 }
 
-/// In the order of the files; a stronger one replaces what a weaker one says of the same name.
+/// In the order of the files; a stronger file replaces the executor of the same name in a weaker one.
 type Executors = Vec<(String, RawExecutor)>;
 
 /// A value given on the command line.
@@ -65,7 +65,7 @@ impl Resolved {
             values.insert(key.name, (key.default_value(), Origin::Default));
         }
         let mut all = Self { values, executors: Vec::new(), untrusted: Vec::new() };
-        // From the weakest to the strongest; a later one replaces an earlier.
+        // From the weakest to the strongest; a later one replaces an earlier one.
         if let Some(user) = user_folder() {
             all.take(Read::of(&user.join(CONFIG))?);
         }
@@ -75,7 +75,7 @@ impl Resolved {
         }
         let values = &mut all.values;
         for key in KEYS {
-            // The last variable looked at wins, so the shorter name comes last.
+            // The last variable wins, so the shorter name comes last.
             for name in key.variables().into_iter().rev() {
                 let Ok(text) = std::env::var(&name) else { continue };
                 let value = Value::from_text(key, &text)
@@ -100,7 +100,7 @@ impl Resolved {
         }
     }
 
-    /// Takes what may count of the file that a repository brings along.
+    /// Takes the values of a repository's own file; guarded ones only if it is trusted.
     fn take_project(&mut self, place: &Place, mut read: Read) {
         let is_guarded = |name: &str| Key::find(name).is_some_and(|key| key.is_guarded);
         let guarded = read.values.keys().filter(|name| is_guarded(name));
@@ -120,12 +120,12 @@ impl Resolved {
         self.take(read);
     }
 
-    /// What the project's own files ask for and do not get before `callboard trust`.
+    /// The settings of the project's own files that do not count before `callboard trust`.
     pub fn untrusted(&self) -> &[String] {
         &self.untrusted
     }
 
-    /// Puts what the store keeps in its place: below flags and variables, above the files.
+    /// Inserts the settings that the store keeps: below flags and variables, above the files.
     pub fn keep(&mut self, kept: &SettingsKept) {
         for (setting, value) in kept {
             let Some(key) = Key::find(setting.as_str()) else { continue };
@@ -161,7 +161,7 @@ impl Resolved {
     }
 }
 
-/// What holds on one machine only.
+/// Settings for one machine only.
 pub const LOCAL: &str = "config.local.toml";
 
 fn user_folder() -> Option<PathBuf> {
@@ -172,7 +172,7 @@ fn user_folder() -> Option<PathBuf> {
 
 type Values = HashMap<&'static str, (Value, Origin)>;
 
-/// What one file says.
+/// The content of one file.
 #[derive(Default)]
 struct Read {
     values: Values,
@@ -180,7 +180,7 @@ struct Read {
 }
 
 impl Read {
-    /// Empty for a file that is not there.
+    /// Empty for a file that does not exist.
     fn of(path: &Path) -> Result<Self, Failure> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -209,7 +209,7 @@ impl Read {
     }
 }
 
-/// Tables whose names are anybody's choice.
+/// The section of tables with freely chosen names.
 const EXECUTORS: &str = "executors";
 
 fn read_executor(item: &Item) -> Result<RawExecutor, String> {

@@ -1,4 +1,4 @@
-//! A JSON Schema of the settings file, made from the key table.
+//! A JSON Schema of the settings file, derived from the key table.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Puts a key into its table, and that into its own.
+/// Puts a key into its table, and that table into its own.
 fn put(tables: &mut Map<String, Value>, name: &str, schema: Value) {
     let Some((table, rest)) = name.split_once('.') else {
         tables.insert(name.to_owned(), schema);

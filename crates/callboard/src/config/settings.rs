@@ -1,4 +1,4 @@
-//! Settings with types: what is left when every layer was read and judged.
+//! Settings with types: the result after every layer was read and judged.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::output::Failure;
 
 #[derive(Clone)]
 pub struct Settings {
-    /// `None`: from the folder's name.
+    /// `None`: derived from the folder's name.
     pub prefix: Option<Prefix>,
     pub policy: Policy,
     pub quotas: Quotas,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub sweep_every: Duration,
     pub check_shell: String,
     pub checks_enabled: bool,
-    /// Variables that checks see beside the usual ones.
+    /// Variables that checks see besides the usual ones.
     pub check_env: Vec<String>,
     pub check_sandbox: CheckSandbox,
     pub check_writable: Vec<String>,
@@ -58,11 +58,11 @@ pub struct Settings {
     pub board: BoardRule,
     pub crew: CrewRule,
     pub store: StoreUrl,
-    /// What the project's own files ask for and do not get before `callboard trust`.
+    /// The settings of the project's own files that do not count before `callboard trust`.
     pub untrusted: Vec<String>,
 }
 
-/// What one caller may hold of a server.
+/// The limits of one caller on a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub wrong_token_limit: u32,
@@ -88,13 +88,13 @@ pub struct AgentsChoice {
     pub local_roots: Vec<PathBuf>,
 }
 
-/// What turns texts into vectors.
+/// The choice of an embedder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EmbedderChoice {
     Off,
     /// The installed model, if there is one.
     Auto,
-    /// The model in this folder, or the installed one; it should be there.
+    /// The model in this folder, or the installed one; `callboard doctor` warns if there is none.
     Model(Option<PathBuf>),
     OpenAi {
         url: String,
@@ -133,7 +133,7 @@ impl StoreUrl {
         }
     }
 
-    /// The same as an argument: what is typed is meant from where one stands.
+    /// Reads an argument: a typed path is relative to the working directory.
     pub fn typed(url: &str) -> Result<Self, String> {
         match Self::parse(url.trim())? {
             Self::File(path) => Ok(Self::File(absolute(&path)?)),
@@ -324,7 +324,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What flags and variables say is kept apart: it is stronger than what the store will say.
+    /// The board's settings. Values of flags and variables are kept apart: they override the store.
     fn board(&self) -> Result<BoardRule, String> {
         let seconds = |name| Duration::from_secs(self.number(name).into());
         let executors = Executors::new(self.0.executors().to_vec())?;
@@ -355,7 +355,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A folder below another: relative, and without a way out.
+    /// A relative folder that does not leave its parent.
     fn inside(&self, name: &str) -> Result<PathBuf, String> {
         let path = PathBuf::from(self.required(name)?);
         let plain = |part| matches!(part, std::path::Component::Normal(_));
@@ -416,7 +416,7 @@ impl Reader<'_> {
         self.rising(first, longest)
     }
 
-    /// Two numbers of which the second may not be the smaller one.
+    /// Refuses two numbers of which the second is the smaller.
     fn rising(&self, low: &str, high: &str) -> Result<(), String> {
         let (least, most) = (self.number(low), self.number(high));
         if least > most {
@@ -497,7 +497,8 @@ impl Reader<'_> {
         })
     }
 
-    /// What is typed is meant from where one stands; what is in a file, from the project's root.
+    /// The store. A path in a flag or a variable is relative to the working directory, one in a file to the project's
+    /// root.
     fn store(&self) -> Result<StoreUrl, String> {
         let name = "store.url";
         let read = match self.0.origin(name) {
@@ -514,6 +515,7 @@ impl Reader<'_> {
         SandboxPorts::parse(self.list(name)).map_err(|words| self.at(name, &words))
     }
 
+    /// The message about an invalid value, with its origin.
     fn at(&self, name: &str, words: &str) -> String {
         format!("{name} ({}): {words}", self.0.origin(name))
     }

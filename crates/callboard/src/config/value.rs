@@ -1,4 +1,4 @@
-//! One setting's value: read from text or TOML, judged against its key, shown again.
+//! The value of a setting: read from text or TOML, judged against its key, shown again.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// From a variable, a flag or a default. The error says what was wanted.
+    /// Reads a variable, a flag or a default. The error says what is expected.
     pub fn from_text(key: &Key, text: &str) -> Result<Self, String> {
         let text = text.trim();
         match key.kind {
@@ -122,7 +122,7 @@ fn items(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// An address as it may be shown.
+/// An address without its password, so that it may be shown.
 pub fn without_password(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
     let in_front = || {

@@ -41,7 +41,7 @@ fn is_obeyed(c: char) -> bool {
     is_bidi || (c.is_control() && c != '\n' && c != '\t')
 }
 
-/// The colour that a text begins with, if it is one that we print. None of these hides text.
+/// The colour that a text begins with, if this program prints such a colour. None of them hides text.
 fn our_colour(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("\x1b[")?;
     let (code, _) = inside.split_once('m')?;

@@ -1,22 +1,22 @@
-//! The JSON of the CLI itself: one envelope for every list, a `schema` in every object, keys in
-//! camelCase. What tools answer (`callboard call`) has the tools' own words.
+//! The JSON of the CLI itself: one envelope for every list, a `schema` in every object, keys in camelCase. Answers of
+//! tools (`callboard call`) keep the tools' own keys.
 
 use serde_json::{Map, Value, json};
 
 use super::schema::{List, Object};
 use super::{Failure, Out};
 
-/// Values of these keys are somebody else's words and stay as they are.
+/// Values of these keys come from elsewhere and stay as they are.
 const FOREIGN: [&str; 4] = ["data", "details", "context", "value"];
 
 impl Out {
-    /// A list: `{"schema": "callboard.task.list/1", "items": [...], "next": ...}`. `next` is what the
-    /// option for the following page takes; null when this page is the last.
+    /// Prints a list: `{"schema": "callboard.task.list/1", "items": [...], "next": ...}`. `next` is the value of the
+    /// option for the next page; null when this page is the last.
     pub fn list(&self, list: List, items: Vec<Value>, next: Value) -> Result<(), Failure> {
         self.list_with(list, items, next, json!({}))
     }
 
-    /// A list that says more than its items.
+    /// Prints a list with further fields besides its items.
     pub fn list_with(
         &self,
         list: List,
@@ -36,24 +36,24 @@ impl Out {
         self.document(&document.into())
     }
 
-    /// One object, with the name of its form before everything else.
+    /// Prints one object, its schema first.
     pub fn object(&self, object: Object, value: Value) -> Result<(), Failure> {
         self.document(&object.named(value))
     }
 
-    /// One of many objects, each in a line of its own.
+    /// Prints one of many objects, each on a line of its own.
     pub fn object_line(&self, object: Object, value: Value) -> Result<(), Failure> {
         self.line(&object.named(value).to_string())
     }
 
-    /// What a tool answered, as it is.
+    /// Prints the answer of a tool, unchanged.
     pub fn answer(&self, value: &Value) -> Result<(), Failure> {
         self.document(value)
     }
 }
 
 impl Object {
-    /// The value with the name of its form before everything else.
+    /// The value with its schema as the first field.
     pub(super) fn named(self, value: Value) -> Value {
         let mut document = Map::new();
         document.insert("schema".into(), self.schema().into());
@@ -64,7 +64,7 @@ impl Object {
     }
 }
 
-/// The same value with every key in camelCase.
+/// The value with every key in camelCase.
 fn camel(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Every way a command can fail, with what people read and what scripts branch on.
+//! Every way a command can fail, with the words for people and the codes for scripts.
 
 use callboard_domain::attempt::Health;
 use callboard_domain::ids::TaskId;
@@ -25,7 +25,7 @@ pub enum Exit {
 #[derive(Clone, Debug)]
 pub enum Failure {
     Said(Box<Complaint>),
-    /// There is nothing to say: nobody reads our output any more, or it was said already.
+    /// Nothing is printed: the reader of our output is gone, or the failure was printed already.
     Silent(u8),
 }
 
@@ -60,7 +60,7 @@ impl Failure {
             .hint("callboard config shows every key")
     }
 
-    /// Something of the machine went wrong: a file, a socket.
+    /// A failure of the machine: a file, a socket.
     pub fn io(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         Self::new(Exit::Failure, "IO_ERROR", format!("{what}: {error}"))
     }
@@ -72,7 +72,7 @@ impl Failure {
         self
     }
 
-    /// A second way out, after the one that is there.
+    /// A second hint, after the first one.
     pub fn or_hint(mut self, hint: impl AsRef<str>) -> Self {
         if let Self::Said(complaint) = &mut self {
             let hint = hint.as_ref();
@@ -83,7 +83,7 @@ impl Failure {
         self
     }
 
-    /// Puts the task at hand where a hint says ID.
+    /// Replaces ID in the hint by this task.
     pub fn about(mut self, task: TaskId) -> Self {
         if let Self::Said(complaint) = &mut self {
             let named = complaint.hint.take().map(|hint| hint.replace(" ID", &format!(" {task}")));
@@ -99,7 +99,7 @@ impl Failure {
         self
     }
 
-    /// An error that a toolset has put in its own words already.
+    /// An error that a toolset has already put in its own words.
     pub fn rendered(exit: Exit, error: &Value) -> Self {
         let text = |name: &str| error[name].as_str().map(str::to_owned);
         Self::Said(Box::new(Complaint {
@@ -185,7 +185,7 @@ impl From<EngineError> for Failure {
             })),
             EngineError::Damaged(words) => Self::new(exit, "STORE_DAMAGED", words)
                 .hint("callboard doctor, then callboard restore FILE"),
-            // A person at a terminal is shown what the log would say.
+            // A person at a terminal sees the words of the log.
             EngineError::Internal(words) => {
                 Self::new(exit, "INTERNAL_ERROR", words).hint("callboard doctor")
             }
@@ -282,7 +282,7 @@ fn exit_of_refusal(refusal: &Refusal) -> Exit {
     }
 }
 
-/// The way out in the CLI's verbs, where the tools' own hints speak of tools.
+/// The hint in the CLI's commands, where the refusal's own hint speaks of tools.
 fn hint_for(refusal: &Refusal) -> Option<String> {
     let hint = match refusal {
         Refusal::TaskNotFound { .. } | Refusal::ParentNotFound { .. } => "callboard task list",
@@ -374,7 +374,7 @@ fn hint_for(refusal: &Refusal) -> Option<String> {
     Some(hint.into())
 }
 
-/// Names the logs of what failed and the command for what only a person can say.
+/// Names the logs of failed checks and the commands for the checks that a person has to answer.
 fn hint_for_checks(checks: &[UnmetCheck]) -> String {
     let logs: Vec<&str> = checks.iter().filter_map(|check| check.log.as_deref()).collect();
     let manual: Vec<String> = checks

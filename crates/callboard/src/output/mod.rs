@@ -1,4 +1,4 @@
-//! The only place that prints. stdout is data, stderr is progress and hints.
+//! The only place that prints. stdout gets data, stderr gets progress and hints.
 //!
 //! One document with `--json`, a table on a terminal, the same columns plain without one.
 
@@ -58,26 +58,26 @@ impl Out {
         }
     }
 
-    /// A line of data.
+    /// Prints a line of data.
     pub fn line(&self, text: &str) -> Result<(), Failure> {
         self.raw(&format!("{text}\n"))
     }
 
-    /// Text as it is for a program; a terminal gets nothing that it would obey.
+    /// Prints text unchanged for a program; a terminal gets no control characters that it would obey.
     pub fn raw(&self, text: &str) -> Result<(), Failure> {
         let text = if self.terminal { clean::clean(text) } else { text.into() };
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(from_io)
     }
 
-    /// The one document of a command as it is, readable when a person looks at it. Commands print through
-    /// `list`, `object` and `answer`, so that none forgets the name of its form.
+    /// Prints the one document of a command, indented on a terminal. Commands print through `list`, `object` and
+    /// `answer`, so that none forgets its schema.
     fn document(&self, value: &Value) -> Result<(), Failure> {
         let text = if self.terminal { format!("{value:#}") } else { value.to_string() };
         self.line(&text)
     }
 
-    /// A progress line or a hint. Losing it is no failure of the command.
+    /// Prints a progress line or a hint. A failure to print it is ignored.
     pub fn note(&self, text: &str) {
         let text = if self.terminal_stderr { clean::clean(text) } else { text.into() };
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -100,7 +100,7 @@ impl Out {
         }
     }
 
-    /// Text for stdout in a colour, when colours are wanted there.
+    /// Text for stdout in a colour, if colours are wanted there.
     pub fn styled(&self, style: Style, text: &str) -> String {
         self.paint(style, text, self.color)
     }

@@ -1,5 +1,5 @@
-//! What the JSON of the CLI promises: its lists with the keys that every item has, and the names of
-//! its objects. `docs/cli.schema.json` is printed from here.
+//! The promises of the CLI's JSON: its lists with the keys that every item has, and the names of its objects.
+//! `docs/cli.schema.json` is printed from here.
 
 use serde_json::Value;
 
@@ -126,7 +126,7 @@ impl List {
         format!("callboard.{}/1", self.name())
     }
 
-    /// The first key that an item should have and has not.
+    /// The first key that an item should have but lacks.
     pub fn missing(self, items: &[Value]) -> Option<&'static str> {
         let lacks = |key: &&&str| items.iter().any(|item| item.get(**key).is_none());
         self.keys().iter().find(lacks).copied()
@@ -184,7 +184,7 @@ mod tests {
         })
     }
 
-    /// `CALLBOARD_BLESS=1 cargo test -p callboard --bin callboard schema` rewrites it.
+    /// `CALLBOARD_BLESS=1 cargo test -p callboard --bin callboard schema` rewrites the document.
     #[test]
     fn the_schema_is_documented() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.schema.json");

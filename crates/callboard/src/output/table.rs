@@ -11,13 +11,13 @@ pub struct Table {
     headed: bool,
     cut: bool,
     rows: Vec<Vec<Cell>>,
-    /// How a column's cells are shortened where the window is narrow.
+    /// How a column's cells are shortened in a narrow window.
     short: Vec<(usize, Shorten)>,
-    /// Columns that are never cut, because people type what stands there.
+    /// Columns that are never cut, because people type their cells.
     kept: Vec<usize>,
 }
 
-/// A shorter form that means the same.
+/// A shorter form with the same meaning.
 pub type Shorten = fn(&str) -> String;
 
 struct Cell {
@@ -28,7 +28,7 @@ struct Cell {
 const GAP: usize = 2;
 const WIDTH_WHEN_UNKNOWN: usize = 120;
 const LAST_MIN: usize = 30;
-/// No column but the last is cut to less.
+/// Only the last column is cut to less than this.
 const CUT_MIN: usize = 6;
 
 impl Table {
@@ -43,23 +43,23 @@ impl Table {
         }
     }
 
-    /// For a single row, which says what it is by itself.
+    /// Omits the headings, for a single row that is clear by itself.
     pub fn without_heads(self) -> Self {
         Self { headed: false, ..self }
     }
 
-    /// For texts that must be read to their end, also on a narrow terminal.
+    /// Cuts nothing, for texts that must be read to their end, also on a narrow terminal.
     pub fn whole(self) -> Self {
         Self { cut: false, ..self }
     }
 
-    /// Cells of this column are never cut; the first column's never are.
+    /// Cells of this column are never cut, as those of the first column.
     pub fn keep(mut self, column: usize) -> Self {
         self.kept.push(column);
         self
     }
 
-    /// Where the window is too narrow, cells of this column are shown in a short form.
+    /// Shows cells of this column in a short form if the window is too narrow.
     pub fn shorten(mut self, column: usize, short: Shorten) -> Self {
         self.short.push((column, short));
         self
@@ -74,7 +74,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The last column takes what the others leave of the window.
+    /// The table as text. The last column takes what the others leave of the window.
     pub fn render(&self, out: &Out) -> String {
         let headed = self.headed && out.terminal;
         let window = (out.terminal && self.cut).then(window_width);
@@ -119,7 +119,7 @@ impl Table {
     }
 }
 
-/// What all columns take, of the last no more than it must have.
+/// The width of all columns, with no more than the minimum for the last one.
 fn needed(widths: &[usize]) -> usize {
     let Some((last, before)) = widths.split_last() else { return 0 };
     before.iter().map(|width| width + GAP).sum::<usize>() + (*last).min(LAST_MIN)
@@ -171,7 +171,7 @@ fn cut(text: &str, room: usize) -> String {
     format!("{head}…")
 }
 
-/// What agents write may hold anything; a cell is one line without control characters.
+/// The text as one line without control characters: agents may write anything.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

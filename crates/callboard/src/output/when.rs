@@ -1,4 +1,4 @@
-//! Times: relative for people on a terminal, RFC 3339 for everybody else.
+//! Times: relative for people on a terminal, RFC 3339 otherwise.
 
 use callboard_domain::time::Timestamp;
 use callboard_engine::time::rfc3339_ms;
@@ -8,7 +8,7 @@ use super::Out;
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// From here on a date says more than a number of days.
+/// From here on a date tells more than a number of days.
 const DATES_AFTER: i64 = 60 * DAY;
 
 impl Out {
@@ -18,7 +18,7 @@ impl Out {
     }
 }
 
-/// `3 min ago`, `in 11 min`, `just now`; a date for what is months away.
+/// `3 min ago`, `in 11 min`, `just now`; a date for a moment that is months away.
 fn relative(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.ms_since(at) / 1000;
     let amount = match seconds.abs() {
