@@ -65,7 +65,6 @@ impl Served {
         }
     }
 
-    /// Says that a server is there until the answer is dropped. `None` when another one says so
     /// Records that a server is there until the result is dropped. `None` when another server has done so already, or
     /// the folder cannot be written: a server runs without it too.
     pub async fn post(&self, place: &Place) -> Option<Post> {

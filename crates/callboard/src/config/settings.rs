@@ -510,7 +510,6 @@ impl Reader<'_> {
         read.map_err(|words| self.at(name, &words))
     }
 
-    /// Says where a value that makes no sense came from.
     fn ports(&self, name: &str) -> Result<SandboxPorts, String> {
         SandboxPorts::parse(self.list(name)).map_err(|words| self.at(name, &words))
     }
