@@ -47,7 +47,7 @@ pub use executor::{ExecutorKind, ExecutorSettings, Executors, OutputFrom, Prompt
 pub use forge::{ForgeClient, ForgeSettings, ForgeSettingsError, ForgeToken};
 pub use pair::LocalPairs;
 pub use remote::{RemoteBoard, RemoteFault, forward};
-pub use sandbox::{SandboxMode, SandboxPorts};
+pub use sandbox::{SandboxHeld, SandboxMode, SandboxPorts};
 pub use tmux::tmux_is_installed;
 pub use tracked::tracked;
 pub use webhook::{Webhooks, judge_secret};

@@ -43,6 +43,24 @@ impl SandboxMode {
     }
 }
 
+/// How far this system can confine a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxHeld {
+    Nothing,
+    Files,
+    FilesAndPorts,
+}
+
+impl SandboxHeld {
+    pub fn here() -> Self {
+        match (system::is_there(), system::knows_ports()) {
+            (false, _) => Self::Nothing,
+            (true, false) => Self::Files,
+            (true, true) => Self::FilesAndPorts,
+        }
+    }
+}
+
 /// Where a confined program may write, and to which ports it may connect. A path that ends in a slash is a
 /// folder and is made; what else does not exist cannot be written either.
 #[derive(Clone, Debug)]

@@ -254,7 +254,7 @@ fn the_doctor_names_the_fix() {
         .flatten()
         .filter_map(|c| c["name"].as_str())
         .collect();
-    for name in ["git", "project", "config", "disk", "port", "database", "mcp"] {
+    for name in ["git", "sandbox", "project", "config", "disk", "port", "database", "mcp"] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     let nowhere = World::git().run(&["doctor"]);

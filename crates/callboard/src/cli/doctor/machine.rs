@@ -3,6 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use callboard_runner::SandboxHeld;
+
 use super::Finding;
 
 const DISK_FAIL_BYTES: u64 = 50 << 20;
@@ -26,6 +28,26 @@ pub(super) fn shell(name: &str) -> Finding {
             "check shell",
             format!("'{name}' is not on PATH, so no command check can run"),
             "set graph.check_shell to a shell that is installed",
+        ),
+    }
+}
+
+pub(super) fn sandbox() -> Finding {
+    let name = "sandbox";
+    match SandboxHeld::here() {
+        SandboxHeld::FilesAndPorts => Finding::ok(
+            name,
+            "Landlock confines agents and the checks of their work: files and TCP ports",
+        ),
+        SandboxHeld::Files => Finding::warn(
+            name,
+            "Landlock of this kernel confines agents to files, not to TCP ports",
+            "use Linux 6.7 or newer",
+        ),
+        SandboxHeld::Nothing => Finding::warn(
+            name,
+            "this system cannot confine agents; they have the rights of the server's user",
+            "use Linux 6.2 or newer with Landlock; relay.sandbox = \"os\" runs no agent without it",
         ),
     }
 }

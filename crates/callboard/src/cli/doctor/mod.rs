@@ -72,7 +72,7 @@ impl Health {
 }
 
 pub async fn cmd_doctor(context: &Context, _: DoctorArgs) -> Result<(), Failure> {
-    let mut found = vec![machine::git()];
+    let mut found = vec![machine::git(), machine::sandbox()];
     found.extend(project::look(context).await);
     print(context, &found)?;
     let failed = found.iter().any(|finding| finding.health == Health::Fail);
