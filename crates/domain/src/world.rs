@@ -10,7 +10,7 @@ use crate::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
 use crate::delivery::{Delivery, Tried};
 use crate::event::Event;
 use crate::ids::{AttemptId, Prefix, TaskId};
-use crate::job::{Job, JobId};
+use crate::job::{Job, JobId, JobKind, JobState};
 use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId};
 use crate::plan::{Plan, PlanId};
 use crate::policy::Policy;
@@ -147,6 +147,37 @@ pub struct Change {
     pub reply: Reply,
     /// A refusal that leaves a trace: the writes stand (check results, say), and this is the answer.
     pub but: Option<Refusal>,
+}
+
+/// Work that a change leaves to loops in the background.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queued {
+    /// Verifications, and checks of tasks in review.
+    pub jobs: bool,
+    /// Webhooks.
+    pub messages: bool,
+}
+
+impl Change {
+    pub fn queued(&self) -> Queued {
+        let mut queued = Queued::default();
+        for write in &self.writes {
+            let (Write::JobInsert { job } | Write::JobUpdate { job } | Write::JobPut { job }) =
+                write
+            else {
+                continue;
+            };
+            if !matches!(job.state, JobState::Queued { .. }) {
+                continue;
+            }
+            match job.kind {
+                JobKind::Verify | JobKind::Check => queued.jobs = true,
+                JobKind::Deliver => queued.messages = true,
+                JobKind::Embed | JobKind::Run | JobKind::Work | JobKind::Crew | JobKind::Stop => {}
+            }
+        }
+        queued
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,4 +361,41 @@ pub enum OrgWrite {
     PlanUpdate {
         plan: Plan,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Id;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn a_change_tells_which_queues_it_filled() {
+        let (queued, over) =
+            (JobState::Queued { due_at: Timestamp(0) }, JobState::Done { at: Timestamp(0) });
+        let job = |kind, state: &JobState| Job {
+            id: JobId(Id(1)),
+            kind,
+            key: String::new(),
+            task: None,
+            priority: 0,
+            tries: 0,
+            created_at: Timestamp(0),
+            state: state.clone(),
+        };
+        let of = |write| {
+            let change =
+                Change { writes: vec![write], events: Vec::new(), reply: Reply::Noted, but: None };
+            let Queued { jobs, messages } = change.queued();
+            (jobs, messages)
+        };
+        let insert = |kind, state| of(Write::JobInsert { job: job(kind, state) });
+        assert_eq!(insert(JobKind::Verify, &queued), (true, false));
+        assert_eq!(insert(JobKind::Check, &queued), (true, false));
+        assert_eq!(insert(JobKind::Deliver, &queued), (false, true));
+        assert_eq!(insert(JobKind::Run, &queued), (false, false), "runs have a nudge of their own");
+        assert_eq!(insert(JobKind::Verify, &over), (false, false));
+        assert_eq!(of(Write::JobUpdate { job: job(JobKind::Verify, &queued) }), (true, false));
+        assert_eq!(of(Write::JobPut { job: job(JobKind::Check, &queued) }), (true, false));
+    }
 }

@@ -139,7 +139,10 @@ impl Engine {
         command: Command,
     ) -> Result<Applied, ApplyError> {
         let (org, policy) = (org.clone(), self.parts.policy.clone());
-        self.parts.store.apply(Op { org, actor, tool, retry_key, policy, command }).await
+        let op = Op { org, actor, tool, retry_key, policy, command };
+        let applied = self.parts.store.apply(op).await?;
+        self.nudges.wake(applied.queued);
+        Ok(applied)
     }
 
     pub(crate) async fn act_on_task(

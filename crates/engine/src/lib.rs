@@ -35,7 +35,8 @@ use callboard_domain::policy::Policy;
 use callboard_domain::time::Timestamp;
 use callboard_store::{Home, Store};
 
-pub use background::leases::{SWEEP_EVERY, Working};
+pub use background::Working;
+pub use background::leases::SWEEP_EVERY;
 pub use board::audit::{AuditFilter, AuditPage};
 pub use board::card::{CardFilter, CardSeen, ReviewAsked};
 pub use board::card_wait::{CardWait, CardWaited, WaitEnd};
@@ -140,6 +141,7 @@ pub struct Engine {
     pull_turns: std::sync::Mutex<pulls::track::PullTurns>,
     /// Notified when merges may have become unwanted, so that forges are told soon.
     pulls_unwanted: tokio::sync::Notify,
+    nudges: background::Nudges,
 }
 
 /// A value with the time at which it was true; health and staleness are judged against that time.
@@ -172,6 +174,7 @@ impl Engine {
             reports: Default::default(),
             pull_turns: Default::default(),
             pulls_unwanted: Default::default(),
+            nudges: Default::default(),
         })
     }
 

@@ -58,6 +58,7 @@ use callboard_domain::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
+use callboard_domain::world::Queued;
 use serde::{Deserialize, Serialize};
 
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
@@ -287,6 +288,8 @@ pub struct Applied {
     pub changed: bool,
     /// The result of an earlier command with this retry key; nothing was done now.
     pub replayed: bool,
+    /// Work that the change left to loops in the background.
+    pub queued: Queued,
 }
 
 /// The subject of the change, as of the commit.

@@ -9,6 +9,7 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, Held, RetryKey};
 use callboard_domain::standing::Standing;
 use callboard_domain::time::Timestamp;
+use callboard_domain::world::Queued;
 use serde::{Deserialize, Serialize};
 
 use crate::{Applied, Op, Outcome, StoreError};
@@ -145,6 +146,7 @@ impl Kept {
             taken: None,
             changed,
             replayed: true,
+            queued: Queued::default(),
         })
     }
 }

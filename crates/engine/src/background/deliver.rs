@@ -21,7 +21,7 @@ use crate::ports::{Courier, Letter};
 use crate::time::rfc3339_ms;
 use crate::{Engine, EngineError};
 
-/// How often the queue is polled.
+/// How often the queue is polled for messages of other processes, and for messages that become due.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How many messages are sent at a time.
 const AT_ONCE: usize = 16;
@@ -39,6 +39,7 @@ impl Engine {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
+                () = self.nudges.messages.notified() => {}
                 _ = tick.tick() => {}
             }
             // A message that is being sent is left to the process that looks after its lease expires.

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, EngineError};
 
-/// How often the queue is polled. Nothing wakes this loop earlier.
+/// How often the queue is polled for work of other processes, and for work that becomes due.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 16;
 
@@ -19,6 +19,7 @@ impl Engine {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
+                () = self.nudges.jobs.notified() => {}
                 _ = tick.tick() => {}
             }
             if let Err(error) = self.run_jobs().await {

@@ -1,19 +1,15 @@
-//! Background work: functions without input that may run at any time, twice, or never. Correctness does not depend on
-//! them; they only write early what every read already judges.
+//! The sweep: leases, sessions, crews, and rows whose retention is over.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use callboard_domain::command::Command;
 use callboard_domain::relay::spec::TTL_S_MAX;
 use callboard_store::RETRIES_KEPT_MS;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::RUNS;
-use crate::runs::patch::Alert;
 use crate::runs::queue::ARTIFACTS;
 use crate::{Engine, EngineError};
 
@@ -25,24 +21,6 @@ const TIDY_EVERY: Duration = Duration::from_secs(3600);
 const LOGS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const BATCH: usize = 100;
 
-/// Background work that was told to stop.
-pub struct Working {
-    agents: JoinHandle<()>,
-    said: JoinHandle<()>,
-}
-
-impl Working {
-    /// Returns when this process runs no agent any more.
-    pub async fn ended(self) {
-        if let Err(error) = self.agents.await {
-            tracing::error!(%error, "the loop that runs agents broke");
-        }
-        if let Err(error) = self.said.await {
-            tracing::error!(%error, "the loop that says that agents are started broke");
-        }
-    }
-}
-
 /// An interval whose first tick comes after 5 s at most, but not at once: a starting process has more urgent work.
 fn every(period: Duration) -> Interval {
     let first = Instant::now() + period.min(SWEEP_EVERY);
@@ -52,22 +30,6 @@ fn every(period: Duration) -> Interval {
 }
 
 impl Engine {
-    /// Runs this process's background loops until canceled: sweeps, due jobs, messages, pull requests, vectors, agents.
-    pub fn work_until(self: Arc<Self>, stop: &CancellationToken, alert: Alert) -> Working {
-        let agents = tokio::spawn(self.clone().run_agents_until(stop.clone(), alert));
-        let (engine, token) = (self.clone(), stop.clone());
-        let said = tokio::spawn(async move { engine.runner_say_until(token).await });
-        let (engine, token) = (self.clone(), stop.clone());
-        tokio::spawn(async move { engine.sweep_until(token).await });
-        let (engine, token) = (self.clone(), stop.clone());
-        tokio::spawn(async move { engine.run_jobs_until(token).await });
-        tokio::spawn(self.clone().deliver_until(stop.clone()));
-        tokio::spawn(self.clone().pulls_look_until(stop.clone()));
-        let token = stop.clone();
-        tokio::spawn(async move { self.embed_until(token).await });
-        Working { agents, said }
-    }
-
     /// Sweeps until canceled. A failure is logged and tried again at the next tick.
     pub async fn sweep_until(&self, stop: CancellationToken) {
         let mut watch = every(WATCH_EVERY);

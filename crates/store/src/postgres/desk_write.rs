@@ -24,7 +24,7 @@ impl Desk {
         let about = change.events.first().and_then(|event| event.about);
         let subject = about.and_then(|about| self.tasks.get(&about.task.id));
         let known = subject.map(|sheet| (&sheet.task, sheet.deps.len()));
-        let taken = Taken::of(&change.events, known);
+        let (taken, queued) = (Taken::of(&change.events, known), change.queued());
         for write in change.writes {
             self.write(org, write)?;
         }
@@ -38,6 +38,7 @@ impl Desk {
             taken,
             changed: true,
             replayed: false,
+            queued,
         };
         self.remember(org, op, &applied);
         Ok(applied)

@@ -11,7 +11,7 @@ use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::standing::Standing;
 use callboard_domain::watch::is_unwatched;
-use callboard_domain::world::Reply;
+use callboard_domain::world::{Queued, Reply};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connections::{STATEMENTS, late, within};
@@ -340,5 +340,6 @@ fn unchanged(desk: &Desk, org: i64, reply: Reply, before: Option<Standing>) -> V
         taken: None,
         changed: false,
         replayed: false,
+        queued: Queued::default(),
     })
 }

@@ -11,7 +11,7 @@ use callboard_domain::event::LoggedEvent;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{Dep, Task};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{Change, Reply, Subject, Write};
+use callboard_domain::world::{Change, Queued, Reply, Subject, Write};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
@@ -199,7 +199,7 @@ impl Writer {
         self.db.prepare_cached("SAVEPOINT one")?.execute([])?;
         let before = subject.as_ref().map(|subject| &subject.task);
         let known = subject.as_ref().map(|subject| (&subject.task, subject.deps.len()));
-        let taken = Taken::of(&change.events, known);
+        let (taken, queued) = (Taken::of(&change.events, known), change.queued());
         for item in &change.writes {
             write::write(&self.db, org, before, item, batch.now)?;
         }
@@ -220,6 +220,7 @@ impl Writer {
             taken,
             changed: true,
             replayed: false,
+            queued,
         };
         self.remember(org, op, &applied)?;
         self.db.prepare_cached("RELEASE one")?.execute([])?;
@@ -245,6 +246,7 @@ impl Writer {
             taken: None,
             changed: false,
             replayed: false,
+            queued: Queued::default(),
         })
     }
 

@@ -387,6 +387,8 @@ async fn a_task_has_one_verify_job_at_a_time(f: Fixture) {
     f.done("system:r1", job_take(&job)).await;
     f.done("system:r1", job_end(&job, 1, JobEnd::Done)).await;
     assert_eq!(due(f).await, []);
+    let applied = f.done("agent:w1", queue()).await;
+    assert!(applied.queued.jobs, "the process that queued it need not poll");
     queue_often().await;
     let next = due(f).await;
     assert_eq!(next.len(), 1, "a new one, once");
