@@ -1,5 +1,5 @@
-//! The engine's port for agents on this machine: a place to work, a prompt, an executor, and a
-//! verdict on what it said. Each step either hands on to the next or is the end of the run.
+//! The engine's port for agents on this machine: a place to work, a prompt, an executor, and a verdict on the agent's
+//! answer. Each step either hands on to the next or ends the run.
 
 mod branch;
 mod judge;
@@ -157,7 +157,7 @@ impl LocalAgents {
         outcome
     }
 
-    /// What a run needs for itself.
+    /// The run's own folder.
     async fn folder(&self, job: &str, attempt: u32) -> Result<Folder, String> {
         let (jobs, job) = (self.jobs(), job.to_owned());
         let opened = tokio::task::spawn_blocking(move || Folder::open(&jobs, &job, attempt)).await;
@@ -248,8 +248,8 @@ impl LocalAgents {
         }
     }
 
-    /// Runs it until it ends, is stopped, or has spent its time; whether the last is said too.
-    /// `places` are its own folders; one that only looks has none.
+    /// Runs the executor until it ends, is stopped, or has spent its time; the second value says whether its time was
+    /// spent. `places` are the run's own folders; a run that only reads has none.
     async fn executed(
         &self,
         call: Call<'_>,
@@ -267,7 +267,7 @@ impl LocalAgents {
         let running = async {
             match call.executor.kind {
                 ExecutorKind::Command => {
-                    // Nobody can speak to a command once it runs.
+                    // A command takes no messages once it runs.
                     drop(says);
                     command::run(call, &end).await
                 }
@@ -290,7 +290,7 @@ impl LocalAgents {
         }
     }
 
-    /// `places` is where it may write besides what its executor needs, `ports` where it may connect to.
+    /// The confinement of a run. `places` are writable besides the executor's own needs; `ports` may be connected to.
     fn confinement(
         &self,
         executor: &ExecutorSettings,

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use crate::environment;
 use crate::process;
 
-/// Asks the desktop to open an address, and does not wait for the browser. `false` says that there
-/// is no desktop, or no program that could be asked.
+/// Asks the desktop to open an address, and does not wait for the browser. `false`: there is no desktop, or no program
+/// to ask.
 pub fn open_in_browser(url: &str) -> bool {
     let env = environment::inherited();
     let has = |name| environment::value(&env, name).is_some_and(|value| !value.is_empty());

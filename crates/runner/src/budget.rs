@@ -1,4 +1,4 @@
-//! Time that is spent only while it runs.
+//! A time budget that can be paused.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,19 +14,19 @@ pub(crate) struct Budget {
 
 struct Clock {
     left: Duration,
-    /// `None` while somebody is waited for.
+    /// `None` while the run waits for a person.
     running_since: Option<Instant>,
     waits: usize,
 }
 
 impl Budget {
-    /// Starts to run.
+    /// A running budget.
     pub(crate) fn new(limit: Duration) -> Self {
         let clock = Clock { left: limit, running_since: Some(Instant::now()), waits: 0 };
         Self { clock: Mutex::new(clock), changed: Notify::new() }
     }
 
-    /// Returns when it is spent.
+    /// Returns when the budget is spent.
     pub(crate) async fn spent(&self) {
         loop {
             let changed = self.changed.notified();
@@ -44,7 +44,7 @@ impl Budget {
         }
     }
 
-    /// Stands still until the guard is dropped.
+    /// Pauses the budget until the guard is dropped.
     pub(crate) fn pause(&self) -> Paused<'_> {
         {
             let mut clock = self.clock();

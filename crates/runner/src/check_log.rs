@@ -12,7 +12,7 @@ use callboard_engine::store::FileSpan;
 use jiff::Timestamp;
 use rustix::fs::OFlags;
 
-/// Writes the log and answers its path relative to the repository.
+/// Writes the log and returns its path relative to the repository.
 pub(crate) fn write(repo: &Path, task: TaskId, at: Timestamp, text: &[u8]) -> io::Result<String> {
     let (mut file, log) = create(repo, task, at)?;
     let written = file.write_all(text).and_then(|()| file.flush());
@@ -65,8 +65,8 @@ pub(crate) fn render(
     text
 }
 
-/// Reads some of a log; `None` when it is not there. Its name comes from the store and is not
-/// trusted to stay in the folder of logs.
+/// Reads a part of a log; `None` when there is no such log. Its name comes from the store and is not trusted to stay in
+/// the folder of logs.
 pub(crate) fn read(repo: &Path, log: &str, span: FileSpan) -> io::Result<Option<LogPart>> {
     match path_of(repo, log).and_then(|path| path.map(|path| open(&path)).transpose()) {
         Ok(Some(mut file)) => {
@@ -83,7 +83,7 @@ pub(crate) fn read(repo: &Path, log: &str, span: FileSpan) -> io::Result<Option<
     }
 }
 
-/// A plain file that stands in the folder of logs itself, or nothing.
+/// The path of a plain file directly in the folder of logs, else `None`.
 fn path_of(repo: &Path, log: &str) -> io::Result<Option<PathBuf>> {
     let Ok(name) = Path::new(log).strip_prefix(RUNS) else { return Ok(None) };
     let mut parts = name.components();
@@ -98,13 +98,13 @@ fn path_of(repo: &Path, log: &str) -> io::Result<Option<PathBuf>> {
     Ok(path.symlink_metadata()?.is_file().then_some(path))
 }
 
-/// What was a plain file a moment ago may be a link or a pipe by now.
+/// Opens a log without following links or blocking: a plain file of a moment ago may be a link or a pipe by now.
 fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
-/// Deletes the logs of a repository that were last written before `older_than` ago.
+/// Deletes the logs of a repository that are older than `older_than`.
 pub(crate) fn prune(repo: &Path, older_than: Duration) -> io::Result<()> {
     let entries = match fs::read_dir(repo.join(RUNS)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -116,7 +116,7 @@ pub(crate) fn prune(repo: &Path, older_than: Duration) -> io::Result<()> {
         if path.extension().is_none_or(|extension| extension != "log") {
             continue;
         }
-        // Another process prunes the same folder; a log that is gone is what we want.
+        // Another process may prune this folder too: a missing log is fine.
         let Ok(facts) = entry.metadata() else {
             continue;
         };
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(text(log), None, "{log}");
         }
 
-        // The folder itself led away.
+        // The folder itself becomes a link.
         fs::rename(repo.join(RUNS), folder.path().join("elsewhere")).expect("moves");
         symlink(folder.path().join("elsewhere"), repo.join(RUNS)).expect("a link");
         assert_eq!(text(&log), None);

@@ -1,6 +1,6 @@
-//! Where a check of an agent's worktree may write: the worktree, a temporary folder of its own, and the caches
-//! of build tools. Of a tool's folder only the caches are open, never programs and settings, which the
-//! person's own shell would run.
+//! Where a check of an agent's worktree may write: the worktree, a temporary folder of its own, and the caches of build
+//! tools. Only the caches of a tool's folder are open, never programs and settings, which the person's own shell would
+//! run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::environment::{self, Variables};
 /// Whether checks of agents' worktrees run confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckSandbox {
-    /// Where the system can confine.
+    /// Confined where the system can confine.
     #[default]
     Auto,
     /// Confined, or the check does not run.
@@ -54,7 +54,7 @@ const TOOLS: [Tool; 10] = [
     tool("DENO_DIR", ".cache/deno", WHOLE),
     tool("GRADLE_USER_HOME", ".gradle", &["caches", "daemon", "notifications", ".tmp"]),
     tool("XDG_CACHE_HOME", ".cache", &["pip", "yarn", "pnpm", "ccache", "sccache", "pypoetry"]),
-    // No variable names the home folder of these.
+    // These tools have no variable for their folder.
     tool("", "", &[".npm/_cacache", ".npm/_logs", ".m2/repository", ".nuget/packages",
         ".bun/install/cache", ".local/share/pnpm/store"]),
 ];
@@ -62,7 +62,7 @@ const TOOLS: [Tool; 10] = [
 /// Shared memory, which test runners and databases need.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// `named` are folders of the settings; `~/` is the home folder.
+/// The writable places of a check. `named` are folders of the settings; `~/` is the home folder.
 pub(crate) fn places(
     worktree: &Path,
     temporary: &Path,
@@ -90,7 +90,7 @@ pub(crate) fn places(
     places
 }
 
-/// What the check sees, with its temporary folder in the place of everybody's.
+/// The variables of a check, with its own temporary folder instead of the shared one.
 pub(crate) fn with_temporary(seen: Variables, temporary: &Path) -> Variables {
     let kept = seen.into_iter().filter(|(name, _)| name != "TMPDIR");
     kept.chain([(OsString::from("TMPDIR"), temporary.into())]).collect()

@@ -1,4 +1,4 @@
-//! The engine's check port on this machine: where a check runs, what it ran on, how it ended.
+//! The engine's check port on this machine: where a check runs, which files it ran on, how it ended.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,15 @@ use crate::sandbox::{Confinement, SandboxPorts};
 use crate::turn::Turns;
 use crate::{check_log, git, tree};
 
-/// Runs checks as processes of this machine, with this server's rights. Those of agents' worktrees may be
-/// confined.
+/// Runs checks as processes of this machine, with this server's rights. Checks of agents' worktrees may be confined.
 pub struct LocalChecks {
     checks_enabled: bool,
-    /// Variables that checks see beside the usual ones.
+    /// Variables that checks see besides the usual ones.
     env: Vec<String>,
     sandbox: CheckSandbox,
-    /// Folders that confined checks may write beside the usual ones.
+    /// Folders that confined checks may write besides the usual ones.
     writable: Vec<String>,
-    /// TCP ports that confined checks may connect to beside the usual ones.
+    /// TCP ports that confined checks may connect to besides the usual ones.
     ports: SandboxPorts,
     /// The port on which the board of this project is served now.
     board_port: Arc<BoardPort>,
@@ -51,19 +50,19 @@ impl LocalChecks {
         Self { checks_enabled, env, sandbox, writable, ports, board_port, turns }
     }
 
-    /// Lets checks see these variables, too.
+    /// Lets checks see these variables too.
     pub fn with_env(mut self, names: Vec<String>) -> Self {
         self.env = names;
         self
     }
 
-    /// Confines checks of agents' worktrees, which may then also write these folders.
+    /// Confines checks of agents' worktrees, and lets those checks write these folders too.
     pub fn with_sandbox(mut self, sandbox: CheckSandbox, writable: Vec<String>) -> Self {
         (self.sandbox, self.writable) = (sandbox, writable);
         self
     }
 
-    /// Lets confined checks connect to these ports, too, and in no case to the port of the board.
+    /// Lets confined checks connect to these ports too, and in no case to the port of the board.
     pub fn with_ports(
         mut self,
         ports: SandboxPorts,
@@ -73,7 +72,7 @@ impl LocalChecks {
         self
     }
 
-    /// `None`: the check has this server's rights.
+    /// The confinement of a check. `None`: the check has this server's rights.
     fn cell(&self, run: &CheckRun, seen: &Variables) -> Result<Option<Cell>, CheckFault> {
         if self.sandbox == CheckSandbox::Off || !tree::is_of_agents(&run.repo, &run.root) {
             return Ok(None);
@@ -94,7 +93,7 @@ impl LocalChecks {
     }
 }
 
-/// What a confined check has for itself.
+/// The confinement and the temporary folder of a confined check.
 struct Cell {
     confinement: Confinement,
     temporary: TempDir,
@@ -189,8 +188,8 @@ impl CheckRunner for LocalChecks {
             }
             text.extend_from_slice(RAN_CONFINED.as_bytes());
         }
-        // Not handed to another thread: a call dropped before this line leaves no log, and one
-        // that got here finishes it.
+        // Not moved to another thread: a call that is dropped before this line leaves no log, and a call that reaches
+        // this line finishes the log.
         ran.log = check_log::write(&run.repo, run.task, Timestamp::now(), &text)
             .map_err(|error| cannot_write_runs(&error))?;
         Ok(ran)
@@ -217,7 +216,7 @@ impl CheckRunner for LocalChecks {
     }
 }
 
-/// Root and `cwd` with every link resolved, and still inside root.
+/// The folder to run in: `cwd` below the root, with every link resolved, and still inside the root.
 fn working_directory(run: &CheckRun) -> Result<PathBuf, CheckFault> {
     let root = run.root.canonicalize().map_err(|error| {
         tracing::warn!(root = %run.root.display(), %error, "a check has no folder to run in");

@@ -1,5 +1,5 @@
-//! What a spawned program sees of our environment. Everything is passed by name; what looks
-//! like a credential is not passed at all.
+//! The variables that a spawned program gets from our environment. Variables are passed by name only; a variable that
+//! looks like a credential is not passed at all.
 
 use std::ffi::{OsStr, OsString};
 
@@ -18,11 +18,11 @@ const SECRET_WORDS: [&str; 10] = [
     "PRIVATE_KEY",
 ];
 
-/// `CALLBOARD_*` may hold a store's password and would make a nested `callboard` believe that it
-/// is us; `GIT_*` (a hook's GIT_DIR, GIT_INDEX_FILE) would point a check at another repository.
+/// Prefixes that are never passed. `CALLBOARD_*` may hold a store's password and would make a nested `callboard` act as
+/// this server; `GIT_*` (a hook's GIT_DIR, GIT_INDEX_FILE) would point a check at another repository.
 const OUR_PREFIXES: [&str; 2] = ["CALLBOARD_", "GIT_"];
 
-/// Where programs and the user's files are, and how to talk.
+/// Variables for agents: where programs and the user's files are, and the language.
 const AGENTS: [&str; 8] = [
     "PATH",
     "HOME",
@@ -34,7 +34,7 @@ const AGENTS: [&str; 8] = [
     "XDG_STATE_HOME",
 ];
 
-/// What shells, compilers and test runners need to find their way. None of these holds a secret.
+/// Variables that shells, compilers and test runners need. None of these holds a secret.
 #[rustfmt::skip]
 const CHECKS: [&str; 62] = [
     "ANDROID_HOME", "ANDROID_SDK_ROOT", "AR", "BUN_INSTALL", "CARGO_HOME", "CARGO_TARGET_DIR", "CC", "CFLAGS",
@@ -48,7 +48,8 @@ const CHECKS: [&str; 62] = [
 ];
 const CHECKS_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-/// What a check sees: the usual ones, and what the settings name. Nothing of ours, whoever names it.
+/// The variables of a check: the usual ones, and those the settings name. Variables of ours are left out even when
+/// named.
 pub(crate) fn for_check(
     ours: impl Iterator<Item = (OsString, OsString)>,
     named: &[String],
@@ -66,8 +67,8 @@ pub(crate) fn inherited() -> Variables {
     without_secrets(std::env::vars_os())
 }
 
-/// What an agent sees: where programs and the user's files are, how to talk, and what its executor
-/// names. Nothing of ours, whoever names it.
+/// The variables of an agent: where programs and the user's files are, the language, and those its executor names.
+/// Variables of ours are left out even when named.
 pub(crate) fn for_agent(ours: &Variables, named: &[String]) -> AgentVariables {
     let pick = |names: &[&str]| -> Variables {
         let wanted = |name: &OsStr| names.iter().any(|wanted| name == *wanted);
@@ -82,7 +83,7 @@ pub(crate) fn for_agent(ours: &Variables, named: &[String]) -> AgentVariables {
 
 pub(crate) struct AgentVariables {
     pub(crate) base: Variables,
-    /// Not to be seen in any log.
+    /// Variables that the executor names; they must not appear in any log.
     pub(crate) named: Variables,
 }
 

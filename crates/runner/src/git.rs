@@ -1,6 +1,5 @@
-//! The `git` program: how it is called, and the small questions. Arguments are vectors, never a
-//! shell string, and no caller's `GIT_*` reaches it. The questions here only read; who writes
-//! starts from `Git::writing`.
+//! The `git` program: how it is called, and small read-only questions. Arguments are vectors, never a shell string, and
+//! no caller's `GIT_*` reaches git. Writers start from `Git::writing`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,8 +21,8 @@ const TIME_MAX: Duration = Duration::from_secs(300);
 const TIME_MAX_PATIENTLY: Duration = Duration::from_secs(3600);
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Settings of a user that would start daemons, run hooks, write beside the index, or turn a
-/// question into an error.
+/// Overrides of user settings that would start daemons, run hooks, write beside the index, or turn a question into an
+/// error.
 const SETTINGS: [&str; 6] = [
     "core.fsmonitor=",
     "core.hooksPath=/dev/null",
@@ -33,8 +32,8 @@ const SETTINGS: [&str; 6] = [
     "add.ignoreErrors=false",
 ];
 
-/// Settings of a user that would ask a person, sign, reach into submodules, keep house in the
-/// background or touch more than was asked. What is written is on disk before a ref names it.
+/// Overrides of user settings that would prompt a person, sign, reach into submodules, do housekeeping in the
+/// background or touch more than was asked. Objects are on disk before a ref names them.
 const SETTINGS_TO_WRITE: [&str; 17] = [
     "core.fsync=committed,reference",
     "credential.interactive=never",
@@ -55,7 +54,7 @@ const SETTINGS_TO_WRITE: [&str; 17] = [
     "advice.detachedHead=false",
 ];
 
-/// What a writer answers to whoever asks: nothing.
+/// Empty answers to every prompt for a credential while git writes.
 const ANSWERS: [(&str, &str); 4] = [
     ("GIT_ASKPASS", "true"),
     ("SSH_ASKPASS", "true"),
@@ -70,7 +69,7 @@ pub(crate) struct Git<'a> {
     input: Vec<u8>,
     time_max: Duration,
     keeps: Option<Arc<File>>,
-    /// Whether git was told which folders are its own, and looks for none.
+    /// Whether git was given its folders and looks for none.
     is_guarded: bool,
     confinement: Option<Confinement>,
 }
@@ -79,7 +78,7 @@ pub(crate) struct Git<'a> {
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
-    /// Why, when it did not end with 0.
+    /// Git's message when it did not end with 0.
     pub(crate) complaint: String,
 }
 
@@ -87,7 +86,7 @@ pub(crate) struct Answer {
 pub(crate) enum GitFault {
     /// The folder is in no git repository, or in none with a working tree.
     Outside,
-    /// Git failed; its words. A repository that git cannot read is one of these, never `Outside`.
+    /// Git failed, with its message. A repository that git cannot read is a failure, never `Outside`.
     Failed(String),
 }
 
@@ -95,13 +94,13 @@ const SIGNALLED: &str = "a signal ended it";
 const TOO_LONG: &str = "it took too long";
 
 impl GitFault {
-    /// Whether git did not end by itself, so that its locks stay behind.
+    /// Whether git was killed, so that its locks stay behind.
     pub(crate) fn was_killed(&self) -> bool {
         let is_end = |words: &str| words.ends_with(SIGNALLED) || words.ends_with(TOO_LONG);
         matches!(self, Self::Failed(words) if is_end(words))
     }
 
-    /// For a caller that needs a repository.
+    /// The fault in words for a caller that needs a repository.
     pub(crate) fn words(self) -> String {
         match self {
             Self::Outside => "this is no git repository".into(),
@@ -111,8 +110,7 @@ impl GitFault {
 }
 
 impl<'a> Git<'a> {
-    /// In a repository, or in a checkout of a person. In the worktree of an agent only `guarded.rs`
-    /// runs git.
+    /// Git in a repository, or in a checkout of a person. In the worktree of an agent only `guarded.rs` runs git.
     pub(crate) fn at(directory: &'a Path) -> Self {
         let (settings, input) = (SETTINGS.into(), Vec::new());
         let (extra, time_max, keeps) = (Vec::new(), TIME_MAX, None);
@@ -120,13 +118,12 @@ impl<'a> Git<'a> {
         Self { directory, settings, extra, input, time_max, keeps, is_guarded, confinement }
     }
 
-    /// For what is done to a user's repository: his filters and merge drivers work, nobody is
-    /// asked anything.
+    /// Git that writes in a user's repository: the user's filters and merge drivers work, and git never prompts.
     pub(crate) fn writing(directory: &'a Path) -> Self {
         Self::at(directory).set_to_write()
     }
 
-    /// With these as its own folder, the common one and the working tree.
+    /// Git with these as its own folder, the common folder and the working tree.
     pub(crate) fn guarded(
         [own, common, work_tree]: [PathBuf; 3],
         directory: &'a Path,
@@ -144,13 +141,13 @@ impl<'a> Git<'a> {
         ANSWERS.iter().fold(git, |git, (name, value)| git.with(name, value))
     }
 
-    /// More places that a confined git may write.
+    /// Adds places that a confined git may write.
     pub(crate) fn may_write(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.confinement = self.confinement.map(|confinement| confinement.and(places));
         self
     }
 
-    /// Git holds this lock too until it ends, also when we are gone before it.
+    /// Lets git hold this lock until it ends, even when this process ends first.
     pub(crate) fn holding(mut self, lock: &Arc<File>) -> Self {
         self.keeps = Some(lock.clone());
         self
@@ -161,19 +158,19 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// Written to its stdin.
+    /// Bytes for git's stdin.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// For what may take long with a large repository, and is stopped by dropping it.
+    /// A longer limit, for work that takes long in a large repository and is stopped by dropping it.
     pub(crate) fn patiently(mut self) -> Self {
         self.time_max = TIME_MAX_PATIENTLY;
         self
     }
 
-    /// As `git -c`.
+    /// Adds a setting, as `git -c` does.
     pub(crate) fn set(mut self, setting: &'static str) -> Self {
         self.settings.push(setting);
         self
@@ -184,7 +181,7 @@ impl<'a> Git<'a> {
         self
     }
 
-    /// Runs `git <args>` and answers its stdout.
+    /// Runs `git <args>` and returns its stdout.
     pub(crate) async fn ask<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitFault> {
         let answer = self.answer(args).await?;
         match answer.code {
@@ -240,7 +237,7 @@ impl<'a> Git<'a> {
             Ending::Exited(Some(0)) => Ok(Answer { code: 0, stdout, complaint: String::new() }),
             Ending::Exited(_) if says_outside(&words) && !self.is_guarded => {
                 Err(match repository_above(self.directory) {
-                    // Git says this of a repository without a HEAD too.
+                    // Git also says this of a repository without a HEAD.
                     Above::Repository(at) if words.contains(NO_REPOSITORY) => {
                         let at = at.display();
                         failed(&format!("{} (although {at} is there)", complaint(&words)))
@@ -260,7 +257,7 @@ impl<'a> Git<'a> {
     fn program<A: AsRef<OsStr>>(&self, args: &[A]) -> Program {
         let settings = self.settings.iter().flat_map(|setting| ["-c".into(), (*setting).into()]);
         let mut env = environment::inherited();
-        // Its words are read below, so they must not be translated.
+        // Git's words are read below, so they must not be translated.
         let fixed = [("LC_ALL", "C"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0")];
         env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         env.extend(self.extra.iter().cloned());
@@ -280,7 +277,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// What git says of refs that it need not delete for its work to be done; `AFTER_COMMIT` names them.
+/// Git's message about refs that it need not delete for its work to be done; `AFTER_COMMIT` names them.
 const NO_LOCK: &str = "packed-refs.lock': Permission denied";
 
 const NO_REPOSITORY: &str = "not a git repository";
@@ -289,17 +286,16 @@ fn says_outside(words: &str) -> bool {
     words.contains(NO_REPOSITORY) || words.contains("must be run in a work tree")
 }
 
-/// What stands where git looks for a repository.
+/// The result of looking for a repository as git does.
 enum Above {
-    /// The folder itself is not there.
+    /// The folder itself does not exist.
     NoFolder,
     Nothing,
     /// The `.git` that git would use.
     Repository(PathBuf),
 }
 
-/// Looks for `.git` as git does: upwards, on one file system. Git passes an empty folder of that
-/// name by.
+/// Looks for `.git` as git does: upwards, on one file system. Git skips an empty folder of that name.
 fn repository_above(directory: &Path) -> Above {
     let Ok(start) = directory.metadata() else { return Above::NoFolder };
     let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
@@ -316,8 +312,8 @@ fn repository_above(directory: &Path) -> Above {
     Above::Nothing
 }
 
-/// What git blames, without the warnings and hints around it; with the command that makes git trust
-/// a repository of another owner.
+/// Git's error without the warnings and hints around it, and with the command that makes git trust a repository of
+/// another owner.
 fn complaint(words: &str) -> String {
     let blames = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
     let mut blamed: Vec<&str> = words.lines().filter(blames).collect();
@@ -335,8 +331,7 @@ pub(crate) async fn head(git: Git<'_>) -> Head {
     Head { branch, head: commit.ok().map(one_line) }
 }
 
-/// The remote called `origin`, and the branch it calls its main one; without a remote, the branch
-/// that is called like one.
+/// The remote called `origin` and its main branch; without a remote, the local branch `main` or `master`.
 pub(crate) async fn origin(repo: &Path) -> Result<Origin, GitFault> {
     let git = Git::at(repo);
     let usual =
@@ -351,14 +346,14 @@ pub(crate) async fn origin(repo: &Path) -> Result<Origin, GitFault> {
     Ok(Origin { url, default_branch: remote?.or(local) })
 }
 
-/// The branch that `origin` calls its main one.
+/// The main branch of `origin`.
 async fn branch_of_origin(repo: &Path) -> Result<Option<String>, GitFault> {
     let ask = ["symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD"];
     let name = Git::at(repo).look(&ask).await?.map(one_line);
     Ok(name.and_then(|name| name.strip_prefix("origin/").map(str::to_owned)))
 }
 
-/// The repository whose top folder this is.
+/// The repository whose top folder is `path`.
 pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, RepositoryFault> {
     let none = |why: &str| RepositoryFault::None(why.into());
     let path = path.canonicalize().map_err(|error| match error.kind() {
@@ -388,11 +383,10 @@ pub(crate) async fn repository(path: &Path) -> Result<RepositoryFound, Repositor
     Ok(RepositoryFound { path, default_branch })
 }
 
-/// A remote's address as others may read it: no password, no token, and none that is a path of
-/// this machine.
+/// A remote's address for other readers: without password and token; `None` for a path of this machine.
 pub(crate) fn public_url(url: &str) -> Option<String> {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // `git@host:path`; what has a slash before the colon is a path.
+        // `git@host:path`; an address with a slash before the colon is a path.
         let (host, path) = url.split_once(':')?;
         let is_host = host.len() > 1 && !host.contains(['/', '\\']) && !path.starts_with('\\');
         return is_host.then(|| url.to_owned());

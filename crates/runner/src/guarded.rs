@@ -1,11 +1,11 @@
-//! The one way to run git in a worktree that an agent writes. Git is given the worktree's folders from our
-//! record and does not look for them. Settings of the worktree are off, and so are filters and merge
-//! drivers, but for filters that a person lets run there. Submodules are not entered. Where the system can
-//! confine, git writes only what a commit there writes.
+//! The one way to run git in a worktree that an agent writes. Git is given the worktree's folders from our record and
+//! does not look for them. Settings of the worktree are off, and so are filters and merge drivers, except filters that
+//! a person lets run there. Submodules are not entered. Where the system can confine, git writes only the files of a
+//! commit there.
 //!
-//! No setting of git turns off a worktree's settings: git reads from the repository's own file whether there
-//! are any. So the common folder that git is given is one of ours: its `config` includes the repository's,
-//! without that extension, and everything else is a link.
+//! No setting of git turns off a worktree's settings: git reads from the repository's own file whether there are any.
+//! So git is given a common folder of ours: its `config` includes the repository's, without that extension, and
+//! everything else is a link.
 
 mod dirs;
 
@@ -25,7 +25,7 @@ use crate::sandbox::{Confinement, SandboxPorts};
 use crate::worktree::{failed, text};
 pub(crate) use dirs::{AFTER_COMMIT, WorktreeDirs, rebased_in};
 
-/// What git needs of the folder that all worktrees share. Refs are found without it.
+/// The parts of the common folder that git needs. Refs are found without it.
 const SHARED: [&str; 8] =
     ["objects", "refs", "packed-refs", "reftable", "logs", "info", "shallow", "worktrees"];
 
@@ -36,18 +36,18 @@ pub(crate) struct AgentTree {
     path: PathBuf,
     dirs: WorktreeDirs,
     stand_in: TempDir,
-    /// The places that a git which writes may write.
+    /// Where a git that writes may write.
     writes: Vec<PathBuf>,
-    /// The place that filters which may run here may write.
+    /// Where allowed filters may write.
     kept_by_filters: Option<PathBuf>,
-    /// Names of filters that are off, and without which their files are of no use.
+    /// Names of required filters that are off: their files are of no use without them.
     filters: Vec<String>,
 }
 
 /// Filters and merge drivers that people define.
 #[derive(Default)]
 struct Drivers {
-    /// By kind and name.
+    /// Drivers by kind and name.
     known: BTreeSet<(String, String)>,
     /// Filters that a person lets run here, with `filter.<name>.callboard`.
     allowed: BTreeSet<String>,
@@ -56,7 +56,7 @@ struct Drivers {
 }
 
 impl AgentTree {
-    /// For git that writes on the worktree's branch.
+    /// A worktree for git that writes on the worktree's branch.
     pub(crate) async fn of(worktree: &Worktree) -> Result<Self, WorktreeFault> {
         Self::on(&worktree.repo, &worktree.path, &worktree.branch).await
     }
@@ -68,12 +68,12 @@ impl AgentTree {
         Ok(tree)
     }
 
-    /// For git that reads.
+    /// A worktree for git that reads.
     pub(crate) async fn to_look_at(worktree: &Worktree) -> Result<Self, WorktreeFault> {
         Self::looked_at(&worktree.repo, &worktree.path).await
     }
 
-    /// `repo` is the repository that the worktree was made of.
+    /// A worktree for git that reads. `repo` is the repository that the worktree was made of.
     pub(crate) async fn looked_at(repo: &Path, path: &Path) -> Result<Self, WorktreeFault> {
         let path = path.canonicalize().map_err(failed("cannot find the worktree"))?;
         let dirs = WorktreeDirs::of(repo, &path).await?;
@@ -91,7 +91,7 @@ impl AgentTree {
         }
         let written = fs::write(tree.stand_in.path().join("config"), config);
         written.map_err(failed("cannot write settings for git"))?;
-        // Where git-lfs keeps files and downloads.
+        // The folder in which git-lfs keeps files and downloads.
         tree.kept_by_filters = (!allowed.is_empty()).then(|| tree.dirs.common.join("lfs"));
         Ok(tree)
     }
@@ -152,7 +152,7 @@ impl AgentTree {
                     continue;
                 }
             };
-            // The last line of several counts.
+            // The last of several lines counts.
             match is_yes {
                 true => named.insert(name.to_owned()),
                 false => named.remove(name),
@@ -161,7 +161,7 @@ impl AgentTree {
         Ok(drivers)
     }
 
-    /// The first of these files that is of no use without a filter which is off, with the filter.
+    /// The first of these files whose required filter is off, with the filter.
     pub(crate) async fn filtered(
         &self,
         files: &[&[u8]],
@@ -196,7 +196,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// `worktrees` is the folder of tasks' worktrees; `branch` is the one that is checked out.
+    /// `worktrees` is the folder of tasks' worktrees; `branch` is the branch checked out at `path`.
     pub(crate) async fn of(
         common: &Path,
         worktrees: &Path,
@@ -260,8 +260,8 @@ impl Place {
     }
 }
 
-/// The beginning of the settings that git is given: how the repository is kept, without the extension for
-/// settings of worktrees, and the repository's own file.
+/// The beginning of the settings for git: the repository's format, without the extension for settings of worktrees, and
+/// an include of the repository's own file.
 async fn repository_format(repo: &Path, dirs: &WorktreeDirs) -> Result<Vec<u8>, GitFault> {
     let whole = dirs.common.join("config");
     let mut config = Vec::new();
@@ -272,7 +272,7 @@ async fn repository_format(repo: &Path, dirs: &WorktreeDirs) -> Result<Vec<u8>, 
     config.extend(quoted(whole.as_os_str().as_bytes()));
     config.push(b'\n');
     let of_worktree = dirs.own.join("config.worktree");
-    // A link or a pipe is nothing that git wrote.
+    // Git wrote a plain file; a link or a pipe is not git's.
     if of_worktree.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
         let harmless = entries(repo, &of_worktree, HARMLESS).await.unwrap_or_default();
         config.extend(harmless.into_iter().flat_map(|(key, value)| entry(&key, &value)));
@@ -280,7 +280,7 @@ async fn repository_format(repo: &Path, dirs: &WorktreeDirs) -> Result<Vec<u8>, 
     Ok(config)
 }
 
-/// Entries of one file of settings, without what that includes.
+/// Entries of one settings file, without its includes.
 async fn entries(repo: &Path, file: &Path, keys: &str) -> Result<Vec<(String, Vec<u8>)>, GitFault> {
     let ask = ["config", "-z", "--no-includes", "--get-regexp", "--file"].map(OsStr::new);
     let ask = [&ask[..], &[file.as_os_str(), OsStr::new(keys)]].concat();
@@ -288,24 +288,25 @@ async fn entries(repo: &Path, file: &Path, keys: &str) -> Result<Vec<(String, Ve
     Ok(entries_of(&found.unwrap_or_default()))
 }
 
-/// Of an answer of `git config -z`.
+/// The entries in an answer of `git config -z`.
 fn entries_of(answer: &[u8]) -> Vec<(String, Vec<u8>)> {
     let lines = answer.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     let split = lines.map(|line| match line.iter().position(|byte| *byte == b'\n') {
         Some(end) => (text(&line[..end]), line[end + 1..].to_vec()),
-        // A key alone stands for yes.
+        // A key without a value means `true`.
         None => (text(line), b"true".to_vec()),
     });
     split.collect()
 }
 
-/// Of a key in two parts.
+/// A line of settings; the key has two parts.
 fn entry(key: &str, value: &[u8]) -> Vec<u8> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     [format!("[{section}]\n\t{name} = ").as_bytes(), &quoted(value), b"\n"].concat()
 }
 
-/// A filter without programs leaves files as they are. A merge driver that fails is a conflict.
+/// Settings that turn a driver off. A filter without programs leaves files as they are. A merge driver that fails is a
+/// conflict.
 fn turned_off(kind: &str, name: &str) -> Vec<u8> {
     let values = match kind {
         "filter" => "\tclean =\n\tsmudge =\n\tprocess =\n\trequired = false\n",

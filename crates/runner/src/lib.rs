@@ -1,8 +1,8 @@
-//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, models
-//! that turn texts into vectors, and boards that other processes serve.
+//! Work outside the store: processes, git, the checks that gate closing a task, agents, forges, embedding models, and
+//! boards that other processes serve.
 //!
-//! `process.rs` is the only place that spawns; everything else describes a `Program` and reads
-//! how it ended. What a program answers is data (`CheckRan`, `CheckFault`), never a panic.
+//! `process.rs` is the only place that spawns; all other files describe a `Program` and read how it ended. A program's
+//! result is data (`CheckRan`, `CheckFault`), never a panic.
 //!
 //! Must never live here: SQL, axum, rmcp. The engine knows this crate only through its ports.
 

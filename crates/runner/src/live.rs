@@ -1,5 +1,5 @@
-//! What an agent prints, in a file of its run while that goes on: readers on this machine see it a moment
-//! after it was printed, and the store is written no more often for that. No secret gets into the file.
+//! An agent's output in a file of its run while the run goes on: readers on this machine see a line a moment after it
+//! was printed, without more writes to the store. No secret gets into the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,9 +11,9 @@ use callboard_engine::ports::{CUT, Printout};
 
 use crate::run_log::Secrets;
 
-/// How often new output is written, if there is any: well below a second with a reader that looks as often.
+/// How often new output is written: a reader that polls as often sees a line well within a second.
 pub(crate) const WRITE_EVERY: Duration = Duration::from_millis(200);
-/// A file that is longer begins anew: nobody reads that much live.
+/// A longer file begins anew: no reader follows that much live.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 const NAME: &str = "printed";
@@ -25,13 +25,13 @@ pub(crate) fn path(run: &Path) -> PathBuf {
 /// The writing end.
 pub(crate) struct Live {
     file: Option<File>,
-    /// What may be the beginning of a secret, or of a character.
+    /// Bytes held back: perhaps the beginning of a secret or of a character.
     held: Vec<u8>,
     length: u64,
 }
 
 impl Live {
-    /// One that cannot be opened shows nothing; the run goes on.
+    /// Creates the file. When it cannot be opened, the run goes on without live output.
     pub(crate) fn create(run: &Path) -> Self {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(true).mode(0o600);
@@ -42,12 +42,12 @@ impl Live {
         Self { file: file.ok(), held: Vec::new(), length: 0 }
     }
 
-    /// `is_cut` says that something before it was lost.
+    /// Writes fresh output; `is_cut` says that output before it was lost.
     pub(crate) fn write(&mut self, (fresh, is_cut): (Vec<u8>, bool), secrets: &Secrets) {
         self.held.extend(fresh);
         let whole = match std::str::from_utf8(&self.held) {
             Ok(_) => self.held.len(),
-            // The end of a character may still come.
+            // The rest of a character may still come.
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Err(_) => self.held.len(),
         };
@@ -60,7 +60,7 @@ impl Live {
         self.put(&text, is_cut);
     }
 
-    /// The end of it: nothing more comes that could make a secret of what is held.
+    /// Writes the rest: no more output comes that could complete a secret in the held bytes.
     pub(crate) fn finish(mut self, fresh: (Vec<u8>, bool), secrets: &Secrets) {
         self.write(fresh, secrets);
         let held = std::mem::take(&mut self.held);
@@ -90,16 +90,16 @@ impl Live {
     }
 }
 
-/// The reading end. It reads on after the file was removed with its run.
+/// The reading end. It keeps reading after the file was removed with its run.
 pub(crate) struct LiveReader {
     file: File,
     at: u64,
-    /// The beginning of a character.
+    /// The beginning of an incomplete character.
     half: Vec<u8>,
 }
 
 impl LiveReader {
-    /// `None` when the run is not here, or not begun.
+    /// `None` when the run is not on this machine, or has not begun.
     pub(crate) fn open(run: &Path) -> Option<Self> {
         let file = File::open(path(run)).ok()?;
         Some(Self { file, at: 0, half: Vec::new() })
@@ -109,7 +109,7 @@ impl LiveReader {
 impl Printout for LiveReader {
     fn read(&mut self) -> io::Result<String> {
         if self.file.metadata()?.len() < self.at {
-            // It began anew.
+            // The file began anew.
             (self.at, self.half) = (0, Vec::new());
         }
         self.file.seek(SeekFrom::Start(self.at))?;

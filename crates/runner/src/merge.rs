@@ -1,8 +1,7 @@
-//! Brings the work of a branch into its target as one commit, built on top of the target without
-//! a checkout. All repositories of a task are prepared before any target moves.
+//! Brings the work of a branch into its target as one commit, built on top of the target without a checkout. All
+//! repositories of a task are prepared before any target moves.
 //!
-//! The commit says whose work it is and which head it holds, so a merge that is asked for again,
-//! perhaps after a crash, finds it.
+//! The commit names the task and the head it holds, so a repeated merge, perhaps after a crash, finds it.
 
 mod look;
 mod publish;
@@ -91,7 +90,8 @@ async fn abandon(folder: &Path, prepared: PreparedMerge) {
     drop(prepared.turn);
 }
 
-/// In one order everywhere, so that two merges over several repositories never wait for each other.
+/// Takes the locks of all repositories in one global order, so that two merges over several repositories never
+/// deadlock.
 async fn take_turns(orders: &[MergeOrder]) -> Result<Turn, WorktreeFault> {
     let mut places: Vec<(PathBuf, String)> = Vec::new();
     for order in orders {
@@ -142,7 +142,7 @@ async fn prepare(order: MergeOrder) -> Result<PreparedPart, MergeFault> {
                     let message = format!("{}\n\n{trailers}", message.trim_end());
                     commit(&repo, &onto, &tree, message).await.map_err(WorktreeFault::from)?
                 }
-                // Commit by commit it may go, when some of them are in the target by another way.
+                // A rebase commit by commit may succeed when some of the commits are in the target already.
                 Merged::Conflict(files) => {
                     tries += 1;
                     let rebased = match &from {
@@ -174,7 +174,7 @@ async fn head(from: &MergeFrom) -> Result<String, WorktreeFault> {
     }
 }
 
-/// As far as git can say without writing anything.
+/// The outlook of a merge, as far as git can tell without writing.
 async fn outlook(repo: &Path, from: &str, target: &str) -> Result<MergeOutlook, MergeFault> {
     let head = commit_of(repo, from).await?;
     let onto = onto(repo, &Tips::of(repo, target).await?, target, &head).await?;
@@ -196,8 +196,8 @@ async fn outlook(repo: &Path, from: &str, target: &str) -> Result<MergeOutlook, 
     Ok(MergeOutlook { behind, conflicts })
 }
 
-/// What the commit goes on top of. Where both targets have something of their own, ours is it, but
-/// only for work that brings nothing of the other along.
+/// The commit to build on. When the local and the remote target diverged, the local one is used, but only for work that
+/// contains nothing of the remote one.
 async fn onto(repo: &Path, tips: &Tips, target: &str, head: &str) -> Result<String, MergeFault> {
     match tips.newest(repo, target).await? {
         Tip::Local(commit) | Tip::Remote(commit) => Ok(commit),
@@ -224,7 +224,7 @@ async fn merge_trees(
 ) -> Result<Merged, WorktreeFault> {
     let base = format!("--merge-base={}", fork.base);
     let mut merge = vec!["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
-    // Left alone git also finds a base where both sides merged each other.
+    // Without a given base git also finds one where both sides merged each other.
     if fork.is_squashed {
         merge.push(&base);
     }

@@ -1,8 +1,8 @@
-//! A place where a person and an agent work together: a worktree with a prompt, and a terminal in
-//! tmux or an editor that the person opens.
+//! A place where a person and an agent work together: a worktree with a prompt, and a terminal in tmux or an editor
+//! that the person opens.
 //!
-//! What is written there is hidden from git and never changes a tracked file. Sessions live in the
-//! user's own tmux, so that `tmux attach-session -t callboard-<task>` finds them as printed.
+//! Files written there are hidden from git and never change a tracked file. Sessions live in the user's own tmux, so
+//! that `tmux attach-session -t callboard-<task>` finds them as printed.
 
 mod agent;
 mod files;
@@ -25,12 +25,12 @@ const PROMPT: &str = "start_prompt.md";
 
 #[derive(Default)]
 pub struct LocalPairs {
-    /// Beside what programs inherit from us.
+    /// Variables besides the inherited ones.
     extra: Variables,
 }
 
 impl LocalPairs {
-    /// Programs that are started see this variable too.
+    /// Sets a variable for started programs too.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.extra.push((name.into(), value.into()));
@@ -39,14 +39,14 @@ impl LocalPairs {
 
     fn environment(&self) -> Variables {
         let mut env = environment::inherited();
-        // The user's usual tmux, not one that the server happens to run in.
+        // The user's usual tmux, not the one that the server may run in.
         env.retain(|(name, _)| name != "TMUX" && name != "TMUX_PANE");
         env.extend(self.extra.iter().cloned());
         env
     }
 }
 
-/// `.callboard/session.json`: there is a session.
+/// `.callboard/session.json`: marks a session.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     task_id: String,
@@ -115,7 +115,7 @@ impl PairSessions for LocalPairs {
     async fn pair_end(&self, worktree: &Worktree, task: &str) -> Result<bool, PairFault> {
         let (name, env) = (session_name(task)?, self.environment());
         let has_terminal = tmux::exists(&env, &name).await?;
-        // First, because the end may be ours too.
+        // The record goes first, because this process may run in the session that ends.
         let had_record = Files::of(worktree).remove_ours(RECORD)?;
         if has_terminal {
             tmux::end(&env, &name, worktree.path.as_os_str()).await?;
@@ -144,7 +144,7 @@ impl LocalPairs {
     }
 }
 
-/// What tmux takes for a name as it is.
+/// A session name without characters that tmux would replace.
 fn session_name(task: &str) -> Result<String, PairFault> {
     let is_char = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if task.is_empty() || !task.chars().all(is_char) {

@@ -1,4 +1,4 @@
-//! What a program printed so far, for whoever looks before it is over. Both of its streams as they came.
+//! The output of a running program, both streams in the order in which they came.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,15 +6,15 @@ use tokio::sync::Notify;
 
 use crate::tail::Tail;
 
-/// So much of its end is shown.
+/// How much of the end of the output is shown.
 const BYTES_MAX: usize = 32 * 1024;
 
-/// So much may wait to be written live; more is a flood that nobody reads.
+/// How much output may wait to be written live; a larger flood is not readable live.
 const FRESH_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) struct Printed {
     tail: Mutex<Tail>,
-    /// What nobody took yet.
+    /// Output that was not taken yet.
     fresh: Mutex<Tail>,
     grown: Notify,
 }
@@ -33,19 +33,19 @@ impl Printed {
         }
     }
 
-    /// Returns when something was printed since it last did.
+    /// Returns when output came since the last return.
     pub(crate) async fn grown(&self) {
         self.grown.notified().await;
     }
 
-    /// The end of it, and whether that is not all.
+    /// The end of the output, and whether output before it is missing.
     pub(crate) fn end(&self) -> (String, bool) {
         let tail = self.tail();
         let (bytes, is_cut) = tail.end();
         (String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}"), is_cut)
     }
 
-    /// What was printed since this was last asked, and whether the beginning of it is missing.
+    /// The output since the last call, and whether its beginning is missing.
     pub(crate) fn fresh(&self) -> (Vec<u8>, bool) {
         let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = std::mem::replace(&mut *fresh, Tail::with_head(0, FRESH_BYTES_MAX));

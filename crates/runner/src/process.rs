@@ -1,10 +1,10 @@
-//! The only place that spawns. A program gets a process group of its own (an agent a session), a
-//! directory, an environment and a time limit; its output is read as it comes and kept as a tail.
-//! When `run` ends or is dropped the whole group is dead, and whatever else the program still is a
-//! parent of. On Linux a check or an agent has a keeper, which ends also those that left group, session
-//! and parents (`keeper.rs`); agents carry a mark besides (`family.rs`).
+//! The only place that spawns. A program gets a process group of its own (an agent a session), a directory, an
+//! environment and a time limit; its output is read as it comes and kept as a tail. When `run` ends or is dropped, the
+//! whole group is dead, and so are the remaining descendants of the program. On Linux a check or an agent has a keeper,
+//! which also ends processes that left group, session and parents (`keeper.rs`); agents carry a mark besides
+//! (`family.rs`).
 //!
-//! What a program is for is never known here.
+//! The purpose of a program is never known here.
 
 #![allow(clippy::disallowed_methods, reason = "this is the one place that spawns")]
 
@@ -42,8 +42,8 @@ use group::Group;
 use keeper::Kept;
 use streams::{Stdin, Stream, Streams};
 
-/// How long a killed group may take to die, and then its pipes to close. Only a process stuck in
-/// the kernel, or one that left the group with our pipe in hand, ever needs it.
+/// How long a killed group may take to die, and then its pipes to close. Only a process stuck in the kernel, or one
+/// that left the group with our pipe open, ever needs that long.
 const AFTER_KILL: Duration = Duration::from_millis(300);
 
 pub(crate) struct Program {
@@ -51,36 +51,36 @@ pub(crate) struct Program {
     pub(crate) args: Vec<OsString>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Variables,
-    /// Written to its stdin, which is then closed.
+    /// Written to the program's stdin, which is then closed.
     pub(crate) input: Vec<u8>,
     pub(crate) timeout: Duration,
     pub(crate) output: Output,
-    /// Whether all that it starts must die with it, and with this process when that is killed with SIGKILL.
-    /// Elsewhere than on Linux this is the group alone.
+    /// Whether all processes that the program starts must die with it, and with this process when that is killed with
+    /// SIGKILL. On systems other than Linux this covers the group alone.
     pub(crate) dies_with_us: bool,
-    /// `None`: a group of its own, killed without a word.
+    /// `None`: a group of its own, killed without a SIGTERM.
     pub(crate) leash: Option<Leash>,
     /// A lock of ours that the program holds too until it ends.
     pub(crate) keeps: Option<Arc<File>>,
     pub(crate) confinement: Option<Confinement>,
 }
 
-/// For programs that are not trusted to keep together.
+/// For programs whose processes may leave their group.
 pub(crate) struct Leash {
-    /// What all its processes carry in the variable `MARK`.
+    /// The value of the variable `MARK` in all its processes.
     pub(crate) mark: OsString,
-    /// How long it may take after it was asked to end.
+    /// How long the program may take after it was asked to end.
     pub(crate) grace: Duration,
-    /// Where its leader is written down.
+    /// The file that records the leader.
     pub(crate) record: PathBuf,
     /// Called when the program runs.
     pub(crate) started: Option<Box<dyn FnOnce() + Send>>,
-    /// Who else reads along.
+    /// Readers of the live output.
     pub(crate) printed: Option<Arc<Printed>>,
 }
 
-/// What is kept of stdout and stderr. `Merged` hands the program one pipe for both, so that
-/// lines stand in the order in which they were written.
+/// How stdout and stderr are kept. `Merged` hands the program one pipe for both, so that lines stand in the order in
+/// which they were written.
 #[derive(Clone, Copy)]
 pub(crate) enum Output {
     Merged {
@@ -89,7 +89,7 @@ pub(crate) enum Output {
     Apart {
         bytes_max: usize,
     },
-    /// Each with its beginning when its end is not all.
+    /// Each stream is kept as head and tail when it exceeds the cap.
     BothEnds {
         head_bytes_max: usize,
         bytes_max: usize,
@@ -98,7 +98,7 @@ pub(crate) enum Output {
 
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
-    /// The one that ended it by itself.
+    /// The signal that ended the program by itself.
     pub(crate) signal: Option<i32>,
     pub(crate) duration: Duration,
     /// Both streams when merged.
@@ -108,13 +108,13 @@ pub(crate) struct Ended {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// `None` when a signal ended it.
+    /// The exit code; `None` when a signal ended the program.
     Exited(Option<i32>),
     TimedOut,
     Canceled,
 }
 
-/// Fails only when the program cannot be started.
+/// Runs a program to its end. Fails only when the program cannot be started.
 pub(crate) async fn run(program: Program, cancel: &CancellationToken) -> io::Result<Ended> {
     let started = Instant::now();
     let limit = program.timeout;
@@ -146,7 +146,7 @@ struct Running {
 }
 
 impl Running {
-    /// Kills what is left and reads what it said.
+    /// Kills the remaining processes and reads the rest of the output.
     async fn finish(mut self, stopped: Option<Ending>, duration: Duration) -> Ended {
         let Self { group, streams, .. } = &mut self;
         group.kill();
@@ -163,7 +163,7 @@ impl Running {
                 stopped
             }
         };
-        // What was written before the end is still in the pipes, and is read first.
+        // Output from before the end is still in the pipes, and is read first.
         let rest = async { tokio::join!(streams.read_to_end(), group.dismiss_watchman()) };
         let _ = timeout(AFTER_KILL, rest).await;
         let Streams { stdout, stderr, .. } = self.streams;
@@ -187,7 +187,7 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
     let exits = signal(SignalKind::child())?;
     let is_kept = program.dies_with_us && keeper::IS_THERE;
     let (child, ends, leash) = {
-        // The command owns our copies of the writing ends; it must be gone before we read.
+        // The command owns our copies of the write ends; it must be dropped before we read.
         let mut command = Command::new(&program.name);
         command
             .args(&program.args)
@@ -197,7 +197,7 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
             .stdin(if program.input.is_empty() { no_input } else { Stdio::piped() })
             .stdout(stdout_writer)
             .stderr(stderr_writer)
-            // A keeper that is killed lets go of its family.
+            // A killed keeper would release its family.
             .kill_on_drop(!is_kept);
         if let Some(file) = program.keeps {
             keep_open(&mut command, file);
@@ -235,8 +235,8 @@ fn spawn(program: Program, no_input: Stdio) -> io::Result<Running> {
     Ok(Running { group, streams: Streams { stdin, stdout, stderr }, grace })
 }
 
-/// Starts a program for the desktop, in a session of its own and without a terminal, and leaves it
-/// alone: it outlives this process, and Ctrl-C does not reach it.
+/// Starts a program for the desktop, in a session of its own and without a terminal. The program outlives this process,
+/// and Ctrl-C does not reach it.
 pub(crate) fn launch(name: &str, args: &[OsString], env: &Variables) -> io::Result<()> {
     let mut command = Command::new(name);
     command
@@ -253,7 +253,7 @@ pub(crate) fn launch(name: &str, args: &[OsString], env: &Variables) -> io::Resu
     Ok(())
 }
 
-/// Leads a group too, and has no terminal that it could ask a person on.
+/// The new process leads a session, and so a group too. It has no terminal on which to prompt a person.
 #[allow(unsafe_code, reason = "no safe way leads to a session before exec")]
 fn lead_a_session(command: &mut Command) {
     let lead = || rustix::process::setsid().map(drop).map_err(io::Error::from);
@@ -261,7 +261,7 @@ fn lead_a_session(command: &mut Command) {
     unsafe { command.pre_exec(lead) };
 }
 
-/// As `process_group` does, but after a keeper was put before the program.
+/// Does what `process_group` does, but after a keeper was put before the program.
 #[allow(unsafe_code, reason = "the program's process begins between fork and exec")]
 fn lead_a_group(command: &mut Command) {
     let lead = || rustix::process::setpgid(None, None).map_err(io::Error::from);
@@ -269,14 +269,14 @@ fn lead_a_group(command: &mut Command) {
     unsafe { command.pre_exec(lead) };
 }
 
-/// Confines the new process alone: nothing of ours is kept from writing.
+/// Confines the new process alone: this process keeps its rights.
 #[allow(unsafe_code, reason = "a process confines itself, and only before exec it runs our code")]
 fn confine(command: &mut Command, mut rules: Rules) {
     // SAFETY: between fork and exec this makes system calls and asks for no memory.
     unsafe { command.pre_exec(move || rules.enter()) };
 }
 
-/// Every other program that is started meanwhile must not hold the lock.
+/// Lets this program inherit the lock. Other programs started meanwhile must not hold it.
 #[allow(unsafe_code, reason = "a file is handed to one program alone only between fork and exec")]
 fn keep_open(command: &mut Command, file: Arc<File>) {
     let keep = move || {
@@ -286,14 +286,13 @@ fn keep_open(command: &mut Command, file: Arc<File>) {
     unsafe { command.pre_exec(keep) };
 }
 
-/// Where no keeper can be had: one more process, which reads a pipe that only this one holds open. The pipe ends when we do,
-/// whatever ends us, and then the watchman kills the group. (The kernel's parent-death signal
-/// reaches the leader alone, and fires when the thread that spawned it ends, which a runtime may do
-/// at any time.) It stands a millisecond after the program starts; a server killed within that
-/// leaves the program to itself.
+/// A substitute where there is no keeper: one more process, which reads a pipe that only this process holds open. The
+/// pipe ends with this process, however that ends, and then the watchman kills the group. (The kernel's parent-death
+/// signal reaches the leader alone, and fires when the spawning thread ends, which a runtime may do at any time.) The
+/// watchman stands a millisecond after the program starts; a server killed within that time leaves the program running.
 ///
-/// The watchman is a member of the group and dies with it. Nobody joins a group of another
-/// session: there it stands outside, and is sent away before the group's number is given back.
+/// The watchman is a member of the group and dies with it. A process cannot join a group of another session: there the
+/// watchman stands outside, and is dismissed before the group's number is released.
 fn post_watchman(group: &Group, env: &Variables) -> Option<Child> {
     let number = group.number()?.as_raw_nonzero().get();
     let outside = group.mark.is_some();

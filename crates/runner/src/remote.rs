@@ -1,6 +1,6 @@
-//! A board that another process serves over HTTP, as a client of its MCP sees it: one message in a POST,
-//! the answer as JSON or as a stream of events. Messages are passed on, not understood: only what HTTP
-//! needs to know of them (their method, their era, their session) is looked at.
+//! A client of a board that another process serves over HTTP: one MCP message per POST, the answer as JSON or as a
+//! stream of events. Messages are forwarded, not interpreted: this file reads only their method, era and session, which
+//! HTTP needs.
 
 mod events;
 mod forward;
@@ -23,7 +23,7 @@ pub use forward::forward;
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
-/// The first version without sessions: each request says what it needs in its `_meta`.
+/// The first version without sessions: each request carries its context in `_meta`.
 const MODERN: &str = "2026-07-28";
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// A refusal is a sentence; an answer may be as large as the server makes it.
@@ -33,16 +33,16 @@ const HUNG_UP: &str = "it hung up before its answer";
 /// Why a message got no answer of the board itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteFault {
-    /// Nobody listens there, or the connection broke.
+    /// No server listens there, or the connection broke.
     #[error("cannot reach the server at {url}: {cause}")]
     Away { url: String, cause: String },
     /// The token is missing, wrong, expired or revoked.
     #[error("the server at {url} refused the token: {words}")]
     Token { url: String, words: String },
-    /// The server forgot the session, as after its restart.
+    /// The server no longer knows the session, as after its restart.
     #[error("the session at {url} has ended: connect again")]
     Session { url: String },
-    /// It said no in its own words.
+    /// The server refused, in its own words.
     #[error("{words}")]
     Refused { code: String, words: String, retryable: bool },
 }
@@ -65,12 +65,12 @@ impl RemoteFault {
         }
     }
 
-    /// No later message gets an answer either.
+    /// Whether no later message gets an answer either.
     fn is_final(&self) -> bool {
         matches!(self, Self::Token { .. } | Self::Session { .. })
     }
 
-    /// The answer that the client of a forwarder reads.
+    /// The error response for the client of a forwarder.
     fn answer(&self, id: &Value) -> Value {
         let data = json!({"code": self.code(), "retryable": self.is_retryable()});
         let error = json!({"code": SERVER_ERROR, "message": self.to_string(), "data": data});
@@ -81,7 +81,7 @@ impl RemoteFault {
 /// JSON-RPC leaves this number to servers.
 const SERVER_ERROR: i32 = -32000;
 
-/// Where a board is served, and as whom.
+/// The address of a board and the caller's credentials.
 pub struct RemoteBoard {
     wire: Wire,
     uri: Uri,
@@ -89,7 +89,7 @@ pub struct RemoteBoard {
     session: Mutex<Session>,
 }
 
-/// What an `initialize` came to; the modern era has none of it.
+/// The result of an `initialize`; the modern era has none.
 #[derive(Clone, Debug, Default)]
 struct Session {
     id: Option<HeaderValue>,
@@ -97,8 +97,8 @@ struct Session {
 }
 
 impl RemoteBoard {
-    /// `url` names a server or a path of it; a server alone stands for its `/mcp`, with `toolsets` for those.
-    /// The error is for whoever typed the address.
+    /// `url` names a server or a path of it; a server alone stands for its `/mcp`, with `toolsets` in the query. The
+    /// error is worded for the person who typed the address.
     pub async fn new(
         url: &str,
         toolsets: Option<&str>,
@@ -116,7 +116,7 @@ impl RemoteBoard {
         Ok(Self { wire, uri, token, session: Mutex::default() })
     }
 
-    /// Calls one tool; the answer is the protocol's, with `result` or `error`.
+    /// Calls one tool; the result is the protocol's answer, with `result` or `error`.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Value, RemoteFault> {
         let meta = json!({
             META_VERSION: MODERN,
@@ -147,7 +147,7 @@ impl RemoteBoard {
         Ok(Replies { board: self, id, begins, events, is_over: false })
     }
 
-    /// Sends any message; what is no success is a fault.
+    /// Sends any message; an answer without a success status is a fault.
     async fn send(&self, message: &Value) -> Result<Response<Incoming>, RemoteFault> {
         let body = Full::from(message.to_string());
         let request = self.request(Method::POST).header(CONTENT_TYPE, "application/json");
@@ -158,8 +158,7 @@ impl RemoteBoard {
         }
     }
 
-    /// Everything that nobody asked for, as long as the session lasts; `None` where a server has nothing
-    /// to say by itself.
+    /// The stream of unsolicited messages, as long as the session lasts; `None` when the server offers none.
     async fn listen(&self) -> Option<Events> {
         let request = self.in_session(self.request(Method::GET));
         let response = self.exchange(request, Full::default()).await.ok()?;
@@ -170,7 +169,7 @@ impl RemoteBoard {
     async fn close(&self) {
         if self.session().id.is_some() {
             let request = self.in_session(self.request(Method::DELETE));
-            // A server that is gone has forgotten it already.
+            // A server that is gone has forgotten the session already.
             let _ = self.exchange(request, Full::default()).await;
         }
     }
@@ -193,7 +192,7 @@ impl RemoteBoard {
         version.into_iter().fold(request, |request, version| request.header(VERSION, version))
     }
 
-    /// What servers and proxies want to read in headers.
+    /// The headers that servers and proxies read.
     fn described(&self, request: Builder, message: &Value) -> Builder {
         let Some(version) = modern_version(message) else {
             return match message["method"] == "initialize" {
@@ -224,7 +223,7 @@ impl RemoteBoard {
         self.wire.request(request).await.map_err(|error| self.away(cause(&error)))
     }
 
-    /// What a status that is no success means. An answer of the protocol is one all the same.
+    /// The meaning of a failure status. A protocol answer in its body still counts as an answer.
     async fn refused(
         &self,
         response: Response<Incoming>,
@@ -259,7 +258,7 @@ impl RemoteBoard {
         RemoteFault::Away { url: self.url(), cause: cause.to_string() }
     }
 
-    /// Without what a person may have written into it besides the place.
+    /// The server's address for messages, without further parts of the typed one.
     fn url(&self) -> String {
         let scheme = self.uri.scheme_str().unwrap_or("http");
         format!("{scheme}://{}", self.uri.authority().map(|of| of.as_str()).unwrap_or_default())
@@ -270,19 +269,19 @@ impl RemoteBoard {
     }
 }
 
-/// What comes back for one request: what is said meanwhile, and its answer as the last.
+/// The messages for one request: notifications, and the answer as the last.
 struct Replies<'a> {
     board: &'a RemoteBoard,
     id: Value,
-    /// It is an `initialize`.
+    /// Whether the request is an `initialize`.
     begins: bool,
     events: Events,
-    /// The answer was there.
+    /// Whether the answer came.
     is_over: bool,
 }
 
 impl Replies<'_> {
-    /// `None` behind the answer. A connection that ends before it is a fault.
+    /// The next message; `None` after the answer. A connection that ends earlier is a fault.
     async fn next(&mut self) -> Result<Option<Value>, RemoteFault> {
         if self.is_over {
             return Ok(None);
@@ -327,7 +326,7 @@ fn address(url: &str, toolsets: Option<&str>, actor: Option<&str>) -> Result<Uri
     format!("{scheme}://{authority}{path}{query}").parse().map_err(|_| bad("it is no URL"))
 }
 
-/// A name as a header may carry it: what is not plain ASCII goes as base64.
+/// A name as a header may carry it: text that is not plain ASCII becomes base64.
 fn as_header(name: &str) -> String {
     let is_plain = name.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
         && name.trim() == name

@@ -1,4 +1,4 @@
-//! What is kept of a run for people to read. No secret gets into it.
+//! The log of a run for people. No secret gets into it.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use callboard_engine::ports;
 use crate::environment::Variables;
 use crate::tail::Ends;
 
-/// Values that must not be seen. Longest first: one may be part of another.
+/// Values that must not be shown. Longest first: one may be part of another.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets {
     values: Vec<(String, String)>,
@@ -23,7 +23,7 @@ impl Secrets {
         }
     }
 
-    /// What stands between `://` and `@` in an address.
+    /// Adds the credentials between `://` and `@` in an address.
     pub(crate) fn add_url(&mut self, url: &str) {
         let Some((_, rest)) = url.split_once("://") else { return };
         let host = rest.split('/').next().unwrap_or_default();
@@ -48,7 +48,7 @@ impl Secrets {
         text
     }
 
-    /// Without what may be the beginning of one at its end.
+    /// The text without a trailing part that may be the beginning of a secret.
     pub(crate) fn without_half<'t>(&self, text: &'t str) -> &'t str {
         let half = |value: &String| {
             let halves = (1..value.len()).rev().filter(|at| value.is_char_boundary(*at));
@@ -63,7 +63,7 @@ impl Secrets {
     }
 }
 
-/// As it is, and as JSON writes it.
+/// The value as it is, and as JSON escapes it.
 fn forms(value: &str) -> impl Iterator<Item = String> {
     let quoted = serde_json::Value::from(value).to_string();
     let inner = quoted[1..quoted.len() - 1].to_owned();
@@ -72,7 +72,7 @@ fn forms(value: &str) -> impl Iterator<Item = String> {
     forms.filter(|form| form.chars().count() >= SECRET_CHARS_MIN)
 }
 
-/// Notes of ours, then what the agent wrote.
+/// Notes of ours, then the output of the agent.
 #[derive(Default)]
 pub(crate) struct RunLog {
     notes: String,
@@ -92,7 +92,7 @@ impl RunLog {
         }
     }
 
-    /// At most about `bytes_max`, without a secret, whole or in part.
+    /// The whole log, of at most about `bytes_max`, without any secret or part of one.
     pub(crate) fn finish(self, bytes_max: usize) -> String {
         let text = self.secrets.hidden(&format!("{}{}", self.notes, self.streams));
         if text.len() <= bytes_max {
@@ -101,13 +101,12 @@ impl RunLog {
         let (head, tail) = (bytes_max / 2, text.len() - bytes_max / 2);
         let head = &text[..text.floor_char_boundary(head)];
         let tail = &text[text.ceil_char_boundary(tail)..];
-        // Of a name we put in, half may be gone; of a secret nothing is left.
+        // A placeholder may be cut in half; of a secret nothing is left.
         let missing = text.len() - head.len() - tail.len();
         format!("{head}\n[{missing} bytes left out]\n{tail}")
     }
 
-    /// The log of a run that goes on, of which this is the end of what it printed: it may begin and
-    /// end in the middle of a secret.
+    /// The log of a running run; `text` is the end of its output and may begin and end in the middle of a secret.
     pub(crate) fn so_far(&self, text: &str, is_cut: bool) -> String {
         let notes = self.secrets.hidden(&self.notes);
         let hidden = self.secrets.hidden(text);
@@ -127,7 +126,7 @@ impl RunLog {
     }
 }
 
-/// Cannot stand in text: output that holds it has it replaced.
+/// A mark that cannot occur in text: NUL in output is replaced.
 const CUT: &str = "\u{0}cut\u{0}";
 
 /// Both ends of an output as text, with a mark where the middle is missing.

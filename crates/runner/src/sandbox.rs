@@ -1,9 +1,8 @@
-//! Keeps a program from writing anywhere but where it may, and from TCP ports that it does not need.
-//! Landlock, a part of the Linux kernel, does it without a helper program and without rights; elsewhere
-//! there is nothing of the kind.
+//! Keeps a program from writing outside its places, and from TCP ports that it does not need. Landlock, a part of the
+//! Linux kernel, does this without a helper program and without privileges; other systems have no equivalent.
 //!
-//! Reading files, running programs, UDP, listening and sockets with a path stay open. Processes outside of
-//! the sandbox cannot be looked into, also not by root.
+//! Reading files, running programs, UDP, listening and sockets with a path stay open. Processes outside the sandbox
+//! cannot be inspected, not even by root.
 
 #[cfg(target_os = "linux")]
 mod detours;
@@ -20,10 +19,10 @@ pub use ports::SandboxPorts;
 pub(crate) use ports::port_of_its_own;
 pub(crate) use system::Rules;
 
-/// Who sees to it that an agent only reads.
+/// What keeps a reading agent from writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// The system where it can, and the agent's own switches.
+    /// The system where it can confine, and the agent's own switches.
     #[default]
     Auto,
     /// The system, or the run fails.
@@ -61,31 +60,31 @@ impl SandboxHeld {
     }
 }
 
-/// Where a confined program may write, and to which ports it may connect. A path that ends in a slash is a
-/// folder and is made; what else does not exist cannot be written either.
+/// Where a confined program may write, and to which ports it may connect. A path that ends in a slash is a folder and
+/// is created; any other missing path cannot be written either.
 #[derive(Clone, Debug)]
 pub(crate) struct Confinement {
     writable: Vec<PathBuf>,
     ports: SandboxPorts,
 }
 
-/// Devices that are no place to keep anything.
+/// Devices that store nothing.
 const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 
 impl Confinement {
-    /// `None` where the system has nothing of the kind.
+    /// `None` where the system cannot confine.
     pub(crate) fn new(writable: Vec<PathBuf>, ports: SandboxPorts) -> Option<Self> {
         system::is_there().then_some(Self { writable, ports })
     }
 
-    /// The same with more places.
+    /// This confinement with more writable places.
     pub(crate) fn and(&self, more: impl IntoIterator<Item = PathBuf>) -> Self {
         let writable = self.writable.iter().cloned().chain(more).collect();
         Self { writable, ports: self.ports.clone() }
     }
 
-    /// What the log of a run says about its network.
+    /// The network rules, for the log of a run.
     pub(crate) fn network(&self) -> String {
         match &self.ports {
             SandboxPorts::Any => "TCP to every port (relay.sandbox_ports = any)".into(),
@@ -104,7 +103,7 @@ impl Confinement {
     pub(crate) fn rules(&self) -> io::Result<Rules> {
         let is_folder = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().ends_with(b"/");
         for folder in self.writable.iter().filter(is_folder) {
-            // One that cannot be made stays closed, and the program says so best.
+            // A folder that cannot be created stays closed; the program itself reports that best.
             let _ = std::fs::create_dir_all(folder);
         }
         Rules::new(&self.writable, &self.ports)

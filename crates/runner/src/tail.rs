@@ -1,6 +1,6 @@
-//! The last bytes of an output of any length, and perhaps its first.
+//! The last bytes of an output of any length, and optionally its first.
 
-/// Keeps at most `bytes_max` bytes from the end of what is pushed, and counts the rest.
+/// Keeps at most `bytes_max` bytes from the end of the pushed bytes, and counts the rest.
 pub(crate) struct Tail {
     head: Vec<u8>,
     head_bytes_max: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// All of it, or the end when something is missing.
+    /// The whole output, or its end when something is missing.
     pub(crate) fn last(self) -> Vec<u8> {
         if self.missing == 0 { [self.head, self.tail].concat() } else { self.tail }
     }
@@ -30,8 +30,8 @@ impl Tail {
         Self { head, head_bytes_max, kept, bytes_max, dropped: 0 }
     }
 
-    /// Lets the buffer grow to twice its size before it moves bytes, so that a flood costs one
-    /// move per `bytes_max` bytes and not one per read.
+    /// Appends a chunk. The buffer grows to twice its size before bytes are moved, so that a flood costs one move per
+    /// `bytes_max` bytes and not one per read.
     pub(crate) fn push(&mut self, chunk: &[u8]) {
         let wanted = (self.head_bytes_max - self.head.len()).min(chunk.len());
         self.head.extend_from_slice(&chunk[..wanted]);
@@ -41,7 +41,7 @@ impl Tail {
         }
     }
 
-    /// What would be kept now, and whether something came before it.
+    /// The bytes that would be kept now, and whether bytes before them were dropped.
     pub(crate) fn end(&self) -> (&[u8], bool) {
         let excess = self.kept.len().saturating_sub(self.bytes_max);
         (&self.kept[excess..], excess > 0 || self.dropped > 0)
@@ -55,7 +55,7 @@ impl Tail {
 
     pub(crate) fn ends(mut self) -> Ends {
         self.cut();
-        // What of the head is in the tail too is not said twice.
+        // Bytes in both head and tail are kept once.
         self.head.truncate(usize::try_from(self.dropped).unwrap_or(usize::MAX));
         let missing = self.dropped - self.head.len() as u64;
         Ends { head: self.head, missing, tail: self.kept }

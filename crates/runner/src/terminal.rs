@@ -1,13 +1,12 @@
-//! A tmux session in which a person sees what an agent prints.
+//! A tmux session that shows an agent's output to a person.
 //!
-//! The agent is no process of the session. The runner starts, confines, limits and ends the agent as it
-//! does without a terminal; the session shows the file that `live.rs` writes. Each run has a tmux server
-//! of its own, which reads no settings of the user and is confined as the agent is: Landlock does not
-//! keep an agent from a socket, so a server that may write more would let the agent out.
+//! The agent is no process of the session. The runner starts, confines, limits and ends the agent as it does without a
+//! terminal; the session shows the file that `live.rs` writes. Each run has a tmux server of its own, which reads no
+//! settings of the user and is confined as the agent is: Landlock does not keep an agent from a socket, so a server
+//! with more rights would let the agent out.
 //!
-//! The server, and all that runs in it, carries the mark `<folder of the run>/terminal`. The session ends
-//! with the run, with the process that runs it (whose end of a pipe it reads), or is killed by whoever
-//! cleans up after the run.
+//! The server and its processes carry the mark `<folder of the run>/terminal`. The session ends with the run, or with
+//! the process that runs it (whose end of a pipe the session reads), or the cleanup after the run kills it.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -34,28 +33,28 @@ const SOCKET: &str = "tmux";
 const SCRIPT: &str = "terminal.sh";
 const LIFELINE: &str = "lifeline";
 
-/// What a socket's address holds.
+/// The capacity of a socket's address.
 const SOCKET_BYTES_MAX: usize = 100;
 
 /// How long the session may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What the programs in a terminal need: no secret, and nothing of the user's own tmux.
+/// Variables for the programs in a terminal: no secret, and nothing of the user's own tmux.
 const VARIABLES: [&str; 8] =
     ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "USER", "LOGNAME"];
 
-/// Dropped, it kills.
+/// A terminal that is killed when dropped.
 pub(crate) struct Terminal {
     shown: Shown,
-    /// Also the mark.
+    /// The file that records the terminal; its path is also the mark.
     record: PathBuf,
     env: Variables,
-    /// The session ends when nobody has this end open any more.
+    /// The session ends when the last copy of this end is closed.
     _lifeline: File,
 }
 
 pub(crate) struct Place<'a> {
-    /// The run's own, with the file of what is printed.
+    /// The run's own folder, with the file of its output.
     pub(crate) run: &'a Path,
     pub(crate) workdir: &'a Path,
     pub(crate) environment: &'a Variables,
@@ -63,7 +62,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Terminal {
-    /// The error is for the log of the run, which goes on without a terminal.
+    /// Opens a terminal. The error is for the log of the run, which goes on without a terminal.
     pub(crate) async fn open(wish: &TerminalWish, place: Place<'_>) -> Result<Self, String> {
         let (run, record) = (place.run, place.run.join(RECORD));
         let failed = |error: io::Error| format!("{}: {error}", run.display());
@@ -81,11 +80,11 @@ impl Terminal {
             Ok(()) => mkfifo(&lifeline, &env).await,
             Err(error) => Err(error),
         };
-        // Open for reading too, because nobody reads yet.
+        // Also opened for reading, because there is no reader yet.
         let pipe = pipe.and_then(|()| OpenOptions::new().read(true).write(true).open(&lifeline));
         let pipe = pipe.map_err(|error| {
             clear(&record);
-            // Where not even the record was written.
+            // For the case that not even the record was written.
             let _ = fs::remove_dir(&folder);
             failed(error)
         })?;
@@ -109,10 +108,10 @@ impl Terminal {
         &self.shown
     }
 
-    /// Whoever is attached is back at their own prompt.
+    /// Ends the session; attached people are back at their own prompt.
     pub(crate) async fn close(self) {
         let end = ["-S", &self.shown.socket, "kill-session", "-t", &self.shown.session];
-        // It may have ended by itself; what is left is killed.
+        // The session may have ended by itself; remaining processes are killed.
         let _ = tmux::ask(&self.env, &end, None).await;
         process::end_marked(self.record.as_os_str(), GRACE).await;
     }
@@ -124,7 +123,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Kills what runs in the terminal of a run and removes its socket. `record` may be missing.
+/// Kills the processes in the terminal of a run and removes its socket. `record` may be missing.
 pub(crate) fn clear(record: &Path) {
     let Ok(folder) = fs::read(record) else { return };
     process::kill_marked_all(record.as_os_str());
@@ -134,8 +133,8 @@ pub(crate) fn clear(record: &Path) {
     let _ = fs::remove_file(record);
 }
 
-/// A new folder that only this user may look into, with a short name: a socket's address has some
-/// hundred bytes, which a project's folder may exceed.
+/// A new folder that only this user may read, with a short name: a socket's address has about a hundred bytes, which a
+/// project's folder may exceed.
 fn socket_folder(environment: &Variables, run: &Path) -> io::Result<PathBuf> {
     let attempt = run.file_name().unwrap_or_default().to_string_lossy();
     let job = run.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
@@ -149,12 +148,12 @@ fn socket_folder(environment: &Variables, run: &Path) -> io::Result<PathBuf> {
         let folder = base.join(&name);
         DirBuilder::new().mode(0o700).create(&folder).map(|()| folder)
     };
-    // A folder of another session of the user may be named there and be gone.
+    // The variable may name a folder of another session that is gone.
     let made = runtime.filter(fits).map(make);
     made.and_then(Result::ok).map_or_else(|| make(Path::new("/tmp")), Ok)
 }
 
-/// No call of the system makes one on every system.
+/// Creates a pipe with a program: there is no system call for it on every system.
 async fn mkfifo(path: &Path, env: &Variables) -> io::Result<()> {
     let program = Program {
         name: "mkfifo".into(),
@@ -178,8 +177,8 @@ async fn mkfifo(path: &Path, env: &Variables) -> io::Result<()> {
     }
 }
 
-/// Shows the file and ends with the pipe. What is typed goes nowhere: the session is confined as the agent
-/// is, so nothing in it may speak to the board as a person. Ctrl-C ends none of it.
+/// The script that shows the file and ends with the pipe. Typed input goes nowhere: the session is confined as the
+/// agent is, so nothing in it may speak to the board as a person. Ctrl-C ends none of it.
 fn script(wish: &TerminalWish, run: &Path) -> String {
     let word = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let file = |name: PathBuf| word(&name.display().to_string());

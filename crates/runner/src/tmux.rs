@@ -1,4 +1,4 @@
-//! How tmux is asked to do something.
+//! Calls tmux.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -20,13 +20,13 @@ pub(crate) enum TmuxFault {
     Failed(String),
 }
 
-/// Whether there is a tmux for agents of this process.
+/// Whether agents of this process have a tmux.
 pub fn tmux_is_installed() -> bool {
     let path = std::env::var_os("PATH");
     find_program("tmux", path.as_deref()).is_some()
 }
 
-/// A server that is started for it is confined as the call is, and has its variables.
+/// Runs a tmux command. A server started for it inherits the call's confinement and variables.
 pub(crate) async fn ask(
     env: &Variables,
     args: &[impl AsRef<OsStr>],

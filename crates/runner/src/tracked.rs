@@ -1,12 +1,12 @@
-//! Whether git keeps files of a folder.
+//! Whether git tracks files of a folder.
 
 use std::path::Path;
 
 use crate::executor::find_program;
 use crate::git::{Git, GitFault};
 
-/// Those of `names` in `folder` that git tracks. Nothing is tracked outside of a repository, nor on a
-/// machine without git; a repository that git cannot read is an error.
+/// The files of `names` in `folder` that git tracks. No file is tracked outside a repository, or on a machine without
+/// git; a repository that git cannot read is an error.
 pub async fn tracked(folder: &Path, names: &[&str]) -> Result<Vec<String>, String> {
     let path = std::env::var_os("PATH");
     if find_program("git", path.as_deref()).is_none() {

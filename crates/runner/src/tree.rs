@@ -1,8 +1,8 @@
-//! The git tree id of a working tree as it stands: tracked, uncommitted and untracked files, not
-//! ignored ones, without `.callboard/`.
+//! The git tree id of a working tree as it is: tracked, uncommitted and untracked files, without ignored ones and
+//! without `.callboard/`.
 //!
-//! The repository is only read: git works on a `Scratch`. In the worktree of an agent git is guarded, and a
-//! submodule is its commit alone.
+//! The repository is only read: git works on a `Scratch`. In the worktree of an agent git is guarded, and a submodule
+//! counts as its commit alone.
 
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -17,10 +17,10 @@ use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 use crate::worktree::stage;
 
-/// A build that goes on meanwhile may delete a file between git's finding and reading it.
+/// A concurrent build may delete a file between git's finding and reading it.
 const ADD_TRIES: usize = 5;
 
-/// Whether a root of checks is a worktree that agents write, not the person's own checkout.
+/// Whether a root of checks is a worktree of agents, not the person's own checkout.
 pub(crate) fn is_of_agents(repo: &Path, root: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     real(repo) != real(root)
@@ -70,7 +70,7 @@ async fn tree_of_agents(tree: &AgentTree) -> Result<String, GitFault> {
     status.extend(rest_but(&left_out));
     let answer = git().ask(&status).await?;
     let entries = answer.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..));
-    // A repository inside this one ends in a slash, and is staged as its commit.
+    // The path of a nested repository ends in a slash; it is staged as its commit.
     let paths: Vec<&[u8]> = entries.map(|path| path.strip_suffix(b"/").unwrap_or(path)).collect();
     stage(git(), &paths).await?;
     let id = git().ask(&["write-tree", "--missing-ok"]).await?;
@@ -87,7 +87,7 @@ struct WorkTree {
 }
 
 impl WorkTree {
-    /// The whole working tree that `root` is in, or its top.
+    /// The whole working tree around `root`.
     async fn around(root: &Path) -> Result<Self, GitFault> {
         let questions =
             "rev-parse --show-toplevel --show-prefix --git-path index --git-path objects";
@@ -103,8 +103,8 @@ impl WorkTree {
         if prefix != Path::new("") {
             left_out.push(prefix.join(".callboard"));
         }
-        // A linked working tree inside this one has a tree of its own. Git lists one where its own part says,
-        // which an agent may write; the file `.git` there is out of the agent's reach.
+        // A linked working tree inside this one has a tree of its own. Git lists a worktree at the place that its own
+        // part names, which an agent may write; the file `.git` there is out of the agent's reach.
         let others = git::worktrees(root).await?.into_iter();
         let others = others.filter(|other| other.join(".git").is_file());
         let others = others.filter_map(|other| inside(&top, &other));
@@ -116,13 +116,13 @@ impl WorkTree {
 
     async fn tree(mut self) -> Result<String, GitFault> {
         let scratch = Scratch::beside(Some(self.index.clone()), self.objects.clone()).await?;
-        // Someone may keep temporary files in the working tree.
+        // The user may keep temporary files in the working tree.
         self.left_out.extend(inside(&self.top, &real(scratch.folder())?));
         let git = scratch.used_by(Git::at(&self.top));
         git.ask(&forget(&self.left_out)).await?;
         self.add_all(&git).await?;
         add_dirty_submodules(&git, &self.top).await?;
-        // We want the id alone; missing objects of a partial clone are none of our business.
+        // Only the id is needed; missing objects of a partial clone do not matter.
         let tree = git.ask(&["write-tree", "--missing-ok"]).await?;
         scratch.close().await?;
         Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
@@ -147,8 +147,8 @@ fn forget(left_out: &[PathBuf]) -> Vec<OsString> {
     rm.into_iter().map(OsString::from).chain(left_out).collect()
 }
 
-/// Git refuses to add when a pathspec spells the name of an ignored path, even one that
-/// excludes it. A pattern that begins with an escaped character spells nothing.
+/// The pathspecs of everything else. Git refuses to add when a pathspec spells the name of an ignored path, even one
+/// that excludes it. A pattern that begins with an escaped character spells no name.
 fn rest_but(left_out: &[PathBuf]) -> Vec<OsString> {
     let mut args: Vec<OsString> = ["--", "."].map(Into::into).into();
     for path in left_out {
@@ -159,8 +159,8 @@ fn rest_but(left_out: &[PathBuf]) -> Vec<OsString> {
     args
 }
 
-/// A submodule is one commit in its parent's tree, which says nothing of files changed since. In
-/// place of the commit a changed one is given the id of its own tree.
+/// Replaces the commits of changed submodules. A submodule is one commit in its parent's tree, which misses files
+/// changed since; a changed submodule is entered with the id of its own tree instead.
 fn add_dirty_submodules<'a>(
     git: &'a Git<'_>,
     top: &'a Path,

@@ -1,8 +1,8 @@
-//! One run of a task's checks at a time on this machine: an async mutex among the calls of this
-//! process, and a lock file among processes.
+//! One run of a task's checks at a time on this machine: an async mutex among the calls of this process, and a lock
+//! file among processes.
 //!
-//! The file is removed by whoever holds it. So a lock counts only when the file that was locked
-//! is still the one at the path; otherwise it is opened anew.
+//! The holder removes the file. So a lock counts only while the locked file is still the one at the path; otherwise the
+//! path is opened anew.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -38,9 +38,9 @@ impl Turns {
         if let Some(file) = lock(&path, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Held { path, file, _first_in_process: first });
         }
-        // A thread of its own, because a runtime waits for its blocking tasks when it shuts
-        // down. It keeps our place, so that abandoned calls never leave more than one behind;
-        // when nobody takes its answer the lock is dropped with it.
+        // A thread of its own, because a runtime waits for its blocking tasks when it shuts down. The thread keeps our
+        // place, so that abandoned calls never leave more than one behind; when its answer is not received, the lock is
+        // dropped with it.
         let (answer, answered) = oneshot::channel();
         std::thread::Builder::new().name("check turn".into()).spawn(move || {
             let locked = lock(&path, FlockOperation::LockExclusive).and_then(|file| {
@@ -64,7 +64,7 @@ impl Turns {
     }
 }
 
-/// `None` when another process holds it and `how` does not wait.
+/// `None` when another process holds the lock and `how` does not wait.
 fn lock(path: &Path, how: FlockOperation) -> io::Result<Option<File>> {
     loop {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
@@ -102,7 +102,7 @@ mod tests {
         "TASK-01jcqz00000000000000000000".parse().expect("a task id")
     }
 
-    /// Two `Turns` share no memory, as two processes do not: only the lock file stands between.
+    /// Two `Turns` share no memory, like two processes: only the lock file separates them.
     #[tokio::test]
     async fn processes_take_turns_and_leave_no_file() {
         let runs = tempfile::tempdir().expect("a temporary folder");

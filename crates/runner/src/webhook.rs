@@ -1,6 +1,5 @@
-//! Letters as webhooks: one POST, signed after the Standard Webhooks specification. Redirects are not
-//! followed, and an address is looked at before it is connected to: one of this machine or its
-//! network is not, unless that is allowed.
+//! Sends letters as webhooks: one POST, signed by the Standard Webhooks specification. Redirects are not followed.
+//! Addresses are checked before a connection: one of this machine or its network is refused, unless allowed.
 
 mod addresses;
 
@@ -22,7 +21,7 @@ use addresses::{Addresses, literal};
 use crate::wire::{self, Wire, cause, chain};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a secret begins with when somebody reads it.
+/// The prefix of a secret in its readable form.
 const SECRET_MARK: &str = "whsec_";
 
 pub struct Webhooks {
@@ -33,7 +32,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Without a secret of its own it signs with what it is handed.
+    /// Without a secret of its own, the client signs with the secret of each call.
     pub fn new(allow_private: bool, secret: Option<String>) -> Self {
         let addresses = Addresses { allow_private };
         Self { secret, addresses, plain: OnceCell::new(), encrypted: OnceCell::new() }
@@ -84,7 +83,7 @@ impl Courier for Webhooks {
     }
 }
 
-/// Over id, time and body, so that neither can be changed nor sent again as something else.
+/// The signature covers id, time and body, so that none of them can be changed or replayed as another letter.
 fn signature(letter: &Letter, secret: &str) -> Result<String, String> {
     let key = key_of(secret)?;
     let signed = format!("{}.{}.{}", letter.id, letter.sent_at, letter.body);
@@ -100,7 +99,7 @@ fn key_of(secret: &str) -> Result<Vec<u8>, String> {
     Ok(key)
 }
 
-/// What is wrong with a secret that somebody chose.
+/// Checks a secret that a user chose.
 pub fn judge_secret(secret: &str) -> Result<(), String> {
     match key_of(secret)?.len() {
         24..=64 => Ok(()),

@@ -1,5 +1,4 @@
-//! Connections to whoever is asked over the network: HTTP/1.1, over TLS with the certificates this
-//! machine trusts.
+//! Outgoing connections: HTTP/1.1, over TLS with the certificates this machine trusts.
 
 use std::error::Error;
 use std::io;
@@ -16,19 +15,19 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 
-/// The requests of one question share a connection; the next question comes much later.
+/// The requests of one operation share a connection; the next operation comes much later.
 const IDLE_MAX: Duration = Duration::from_secs(5);
-/// The system waits two minutes for a machine that is switched off.
+/// The system itself would wait two minutes for a machine that is switched off.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) type Wire<R = GaiResolver> = Client<HttpsConnector<HttpConnector<R>>, Full<Bytes>>;
 
-/// Reads the trusted certificates, so it is made when first needed and off the runtime.
+/// A client. It reads the trusted certificates, so it is created on first use and off the runtime.
 pub(crate) async fn wire(is_tls: bool) -> io::Result<Wire> {
     by_way_of(GaiResolver::new(), is_tls).await
 }
 
-/// The same, where names are looked up in another way.
+/// A client with another resolver of names.
 pub(crate) async fn by_way_of<R>(resolver: R, is_tls: bool) -> io::Result<Wire<R>>
 where
     R: Clone + Send + Sync + 'static,
@@ -69,7 +68,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// The innermost cause alone, for those who cannot do anything about the rest.
+/// The innermost cause alone, for readers who cannot act on the rest.
 pub(crate) fn cause(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (**error).source());
     causes.last().map(ToString::to_string).unwrap_or_default()

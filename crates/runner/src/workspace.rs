@@ -1,9 +1,8 @@
-//! Where an agent works: a checkout of one commit that belongs to the run alone.
+//! The workspace of a run: a checkout of one commit that belongs to the run alone.
 //!
-//! `jobs/<job>/<attempt>/` holds a small bare repository that borrows the objects of the user's
-//! repository, or of the cache of an address, and a worktree of it. So the user's repository is
-//! only read, and removing the folder removes everything. No hooks, no submodules, no LFS, no
-//! prompts.
+//! `jobs/<job>/<attempt>/` holds a small bare repository that borrows the objects of the user's repository, or of the
+//! cache of an address, and a worktree of it. So the user's repository is only read, and removing the folder removes
+//! everything. No hooks, no submodules, no LFS, no prompts.
 
 mod branch;
 mod cache;
@@ -26,7 +25,7 @@ pub(crate) use folder::{Folder, are_left, clean_up, end_earlier};
 pub(crate) use patches::Applied;
 pub(crate) use way::Way;
 
-/// What keeps git from running anything, or asking anybody, in a repository it does not know.
+/// Settings that keep git from running programs, or prompting, in an unknown repository.
 const QUIET: [&str; 10] = [
     "filter.lfs.smudge=",
     "filter.lfs.clean=",
@@ -53,12 +52,12 @@ fn words(fault: GitFault) -> String {
     fault.words()
 }
 
-/// What is needed to get at the repository of a job.
+/// Access to the repository of a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
-    /// Where a local repository is.
+    /// The path of a local repository.
     pub(crate) local: &'a Path,
-    /// Callers show tokens, so they are not the user whose git credentials are found here.
+    /// Whether callers show tokens: then they are not the user whose git credentials are found here.
     pub(crate) has_tokens: bool,
     pub(crate) caches: &'a Caches,
 }
@@ -71,7 +70,7 @@ pub(crate) struct Workspace {
 /// A repository whose objects can be borrowed.
 pub(crate) struct Source {
     objects: PathBuf,
-    /// Says where its history is cut off.
+    /// The file that marks where its history is cut off.
     shallow: Option<PathBuf>,
 }
 
@@ -96,7 +95,7 @@ pub(crate) async fn has_commit(repo: &Path, commit: &str) -> Result<bool, GitFau
 }
 
 impl Workspace {
-    /// The fault is the cause, for a summary.
+    /// Prepares a workspace with files. The fault is the cause, for a summary.
     pub(crate) async fn prepare(
         folder: Folder,
         repo: &Repo,
@@ -110,7 +109,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The same without files: a repository that has the commit.
+    /// Prepares a workspace without files: a repository that has the commit.
     pub(crate) async fn bare(
         folder: Folder,
         repo: &Repo,
@@ -172,9 +171,9 @@ impl Workspace {
         quiet(self.folder.path()).with("GIT_DIR", repo)
     }
 
-    /// A file of the commit; `None` when there is none, or it is no text.
+    /// A file of the commit; `None` when it is missing, or is no text.
     pub(crate) async fn file(&self, path: &str) -> Option<String> {
-        // `./x` would be relative to a folder that git does not know here.
+        // `./x` would be relative to a folder, and git has none here.
         let path = path.trim_start_matches("./");
         let object = format!("{}:{path}", self.commit);
         let bytes = self.git().ask(&["cat-file", "blob", &object]).await.ok()?;
@@ -200,7 +199,7 @@ impl Workspace {
         Ok(links)
     }
 
-    /// Files the agent changed although it was not to; at most a few.
+    /// Files that the agent changed although it should not; at most a few.
     pub(crate) async fn strays(&self) -> Vec<String> {
         let git_dir = self.repo().join("worktrees/worktree");
         let git = quiet(self.folder.path()).with("GIT_DIR", git_dir);

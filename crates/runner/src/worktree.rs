@@ -1,9 +1,8 @@
-//! Where a task is worked on: a git worktree below the repository's `.callboard/worktrees/`, on a
-//! branch of its own.
+//! The worktree of a task: a git worktree below the repository's `.callboard/worktrees/`, on a branch of its own.
 //!
-//! Git is asked to write only here and in `merge.rs`: objects, our own branches and worktrees,
-//! what `origin` has, and lines of `info/exclude`. A checkout of the user is never touched, nor is
-//! a branch that we did not make. Hooks do not run.
+//! Git writes only here and in `merge.rs`: objects, our own branches and worktrees, remote-tracking refs of `origin`,
+//! and lines of `info/exclude`. A checkout of the user is never touched, nor is a branch that we did not make. Hooks do
+//! not run.
 
 mod branch;
 mod diff;
@@ -40,7 +39,7 @@ pub(crate) use make::{add_unfiltered, hide_folder};
 pub(crate) use rebase::rebase_onto;
 pub(crate) use target::{Fork, HEAD_TRAILER, TASK_TRAILER, Tip, Tips, fork, is_ancestor};
 
-/// Answers or not: what is known will do.
+/// The limit of a fetch. After it, work goes on with the known state.
 const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub struct LocalWorktrees {
@@ -87,7 +86,7 @@ impl Worktrees for LocalWorktrees {
     async fn worktree_places(&self, repo: &Path, holding: &Path) -> Vec<PathBuf> {
         let (folder, holding) = (repo.join(&self.folder), holding.to_owned());
         let look = move || {
-            // Without the folder nobody works there.
+            // A missing folder means that there are no worktrees.
             let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
             let found = found.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             let places = found.map(|entry| entry.path());
@@ -199,20 +198,20 @@ pub(crate) fn failed(what: &str) -> impl FnOnce(std::io::Error) -> WorktreeFault
     move |error| WorktreeFault::Failed(format!("{what}: {error}"))
 }
 
-/// Goes on when the caller stops waiting. Git that is killed in the middle leaves its locks behind,
-/// and files half written.
+/// Completes the work even when the caller stops waiting. A git that is killed midway leaves its locks behind, and
+/// half-written files.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     match tokio::spawn(work).await {
         Ok(done) => done,
         Err(fault) if fault.is_panic() => std::panic::resume_unwind(fault.into_panic()),
-        // The runtime shuts down, and nobody waits any more.
+        // The runtime shuts down, and no caller waits any more.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// The second git, which commits in the name of the user; in ours when the first git does not know his.
+/// `git` set to commit in the user's name, or in ours when `reads` finds no name of the user.
 pub(crate) async fn signing<'g>(reads: Git<'_>, git: Git<'g>) -> Result<Git<'g>, GitFault> {
     let question = reads.set("user.useConfigOnly=true");
     if question.answer(&["var", "GIT_COMMITTER_IDENT"]).await?.code == 0 {
@@ -228,7 +227,7 @@ pub(crate) async fn has_origin(repo: &Path) -> Result<bool, GitFault> {
     Git::at(repo).asks_yes(&["config", "--get", "remote.origin.url"]).await
 }
 
-/// Brings `origin/<branch>` up to date. That it cannot is no fault: work goes on without a network.
+/// Updates `origin/<branch>`. A failure is no fault: work goes on without a network.
 pub(crate) async fn fetch(repo: &Path, branch: &str) {
     if !is_branch_name(branch) {
         return;
@@ -248,7 +247,7 @@ pub(crate) async fn fetch(repo: &Path, branch: &str) {
     }
 }
 
-/// What a branch here ends with, or the commit itself.
+/// The tip of a local branch, or the commit itself.
 pub(crate) async fn commit_of(repo: &Path, from: &str) -> Result<String, WorktreeFault> {
     if !is_branch_name(from) {
         return Err(WorktreeFault::BadBranch(from.into()));
@@ -261,7 +260,7 @@ pub(crate) async fn commit_of(repo: &Path, from: &str) -> Result<String, Worktre
     found.map(|commit| text(&commit)).ok_or_else(|| WorktreeFault::NoBranch(from.into()))
 }
 
-/// As `git check-ref-format --branch`, without shorthands.
+/// Whether a name is valid by `git check-ref-format --branch`, without shorthands.
 pub(crate) fn is_branch_name(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -287,7 +286,7 @@ pub(crate) fn names(answer: &[u8]) -> Vec<String> {
     paths(answer).map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// Of an answer with `-z`.
+/// The paths in an answer with `-z`.
 pub(crate) fn paths(answer: &[u8]) -> impl Iterator<Item = &OsStr> {
     answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(OsStr::from_bytes)
 }

@@ -1,9 +1,9 @@
-//! Reads a file of a worktree, and nothing outside of it, whatever the path says and whoever moves
-//! folders and links meanwhile.
+//! Reads a file of a worktree, and nothing outside it, whatever the path says and even while folders and links are
+//! moved.
 //!
-//! Each step is opened in the folder that was opened before, links never by the kernel: their
-//! targets are walked like the path itself. So no check can be outdated when the file is opened,
-//! and every name on the way is seen, also behind links.
+//! Each path component is opened in the folder opened before, and the kernel never follows links: their targets are
+//! walked like the path itself. So no check is outdated when the file is opened, and every name on the way is seen,
+//! also behind links.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +16,7 @@ use callboard_engine::ports::FileFault;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// As the kernel allows.
+/// The limit of the kernel.
 const LINKS_MAX: usize = 40;
 
 pub(crate) fn read(root: &Path, path: &str, bytes_max: u64) -> Result<String, FileFault> {
@@ -28,7 +28,7 @@ pub(crate) fn read(root: &Path, path: &str, bytes_max: u64) -> Result<String, Fi
     let mut bytes = Vec::new();
     let read = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| FileFault::Failed(error.to_string()))?;
-    // It may have grown since.
+    // The file may have grown since.
     if bytes.len() as u64 > bytes_max {
         return Err(FileFault::TooLarge(bytes_max));
     }
@@ -78,7 +78,7 @@ pub(crate) fn open(root: &Path, path: &str) -> Result<File, FileFault> {
     Err(FileFault::NotPlain)
 }
 
-/// Judged by the words alone, before anything is looked for.
+/// Whether a path leaves the root, by its components alone, before anything is opened.
 fn leaves(path: &Path) -> bool {
     let mut depth: usize = 0;
     for part in path.components() {
@@ -94,12 +94,12 @@ fn leaves(path: &Path) -> bool {
     false
 }
 
-/// Some file systems do not tell case.
+/// Some file systems are case insensitive.
 fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-/// The last one first.
+/// The components of a path, the last one first.
 fn steps(path: &OsStr) -> Vec<OsString> {
     let parts = path.as_bytes().split(|byte| *byte == b'/').rev();
     let parts = parts.filter(|part| !part.is_empty() && *part != b".");
@@ -121,7 +121,7 @@ enum Step {
 }
 
 fn open_step(here: &OwnedFd, name: &OsStr) -> Result<Step, FileFault> {
-    // Pipes and terminals must neither block nor become ours.
+    // Pipes must not block, and a terminal must not become ours.
     let quietly = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened =
         rustix::fs::openat(here, name, OFlags::RDONLY | OFlags::NOFOLLOW | quietly, Mode::empty());
@@ -138,14 +138,14 @@ fn open_step(here: &OwnedFd, name: &OsStr) -> Result<Step, FileFault> {
         Err(Errno::LOOP | Errno::MLINK) => {
             match rustix::fs::readlinkat(here, name, Vec::new()) {
                 Ok(target) => Ok(Step::Link(OsString::from_vec(target.into_bytes()))),
-                // It was a link a moment ago.
+                // The name was a link a moment ago.
                 Err(_) => Err(FileFault::NotFound),
             }
         }
         Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::NAMETOOLONG) => {
             Err(FileFault::NotFound)
         }
-        // A socket.
+        // The name is a socket.
         Err(Errno::NXIO) => Err(FileFault::NotPlain),
         Err(error) => Err(FileFault::Failed(error.to_string())),
     }

@@ -1,5 +1,4 @@
-//! What an agent made, as a branch: in the repository of this machine it worked on, at the address
-//! it was fetched from, or both.
+//! An agent's work as a branch: in the local repository it worked on, at the address it was fetched from, or both.
 
 use std::path::{Path, PathBuf};
 

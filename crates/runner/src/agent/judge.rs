@@ -1,5 +1,5 @@
-//! What an agent said, judged: readable, allowed, applicable; in this order, and the first "no" is
-//! the verdict. Artifacts are kept from the moment they can be read.
+//! Judges an agent's answer: readable, allowed, applicable, in this order. The first "no" is the verdict. Artifacts are
+//! kept from the moment they can be read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -72,7 +72,7 @@ async fn verdict(
             Err((FailReason::Conflict, "Patch does not apply cleanly".into()))
         }
         Applied::Cleanly(changes) => {
-            // What git did is judged as well, should it ever read a header in another way.
+            // The changes that git made are judged as well, in case git reads a header in another way than we do.
             let offence = changes.iter().find_map(|change| {
                 let made = change
                     .is_link
@@ -88,7 +88,7 @@ fn refused(offence: &Offence) -> (FailReason, String) {
     (FailReason::Policy, format!("Patch refused: {} {}", offence.path, offence.why))
 }
 
-/// With the line ends of the files it changes.
+/// The diff with the line ends of the files it changes.
 async fn settled(diff: &str, workspace: &Workspace) -> String {
     let mut has_crlf = HashMap::new();
     if diff.contains('\r') {

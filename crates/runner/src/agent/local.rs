@@ -14,7 +14,7 @@ use crate::workspace;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalRoots {
     Any,
-    /// In one of these; nowhere when there is none.
+    /// Below one of these folders; nowhere when the list is empty.
     Under(Vec<PathBuf>),
 }
 
@@ -39,8 +39,7 @@ pub(super) fn lies_in(settings: &AgentSettings, path: &str, folder: &Path) -> bo
     inner.zip(folder.canonicalize().ok()).is_some_and(|(inner, outer)| inner.starts_with(outer))
 }
 
-/// The real path, when it may be used. What lies elsewhere is not told apart from what is not
-/// there.
+/// The real path of a repository that a job may use. A path outside the roots gets the error of a missing one.
 pub(super) fn allowed(settings: &AgentSettings, path: &str) -> Result<PathBuf, String> {
     let real = settings.folder.join(path).canonicalize().ok().filter(|path| path.is_dir());
     let is_allowed = |real: &Path| match &settings.local_roots {

@@ -1,8 +1,8 @@
-//! The git of an agent that the system confines. After each commit git deletes the ref `AUTO_MERGE`, and
-//! for any deletion it locks `packed-refs`, whose folder stays closed to agents: whoever may write there
-//! could also change the settings, the hooks and the branches of people. The commit is made, and yet git
-//! says `Unable to create '…/packed-refs.lock': Permission denied`. No setting of git changes that, so a
-//! small program in front of git leaves out this one line and deletes what git could not.
+//! A wrapper around git for confined agents. After each commit git deletes the ref `AUTO_MERGE`, and for any deletion
+//! it locks `packed-refs`. The folder of that lock stays closed to agents: an agent that writes there could also change
+//! the settings, the hooks and the branches of people. The commit is made, and yet git says `Unable to create
+//! '…/packed-refs.lock': Permission denied`. No setting of git changes that, so the wrapper leaves out this one line
+//! and deletes the ref that git could not delete.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,8 +14,7 @@ use crate::environment::{self, Variables};
 use crate::executor::find_program;
 use crate::guarded::{AFTER_COMMIT, WorktreeDirs};
 
-/// Puts the program into `scratch` and says with which variables it is found. Without git there is
-/// nothing to do.
+/// Puts the wrapper into `scratch` and returns the variables by which it is found. Without git there is nothing to do.
 pub(super) fn place(
     scratch: &Path,
     seen: &Variables,
@@ -34,7 +33,7 @@ pub(super) fn place(
         path_with.push(path);
     }
     let mut variables: Variables = vec![("PATH".into(), path_with)];
-    // What git tidies up by itself after a commit lies in the folders that are closed.
+    // Git's housekeeping after a commit writes to the closed folders, so it is off.
     let settings = [("gc.auto", "0"), ("maintenance.auto", "false")];
     variables.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
     for (place, (key, value)) in settings.into_iter().enumerate() {
@@ -75,7 +74,7 @@ exit "${{status:-1}}"
     )
 }
 
-/// As the shell takes it for one plain word.
+/// Quotes a text as one plain word of a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! What a machine is told about running agents.
+//! The settings for running agents on a machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::sandbox::{SandboxMode, SandboxPorts};
 
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
-    /// The folder `.callboard`, or what stands for it; runs live in its `jobs/`.
+    /// The folder `.callboard`, or its substitute; runs live in its `jobs/`.
     pub home: PathBuf,
-    /// What relative paths of local repositories start from.
+    /// The base of relative paths of local repositories.
     pub folder: PathBuf,
     pub executors: Executors,
     /// Empty: the first one found.
     pub default_executor: String,
     pub sandbox: SandboxMode,
-    /// Beside those that every run has.
+    /// Ports besides the ones that every run may use.
     pub sandbox_ports: SandboxPorts,
     pub trusted_commands: Vec<String>,
     pub artifact_bytes_max: usize,

@@ -1,5 +1,5 @@
-//! Agents in a task's workspace: the executor's `write_command` in the worktree, with the right to
-//! write there and to commit. One that only looks gets its `command` and may write nowhere.
+//! Agents in a task's workspace: the executor's `write_command` in the worktree, with the right to write there and to
+//! commit. An agent that only reads gets the executor's `command` and may write nowhere.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -64,11 +64,11 @@ impl Workers for LocalAgents {
     }
 }
 
-/// Where its start and its output go, and where words for it come from.
+/// The channels of a run: its start, its output, and messages to the agent.
 type Ends = (oneshot::Sender<Up>, watch::Sender<String>, mpsc::Receiver<Saying>);
 
 impl LocalAgents {
-    /// The error is why it did not start.
+    /// Runs the agent to its end. The error says why it did not start.
     async fn worked(
         &self,
         call: &WorkCall,
@@ -136,7 +136,7 @@ impl LocalAgents {
         };
         let shown = terminal.as_ref().map(|terminal| terminal.shown().clone());
         leash.started = Some(Box::new(move || {
-            // Nobody need be waiting for it.
+            // The receiver may be gone.
             let _ = up.send(Up { terminal: shown });
         }));
         let call_of = Call {
@@ -179,7 +179,7 @@ impl LocalAgents {
 }
 
 impl LocalAgents {
-    /// The agent's way to its board; the token is in no log.
+    /// The agent's connection to its board. The token is in no log.
     fn board_server(
         &self,
         call: &WorkCall,
@@ -194,8 +194,8 @@ impl LocalAgents {
     }
 }
 
-/// Says what was printed so far, in the run's file and to whoever keeps it: a first line at once, and then
-/// every moment.
+/// Publishes the output so far, in the run's file and to the subscriber `to`: the first line at once, then every
+/// `WRITE_EVERY`.
 pub(super) async fn told(
     lines: &Printed,
     log: &RunLog,
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// A line is in the file, and with whoever keeps it, a fifth of a second after it was printed.
+    /// A printed line is in the file, and with the subscriber, after a fifth of a second.
     #[tokio::test(start_paused = true)]
     async fn a_line_is_told_within_a_moment() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::weights::Weights;
 use super::wordpiece::WordPiece;
 
-/// What sentence models of this size were taught to read at once.
+/// The longest input that sentence models of this size were trained on.
 const PIECES_MAX: usize = 256;
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ struct Layer {
 }
 
 struct Linear {
-    /// As stored: one row per output.
+    /// One row per output, as stored.
     weight: Array2<f32>,
     bias: Array1<f32>,
 }
@@ -144,7 +144,7 @@ fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// Abramowitz and Stegun 7.1.26; wrong by less than 2e-7.
+/// The error function by Abramowitz and Stegun 7.1.26; its error is below 2e-7.
 fn erf(x: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
     let sum = ((((1.061_405_4 * t - 1.453_152_1) * t + 1.421_413_8) * t - 0.284_496_72) * t

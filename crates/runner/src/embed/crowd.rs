@@ -1,5 +1,5 @@
-//! A few threads that work texts off one by one. Short jobs go first, so that a search does not
-//! wait behind a batch of entries; threads start with the first job and load the model then.
+//! A few threads that embed texts one by one. Short jobs go first, so that a search does not wait behind a batch of
+//! entries. The threads start, and load the model, with the first job.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -153,7 +153,7 @@ fn put(shared: &Shared, id: u64, index: usize, vector: Vec<f32>) {
     state.jobs[place].done[index] = Some(vector);
     if state.jobs[place].done.iter().all(Option::is_some) {
         let job = state.jobs.remove(place);
-        // A caller that went away does not need its answer.
+        // The caller may be gone.
         let _ = job.reply.send(Ok(job.done.into_iter().flatten().collect()));
     }
 }

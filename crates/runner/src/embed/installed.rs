@@ -30,7 +30,7 @@ pub const KNOWN: &[Known] = &[Known {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFolder {
     pub path: PathBuf,
-    /// Tells this model's vectors from another's.
+    /// Tells vectors of this model from those of other models.
     pub id: String,
     pub calibration: Calibration,
 }
@@ -54,7 +54,7 @@ pub enum InstallError {
 }
 
 impl ModelFolder {
-    /// Looks at a folder without reading its weights. The error says what is missing.
+    /// Looks at a folder without reading its weights. The error names the missing file.
     pub fn find(path: &Path) -> Result<Self, String> {
         for file in FILES {
             if !path.join(file).is_file() {
@@ -76,13 +76,13 @@ impl ModelFolder {
         })
     }
 
-    /// The installed one, if there is one.
+    /// The installed model, if there is one.
     pub fn installed(models: &Path) -> Option<Self> {
         KNOWN.iter().find_map(|known| Self::find(&models.join(known.name)).ok())
     }
 }
 
-/// Copies a known model's files below `models`. What is there already is replaced.
+/// Copies a known model's files below `models`, over existing ones.
 pub fn install(from: &Path, models: &Path) -> Result<ModelFolder, InstallError> {
     let [weights, ..] = FILES;
     let found = sha256(&from.join(weights))?;

@@ -1,5 +1,4 @@
-//! Texts into vectors: a model that runs in this process, or an endpoint somebody else runs.
-//! Nothing is ever downloaded.
+//! Turns texts into vectors: by a model in this process, or by an outside endpoint. Nothing is ever downloaded.
 
 mod bert;
 mod crowd;

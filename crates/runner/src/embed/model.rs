@@ -1,4 +1,4 @@
-//! The model that runs in this process. Making one costs nothing; it is read when first used.
+//! The model that runs in this process. Creating one is free; its files are read on first use.
 
 use async_trait::async_trait;
 use callboard_engine::ports::{EmbedFault, Embedder};

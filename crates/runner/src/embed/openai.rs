@@ -1,5 +1,5 @@
-//! Somebody else's endpoint that speaks OpenAI's `/v1/embeddings`, like Ollama. It is given two
-//! seconds, and after a few failures in a row some rest.
+//! An outside endpoint that speaks OpenAI's `/v1/embeddings`, like Ollama. A request has two seconds; after a few
+//! failures in a row the endpoint gets a pause.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -22,10 +22,10 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const FAILURES_MAX: u32 = 3;
 const REST: Duration = Duration::from_secs(30);
 
-/// Where it is and what it is called there. Holds a key, so it cannot be printed.
+/// The address of an endpoint and the model's name there. Holds a key, so it cannot be printed.
 #[derive(Clone)]
 pub struct OpenAiPlace {
-    /// Up to and with `/v1`.
+    /// The address, up to and including `/v1`.
     pub url: String,
     pub model: String,
     pub key: Option<String>,
@@ -84,7 +84,7 @@ impl OpenAiEmbedder {
     }
 }
 
-/// What it says to these texts.
+/// The endpoint's answer for these texts.
 async fn ask(wire: &Wire, place: &OpenAiPlace, texts: &[String]) -> Result<Answer, EmbedFault> {
     let asked = json!({"model": place.model, "input": texts, "encoding_format": "float"});
     let mut request = Request::post(format!("{}/embeddings", place.url.trim_end_matches('/')))
@@ -107,7 +107,7 @@ async fn ask(wire: &Wire, place: &OpenAiPlace, texts: &[String]) -> Result<Answe
     serde_json::from_slice(&body).map_err(|error| away(&error))
 }
 
-/// The vectors of as many texts, in their order.
+/// The vectors of `asked` texts, in the order of the texts.
 fn vectors(answer: Answer, asked: usize) -> Result<Vec<Vec<f32>>, EmbedFault> {
     let mut items = answer.data;
     if items.len() != asked {

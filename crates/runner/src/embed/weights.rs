@@ -38,7 +38,7 @@ impl Weights {
         let tensors = table.into_iter().filter(|(name, _)| name != "__metadata__");
         let tensor = |(name, value): (String, serde_json::Value)| {
             let tensor = serde_json::from_value(value).map_err(|e| format!("{name}: {e}"))?;
-            // Some writers put the model's kind before every name.
+            // Some writers prefix every name with the model's kind.
             Ok((name.strip_prefix("bert.").map_or(name.clone(), str::to_owned), tensor))
         };
         let contents = tensors.map(tensor).collect::<Result<_, String>>()?;

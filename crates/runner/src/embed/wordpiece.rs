@@ -1,4 +1,4 @@
-//! Text into the pieces a BERT model knows, as its `tokenizer.json` says.
+//! Splits text into the pieces that a BERT model knows, by its `tokenizer.json`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -53,7 +53,7 @@ impl WordPiece {
         Ok(Self { vocabulary, unknown, first, last })
     }
 
-    /// At most `most` pieces, the ones around a text included.
+    /// At most `most` pieces, including the first and the last marker.
     pub fn pieces(&self, text: &str, most: usize) -> Vec<u32> {
         let mut pieces = vec![self.first];
         for word in words(text) {
@@ -67,7 +67,7 @@ impl WordPiece {
         pieces
     }
 
-    /// The longest known beginning, then the longest known going on from there.
+    /// Splits a word greedily: the longest known beginning, then the longest known continuation.
     fn word(&self, word: &str, pieces: &mut Vec<u32>) {
         let before = pieces.len();
         if word.chars().count() > WORD_CHARS_MAX {
@@ -97,7 +97,7 @@ impl WordPiece {
     }
 }
 
-/// Words without accents in lower case; every mark and every Chinese character stands alone.
+/// Words without accents in lower case; every punctuation mark and every Chinese character stands alone.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -126,7 +126,7 @@ fn is_format(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Punctuation: all of ASCII's, and where the rest of it lies in Unicode.
+/// Whether a character is punctuation: all of ASCII's, and the Unicode ranges of the rest.
 fn is_mark(c: char) -> bool {
     c.is_ascii_punctuation()
         || matches!(c, '¡' | '§' | '«' | '¶' | '·' | '»' | '¿' | '\u{2010}'..='\u{2027}'

@@ -1,6 +1,6 @@
-//! Runs an agent that speaks the Agent Client Protocol: one session in the worktree, one prompt,
-//! and what the agent says in that turn is its answer. What it asks leave for is judged by the
-//! rule of untrusted agents, and a person is asked where that says so.
+//! Runs an agent that speaks the Agent Client Protocol: one session in the worktree, one prompt, and the agent's text
+//! in that turn is its answer. The rule of untrusted agents judges requests for permission, and a person is asked where
+//! the rule says so.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -19,13 +19,13 @@ use crate::budget::Budget;
 use crate::process::{Ending, Pipes, converse};
 use crate::run_log::text_of;
 
-/// Who stands around a conversation.
+/// The parties and rules around a conversation.
 pub(crate) struct Company<'a> {
     pub(crate) asks: &'a dyn Asks,
     pub(crate) budget: &'a Budget,
     pub(crate) trusted: &'a [String],
     pub(crate) leeway: Leeway,
-    /// Its own folders.
+    /// The run's own folders.
     pub(crate) places: &'a [PathBuf],
 }
 
@@ -73,29 +73,29 @@ pub(crate) async fn run(
 }
 
 enum Broken {
-    /// It hung up.
+    /// The agent closed the connection.
     Gone,
-    /// In its words.
+    /// The agent's error message.
     Error(String),
 }
 
 struct Session<'a, 'c> {
     wire: Wire,
     heard: &'a mut Heard,
-    /// Whether its run was given a way to the board.
+    /// Whether the run has a connection to the board.
     has_board: bool,
     company: &'a Company<'c>,
-    /// What somebody tells it while it works; `None` once nobody can.
+    /// Messages to the agent while it works; `None` once the sender is gone.
     says: Option<mpsc::Receiver<Saying>>,
-    /// What its turn was ended for; the next turn begins with it.
+    /// The message that interrupted the turn; the next turn begins with it.
     said: Option<Saying>,
-    /// Hears when the next request is sent.
+    /// Notified when the next request is sent.
     ack: Option<oneshot::Sender<()>>,
     stop: &'a CancellationToken,
 }
 
 impl Session<'_, '_> {
-    /// Answers why the turn ended. A `model` is asked for if the agent has a choice of them.
+    /// Returns why the turn ended. `model` is selected if the agent offers it.
     async fn prompt(mut self, prompt: &str, model: &str, place: Value) -> Result<String, Broken> {
         let hello = json!({
             "protocolVersion": 1,
@@ -118,7 +118,7 @@ impl Session<'_, '_> {
             let turn = self.request("session/prompt", wish, Some(&id)).await;
             let said = self.said.take().filter(|_| !self.stop.is_cancelled());
             match (turn, said) {
-                // Some answer an interrupted turn with an error.
+                // Some agents answer an interrupted turn with an error.
                 (Ok(_) | Err(Broken::Error(_)), Some(saying)) => text = self.speak(saying),
                 (turn, _) => {
                     return Ok(turn?["stopReason"].as_str().unwrap_or("end_turn").to_owned());
@@ -127,7 +127,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// The next prompt, noted where readers of the log see it.
+    /// The next prompt, also noted in the log.
     fn speak(&mut self, Saying { text, heard }: Saying) -> String {
         self.heard.end_line();
         self.heard.note("told", &one_line(&Value::from(text.as_str())));
@@ -151,8 +151,8 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Sends a request and serves the agent until its answer is there. When the run is stopped, a
-    /// `session` is told so and may still end its turn.
+    /// Sends a request and serves the agent until its answer is there. When the run is stopped, a `session` is notified
+    /// and may still end its turn.
     async fn request(
         &mut self,
         method: &str,
@@ -175,7 +175,7 @@ impl Session<'_, '_> {
                     continue;
                 }
                 saying = next_of(&mut self.says), if session.is_some() && self.said.is_none() => {
-                    // Its turn ends, and the next one begins with the message.
+                    // The current turn ends, and the next one begins with the message.
                     self.said = Some(saying);
                     let pause = json!({"sessionId": session});
                     self.wire.notify("session/cancel", pause).await.ok_or(Broken::Gone)?;
@@ -236,7 +236,7 @@ impl Session<'_, '_> {
         chosen(&params["options"], answer)
     }
 
-    /// A stopped run waits for nobody.
+    /// Asks a person. A stopped run does not wait for the answer.
     async fn ask(&self, title: &str, command: Option<String>) -> Answer {
         let text = match &command {
             Some(command) if !title.contains(command.as_str()) => format!("{title}: {command}"),
@@ -251,7 +251,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// What somebody says next; never, once nobody can.
+/// The next message; pending forever once the sender is gone.
 async fn next_of(says: &mut Option<mpsc::Receiver<Saying>>) -> Saying {
     if let Some(hears) = says
         && let Some(saying) = hears.recv().await
@@ -262,7 +262,7 @@ async fn next_of(says: &mut Option<mpsc::Receiver<Saying>>) -> Saying {
     std::future::pending().await
 }
 
-/// Values to choose from, some of them in groups.
+/// Whether the options offer a value. Some options are groups.
 fn offers(options: &Value, value: &str) -> bool {
     let mut options = options.as_array().into_iter().flatten();
     options.any(|option| match &option["options"] {
@@ -271,7 +271,7 @@ fn offers(options: &Value, value: &str) -> bool {
     })
 }
 
-/// Whether the files that it names are in these folders.
+/// Whether the files that a tool call names are in these folders.
 fn reach(places: &[PathBuf], named: &[Value]) -> Reach {
     let named = named.iter().filter_map(Value::as_array).flatten();
     let mut files = named.filter_map(|item| item["path"].as_str()).map(Path::new).peekable();
@@ -306,7 +306,7 @@ pub(super) fn command_in(input: &Value) -> Option<String> {
     }
 }
 
-/// The option that grants or refuses, for this once if there is such a one.
+/// The option that grants or refuses, preferably for this one time.
 fn chosen(options: &Value, answer: Answer) -> Value {
     let kinds = match answer {
         Answer::Granted => ["allow_once", "allow_always"],

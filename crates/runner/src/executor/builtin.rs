@@ -2,7 +2,7 @@
 
 use super::settings::{ExecutorKind, ExecutorSettings, OutputFrom};
 
-/// What every agent needs to reach its model from behind a proxy.
+/// Variables that every agent needs to reach its model from behind a proxy.
 const NETWORK: [&str; 8] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -58,7 +58,7 @@ fn claude() -> ExecutorSettings {
                         --permission-mode bypassPermissions",
         models: &["claude*", "sonnet*", "opus*", "haiku*"],
         env: &["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"],
-        // Root may bypass the permissions only where this says that a sandbox holds the agent.
+        // Claude Code lets root bypass the permissions only where this variable says that a sandbox holds the agent.
         set: &[("IS_SANDBOX", "{confined}")],
         writable: &["~/.claude/", "~/.claude.json"],
     };
@@ -78,7 +78,7 @@ fn codex() -> ExecutorSettings {
         set: &[],
         writable: &["~/.codex/"],
     };
-    // It runs commands in a user namespace, which nothing inside Landlock can make.
+    // Codex runs commands in a user namespace, which cannot be created inside Landlock.
     ExecutorSettings { output: OutputFrom::File, own_sandbox: true, ..agent.settings() }
 }
 
@@ -95,7 +95,7 @@ fn gemini() -> ExecutorSettings {
             "GOOGLE_GENAI_USE_GCA",
             "GOOGLE_GENAI_USE_VERTEXAI",
         ],
-        // Settings of the lowest precedence, to which those of the user are added.
+        // Settings of the lowest precedence; the user's settings are added to them.
         set: &[("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "{mcp_config}")],
         writable: &["~/.gemini/"],
     };

@@ -9,14 +9,14 @@ use super::{Executors, find_program};
 
 pub(crate) struct Chosen<'a> {
     pub(crate) executor: &'a ExecutorSettings,
-    /// Empty: the program's own choice.
+    /// The model; empty: the program's own choice.
     pub(crate) model: String,
-    /// Nobody serves the model that was asked for.
+    /// Whether no executor serves the requested model.
     pub(crate) is_fallback: bool,
 }
 
 impl Executors {
-    /// Among those whose program is found: `name:model`; else the first that serves the model;
+    /// The executor of a job, among those whose program is found: `name:model`; else the first that serves the model;
     /// else the default one with a model of its own.
     pub(crate) fn choose(
         &self,

@@ -19,19 +19,19 @@ use crate::run_log::text_of;
 use crate::sandbox::Confinement;
 use crate::tail::Ends;
 
-/// One call of an executor, ready but for its kind.
+/// One call of an executor, independent of its kind.
 pub(crate) struct Call<'a> {
     pub(crate) executor: &'a ExecutorSettings,
-    /// Its `command` or its `write_command`.
+    /// The executor's `command` or its `write_command`.
     pub(crate) command: &'a [String],
-    /// How it reaches its board, if it does.
+    /// The agent's connection to its board, if it has one.
     pub(crate) server: Option<&'a BoardServer>,
     pub(crate) model: &'a str,
-    /// For a server of its own, where its command names one.
+    /// The port for a server of the agent's own, where its command names one.
     pub(crate) port: Option<u16>,
     pub(crate) prompt: String,
     pub(crate) workdir: &'a Path,
-    /// Its own folder, which it may write.
+    /// The run's own folder, which it may write.
     pub(crate) scratch: &'a Path,
     pub(crate) env: Variables,
     pub(crate) leash: Leash,
@@ -41,7 +41,7 @@ pub(crate) struct Call<'a> {
 
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The budget of a run is kept by whoever holds the token; this is for a clock that stands still.
+/// A fallback limit. The owner of the token enforces the budget of a run; this limit is for a budget that stays paused.
 const FOREVER: Duration = Duration::from_secs(7 * 86_400);
 
 impl Call<'_> {
@@ -57,20 +57,20 @@ impl Call<'_> {
         self.scratch.join("mcp.json")
     }
 
-    /// For programs that read such a file.
+    /// Writes the file of MCP servers for programs that read one.
     fn write_mcp_config(&self) -> io::Result<()> {
         let set = self.executor.set.iter().map(|(_, value)| value);
         if !self.command.iter().chain(set).any(|text| text.contains("{mcp_config}")) {
             return Ok(());
         }
-        // It may hold what only this user should read.
+        // The file may hold a secret, so only this user may read it.
         let mut file = fs::OpenOptions::new();
         let mut file =
             file.write(true).create(true).truncate(true).mode(0o600).open(self.mcp_config())?;
         file.write_all(mcp::config(self.server).to_string().as_bytes())
     }
 
-    /// The program as the settings have it.
+    /// The program by the settings.
     pub(super) fn program(self) -> Program {
         let args = self.args();
         let set = self.executor.set.iter();
@@ -94,7 +94,7 @@ impl Call<'_> {
         }
     }
 
-    /// An argument whose placeholder has no value in this run is left out. If the argument is the value
+    /// The arguments. An argument whose placeholder has no value in this run is left out. If the argument is the value
     /// of a flag, the flag before it is left out as well.
     fn args(&self) -> Vec<OsString> {
         let mut args: Vec<String> = Vec::new();
@@ -108,8 +108,8 @@ impl Call<'_> {
         args.into_iter().map(OsString::from).collect()
     }
 
-    /// `None` when the text has a placeholder without a value: no model is chosen, the run has no board,
-    /// or the system does not confine the run.
+    /// The text with its placeholders filled in. `None` when a placeholder has no value: no model is chosen, the run
+    /// has no board, or the system does not confine the run.
     fn filled(&self, text: &str) -> Option<String> {
         let path = |path: PathBuf| Some(path.display().to_string());
         let named = [
@@ -123,7 +123,7 @@ impl Call<'_> {
             ("{mcp_opencode}", self.server.map(BoardServer::opencode)),
             ("{confined}", self.confinement.as_ref().map(|_| "1".to_owned())),
         ];
-        // One pass: what was filled in is not looked at again.
+        // One pass: inserted values are not expanded again.
         let mut filled = String::new();
         let mut rest = text;
         while let Some((at, name, value)) = named
@@ -182,7 +182,7 @@ pub(super) fn not_started(executor: &ExecutorSettings, error: &io::Error) -> Ran
     Ran { said: Said::NotStarted(words), stdout: String::new(), stderr: String::new() }
 }
 
-/// Exit code and the last line of stderr.
+/// The failure in words: exit code and the last line of stderr.
 pub(super) fn failed(
     executor: &ExecutorSettings,
     code: Option<i32>,
@@ -207,7 +207,7 @@ fn output(
     bytes_max: usize,
 ) -> Result<String, String> {
     match from {
-        // Of an answer that is too long its end is read, where the last triple stands.
+        // An answer that exceeds the cap keeps its end, where the last triple stands.
         OutputFrom::Text => Ok(String::from_utf8_lossy(&stdout.last()).into_owned()),
         OutputFrom::Json(field) => {
             let no_field = || format!("The output is not JSON with a text field '{field}'");
@@ -216,7 +216,7 @@ fn output(
         }
         OutputFrom::File => {
             let no_file = || "The executor wrote no output file".to_owned();
-            // Anything else might be read forever, or be somebody else's.
+            // Only a plain file is read: anything else might be endless, or belong to another user.
             let facts = fs::symlink_metadata(output_file).ok().filter(|facts| facts.is_file());
             if facts.ok_or_else(no_file)?.len() > bytes_max as u64 {
                 return Err(format!("The output file has more than {bytes_max} bytes"));
@@ -227,7 +227,7 @@ fn output(
     }
 }
 
-/// Of the whole text, or of its last line that has it: some programs print more than one object.
+/// The field of the whole text, or of its last line that has the field: some programs print several objects.
 fn text_field(text: &str, field: &str) -> Option<String> {
     let of = |text: &str| {
         let mut value: Value = serde_json::from_str(text.trim()).ok()?;

@@ -1,5 +1,5 @@
-//! What an agent said and did in its session, within bounds: an agent that talks without end costs no more
-//! memory than the settings allow.
+//! The transcript of an agent's session, within bounds: an agent that talks without end costs no more memory than the
+//! settings allow.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::printed::Printed;
 use crate::run_log::text_of;
 use crate::tail::Tail;
 
-/// Of a transcript that is too long so much of its beginning is kept.
+/// How much of the beginning of a transcript is kept when it exceeds the cap.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Tool calls that a request for leave may refer to.
+/// How many tool calls a request for permission may refer to.
 const TOOLS_MAX: usize = 1000;
-/// Of one tool call. A larger one counts as one that reaches outside.
+/// The size of one tool call. A larger one counts as reaching outside.
 const TOOL_BYTES_MAX: usize = 64 * 1024;
-/// Of an id that an agent gives a tool call.
+/// The size of an id that an agent gives a tool call.
 const ID_BYTES_MAX: usize = 1000;
 
-/// A text with its end, and whether it ends a line.
+/// A text, kept as its end, and whether it stands within a line.
 struct Text {
     kept: Tail,
     is_in_line: bool,
@@ -40,13 +40,14 @@ impl Text {
 }
 
 pub(super) struct Heard {
-    /// What it said; of an answer that is too long its end is read, as of a program's output.
+    /// The agent's text. An answer that exceeds the cap keeps its end, as a program's output does.
     text: Text,
-    /// The same with what it did.
+    /// The agent's text and its tool calls.
     transcript: Text,
-    /// As last told, by their ids, the newest last; a request for leave may leave out what was said before.
+    /// Tool calls by id with their last known state, the newest last: a request for permission may leave out facts that
+    /// were reported before.
     tools: VecDeque<(String, Value)>,
-    /// Who reads along.
+    /// Readers of the live output.
     printed: Option<Arc<Printed>>,
 }
 
@@ -60,7 +61,7 @@ impl Heard {
         }
     }
 
-    /// Takes what it said.
+    /// Takes the agent's text.
     pub(super) fn answer(&mut self) -> String {
         let text = std::mem::replace(&mut self.text, Text::new(0, 0));
         String::from_utf8_lossy(&text.kept.ends().last()).into_owned()
@@ -70,7 +71,7 @@ impl Heard {
         text_of(&self.transcript.kept.ends())
     }
 
-    /// A line of our own in the transcript.
+    /// Adds a line of our own to the transcript.
     pub(super) fn note(&mut self, what: &str, words: &str) {
         if self.transcript.is_in_line {
             self.write("\n");
@@ -78,7 +79,7 @@ impl Heard {
         self.write(&format!("[{what}] {words}\n"));
     }
 
-    /// What it says next begins on a line of its own.
+    /// Ends the current line, so that the agent's next text begins on a new one.
     pub(super) fn end_line(&mut self) {
         if self.text.is_in_line {
             self.text.push("\n");
@@ -92,7 +93,7 @@ impl Heard {
         }
     }
 
-    /// What is known of a tool call.
+    /// The known facts of a tool call.
     pub(super) fn tool(&self, id: &str) -> Value {
         let known = self.tools.iter().rev().find(|(known, _)| known == id);
         known.map(|(_, tool)| tool.clone()).unwrap_or_default()
@@ -123,7 +124,7 @@ impl Heard {
                 let title = one_line(&update["title"]);
                 let is_news = update["title"].is_string() && title != one_line(&tool["title"]);
                 *tool = bounded(tool, update);
-                // Some say only now what it is that they do.
+                // Some agents name their tool call only in an update.
                 if is_news {
                     self.note("tool", &title);
                 }
@@ -133,7 +134,7 @@ impl Heard {
     }
 }
 
-/// A tool call as it is after an update: only what a request for leave is judged by.
+/// A tool call after an update, reduced to the facts by which a request for permission is judged.
 fn bounded(known: &Value, update: &Value) -> Value {
     let paths = |items: &Value| -> Value {
         let items = items.as_array().into_iter().flatten();

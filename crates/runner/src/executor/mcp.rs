@@ -41,7 +41,7 @@ impl BoardServer {
         Ok(Self { by, program: program.to_owned(), key: key.clone(), token_file })
     }
 
-    /// For programs of Callboard that the agent starts by itself.
+    /// Variables for programs of Callboard that the agent starts by itself.
     pub(crate) fn variables(&self) -> Variables {
         let mut variables: Variables = vec![
             ("CALLBOARD_SERVER".into(), self.key.url.clone().into()),
@@ -97,7 +97,7 @@ impl BoardServer {
     }
 }
 
-/// A file in the form of `mcpServers`.
+/// The content of a file in the form of `mcpServers`.
 pub(crate) fn config(server: Option<&BoardServer>) -> Value {
     let entry = |server: &BoardServer| match server.by {
         McpBy::Stdio => json!({"command": server.program, "args": server.args()}),

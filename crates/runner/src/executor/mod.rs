@@ -1,4 +1,4 @@
-//! Executors: the programs that play an agent, how each is called, and which one runs a job.
+//! Executors: the programs that run agents, how each is called, and which one runs a job.
 
 pub(crate) mod acp;
 mod builtin;
@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 pub(crate) use choose::Chosen;
 pub use settings::{ExecutorKind, ExecutorSettings, McpBy, OutputFrom, PromptBy, RawExecutor};
 
-/// All that may run a job, in the order in which they are asked for a model: configured ones as
-/// the file has them, then the built-in ones.
+/// All executors that may run a job, in the order in which they are asked for a model: configured ones in the order of
+/// the file, then the built-in ones.
 #[derive(Clone, Debug, Default)]
 pub struct Executors {
     all: Vec<ExecutorSettings>,
 }
 
 impl Executors {
-    /// A configured executor with a built-in name changes only what it says. The fault is for the
-    /// person who wrote the settings.
+    /// A configured executor with a built-in name changes only the fields it sets. The fault is worded for the author
+    /// of the settings.
     pub fn new(configured: Vec<(String, RawExecutor)>) -> Result<Self, String> {
         let mut builtin = builtin::all();
         let mut all = Vec::new();
@@ -42,12 +42,12 @@ impl Executors {
         self.all.iter().map(|executor| executor.name.as_str())
     }
 
-    /// The names of those whose program is there.
+    /// The names of the executors whose program is found.
     pub(crate) fn found(&self, path: Option<&OsStr>) -> impl Iterator<Item = &str> {
         self.names().filter(move |name| self.named(name, path).is_some())
     }
 
-    /// The programs of those that are not built in, by name.
+    /// The programs of the executors that are not built in, by name.
     pub fn programs(&self) -> HashMap<String, String> {
         let builtin = builtin::all();
         let is_own = |own: &&ExecutorSettings| !builtin.iter().any(|known| known.name == own.name);
@@ -55,20 +55,20 @@ impl Executors {
         own.filter_map(|own| Some((own.name.clone(), own.command.first()?.clone()))).collect()
     }
 
-    /// The one of that name, if its program is there.
+    /// The executor of that name, if its program is found.
     pub(crate) fn named(&self, name: &str, path: Option<&OsStr>) -> Option<&ExecutorSettings> {
         let known = self.all.iter().find(|executor| executor.name == name)?;
         let program = known.command.first().map(String::as_str).unwrap_or_default();
         find_program(program, path).map(|_| known)
     }
 
-    /// These and no built-in ones.
+    /// These executors and no built-in ones.
     pub fn only(all: Vec<ExecutorSettings>) -> Self {
         Self { all }
     }
 }
 
-/// Where a program is, looked up as a shell would.
+/// The path of a program, looked up as a shell would.
 pub(crate) fn find_program(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|program| is_executable(program));
@@ -82,7 +82,7 @@ fn is_executable(program: &Path) -> bool {
     executable && program.is_file()
 }
 
-/// What came of a run, before anybody judges what was said.
+/// The result of a run, before its answer is judged.
 pub(crate) struct Ran {
     pub(crate) said: Said,
     pub(crate) stdout: String,
@@ -90,11 +90,11 @@ pub(crate) struct Ran {
 }
 
 pub(crate) enum Said {
-    /// Ended by the token: whoever cancelled it knows why.
+    /// Ended by the token: the canceller knows why.
     Stopped,
-    /// Nothing ran. In words for a summary, as those of a failure.
+    /// The program did not start. In words for a summary, like `Failed`.
     NotStarted(String),
     Failed(String),
-    /// What is to be read as the answer, or why there is nothing to read.
+    /// The text to read as the answer, or why there is none.
     Output(Result<String, String>),
 }

@@ -1,4 +1,4 @@
-//! How an executor is called: `[executors.<name>]`.
+//! The settings of an executor: `[executors.<name>]`.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ pub struct ExecutorSettings {
     /// Program and arguments, never a shell. `{model}`, `{prompt_file}`, `{output_file}`, `{workdir}`,
     /// `{mcp_config}`, `{mcp_codex}`, `{mcp_opencode}` and `{port}` are replaced.
     pub command: Vec<String>,
-    /// For runs that may change the worktree.
+    /// The command for runs that may change the worktree.
     pub write_command: Vec<String>,
     pub prompt: PromptBy,
     pub output: OutputFrom,
     /// Globs of the models it serves.
     pub models: Vec<String>,
-    /// Empty: the program's own choice.
+    /// The default model; empty: the program's own choice.
     pub default_model: String,
     /// Names of variables that are passed on.
     pub env: Vec<String>,
@@ -26,10 +26,10 @@ pub struct ExecutorSettings {
     pub set: Vec<(String, String)>,
     /// How the agent reaches the board of its run.
     pub mcp: McpBy,
-    /// Where it may write besides its scratch folder; `~/` is the user's home, and a folder with a
-    /// slash at its end is made when it is missing.
+    /// Where the agent may write besides its scratch folder; `~/` is the user's home, and a folder with a trailing
+    /// slash is created when it is missing.
     pub writable: Vec<String>,
-    /// It confines what it runs by itself, in a way that does not work inside ours.
+    /// Whether the program confines its commands by itself, in a way that does not work inside our confinement.
     pub own_sandbox: bool,
     pub success_codes: Vec<i32>,
 }
@@ -88,7 +88,7 @@ impl TryFrom<String> for OutputFrom {
     }
 }
 
-/// What a file says of an executor; what it does not say is the built-in one's, or the default.
+/// The settings of an executor in a file. A missing field is the built-in executor's, or the default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawExecutor {
@@ -108,7 +108,7 @@ pub struct RawExecutor {
 }
 
 impl ExecutorSettings {
-    /// A command with every default.
+    /// An executor of kind `command` with every default.
     pub fn command(name: &str, command: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -128,7 +128,7 @@ impl ExecutorSettings {
         }
     }
 
-    /// Plays an agent from a shell script: for tests and for `callboard demo`.
+    /// An executor that plays an agent from a shell script: for tests and for `callboard demo`.
     pub fn script(file: &str) -> Self {
         Self::command("script", vec!["sh".into(), file.into()])
     }
@@ -156,7 +156,7 @@ impl RawExecutor {
         if let Some(ours) = self.set.iter().flat_map(BTreeMap::keys).find(is_ours) {
             return Err(format!("executors.{name}.set must not name {ours}: Callboard sets it"));
         }
-        // A new command is also the new write command, unless there is one of its own.
+        // A new command is also the new write command, unless the file sets one.
         let write_command = self.write_command.or(self.command).unwrap_or(base.write_command);
         Ok(ExecutorSettings {
             name: name.to_owned(),

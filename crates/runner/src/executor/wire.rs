@@ -1,4 +1,4 @@
-//! JSON-RPC, one message a line, over the pipes of a program. No message here knows what it means.
+//! JSON-RPC, one message a line, over the pipes of a program. This file does not interpret messages.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -10,7 +10,7 @@ use crate::process::Pipes;
 pub(super) struct Wire {
     to: ChildStdin,
     from: BufReader<pipe::Receiver>,
-    /// What was read of a line.
+    /// The part of a line that was read so far.
     line: Vec<u8>,
     line_bytes_max: usize,
     last_id: u64,
@@ -19,7 +19,7 @@ pub(super) struct Wire {
 pub(super) enum Message {
     Answer {
         id: u64,
-        /// The error in words.
+        /// The error is the agent's message.
         result: Result<Value, String>,
     },
     Notice {
@@ -39,7 +39,7 @@ impl Wire {
         Self { to: pipes.to, from, line: Vec::new(), line_bytes_max, last_id: 0 }
     }
 
-    /// Answers the request's id; `None` when the other side is gone.
+    /// Sends a request and returns its id; `None` when the other side is gone.
     pub(super) async fn request(&mut self, method: &str, params: Value) -> Option<u64> {
         self.last_id += 1;
         let id = self.last_id;
@@ -51,7 +51,7 @@ impl Wire {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
-    /// `None` says that the method is not known.
+    /// Answers a request; a `result` of `None` says that the method is not known.
     pub(super) async fn answer(&mut self, id: Value, result: Option<Value>) -> Option<()> {
         let message = match result {
             Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -69,8 +69,8 @@ impl Wire {
         self.to.flush().await.ok()
     }
 
-    /// The next message; `None` when there are no more, or a line has no end. Lines that are none
-    /// are passed over. Safe to drop and call again.
+    /// The next message; `None` at the end of the stream, or when a line exceeds the cap. Lines that are no messages
+    /// are skipped. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Message> {
         loop {
             let room = self.line_bytes_max.saturating_sub(self.line.len());

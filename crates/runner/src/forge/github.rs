@@ -1,4 +1,4 @@
-//! GitHub's REST API: a pull request, what ran on its head, which files it changes; and a new one.
+//! GitHub's REST API: a pull request, the checks of its head, its changed files; and a new pull request.
 
 mod merge;
 
@@ -43,7 +43,7 @@ struct CheckRuns {
     check_runs: Vec<CheckRun>,
 }
 
-/// What an app, GitHub Actions among them, ran.
+/// A check run by an app, GitHub Actions among them.
 #[derive(Deserialize)]
 struct CheckRun {
     name: String,
@@ -56,7 +56,7 @@ struct Statuses {
     statuses: Vec<Status>,
 }
 
-/// What an outside service reported: the older way, still in use.
+/// A status that an outside service reported: the older way, still in use.
 #[derive(Deserialize)]
 struct Status {
     context: String,
@@ -79,7 +79,7 @@ pub(super) async fn pull(
     let found: Pull = api.get(&at).await?;
     let mut state = PullState {
         merged: found.merged,
-        // Of one that is open it is the commit of a trial.
+        // Of an open pull request it is the commit of a trial merge.
         merge_commit: found.merge_commit_sha.filter(|_| found.merged),
         open: found.state == State::Open,
         target_branch: found.base.branch,
@@ -135,7 +135,7 @@ async fn checks(api: &Api, commit: &str) -> Result<Vec<ForgeCheck>, ForgeFault> 
     Ok(runs.chain(statuses).collect())
 }
 
-/// Skipped and neutral let a pull request through at GitHub too.
+/// Skipped and neutral runs let a pull request through at GitHub too.
 fn run_state(run: &CheckRun) -> ForgeCheckState {
     match (run.status.as_str(), run.conclusion.as_deref()) {
         ("completed", Some("success" | "neutral" | "skipped")) => ForgeCheckState::Green,

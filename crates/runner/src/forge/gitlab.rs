@@ -1,4 +1,4 @@
-//! GitLab's REST API: a merge request, what ran on its head, which files it changes; and a new one.
+//! GitLab's REST API: a merge request, the checks of its head, its changed files; and a new merge request.
 
 mod merge;
 
@@ -16,7 +16,7 @@ pub(super) use merge::{call_off, merge};
 struct MergeRequest {
     state: State,
     target_branch: String,
-    /// Not there when the source branch has no commit of its own.
+    /// Missing when the source branch has no commit of its own.
     sha: Option<String>,
     merge_commit_sha: Option<String>,
     squash_commit_sha: Option<String>,
@@ -29,7 +29,7 @@ struct MergeRequest {
 #[serde(rename_all = "snake_case")]
 enum State {
     Opened,
-    /// While it is being merged.
+    /// While the merge request is being merged.
     Locked,
     Closed,
     Merged,
@@ -38,14 +38,14 @@ enum State {
 #[derive(Deserialize)]
 struct Pipeline {
     id: u64,
-    /// The fork's, when the pipeline ran there.
+    /// The project of the pipeline: the fork, when the pipeline ran there.
     project_id: u64,
     sha: String,
     #[serde(rename = "ref")]
     reference: String,
 }
 
-/// A job, or a status that somebody reported on a commit; GitLab numbers them together.
+/// A job, or a status that an outside service reported on a commit; GitLab numbers them together.
 #[derive(Deserialize)]
 struct Job {
     id: u64,
@@ -118,15 +118,15 @@ pub(super) async fn open(api: &Api, new: &NewPull) -> Result<OpenedPull, ForgeFa
 }
 
 impl Pipeline {
-    /// Just after a push GitLab still names the pipeline of the commit before. One that tries the
-    /// merge beforehand has the commit of that merge.
+    /// Whether the pipeline ran on `head`. Just after a push GitLab still names the pipeline of the commit before. A
+    /// pipeline that tries the merge beforehand has the commit of that merge.
     fn ran_on(&self, head: &str) -> bool {
         self.sha == head || self.reference.ends_with("/merge") || self.reference.ends_with("/train")
     }
 }
 
-/// The jobs of the newest pipeline, and what was reported on the commit besides. A commit may have
-/// older pipelines with the same jobs; those no longer count.
+/// The jobs of the newest pipeline, and the other statuses reported on the commit. Older pipelines of the commit, with
+/// the same jobs, no longer count.
 async fn checks(
     api: &Api,
     project: &str,
@@ -153,8 +153,8 @@ async fn checks(
 }
 
 impl Job {
-    /// A skipped job is one that an earlier failure kept from running; a manual one still waits
-    /// for somebody to start it.
+    /// A skipped job is one that an earlier failure kept from running; a manual one still waits for a person to start
+    /// it.
     fn state(&self) -> ForgeCheckState {
         match self.status.as_str() {
             "success" => ForgeCheckState::Green,

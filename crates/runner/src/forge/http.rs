@@ -1,6 +1,6 @@
-//! One question to one forge: a request with the token, bounded in time, size and redirects, answered
-//! with JSON or a fault. The token goes to the API root's own host and nowhere else; whatever a
-//! forge says is cut and cleaned of the token before it becomes anybody's words.
+//! One request to one forge: with the token, bounded in time, size and redirects, answered with JSON or a fault. The
+//! token goes to the API root's own host and nowhere else. Text of a forge is cut and cleaned of the token before it is
+//! shown.
 
 use std::time::Duration;
 
@@ -22,18 +22,18 @@ use super::rate;
 use super::{ForgeSettingsError, ForgeToken};
 use crate::wire::{self, Wire, chain};
 
-/// From the first byte of a connection to the last of the answer, redirects included.
+/// From the first byte of a connection to the last of the answer, including redirects.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 const REDIRECTS_MAX: usize = 3;
 const PER_PAGE: usize = 100;
-/// GitHub lists 3,000 files and no more; as much is enough for any list.
+/// GitHub lists at most 3,000 files, so 30 pages are enough for any list.
 const PAGES_MAX: usize = 30;
 const WORDS_CHARS_MAX: usize = 300;
 
 pub(super) struct Api {
     kind: ForgeKind,
-    /// Without a slash at its end.
+    /// The root without a trailing slash.
     root: String,
     origin: Origin,
     token: ForgeToken,
@@ -41,7 +41,7 @@ pub(super) struct Api {
     wire: OnceCell<Wire>,
 }
 
-/// Where a token may go.
+/// The origin to which a token may go.
 #[derive(PartialEq, Eq)]
 struct Origin {
     scheme: String,
@@ -51,7 +51,7 @@ struct Origin {
 
 pub(super) struct Pages<P> {
     pub pages: Vec<P>,
-    /// There are more than were read.
+    /// Whether there are more items than were read.
     pub cut: bool,
 }
 
@@ -98,7 +98,7 @@ impl Api {
         self.read(&self.ask(Method::PUT, path, body.to_string().into()).await?)
     }
 
-    /// GitHub's other API, for what this one cannot do. `Err` inside are its own words.
+    /// A mutation of GitHub's GraphQL API, for requests that REST does not have. The inner `Err` has GitHub's words.
     pub(super) async fn mutate(
         &self,
         query: &str,
@@ -115,7 +115,7 @@ impl Api {
             kind: Option<String>,
             message: String,
         }
-        // An own server has `/api/v3` and `/api/graphql`.
+        // A GitHub server of one's own has `/api/v3` and `/api/graphql`.
         let root = self.root.strip_suffix("/v3").unwrap_or(&self.root);
         let body = json!({"query": query, "variables": variables}).to_string();
         let answer = self.ask_at(Method::POST, &format!("{root}/graphql"), body.into()).await?;
@@ -131,8 +131,8 @@ impl Api {
         }
     }
 
-    /// Makes what the list does not have yet. It may be there from somebody who did not hear of it,
-    /// or just now from somebody else.
+    /// Creates an item that the list does not have yet. The item may exist already: from an earlier call whose answer
+    /// was lost, or from a caller just now.
     pub(super) async fn find_or_post<T: DeserializeOwned>(
         &self,
         list: &str,
@@ -153,7 +153,7 @@ impl Api {
         Ok(found.into_iter().next())
     }
 
-    /// Every page of a list that belongs to something already seen.
+    /// Every page of a list that belongs to an item already read.
     pub(super) async fn pages<P: DeserializeOwned>(
         &self,
         what: &str,
@@ -191,7 +191,7 @@ impl Api {
         let mut uri: Uri = url.parse().map_err(|_| ForgeFault::NotFound)?;
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.exchange(&method, uri, body.clone()).await?;
-            // Other redirects would make a question out of what was to be written.
+            // Other redirects would turn a write into a GET.
             let keeps_method = matches!(
                 answer.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
@@ -235,8 +235,8 @@ impl Api {
         }
     }
 
-    /// A renamed repository is answered with its new place. Another host is never asked: it would
-    /// need the token, and its word is worth nothing without.
+    /// The target of a redirect: a renamed repository answers with its new place. Another host is never asked: it would
+    /// need the token, and its answer is worth nothing without one.
     fn hop(&self, location: &HeaderValue) -> Result<Uri, ForgeFault> {
         let location = String::from_utf8_lossy(location.as_bytes());
         let is_path = location.starts_with('/') && !location.starts_with("//");
@@ -318,7 +318,7 @@ fn has_next(headers: &HeaderMap) -> bool {
     links.flat_map(|links| links.split(',')).any(|link| link.contains("rel=\"next\""))
 }
 
-/// What the forge itself says is wrong: GitHub in `message`, GitLab in any of the three.
+/// The forge's own error message: GitHub's is in `message`, GitLab's in any of the three fields.
 fn complaint(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Complaint {
@@ -335,7 +335,7 @@ fn complaint(body: &[u8]) -> Option<String> {
     message.map(plain).or(error_description).or(error.map(plain))
 }
 
-/// A value inside a query.
+/// Escapes a value for a query.
 pub(super) fn quoted(text: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(text, NON_ALPHANUMERIC)
 }

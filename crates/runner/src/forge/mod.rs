@@ -1,6 +1,6 @@
-//! Forges: asks GitHub and GitLab how a pull stands, opens new ones, merges them and calls merges off.
-//! `github.rs` and `gitlab.rs` know what each answers, their `merge.rs` how a pull gets into its target,
-//! `http.rs` how one question is asked. Nothing else is ever written there.
+//! Forges: reads the state of a pull at GitHub and GitLab, opens new pulls, merges them and disables auto-merge.
+//! `github.rs` and `gitlab.rs` know each API, their `merge.rs` how a pull gets into its target, `http.rs` how one
+//! request is made. Nothing else is ever written there.
 
 mod github;
 mod gitlab;
@@ -18,7 +18,7 @@ use callboard_engine::ports::{
 
 use http::Api;
 
-/// All requests for one pull together; each has a bound of its own.
+/// The limit of all requests for one pull together; each request has its own limit too.
 const PULL_TIME_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Debug)]
@@ -41,12 +41,12 @@ impl Default for ForgeSettings {
     }
 }
 
-/// Never printed by accident.
+/// A token that is never printed by accident.
 #[derive(Clone)]
 pub struct ForgeToken(String);
 
 impl ForgeToken {
-    /// `None` when nothing but space is there, as in an empty variable.
+    /// `None` for blank text, as in an empty variable.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))

@@ -1,4 +1,4 @@
-//! How long a forge wants to be left alone, in the headers of GitHub and GitLab.
+//! How long a forge wants no requests, by the headers of GitHub and GitLab.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
-/// What GitHub's manual asks for when it limits without saying for how long.
+/// The wait that GitHub's manual asks for when a limit names none.
 const WAIT_UNSAID: Duration = Duration::from_secs(60);
 /// No forge counts over more than an hour.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// `None` when the answer is about something else than a rate.
+/// `None` when the answer is not about a rate limit.
 pub(super) fn limit(
     status: StatusCode,
     headers: &HeaderMap,
@@ -38,7 +38,7 @@ pub(super) fn limit(
     is_limit.then(|| retry_after(headers).or_else(reset).unwrap_or(WAIT_UNSAID))
 }
 
-/// Seconds, or a date.
+/// The header `Retry-After`: seconds, or a date.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Some(seconds) = number(headers, RETRY_AFTER.as_str()) {
         return Some(Duration::from_secs(seconds).min(WAIT_MAX));
@@ -47,7 +47,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(bounded(at.as_second() - now(headers).as_second()))
 }
 
-/// By the forge's own clock, which set the time that is waited for.
+/// The time by the forge's own clock, which also set the time to wait for.
 fn now(headers: &HeaderMap) -> Timestamp {
     date(headers, DATE.as_str()).unwrap_or_else(Timestamp::now)
 }

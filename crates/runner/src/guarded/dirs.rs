@@ -1,7 +1,6 @@
-//! Git's folders of a worktree that an agent writes, and what of them a commit writes. Computed from our
-//! record of the worktree: the repository it was made of, its folder and its branch. What stands in the
-//! worktree itself, and in the part of the repository that is the worktree's own, is the agent's to change,
-//! so nothing there is believed.
+//! Git's folders of a worktree that an agent writes, and the places in them that a commit writes. Computed from our
+//! record of the worktree: the repository it was made of, its folder and its branch. The agent can change the worktree
+//! itself and the worktree's own part of the repository, so nothing there is trusted.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,8 +11,8 @@ use callboard_engine::ports::WorktreeFault;
 use crate::worktree::{common_dir, failed};
 use crate::worktree_file;
 
-/// Refs of a worktree alone, which git deletes after a commit. For any deletion git locks `packed-refs`,
-/// whose folder is closed to a confined git, so these files stay behind.
+/// Refs of a single worktree that git deletes after a commit. For any deletion git locks `packed-refs`, whose folder is
+/// closed to a confined git, so these files stay behind.
 pub(crate) const AFTER_COMMIT: [&str; 3] = ["AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 const AFTER_REBASE: &str = "REBASE_HEAD";
 
@@ -32,15 +31,15 @@ impl WorktreeDirs {
         let own = own_part(&common, path)?;
         let shared = worktree_file::read(&own, "commondir", RECORD_BYTES_MAX).unwrap_or_default();
         let leads_to = own.join(shared.trim_end()).canonicalize();
-        // Git looks for refs where this file says, whatever `GIT_COMMON_DIR` is.
+        // Git finds refs by this file, even when `GIT_COMMON_DIR` is set.
         if !is_real(&own) || !leads_to.is_ok_and(|leads_to| leads_to == common) {
             return Err(leads_elsewhere(&own));
         }
         Ok(Self { own, common })
     }
 
-    /// Objects, the worktree's own part of the repository, and the folder its branch is in: neither the
-    /// settings nor the branches that people work on.
+    /// The places that a commit writes: objects, the worktree's own part of the repository, and the folder of its
+    /// branch. Neither the settings nor the branches of people are among them.
     pub(crate) fn what_a_commit_writes(&self, branch: &str) -> Result<Vec<PathBuf>, WorktreeFault> {
         let branch = Path::new("refs/heads").join(branch);
         let kept = branch.parent().unwrap_or(Path::new("refs/heads"));
@@ -48,7 +47,7 @@ impl WorktreeDirs {
         for folder in &folders {
             // A folder that does not exist cannot be opened for writing either.
             fs::create_dir_all(folder).map_err(failed("cannot make the folder of a branch"))?;
-            // An agent can put a link into the folders that it may write.
+            // An agent can place a link in the folders that it may write.
             if !is_real(folder) {
                 return Err(leads_elsewhere(folder));
             }
@@ -56,7 +55,7 @@ impl WorktreeDirs {
         Ok([self.own.clone(), self.common.join("objects")].into_iter().chain(folders).collect())
     }
 
-    /// Deletes refs that a confined git could not.
+    /// Deletes refs that a confined git could not delete.
     pub(crate) fn clear_left_behind(&self) -> Result<(), WorktreeFault> {
         for name in AFTER_COMMIT.into_iter().chain([AFTER_REBASE]) {
             match fs::remove_file(self.own.join(name)) {
@@ -78,8 +77,8 @@ fn leads_elsewhere(path: &Path) -> WorktreeFault {
     WorktreeFault::Failed(format!("{} leads elsewhere", path.display()))
 }
 
-/// The folder in which git keeps what belongs to this worktree alone. Git names it as the worktree, with a
-/// number behind that when the name is taken; the name alone decides between two that claim the worktree.
+/// The folder in which git keeps this worktree's own files. Git names it after the worktree, with a number appended
+/// when the name is taken; the name alone decides between two that claim the worktree.
 fn own_part(common: &Path, worktree: &Path) -> Result<PathBuf, WorktreeFault> {
     let missing = || {
         WorktreeFault::Failed(format!("git has no record of the worktree {}", worktree.display()))
@@ -93,9 +92,9 @@ fn own_part(common: &Path, worktree: &Path) -> Result<PathBuf, WorktreeFault> {
     named.iter().find(leads_here).cloned().ok_or_else(missing)
 }
 
-/// Whether git would give this name to the own part of a worktree with that name.
+/// Whether git would give this name to the own part of a worktree called `name`.
 fn is_named(own: &Path, name: &[u8]) -> bool {
-    // Git puts a dash where a branch's name could not have the character.
+    // Git replaces characters that a branch name cannot have by a dash.
     let plain = |name: &[u8]| -> Vec<u8> {
         name.iter()
             .map(|byte| if byte.is_ascii_punctuation() || *byte == b' ' { b'-' } else { *byte })
@@ -110,13 +109,13 @@ fn own_parts(common: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// The worktree that an own part says it is of. Whoever may write the own part may say anything.
+/// The worktree that an own part claims to belong to. The agent may write the own part, so the claim is not trusted.
 fn leads_to(own: &Path) -> Option<PathBuf> {
     let record = worktree_file::read(own, "gitdir", RECORD_BYTES_MAX).ok()?;
     own.join(record.trim_end()).parent()?.canonicalize().ok()
 }
 
-/// The worktree of a task, in the folder of those, whose own part says that it is `place`.
+/// The worktree of a task below `worktrees` whose own part claims to belong to `place`.
 pub(super) fn claimed_by(common: &Path, worktrees: &Path, place: &Path) -> Option<PathBuf> {
     let claims = own_parts(common).into_iter();
     let mut claims = claims.filter(|own| leads_to(own).is_some_and(|folder| folder == place));
@@ -127,7 +126,7 @@ pub(super) fn claimed_by(common: &Path, worktrees: &Path, place: &Path) -> Optio
     })
 }
 
-/// Where a branch is being rebased, by the records of all working trees of a repository.
+/// The working tree in which a branch is being rebased, by the records of all working trees of a repository.
 pub(crate) fn rebased_in(common: &Path, main: &Path, branch: &str) -> Option<PathBuf> {
     let name = format!("refs/heads/{branch}");
     let is_rebasing = |git_dir: &Path| {

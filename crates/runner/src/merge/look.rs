@@ -1,4 +1,4 @@
-//! A folder with the files of a merge before it is one, for whoever wants to run something there.
+//! A folder with the files of a merge before it is made, for running commands on them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -33,7 +33,7 @@ pub(super) async fn open(folder: &Path, part: &PreparedPart) -> Result<PathBuf, 
     Ok(place)
 }
 
-/// The task's own worktree has what builds left behind, so it is the better place.
+/// Whether the task's worktree has the files of the merge. It has the build caches too, so it is the better place.
 async fn is_in_worktree(worktree: &Worktree, commit: &str) -> Result<bool, WorktreeFault> {
     let tree = AgentTree::to_look_at(worktree).await?;
     let trees = [commit, "HEAD"].map(|commit| format!("{commit}^{{tree}}"));
@@ -43,7 +43,7 @@ async fn is_in_worktree(worktree: &Worktree, commit: &str) -> Result<bool, Workt
     Ok(same && branch.as_ref() == Some(&worktree.branch) && uncommitted(&tree).await?.is_empty())
 }
 
-/// Also what a process that died left there.
+/// Removes the folder, also one that a dead process left behind.
 pub(super) async fn close(folder: &Path, repo: &Path, task: &str) {
     let Ok(place) = place(folder, repo, task) else { return };
     if !place.exists() {
@@ -62,7 +62,7 @@ async fn remove(repo: &Path, place: &Path) -> Result<(), WorktreeFault> {
     if listed(repo).await?.iter().any(|listed| listed.is_at(place)) {
         let remove = ["worktree", "remove", "-f", "-f"].map(OsStr::new);
         let removed = Git::writing(repo).ask(&[&remove[..], &[place.as_os_str()]].concat()).await;
-        // What checks wrote may be too much for git; the folder is ours.
+        // Files of checks may keep git from removing the folder; the folder is ours.
         if let Err(GitFault::Outside) = removed {
             return removed.map(drop).map_err(Into::into);
         }
@@ -73,7 +73,7 @@ async fn remove(repo: &Path, place: &Path) -> Result<(), WorktreeFault> {
     Ok(())
 }
 
-/// No worktree of a task begins with a dot.
+/// The path of the folder. It begins with a dot, which no worktree of a task does.
 fn place(folder: &Path, repo: &Path, task: &str) -> Result<PathBuf, WorktreeFault> {
     let repo = repo.canonicalize().map_err(failed("cannot find the repository"))?;
     let is_char = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);

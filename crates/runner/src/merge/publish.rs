@@ -1,7 +1,6 @@
-//! Moves targets: all of a merge, or none. A target that is checked out somewhere moves together
-//! with the files there, and only if nothing of the user's is in the way. What is about to move is
-//! written down first (`journal.rs`), and what a git that was killed left half done is put in order
-//! by the next merge (`heal.rs`).
+//! Moves targets: all of a merge, or none. A target that is checked out moves together with the files there, and only
+//! if no file of the user is in the way. Moves are recorded first (`journal.rs`), and the next merge repairs what a
+//! killed git left half done (`heal.rs`).
 
 mod checkout;
 mod heal;
@@ -24,13 +23,13 @@ const PUSH_TIME_MAX: Duration = Duration::from_secs(120);
 
 const REASON: &str = "callboard: merge";
 
-/// `folder` is that of tasks' worktrees in each repository.
+/// `folder` is the folder of tasks' worktrees in each repository.
 pub(super) async fn publish(
     folder: &Path,
     parts: &[PreparedPart],
     push: bool,
 ) -> Result<Vec<MergedPart>, MergeFault> {
-    // Dropped before the push, which may take long.
+    // The locks are released before the push, which may take long.
     {
         let journals = journal::open(folder, parts).await?;
         move_all(parts, &journals).await?;
@@ -64,7 +63,7 @@ async fn move_all(parts: &[PreparedPart], journals: &[Journal]) -> Result<(), Me
             moves.push(Move::plan(part, commit, journals).await?);
         }
     }
-    // What can fail goes first: a ref alone moves unless somebody moved it.
+    // Moves that can fail go first: a ref without a checkout fails only if another process moved it.
     moves.sort_by_key(|one| one.checkout.is_none());
     for journal in journals {
         let own = moves.iter().filter(|one| journal.is_of(&one.journal.common));
@@ -76,7 +75,7 @@ async fn move_all(parts: &[PreparedPart], journals: &[Journal]) -> Result<(), Me
         for earlier in moves[..done].iter().rev() {
             is_undone &= earlier.back().await;
         }
-        // Where something is left the journals still say what it was, for the next merge.
+        // Where the undo failed, the journals keep the record for the next merge.
         if is_undone {
             clear(journals)?;
         }
@@ -92,23 +91,23 @@ fn clear(journals: &[Journal]) -> Result<(), WorktreeFault> {
 /// Why a target did not move.
 struct Stuck {
     fault: MergeFault,
-    /// Git did not end by itself.
+    /// Whether git was killed.
     was_killed: bool,
 }
 
-/// One target from one commit to another.
+/// The move of one target from one commit to another.
 struct Move<'a> {
     repo: &'a Path,
     journal: &'a Journal,
     target: &'a str,
-    /// `None` when there was no such branch.
+    /// `None` when the branch did not exist.
     from: Option<&'a str>,
     to: &'a str,
     checkout: Option<Checkout>,
 }
 
 impl<'a> Move<'a> {
-    /// Refuses what is known to fail.
+    /// Plans a move, and refuses one that is known to fail.
     async fn plan(
         part: &'a PreparedPart,
         to: &'a str,
@@ -159,7 +158,7 @@ impl<'a> Move<'a> {
         Err(Stuck { fault, was_killed })
     }
 
-    /// Undoes what git did of a move that failed; says whether it could.
+    /// Undoes git's part of a move that failed; `true` if that worked.
     async fn undo(&self, was_killed: bool) -> bool {
         let undone = heal::heal(self.journal, &self.begun(), was_killed).await;
         if let Err(fault) = &undone {
@@ -169,7 +168,7 @@ impl<'a> Move<'a> {
         undone.is_ok()
     }
 
-    /// For targets that moved before one that did not; says whether everything is as it was.
+    /// Moves a target back after a later target failed; `true` if everything is as before.
     async fn back(&self) -> bool {
         let moved = match (&self.checkout, self.from) {
             (Some(checkout), Some(from)) => checkout.back(from, self.to, &self.journal.lock).await,
@@ -185,11 +184,11 @@ impl<'a> Move<'a> {
             tracing::error!(?fault, %repo, "a target stays moved although the merge failed");
             return false;
         }
-        // Files that were as the merge makes them were staged for it.
+        // Files that already had the merge's content were staged for it.
         self.undo(false).await
     }
 
-    /// Only if it still is `old`; empty stands for no branch.
+    /// Sets the ref if it still is `old`; an empty `old` stands for no branch.
     async fn set(&self, new: &str, old: &str) -> Result<(), GitFault> {
         let set = ["update-ref", "-m", REASON, &self.name(), new, old].map(str::to_owned);
         Git::writing(self.repo).holding(&self.journal.lock).ask(&set).await.map(drop)
@@ -200,7 +199,7 @@ impl<'a> Move<'a> {
     }
 }
 
-/// `None` without an `origin`; else how it ended, in git's words.
+/// Pushes the target. `None` without an `origin`; an error has git's words.
 async fn push(repo: &Path, target: &str, commit: &str) -> Option<Result<(), String>> {
     let words = |fault: GitFault| match WorktreeFault::from(fault) {
         WorktreeFault::Failed(words) => words,
@@ -211,7 +210,7 @@ async fn push(repo: &Path, target: &str, commit: &str) -> Option<Result<(), Stri
         Ok(false) => return None,
         Err(fault) => return Some(Err(words(fault))),
     }
-    // An earlier call may have pushed it, and others more since.
+    // An earlier call may have pushed the commit, and others may have pushed on top of it.
     if let Ok(Tips { remote: Some(remote), .. }) = Tips::of(repo, target).await
         && is_ancestor(repo, commit, &remote).await.unwrap_or(false)
     {
@@ -223,7 +222,7 @@ async fn push(repo: &Path, target: &str, commit: &str) -> Option<Result<(), Stri
     Some(match answer {
         Ok(answer) if answer.code == 0 => Ok(()),
         Ok(answer) => {
-            // `!`, from and to, why.
+            // The line is `!`, from and to, and the reason.
             let told = text(&answer.stdout);
             let refused = told.lines().find_map(|line| line.strip_prefix("!\t"));
             let why = refused.and_then(|line| line.split('\t').nth(1)).map(str::to_owned);

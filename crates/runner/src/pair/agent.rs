@@ -1,4 +1,4 @@
-//! How each agent is started for a person, and where it looks for the servers it may use.
+//! How each agent is started for a person, and where it looks for its MCP servers.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::open_with::quoted;
 use crate::environment::Variables;
 
-/// What most agents and editors read when they are told where.
+/// The file of MCP servers that most agents and editors read when told of it.
 const SERVERS: &str = ".callboard/mcp.json";
 const OPENCODE: &str = ".callboard/opencode.json";
 
@@ -25,7 +25,7 @@ impl Agent {
         let program = order.program.clone().unwrap_or_else(|| order.agent.clone());
         let how: &[&str] = match order.agent.as_str() {
             _ if order.program.is_some() => &[],
-            // Its flag takes every word that follows.
+            // The flag takes every following word, so it comes last.
             "claude" => &[FIRST_WORDS, "--mcp-config", SERVERS],
             "gemini" => &["--prompt-interactive", FIRST_WORDS],
             "opencode" => &["--prompt", FIRST_WORDS],
@@ -36,7 +36,7 @@ impl Agent {
         words.extend(how.iter().map(|word| (*word).to_owned()));
         if order.agent == "codex" && order.program.is_none() {
             let (program, args) = server(order);
-            // Its settings are TOML, whose strings and lists are those of JSON here.
+            // Codex reads TOML, whose strings and lists are those of JSON here.
             let set = |key: &str, value: Value| format!("mcp_servers.callboard.{key}={value}");
             words.extend(["-c".into(), set("command", json!(program))]);
             words.extend(["-c".into(), set("args", json!(args)), FIRST_WORDS.into()]);
@@ -44,7 +44,7 @@ impl Agent {
         Self { name: order.agent.clone(), words }
     }
 
-    /// For a shell.
+    /// The command line for a shell.
     pub(super) fn command_line(&self) -> String {
         self.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
@@ -56,7 +56,7 @@ impl Agent {
         }
     }
 
-    /// What is written into the worktree so that it, or the editor, finds our server.
+    /// The files in the worktree by which the agent, or the editor, finds our server.
     pub(super) fn files(&self, order: &PairOrder) -> Vec<(&'static str, String)> {
         let text = |value: Value| format!("{value:#}\n");
         let (program, args) = server(order);
@@ -112,8 +112,8 @@ mod tests {
         }
     }
 
-    /// What is typed, and which files tell the agent of our server. The words are those of the
-    /// programs' own `--help`.
+    /// The command line, and the files that tell the agent of our server. The words are from the programs' own
+    /// `--help`.
     #[test]
     fn each_agent_is_started_in_its_own_way() {
         let read = "'Read .callboard/start_prompt.md and follow it.'";

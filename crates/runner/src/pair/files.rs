@@ -1,5 +1,5 @@
-//! Files of ours in a worktree. An agent works there, so nothing is written through a link of its,
-//! and what it wrote is not believed to be ours because of its name.
+//! Files of ours in a worktree. An agent works there, so nothing is written through its links, and a file of the agent
+//! does not count as ours by its name.
 
 use std::fs::File;
 use std::io::Write;
@@ -26,8 +26,8 @@ impl<'a> Files<'a> {
         Self { worktree }
     }
 
-    /// Hides all that will be written. Of `others`, those that git tracks are taken out and one is
-    /// named; a tracked prompt or record is a fault.
+    /// Hides all files to be written from git. Tracked files are taken out of `others`, and one of them is returned; a
+    /// tracked prompt or record is a fault.
     pub(super) async fn hide_and_sift(
         &self,
         others: &mut Vec<(&'static str, String)>,
@@ -67,7 +67,7 @@ impl<'a> Files<'a> {
         self.write(&format!("{FOLDER}/{name}"), text)
     }
 
-    /// `<folder>/<name>`: whole or not at all.
+    /// Writes `<folder>/<name>` atomically.
     pub(super) fn write(&self, path: &str, text: &[u8]) -> Result<(), PairFault> {
         let (folder, name) = path.split_once('/').unwrap_or((".", path));
         let write = || -> rustix::io::Result<()> {
@@ -87,7 +87,7 @@ impl<'a> Files<'a> {
         write().map_err(|error| PairFault::Failed(format!("cannot write {path}: {error}")))
     }
 
-    /// Whether it was there.
+    /// Removes a file of ours; `true` if it existed.
     pub(super) fn remove_ours(&self, name: &str) -> Result<bool, PairFault> {
         let path = self.worktree.path.join(FOLDER);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -100,7 +100,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// A folder of the worktree itself, made when it is not there.
+    /// A folder directly in the worktree, created when missing.
     fn open_folder(&self, name: &str) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(&self.worktree.path, flags, Mode::empty())?;

@@ -1,4 +1,4 @@
-//! What a person types or follows to get to a session.
+//! The commands and links by which a person gets to a session.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use callboard_engine::ports::PairBackend;
 
-/// The command that opens it, and others that help.
+/// The command that opens the session, and further useful ones.
 pub(super) fn commands(
     backend: PairBackend,
     name: &str,

@@ -1,5 +1,4 @@
-//! Sessions of tmux: started in the background, found by their exact name, ended with everything
-//! that runs in them.
+//! Sessions of tmux: started in the background, found by their exact name, ended with every process in them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -18,7 +17,7 @@ pub(super) struct New<'a> {
     pub(super) name: &'a str,
     pub(super) place: &'a Path,
     pub(super) variables: Variables,
-    /// A line for the shell.
+    /// A line typed into the shell.
     pub(super) typed: String,
 }
 
@@ -39,7 +38,7 @@ pub(super) async fn start(env: &Variables, session: New<'_>) -> Result<(), PairF
     ask(env, &["send-keys", "-t", &target, "Enter"]).await
 }
 
-/// What tmux says when it has no such session, or when no tmux runs.
+/// Messages of tmux when it has no such session, or when no tmux runs.
 const NO_SESSION: [&str; 6] = [
     "can't find session",
     "no server running",
@@ -49,7 +48,8 @@ const NO_SESSION: [&str; 6] = [
     "refused",
 ];
 
-/// False also without tmux. A tmux that fails otherwise is a fault: the session may be there.
+/// Whether there is such a session; `false` without tmux. A tmux that fails otherwise is a fault: the session may
+/// exist.
 pub(super) async fn exists(env: &Variables, name: &str) -> Result<bool, PairFault> {
     match ask(env, &["has-session", "-t", &format!("={name}")]).await {
         Ok(()) => Ok(true),
@@ -64,11 +64,11 @@ pub(super) async fn exists(env: &Variables, name: &str) -> Result<bool, PairFaul
 pub(super) async fn end(env: &Variables, name: &str, place: &OsStr) -> Result<(), PairFault> {
     let killed = ask(env, &["kill-session", "-t", &format!("={name}")]).await;
     process::end_marked(&mark(place), GRACE).await;
-    // It may have ended by itself.
+    // The session may have ended by itself.
     if killed.is_err() && exists(env, name).await? { killed } else { Ok(()) }
 }
 
-/// What every process in a session carries, wherever it went.
+/// The mark that every process in a session carries, even after it left the session.
 fn mark(place: &OsStr) -> OsString {
     let mut mark = OsString::from("pair:");
     mark.push(place);

@@ -1,4 +1,4 @@
-//! A program that is talked with, instead of being fed and read.
+//! A program that holds a conversation over its pipes, instead of being fed and read.
 
 use std::io;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use super::streams::Stream;
 use super::{AFTER_KILL, Ended, Ending, Program, spawn};
 use crate::tail::Tail;
 
-/// How long it may take to put its things in order after a talk that came to its end.
+/// How long the program may take to shut down after the conversation is complete.
 const AFTER_TALK: Duration = Duration::from_secs(2);
 
 /// Both ends of the conversation.
@@ -22,9 +22,9 @@ pub(crate) struct Pipes {
     pub(crate) from: pipe::Receiver,
 }
 
-/// Lets `talk` go on until it is done, or the program is gone. When `cancel` comes the talk, which
-/// knows it too, may take its leave for as long as the leash's grace. Its answer is `None` when it
-/// did not come to an end. stdout belongs to the talk; `Ended` has none of it.
+/// Runs `talk` until it is done, or the program is gone. After `cancel`, which `talk` sees too, the conversation may
+/// close itself within the leash's grace. The answer is `None` when `talk` did not finish. stdout belongs to `talk`;
+/// `Ended` has none of it.
 pub(crate) async fn converse<T>(
     program: Program,
     cancel: &CancellationToken,
@@ -57,12 +57,12 @@ pub(crate) async fn converse<T>(
     };
     let duration = started.elapsed();
     if said.is_none() && stopped.is_none() {
-        // Its last words may still be in the pipe, whose other end must be closed to see the end.
+        // The program's last output may still be in the pipe, whose other end must be closed to see the end.
         running.group.kill();
         said = timeout(AFTER_KILL, &mut talk).await.ok();
     }
     drop(talk);
-    // Done talking, it may put its things in order; its exit code no longer matters.
+    // After the conversation the program may shut down; its exit code no longer matters.
     running.group.ask_to_end();
     let rest = async {
         tokio::select! {

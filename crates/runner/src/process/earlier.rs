@@ -1,6 +1,5 @@
-//! Ends what earlier runs left on this machine, whether or not the server that started it is alive. A
-//! frozen server keeps its agents' folders locked, so the locks do not say whose turn is over: the caller
-//! does.
+//! Ends processes that earlier runs left on this machine, whether or not the server that started them is alive. A
+//! frozen server keeps its agents' folders locked, so the locks do not say which run is over: the caller does.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -13,8 +12,8 @@ use super::family::{self, Recorded, Stat};
 /// A killed process is gone after a millisecond or two; one in the middle of a disk access takes longer.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Kills the processes whose mark `is_theirs`, and those of the leaders that are written down in
-/// `records`, until none is left or the time is up. Returns what is left, each by number and name.
+/// Kills the processes whose mark `is_theirs`, and those of the leaders recorded in `records`, until none is left or
+/// the time is up. Returns the remaining processes, each by number and name.
 pub(crate) fn end_earlier(
     is_theirs: impl Fn(&OsStr) -> bool,
     records: &[PathBuf],
@@ -34,13 +33,13 @@ pub(crate) fn end_earlier(
     }
 }
 
-/// Whether there is such a process.
+/// Whether such a process is left.
 pub(crate) fn is_left(is_theirs: impl Fn(&OsStr) -> bool, records: &[PathBuf]) -> bool {
     let leaders: Vec<_> = records.iter().flat_map(|record| family::read_leaders(record)).collect();
     !members(&is_theirs, &leaders).is_empty()
 }
 
-/// Without ourselves, and without those that ended and wait for a frozen parent to notice.
+/// All such processes, without this one and without zombies of a frozen parent.
 fn members(is_theirs: &impl Fn(&OsStr) -> bool, recorded: &[Recorded]) -> Vec<Pid> {
     let there = recorded.iter().filter(|one| one.is_there());
     let leaders: Vec<Pid> = there.clone().map(|one| one.pid).collect();
@@ -59,7 +58,7 @@ fn members(is_theirs: &impl Fn(&OsStr) -> bool, recorded: &[Recorded]) -> Vec<Pi
     found.dedup();
     let ourselves = rustix::process::getpid();
     found.retain(|pid| *pid != ourselves && Stat::of(*pid).is_some_and(|stat| stat.is_alive));
-    // A keeper that ended first would let go of its family; alone it does nothing.
+    // A keeper that ended first would release its family; a keeper without a family does nothing.
     found.retain(|pid| !keepers.contains(pid));
     found
 }

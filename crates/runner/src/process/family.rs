@@ -1,8 +1,8 @@
-//! Who belongs to a run: its children and theirs, as long as their parents live, and whoever
-//! carries its mark in the environment, wherever they went. Linux tells; elsewhere nobody is found.
+//! The processes of a run: the descendants of its leader, as long as their parents live, and every process that carries
+//! the run's mark in its environment, wherever it went. Linux lists them; on other systems none is found.
 //!
-//! A process that left its parents and emptied its environment as well is a child of the keeper
-//! (`keeper.rs`), as long as that lives.
+//! A process that left its parents and emptied its environment as well is a child of the keeper (`keeper.rs`), as long
+//! as the keeper lives.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal};
 /// Every process of a run inherits this variable.
 pub(crate) const MARK: &str = "CALLBOARD_RUN";
 
-/// Children, their children and so on.
+/// All descendants of a process.
 pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
     let mut found = vec![ancestor];
     let mut next = 0;
@@ -33,9 +33,9 @@ pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
     found.split_off(1)
 }
 
-/// Kills what `find` names, and answers how many that are. One that is dying may be counted; one that
-/// was just born may be missed, so ask until there is none. A process is held on to before it is looked
-/// for a second time: a number that went to another process meanwhile is not signalled.
+/// Kills the processes that `find` names, and returns how many there were. A dying process may be counted and a new one
+/// may be missed, so callers repeat until the count is zero. A process is pinned before it is looked up a second time:
+/// a number that was reused meanwhile is not signalled.
 pub(super) fn kill_found(find: impl Fn() -> Vec<Pid>) -> usize {
     let found = find();
     if found.is_empty() {
@@ -50,11 +50,11 @@ pub(super) fn kill_found(find: impl Fn() -> Vec<Pid>) -> usize {
     found.len()
 }
 
-/// A process that stays the one it was, whatever becomes of its number.
+/// A process that stays identified even when its number is reused.
 enum Held {
     #[cfg(target_os = "linux")]
     Process(std::os::fd::OwnedFd),
-    /// Kernels before 5.3 and other systems know processes by their numbers alone.
+    /// Kernels before 5.3 and other systems identify processes by number alone.
     Number(Pid),
 }
 
@@ -73,7 +73,7 @@ impl Held {
         Some(Self::Number(pid))
     }
 
-    /// Fails only for a process that has ended, or that another user started.
+    /// Fails only for a process that has ended, or that belongs to another user.
     fn kill(&self) {
         let _ = match self {
             #[cfg(target_os = "linux")]
@@ -87,7 +87,7 @@ pub(super) fn kill_marked(mark: &OsStr) -> usize {
     kill_found(|| marked(mark))
 }
 
-/// Gives those that carry the mark time to end by themselves.
+/// Gives processes with the mark time to end by themselves.
 pub(crate) async fn end_marked(mark: &OsStr, grace: Duration) {
     let deadline = Instant::now() + grace;
     while Instant::now() < deadline && !marked(mark).is_empty() {
@@ -103,14 +103,14 @@ pub(crate) async fn end_marked(mark: &OsStr, grace: Duration) {
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Without ourselves.
+/// All processes with the mark, without this one.
 fn marked(mark: &OsStr) -> Vec<Pid> {
     let ourselves = rustix::process::getpid();
     let carries = |pid: &Pid| mark_of(*pid).is_some_and(|its| its == mark);
     all().filter(|pid| *pid != ourselves && carries(pid)).collect()
 }
 
-/// The mark that a process carries. One that ended carries none.
+/// The mark that a process carries. An ended process carries none.
 pub(super) fn mark_of(pid: Pid) -> Option<OsString> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let mark = environment
@@ -125,7 +125,7 @@ pub(super) fn all() -> impl Iterator<Item = Pid> {
     ids.filter_map(Pid::from_raw)
 }
 
-/// How a person finds a process.
+/// A process in words, so that a person can find it.
 pub(super) fn named(pid: Pid) -> String {
     let number = pid.as_raw_nonzero();
     match fs::read(format!("/proc/{number}/comm")) {
@@ -134,7 +134,7 @@ pub(super) fn named(pid: Pid) -> String {
     }
 }
 
-/// Writes down who leads a run, and who keeps it, so that a later process can find them.
+/// Records the leader and the keeper of a run, so that a later process can find them.
 pub(super) fn write_leader(record: &Path, leader: Pid, keeper: Option<Pid>) -> io::Result<()> {
     let line = |pid: Pid| {
         let started = start_time(pid).unwrap_or_default();
@@ -143,11 +143,10 @@ pub(super) fn write_leader(record: &Path, leader: Pid, keeper: Option<Pid>) -> i
     fs::write(record, line(leader) + &keeper.map(line).unwrap_or_default())
 }
 
-/// Kills the groups and descendants of those who were written down. A number is not given to another process
-/// while any process is in its group, so a number whose process started at another time, or that
-/// cannot be compared, has no group of ours.
+/// Kills the groups and descendants of the recorded processes. A number is not reused while any process is in its
+/// group, so a number whose process started at another time, or cannot be compared, has no group of ours.
 pub(crate) fn kill_leftovers(record: &Path, mark: &OsStr) {
-    // The keeper last: what it keeps is found through it.
+    // The keeper comes last: its family is found through it.
     for Recorded { pid: leader, started, .. } in read_leaders(record) {
         let reused = start_time(leader).is_some_and(|now| now != started || started == 0);
         if !reused {
@@ -160,7 +159,7 @@ pub(crate) fn kill_leftovers(record: &Path, mark: &OsStr) {
     kill_marked_all(mark);
 }
 
-/// Kills those that carry the mark until none is left.
+/// Kills processes with the mark until none is left.
 pub(crate) fn kill_marked_all(mark: &OsStr) {
     for _ in 0..PASSES_MAX {
         if kill_marked(mark) == 0 {
@@ -173,7 +172,7 @@ pub(crate) fn kill_marked_all(mark: &OsStr) {
 /// A look at all processes takes about a millisecond; a killed one is gone after one or two.
 pub(super) const PASSES_MAX: usize = 200;
 
-/// A process that was written down.
+/// A recorded process.
 #[derive(Clone, Copy)]
 pub(super) struct Recorded {
     pub(super) pid: Pid,
@@ -182,14 +181,14 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// Whether its number is still its own. A leader that ended and was not reaped keeps its number, and
-    /// with it the number of its group.
+    /// Whether the number still belongs to the recorded process. A leader that ended and was not reaped keeps its
+    /// number, and with it the number of its group.
     pub(super) fn is_there(&self) -> bool {
         self.started != 0 && start_time(self.pid) == Some(self.started)
     }
 }
 
-/// The leader, and then its keeper.
+/// The recorded leader, and then its keeper.
 pub(super) fn read_leaders(record: &Path) -> Vec<Recorded> {
     let text = fs::read_to_string(record).unwrap_or_default();
     let read = |(n, line): (usize, &str)| {
@@ -204,20 +203,20 @@ pub(super) fn start_time(pid: Pid) -> Option<u64> {
     Stat::of(pid).map(|stat| stat.started)
 }
 
-/// What the kernel says of a process.
+/// The kernel's facts about a process.
 pub(super) struct Stat {
-    /// Not one that ended and was not reaped.
+    /// `false` for a zombie.
     pub(super) is_alive: bool,
     pub(super) group: i32,
     pub(super) session: i32,
-    /// In the kernel's ticks since it started.
+    /// The start time in the kernel's ticks.
     pub(super) started: u64,
 }
 
 impl Stat {
     pub(super) fn of(pid: Pid) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        // The name in the second field may hold anything, also spaces and brackets.
+        // The name in the second field may hold anything, including spaces and brackets.
         let (_, fields) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
         Some(Self {

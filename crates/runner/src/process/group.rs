@@ -1,4 +1,4 @@
-//! A running program and all it started.
+//! A running program and all processes it started.
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
@@ -11,26 +11,26 @@ use tokio::time::timeout;
 use super::keeper::Kept;
 use super::{AFTER_KILL, family};
 
-/// How long a killed family may take to end. Only a process that is stuck in the kernel needs longer.
+/// How long a killed family may take to end. Only a process stuck in the kernel needs longer.
 const FAMILY_END_MAX: Duration = Duration::from_secs(5);
 
-/// Dropped before `reap`, it kills.
+/// A group that is killed when dropped before `reap`.
 ///
-/// Group and leader share a number that is ours only while the leader is not reaped. So its exit
-/// is noticed without reaping it, the group is killed, and only then the number is given back. Of a
-/// program with a keeper the keeper does all that.
+/// Group and leader share a number that is ours only while the leader is not reaped. So its exit is noticed without
+/// reaping it, the group is killed, and only then the number is released. For a program with a keeper, the keeper does
+/// all of this.
 pub(super) struct Group {
-    /// The leader, or its keeper.
+    /// The leader's process, or that of its keeper.
     pub(super) child: Child,
     pub(super) kept: Option<Kept>,
     pub(super) watchman: Option<Child>,
     pub(super) exits: tokio::signal::unix::Signal,
-    /// What its processes carry, until none is left.
+    /// The mark of its processes, until none is left.
     pub(super) mark: Option<OsString>,
 }
 
 impl Group {
-    /// The leader's; `None` once reaped.
+    /// The leader's number; `None` once reaped.
     pub(super) fn number(&self) -> Option<Pid> {
         match &self.kept {
             Some(kept) => Some(kept.leader),
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// The polite way; whoever left the group is not asked.
+    /// Asks the group to end. Processes that left the group are not asked.
     pub(super) fn ask_to_end(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.ask_to_end();
@@ -70,9 +70,9 @@ impl Group {
         }
     }
 
-    /// Signals fail only when nobody is left to kill.
+    /// Kills the group. Signals fail only when no process is left to kill.
     pub(super) fn kill(&mut self) {
-        // One that stands outside would take the number for ours after it was given back.
+        // A watchman outside the group would kill a reused number, so it goes first.
         if self.mark.is_some()
             && let Some(watchman) = &mut self.watchman
         {
@@ -94,7 +94,7 @@ impl Group {
         }
     }
 
-    /// Kills also those that left group and parents, until none is found.
+    /// Also kills processes that left group and parents, until none is found.
     pub(super) async fn kill_marked(&mut self) {
         let Some(mark) = self.mark.clone() else { return };
         for _ in 0..family::PASSES_MAX {
@@ -106,7 +106,7 @@ impl Group {
         self.mark = None;
     }
 
-    /// After `kill`; a keeper ends when all that it kept has.
+    /// Reaps the leader after `kill`; a keeper ends when all processes it kept have ended.
     pub(super) async fn reap(&mut self) -> Option<ExitStatus> {
         let Some(kept) = &mut self.kept else { return self.child.wait().await.ok() };
         let status = kept.leader_exit().await;

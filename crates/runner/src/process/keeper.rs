@@ -1,12 +1,12 @@
-//! A process between us and a program, which the program's family cannot leave.
+//! A process between this server and a program, which the program's family cannot leave.
 //!
-//! The keeper is the parent of the program and adopts every process whose own parent ends
-//! (`PR_SET_CHILD_SUBREAPER`), whatever session, group or environment that process has. It ends the
-//! family when our end of its lifeline closes: because the call is over, or because we are gone.
+//! The keeper is the parent of the program and adopts every process whose own parent ends (`PR_SET_CHILD_SUBREAPER`),
+//! whatever session, group or environment that process has. It ends the family when our end of its lifeline closes:
+//! because the call is over, or because this server is gone.
 //!
-//! It is a fork of this process that never calls `exec`, so it costs the memory that this process writes to
-//! meanwhile. The program enters its sandbox after the fork: the keeper stands outside, where a confined
-//! program can neither signal it nor look into it. An unconfined program of the same user can kill it.
+//! The keeper is a fork of this process that never calls `exec`, so it costs the memory that this process writes to
+//! meanwhile. The program enters its sandbox after the fork: the keeper stands outside, where a confined program can
+//! neither signal nor inspect it. An unconfined program of the same user can kill it.
 
 #![allow(unsafe_code, reason = "a process that is forked and not replaced has no safe interface")]
 
@@ -29,10 +29,10 @@ use super::family;
 
 pub(super) const IS_THERE: bool = true;
 
-/// On the lifeline: the family is asked to end.
+/// The byte on the lifeline that asks the family to end.
 const ASKED: u8 = b'T';
 
-/// How often adopted processes that ended are collected. The end of the program is noticed at once.
+/// How often adopted processes that ended are reaped. The end of the program is noticed at once.
 const COLLECT_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
@@ -43,20 +43,20 @@ pub(super) struct Kept {
     lifeline: Option<PipeWriter>,
     news: pipe::Receiver,
     pub(super) leader: Pid,
-    /// When the leader started: a number alone may be given to another process.
+    /// When the leader started: a number alone may be reused.
     started: Option<u64>,
-    /// `None` inside: the keeper was killed and does not say.
+    /// The inner `None`: the keeper was killed, so the status is unknown.
     ended: Option<Option<ExitStatus>>,
 }
 
-/// What the pipes are before the program runs.
+/// Our ends of the pipes before the program runs.
 pub(super) struct Ends {
     lifeline: PipeWriter,
     news: PipeReader,
 }
 
-/// Puts a keeper before the program. Whatever else is to be done before exec must be said after this, and
-/// is done by the program's process alone.
+/// Puts a keeper before the program. Every other `pre_exec` must be registered after this one; the program's process
+/// alone executes it.
 pub(super) fn post(command: &mut Command) -> io::Result<Ends> {
     let (theirs, lifeline) = io::pipe()?;
     let (news, tell) = io::pipe()?;
@@ -78,7 +78,7 @@ pub(super) fn post(command: &mut Command) -> io::Result<Ends> {
 }
 
 impl Kept {
-    /// For a program that runs: its keeper has told its number by then, or does at once.
+    /// For a program that runs: its keeper has reported its number by then, or does so at once.
     pub(super) fn new(ends: Ends) -> io::Result<Self> {
         let Ends { lifeline, mut news } = ends;
         let mut number = [0; 4];
@@ -90,28 +90,29 @@ impl Kept {
         Ok(Self { lifeline: Some(lifeline), news, leader, started, ended: None })
     }
 
-    /// The program whose keeper was killed, if the program is still there.
+    /// The program whose keeper was killed, if the program still runs.
     pub(super) fn forsaken(&self) -> Option<Pid> {
         let is_there = self.started.is_some() && family::start_time(self.leader) == self.started;
         (self.ended == Some(None) && is_there).then_some(self.leader)
     }
 
-    /// Returns when the program has ended. Safe to drop and call again.
+    /// Returns when the program has ended. Cancel safe.
     pub(super) async fn leader_exit(&mut self) -> Option<ExitStatus> {
         if let Some(ended) = self.ended {
             return ended;
         }
         let mut status = [0; 4];
-        // Four bytes are written as one, so they are read as one.
+        // The four bytes are written at once, so they are read at once.
         let length = self.news.read(&mut status).await.unwrap_or(0);
         let known = (length == status.len()).then(|| i32::from_ne_bytes(status));
         *self.ended.insert(known.map(ExitStatus::from_raw))
     }
 
-    /// The keeper passes it on while the program is its child, so no other group is asked.
+    /// Asks the program to end. The keeper forwards this only while the program is its child, so no other group is
+    /// asked.
     pub(super) fn ask_to_end(&mut self) {
         if let Some(lifeline) = &mut self.lifeline {
-            // It fails when the keeper is gone.
+            // The write fails when the keeper is gone.
             let _ = lifeline.write_all(&[ASKED]);
         }
     }
@@ -121,11 +122,11 @@ impl Kept {
     }
 }
 
-/// The rest of the keeper's life. No memory is asked for: another thread of the process that this one was
-/// forked from may have held the allocator's lock.
+/// The rest of the keeper's life. It allocates no memory: another thread of the forking process may have held the
+/// allocator's lock.
 fn keep(leader: Pid, mut lifeline: &PipeReader, mut tell: &PipeWriter) -> ! {
     block_signals();
-    // Pipes and locks of the process that forked us must end with that process.
+    // Pipes and locks of the forking process must end with that process.
     close_all_but(lifeline.as_raw_fd(), tell.as_raw_fd());
     let _ = rustix::thread::set_name(c"cb-keeper");
     let _ = rustix::process::setsid();
@@ -154,12 +155,12 @@ fn keep(leader: Pid, mut lifeline: &PipeReader, mut tell: &PipeWriter) -> ! {
     }
 }
 
-/// Waits a while for a word, or for the end of the program.
+/// Waits a while for a byte on the lifeline, or for the end of the program.
 fn listen(lifeline: &PipeReader, program: Option<&OwnedFd>, is_running: bool) -> bool {
     let word = PollFd::new(lifeline, PollFlags::IN);
     let Some(program) = program else {
         let mut ends = [word];
-        // Kernels before 5.3 do not tell when a process ends.
+        // Kernels before 5.3 cannot notify of a process's end.
         let _ = poll(&mut ends, Some(if is_running { &LOOK_EVERY } else { &COLLECT_EVERY }));
         return !ends[0].revents().is_empty();
     };
@@ -168,15 +169,15 @@ fn listen(lifeline: &PipeReader, program: Option<&OwnedFd>, is_running: bool) ->
     !ends[0].revents().is_empty()
 }
 
-/// Kills children until there are none. Those of a killed process become children here.
+/// Kills children until there are none. Children of a killed process become children here.
 fn end(leader: Pid, mut is_running: bool, mut tell: &PipeWriter) -> ! {
     loop {
-        // Its number is that of its group as long as it was not collected.
+        // Its number is also its group's until it is reaped.
         if is_running {
             let _ = kill_process_group(leader, Signal::KILL);
         }
         if !kill_children() && !is_running {
-            // Without a list of children the group is all that can be ended.
+            // Without a list of children, only the group can be ended.
             leave();
         }
         match wait(WaitOptions::empty()) {
@@ -195,7 +196,7 @@ fn has_children() -> bool {
     !matches!(waitid(WaitId::All, looking), Err(rustix::io::Errno::CHILD))
 }
 
-/// Whether the kernel has a list of them.
+/// Kills all children; `false` when the kernel has no list of them.
 fn kill_children() -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let list = rustix::fs::open(c"/proc/thread-self/children", flags, Mode::empty());
@@ -213,7 +214,7 @@ fn kill_children() -> bool {
     true
 }
 
-/// Whatever ends others by a signal, and a pipe that nobody reads, does not end the keeper.
+/// Blocks all signals, so that neither a signal nor a pipe without a reader ends the keeper.
 fn block_signals() {
     // SAFETY: the set is filled before it is used, and the calls write nothing but the set.
     unsafe {
@@ -229,7 +230,7 @@ fn close_all_but(one: RawFd, other: RawFd) {
         if first > last {
             continue;
         }
-        // SAFETY: nothing of this process uses the files that are closed.
+        // SAFETY: this process uses none of the files that are closed.
         let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         if closed != 0 {
             // Kernels before 5.9 close one at a time.
@@ -242,6 +243,6 @@ fn close_all_but(one: RawFd, other: RawFd) {
 }
 
 fn leave() -> ! {
-    // SAFETY: the process ends without running anything that was left to it by the fork.
+    // SAFETY: the process ends without running any code inherited by the fork.
     unsafe { libc::_exit(0) }
 }

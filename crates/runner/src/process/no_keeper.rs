@@ -1,4 +1,4 @@
-//! Elsewhere than on Linux no process adopts the children of others, so there is no keeper.
+//! On systems other than Linux no process adopts the children of others, so there is no keeper.
 
 use std::convert::Infallible;
 use std::io;

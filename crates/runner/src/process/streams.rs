@@ -23,22 +23,21 @@ impl Streams {
         tokio::join!(self.stdout.read_to_end(), self.stderr.read_to_end());
     }
 
-    /// Feeds and reads without ever being the reason to stop: a program may close its output and
-    /// go on.
+    /// Feeds and reads, and never returns: a program may close its output and go on.
     pub(super) async fn serve(&mut self) -> Infallible {
         tokio::join!(self.stdin.feed(), self.stdout.read_to_end(), self.stderr.read_to_end());
         std::future::pending().await
     }
 }
 
-/// What is still to be written. A program that does not want it may close its end.
+/// The input still to be written. A program that does not want it may close its end.
 pub(super) struct Stdin {
     pub(super) pipe: Option<ChildStdin>,
     pub(super) rest: Vec<u8>,
 }
 
 impl Stdin {
-    /// Safe to drop and call again: what was written is taken off the rest.
+    /// Writes the rest. Cancel safe: written bytes are taken off the rest.
     async fn feed(&mut self) {
         while let Some(pipe) = &mut self.pipe {
             match pipe.write(&self.rest).await {
@@ -68,7 +67,7 @@ impl Stream {
         Ok((Self { pipe, tail, printed }, writer))
     }
 
-    /// Safe to drop and call again: a chunk is read and kept, or neither.
+    /// Reads to the end. Cancel safe: a chunk is read and kept, or neither.
     pub(super) async fn read_to_end(&mut self) {
         let mut chunk = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = self.pipe.read(&mut chunk).await {

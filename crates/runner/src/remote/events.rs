@@ -22,7 +22,7 @@ impl Events {
         Self { body: response.into_body(), is_stream, is_over: false, unread: Unread::default() }
     }
 
-    /// The next message; `None` at the end. The error is why the connection broke.
+    /// The next message; `None` at the end. The error says why the connection broke.
     pub(super) async fn next(&mut self) -> Result<Option<Value>, String> {
         loop {
             if self.is_stream
@@ -56,17 +56,17 @@ fn message(data: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(data).map_err(|_| "its answer is no JSON".into())
 }
 
-/// What came and is no whole event yet.
+/// Received bytes that are no whole event yet.
 #[derive(Default)]
 struct Unread {
     bytes: Vec<u8>,
-    /// Up to here no line ends.
+    /// Up to here the bytes hold no line end.
     looked_at: usize,
     data: Vec<u8>,
 }
 
 impl Unread {
-    /// The data of the next event that has some; comments, ids and waits are passed over.
+    /// The data of the next event that has some; comments, ids and waits are skipped.
     fn event(&mut self) -> Option<Vec<u8>> {
         while let Some(line) = self.line() {
             if let Some(data) = line.strip_prefix(b"data:") {

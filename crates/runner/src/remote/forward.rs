@@ -1,7 +1,7 @@
-//! Standard input and output of an agent that speaks nothing else, passed on to a board over HTTP.
+//! Forwards standard input and output of an agent that speaks only stdio to a board over HTTP.
 //!
-//! Each line is a message and goes out by itself; each message that comes back is a line. A broken
-//! connection is an answer that says so: nothing is sent twice.
+//! Each line is a message and is sent by itself; each message that comes back is a line. A broken connection becomes an
+//! error answer: nothing is sent twice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{RemoteBoard, RemoteFault, modern_version};
 
-/// How long calls under way may go on when nobody asks any more, as at a server of stdio.
+/// How long running calls may go on after the input ended, as in a stdio server.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 const GOODBYE: Duration = Duration::from_secs(1);
 const PARSE_ERROR: i32 = -32700;
 
-/// Passes messages on until the input ends, `stop` is cancelled, or the server will not hear any more.
-/// A server that answered nothing at all is a fault.
+/// Forwards messages until the input ends, `stop` is cancelled, or the server accepts no more. A server that answered
+/// nothing at all is a fault.
 pub async fn forward(
     board: RemoteBoard,
     input: impl AsyncRead + Send + Unpin,
@@ -72,13 +72,13 @@ pub async fn forward(
     }
 }
 
-/// What is known of the server.
+/// What the forwarder knows of the server.
 #[derive(Clone, Default)]
 enum Met {
     #[default]
     Nobody,
     Board,
-    /// It never answered, or will not any more.
+    /// The server never answered, or answers no more.
     Fault(RemoteFault),
 }
 
@@ -92,8 +92,8 @@ struct Line {
 }
 
 impl Line {
-    /// One message of the client. What begins or tells something is sent before the next line is read, so
-    /// that the server hears it in order; other requests run beside each other.
+    /// Handles one message of the client. An `initialize` or a notification is sent before the next line is read, so
+    /// that the server gets them in order; other requests run concurrently.
     async fn take(self: &Arc<Self>, message: Value, tasks: &mut JoinSet<()>) {
         let method = message["method"].as_str().unwrap_or_default();
         let is_request = message.get("method").is_some() && message.get("id").is_some();
@@ -102,7 +102,7 @@ impl Line {
         }
         if is_request {
             let line = self.clone();
-            // Known before the next line is read, which may cancel it.
+            // Registered before the next line is read, which may cancel the request.
             let cancel = line.begin(&message["id"]);
             tasks.spawn(async move {
                 let id = message["id"].clone();
@@ -118,11 +118,11 @@ impl Line {
         if method == "notifications/cancelled" {
             let id = message["params"]["requestId"].to_string();
             if let Some(running) = self.running().remove(&id) {
-                // Hanging up is how a request of the modern era is cancelled.
+                // In the modern era, closing the connection cancels a request.
                 running.cancel();
             }
         }
-        // Without a session there is nobody to tell.
+        // Without a session the server has no state to notify.
         if self.board.session().id.is_none() || modern_version(&message).is_some() {
             return;
         }
@@ -190,7 +190,7 @@ impl Line {
             output.flush().await
         };
         if written.await.is_err() {
-            // Nobody reads any more.
+            // The reader of the output is gone.
             self.over.cancel();
         }
     }

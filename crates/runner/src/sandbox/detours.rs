@@ -1,8 +1,8 @@
-//! Closes the ways to a TCP port that Landlock does not see. A Multipath TCP socket falls back to plain
-//! TCP, and data sent with `MSG_FASTOPEN` opens a connection without `connect`; io_uring does both behind
-//! this filter's back. SMC sockets fall back to TCP, too.
+//! Closes the ways to a TCP port that Landlock does not see. A Multipath TCP socket falls back to plain TCP, and data
+//! sent with `MSG_FASTOPEN` opens a connection without `connect`; io_uring does both past this filter. SMC sockets fall
+//! back to TCP, too.
 //!
-//! A program for another architecture of the same machine (32-bit x86) is killed by the filter.
+//! The filter kills a program for another architecture of the same machine (32-bit x86).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,10 +12,10 @@ use seccompiler::{
     SeccompRule,
 };
 
-/// `libc` does not name it.
+/// `libc` does not define this constant.
 const AF_SMC: u64 = 43;
 
-/// None on a processor that the filter is not made for.
+/// The filters; none on a processor that they do not support.
 pub(super) fn filters() -> io::Result<Vec<BpfProgram>> {
     let Ok(arch) = std::env::consts::ARCH.try_into() else { return Ok(Vec::new()) };
     let (equal, fast_open) = (SeccompCmpOp::Eq, libc::MSG_FASTOPEN.cast_unsigned().into());
@@ -39,7 +39,7 @@ pub(super) fn filters() -> io::Result<Vec<BpfProgram>> {
                 (libc::SYS_sendmmsg, vec![is_fast(3)?]),
             ],
         ),
-        // Without a rule every call matches.
+        // A call without a rule always matches.
         (libc::ENOSYS, vec![(libc::SYS_io_uring_setup, Vec::new())]),
     ];
     let filter = |(errno, rules): (i32, Vec<(i64, Vec<SeccompRule>)>)| {

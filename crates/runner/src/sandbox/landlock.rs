@@ -1,4 +1,4 @@
-//! The rules of a confined program, made before it is started and entered by the new process itself.
+//! The rules of a confined program, created before it is started and entered by the new process itself.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use seccompiler::BpfProgram;
 
 use super::{DEVICES, SandboxPorts, detours};
 
-/// The first version that also keeps files from being cut short.
+/// The first version that also prevents truncation of files.
 const ENOUGH: ABI = ABI::V3;
 
-/// Rights of root that reach into processes outside of the sandbox. With the first two, Linux 6.18 shows
-/// their environment in `/proc` before Landlock is asked.
+/// Capabilities of root that reach into processes outside the sandbox. With the first two, Linux 6.18 shows their
+/// environment in `/proc` before Landlock is asked.
 const REACHING_OUT: [CapabilitySet; 3] =
     [CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_PTRACE];
 
@@ -43,17 +43,17 @@ impl Rules {
         Ok(Self { landlock: Some(landlock), filters })
     }
 
-    /// Confines the calling thread and all that it starts, for good. Makes system calls and nothing else:
-    /// between fork and exec no memory may be asked for.
+    /// Confines the calling thread and its future children, for good. Makes only system calls: between fork and exec no
+    /// memory may be allocated.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         for right in REACHING_OUT {
-            // A process that may not give a right up is not root's, and the started program has none.
+            // A process that may not drop a capability is not root's, and the started program has none.
             let _ = remove_capability_from_bounding_set(right);
         }
         let refused = || io::Error::from_raw_os_error(libc::EACCES);
         let landlock = self.landlock.take().ok_or_else(refused)?;
         landlock.restrict_self().map_err(|_| refused())?;
-        // Landlock has already given up the right to gain others, which a filter needs.
+        // Landlock has already set `no_new_privs`, which a filter needs.
         for filter in &self.filters {
             seccompiler::apply_filter(filter).map_err(|_| refused())?;
         }
@@ -67,7 +67,7 @@ fn rules(writable: &[PathBuf], ports: &SandboxPorts) -> Result<RulesetCreated, R
     for path in writable.iter().map(PathBuf::as_path).chain(devices) {
         let Ok(opened) = PathFd::new(path) else { continue };
         let access: BitFlags<AccessFs> = AccessFs::from_write(ENOUGH);
-        // A file has no entries that could be made or removed.
+        // A file has no entries that could be created or removed.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(ENOUGH) };
         rules = rules.add_rule(PathBeneath::new(opened, access))?;
     }
@@ -79,13 +79,13 @@ fn rules(writable: &[PathBuf], ports: &SandboxPorts) -> Result<RulesetCreated, R
     Ok(rules)
 }
 
-/// Files are held or nothing is; older kernels go without the rest.
+/// Rules for files are required; older kernels go without the rest.
 fn handled(ports: &SandboxPorts) -> Result<RulesetCreated, RulesetError> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_write(ENOUGH))?
         .set_compatibility(CompatLevel::BestEffort)
-        // From version 6 on no signal and no abstract socket reaches a process outside of the sandbox.
+        // From version 6 on, no signal and no abstract socket reaches a process outside the sandbox.
         .scope(Scope::Signal | Scope::AbstractUnixSocket)?;
     let rules = match ports {
         SandboxPorts::Any => rules,

@@ -43,9 +43,8 @@ impl SandboxPorts {
         Self::Only(each_once(single.chain(configured.iter().cloned())))
     }
 
-    /// The ports of a check: the usual ones, those that the system gives to a server that asks for any port,
-    /// and the configured ones. The board's own port is closed: on loopback without tokens the board takes
-    /// commands.
+    /// The ports of a check: the usual ones, the ephemeral ports of the system, and the configured ones. The board's
+    /// own port is closed: on loopback without tokens the board takes commands.
     pub(crate) fn of_check(&self, board: Option<u16>) -> Self {
         let Self::Only(configured) = self else { return Self::Any };
         let given = given_by_the_system();
@@ -69,7 +68,7 @@ fn each_once(ranges: impl Iterator<Item = RangeInclusive<u16>>) -> Vec<RangeIncl
     ports
 }
 
-/// The ports of servers that listen on port 0, as tests do.
+/// The ephemeral ports, which servers on port 0 get, as in tests.
 fn given_by_the_system() -> RangeInclusive<u16> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let text = text.unwrap_or_default();
@@ -94,7 +93,7 @@ impl Display for SandboxPorts {
     }
 }
 
-/// A port of loopback that nothing listens on at this moment, for a run whose command names `{port}`.
+/// A free loopback port for a run whose command names `{port}`.
 pub(crate) fn port_of_its_own(command: &[String]) -> Option<u16> {
     let is_wanted = command.iter().any(|arg| arg.contains("{port}"));
     let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

@@ -1,4 +1,4 @@
-//! Names become addresses here, and what is connected to is what was looked at.
+//! Resolves names to addresses; a connection goes only to an address that was checked.
 
 use std::future::Future;
 use std::io;
@@ -24,7 +24,7 @@ impl Addresses {
     }
 }
 
-/// A host that is an address itself, which nobody looks up.
+/// A host that is an address itself and needs no lookup.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
@@ -40,7 +40,7 @@ impl Service<Name> for Addresses {
         Poll::Ready(Ok(()))
     }
 
-    /// All or none: a name with one private address is nobody's public server.
+    /// Resolves a name to all of its addresses or fails: a name with one private address is no public server.
     fn call(&mut self, name: Name) -> Self::Future {
         let addresses = *self;
         Box::pin(async move {

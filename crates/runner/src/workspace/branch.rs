@@ -1,5 +1,5 @@
-//! A patch as a branch: one commit on the baseline, made in the run's own repository and handed from
-//! there to where others find it. Nothing is checked out, here or there.
+//! A patch as a branch: one commit on the baseline, made in the run's own repository and transferred from there to the
+//! target repository. Neither repository checks anything out.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use super::{Way, Workspace, quiet, words};
 use crate::git::{Git, GitFault};
 use crate::worktree::fork;
 
-/// Who made a commit where git does not know whom it works for.
+/// The author of a commit where git has no identity.
 const NAME: &str = "Callboard";
 const EMAIL: &str = "callboard@localhost";
 
 impl Workspace {
-    /// Makes the branch here; its commit. `place` is where git knows whom it works for.
+    /// Makes the branch here and returns its commit. `place` is a folder whose git settings have the identity.
     pub(crate) async fn branch(
         &self,
         place: Option<&Path>,
@@ -44,14 +44,14 @@ impl Workspace {
         Ok(head)
     }
 
-    /// Adds the branch to a repository of this machine; a branch that somebody has checked out is
-    /// left alone, and that is a fault.
+    /// Adds the branch to a repository of this machine. A branch that is checked out stays as it is, and that is a
+    /// fault.
     pub(crate) async fn give(&self, to: &Path, name: &str) -> Result<(), String> {
         let fetch = ["fetch", "-q", "--no-tags", "--no-prune", "--no-write-fetch-head"];
         let quietly = ["--no-auto-gc", "--no-recurse-submodules", "--"];
         let (from, refspec) = (self.repo().display().to_string(), refspec(name));
         let args = [&fetch[..], &quietly, &[&from, &refspec]].concat();
-        // It is somebody's repository: what is written there is to last.
+        // This is a user's repository: its objects must be durable.
         let git = quiet(to).set("core.fsync=default").set("fetch.writeCommitGraph=false");
         git.set("protocol.file.allow=always").ask(&args).await.map(drop).map_err(words)
     }
@@ -68,8 +68,7 @@ impl Workspace {
     }
 }
 
-/// Pushes a branch of a repository of this machine, with what that knows of addresses and
-/// credentials.
+/// Pushes a branch of a repository of this machine, with that repository's addresses and credentials.
 pub(crate) async fn push_from(
     repo: &Path,
     url: &str,
@@ -85,12 +84,12 @@ async fn push(git: Git<'_>, url: &str, name: &str, schemes: &str) -> Result<(), 
     git.with("GIT_ALLOW_PROTOCOL", schemes).ask(&push).await.map(drop).map_err(words)
 }
 
-/// The branch is the job's: whatever an earlier attempt put there gives way.
+/// The branch belongs to the job, so the branch of an earlier attempt is overwritten.
 fn refspec(name: &str) -> String {
     format!("+refs/heads/{name}:refs/heads/{name}")
 }
 
-/// Where a repository would be pushed to.
+/// The address to which a repository would be pushed.
 pub(crate) async fn origin(repo: &Path) -> Result<Option<String>, GitFault> {
     for key in ["remote.origin.pushurl", "remote.origin.url"] {
         if let Some(url) = quiet(repo).look(&["config", "--get", key]).await? {
@@ -100,8 +99,8 @@ pub(crate) async fn origin(repo: &Path) -> Result<Option<String>, GitFault> {
     Ok(None)
 }
 
-/// How a branch stands in a repository of this machine; by `head` when it is gone. `None` when its
-/// base is not there.
+/// The state of a branch in a repository of this machine; by `head` when the branch is gone. `None` when its base is
+/// missing.
 pub(crate) async fn state(
     repo: &Path,
     name: &str,
@@ -118,7 +117,7 @@ pub(crate) async fn state(
     let tip = commit(name).await?;
     let is_gone = tip.is_none();
     let tip = tip.unwrap_or_else(|| head.to_owned());
-    // A branch that is gone may have taken its commits along.
+    // A deleted branch may have lost its commits too.
     if is_gone && !git().asks_yes(&["cat-file", "-e", &tip]).await? {
         return Ok(Some(BranchState::Gone));
     }

@@ -1,5 +1,4 @@
-//! Repositories behind an address, kept as bare repositories so that the next job there fetches
-//! only what is new.
+//! Caches of remote repositories as bare repositories, so that the next job fetches only new commits.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,16 +14,16 @@ use super::way::Way;
 use super::{Source, has_commit, quiet, words};
 use crate::git::Git;
 
-/// One fetch of an address at a time.
+/// The caches; one fetch of an address at a time.
 pub(crate) struct Caches {
-    /// What git may speak: `https:ssh`.
+    /// The protocols that git may use: `https:ssh`.
     protocols: String,
     /// Hosts that may have private addresses and get this server's credentials.
     hosts: Vec<String>,
     turns: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// Another process that fetches the same is waited for, looking this often.
+/// How often to poll for the lock while another process fetches the same repository.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Caches {
@@ -38,12 +37,12 @@ impl Caches {
         Way::to(url, &self.hosts, has_tokens).await
     }
 
-    /// What git may speak, as `GIT_ALLOW_PROTOCOL` has it.
+    /// The protocols that git may use, in the form of `GIT_ALLOW_PROTOCOL`.
     pub(crate) fn protocols(&self) -> &str {
         &self.protocols
     }
 
-    /// Sees to it that the cache of `url` has the commit.
+    /// Ensures that the cache of `url` has the commit.
     pub(crate) async fn with_commit(
         &self,
         jobs: &Path,
@@ -115,7 +114,7 @@ impl Caches {
     }
 }
 
-/// Words of git, curl and ssh after which asking for something else is no use.
+/// Whether git, curl or ssh say that the address is unreachable, so that no other request can succeed.
 fn is_out_of_reach(fault: &str) -> bool {
     let signs = [
         "unable to access",
@@ -128,7 +127,7 @@ fn is_out_of_reach(fault: &str) -> bool {
         "terminal prompts disabled",
         "it took too long",
     ];
-    // A server that does not hand out commits by their id says so with "not allowed" too.
+    // A server that does not serve commits by their id says "not allowed" too.
     signs.iter().any(|sign| fault.contains(sign)) && !fault.contains("unadvertised")
 }
 

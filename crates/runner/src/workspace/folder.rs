@@ -1,5 +1,5 @@
-//! `jobs/<job>/<attempt>/`: the folder of one run, and whose it is. A lock that the kernel drops
-//! with its process tells a run that goes on from one that a crash left behind.
+//! `jobs/<job>/<attempt>/`: the folder of one run, and its owner. A lock that the kernel drops with its process tells a
+//! live run from one that a crash left behind.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::{process, terminal};
 
-/// Dropped, it is removed with everything in it.
+/// A folder that is removed with its content when dropped.
 pub(crate) struct Folder {
     jobs: PathBuf,
     path: PathBuf,
@@ -26,7 +26,7 @@ impl Folder {
             return Err(io::Error::other("the job's id is no name for a folder"));
         }
         fs::create_dir_all(jobs)?;
-        // Others may look at this folder: it must not be seen under their own names.
+        // Other processes look at this folder too, so it must have one canonical name.
         let jobs = jobs.canonicalize()?;
         let path = jobs.join(job).join(attempt.to_string());
         let gate = Gate::pass(&jobs)?;
@@ -45,7 +45,7 @@ impl Folder {
         &self.jobs
     }
 
-    /// Absolute; also the mark of the run's processes.
+    /// The absolute path; also the mark of the run's processes.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -75,8 +75,8 @@ impl Drop for Folder {
 
 const RECORD: &str = "leader";
 
-/// Held for a moment by whoever makes a folder or looks whose one is: between its making and its
-/// locking it would look like nobody's.
+/// A lock held briefly while a folder is created or its owner is looked up: between its creation and its locking a
+/// folder would seem to have no owner.
 struct Gate(#[allow(dead_code, reason = "held for its lock")] File);
 
 impl Gate {
@@ -91,7 +91,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).open(path)
 }
 
-/// `None` when a live process holds it.
+/// `None` when a live process holds the lock.
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let file = open_lock(path)?;
     match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
@@ -101,7 +101,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Ends and removes what processes that are gone left behind.
+/// Ends the processes and removes the folders of dead servers.
 pub(crate) fn clean_up(jobs: &Path) {
     let Ok(jobs) = jobs.canonicalize() else { return };
     for job in entries(&jobs).filter(|job| is_shown(job)) {
@@ -118,23 +118,23 @@ pub(crate) fn clean_up(jobs: &Path) {
     }
 }
 
-/// How long killed processes of earlier runs may take to be gone before somebody hears of them.
+/// How long killed processes of earlier runs may take to be gone before they are reported.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// Ends what these runs left on this machine, also what a live server started. The mark of a process ends
-/// with its job and attempt; where the servers of one store keep their folders does not matter. Returns
-/// the processes that could not be ended.
+/// Ends processes that these runs left on this machine, including processes of a live server. The mark of a process
+/// ends with its job and attempt, so the servers of one store may keep their folders anywhere. Returns the processes
+/// that could not be ended.
 pub(crate) fn end_earlier(jobs: &Path, runs: &[EarlierRuns]) -> Vec<String> {
     let records = records(jobs, runs);
     process::end_earlier(|mark| is_of(Path::new(mark), runs), &records, END_WITHIN)
 }
 
-/// Whether a process of these runs lives.
+/// Whether a process of these runs is alive.
 pub(crate) fn are_left(jobs: &Path, runs: &[EarlierRuns]) -> bool {
     process::is_left(|mark| is_of(Path::new(mark), runs), &records(jobs, runs))
 }
 
-/// Where the leaders of these runs are written down.
+/// The files that record the leaders of these runs.
 fn records(jobs: &Path, runs: &[EarlierRuns]) -> Vec<PathBuf> {
     let attempts = runs.iter().flat_map(|run| entries(&jobs.join(&run.job)));
     attempts.filter(|attempt| is_of(attempt, runs)).map(|attempt| attempt.join(RECORD)).collect()
@@ -153,7 +153,7 @@ fn is_of(folder: &Path, runs: &[EarlierRuns]) -> bool {
     runs.iter().any(is_one)
 }
 
-/// Not while somebody makes a folder in it.
+/// Removes the folder of a job, but not while another process creates a folder in it.
 fn remove_if_empty(job: &Path) {
     let gate = job.parent().map(Gate::pass);
     if let Some(Ok(_gate)) = gate {
@@ -169,7 +169,7 @@ fn is_shown(path: &Path) -> bool {
     path.is_dir() && !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
-/// Kills what still runs there and removes all but the lock.
+/// Kills the processes of the run and removes all files but the lock.
 fn end_and_empty(path: &Path) -> io::Result<()> {
     process::kill_leftovers(&path.join(RECORD), path.as_os_str());
     terminal::clear(&path.join(terminal::RECORD));
@@ -179,7 +179,7 @@ fn end_and_empty(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The lock is dropped last, so that nobody else cleans up meanwhile.
+/// Removes the folder. The lock is dropped last, so that no other process cleans up meanwhile.
 fn remove(path: &Path, lock: Option<File>) {
     if let Err(error) = remove_all(path) {
         tracing::warn!(%error, "the folder of a run stays on disk");
@@ -196,7 +196,7 @@ fn remove_all(path: &Path) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied && is_folder => {
-            // An agent may have made folders that not even their owner can empty.
+            // An agent may have created folders that not even their owner can empty.
             open_up(path)?;
             fs::remove_dir_all(path)
         }

@@ -1,4 +1,4 @@
-//! Whether a patch applies to the commit, and what it then changes by git's own account.
+//! Whether a patch applies to the commit, and what it changes by git's own account.
 
 use std::fs;
 
@@ -9,19 +9,19 @@ use crate::git::GitFault;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) path: String,
-    /// Before or after.
+    /// Whether the path is a link before or after.
     pub(crate) is_link: bool,
 }
 
 pub(crate) enum Applied {
     Cleanly(Vec<Change>),
-    /// In git's words.
+    /// The conflict in git's words.
     Conflict(String),
 }
 
 impl Workspace {
-    /// Applies it to the commit in an index that is nobody's. Neither the worktree nor its index,
-    /// which an agent may have changed, play a part.
+    /// Applies a patch to the commit in a temporary index. The worktree and its index, which an agent may have changed,
+    /// are not used.
     pub(crate) async fn apply(&self, patch: &str) -> Result<Applied, String> {
         let file = self.folder().path().join("patch.diff");
         fs::write(&file, patch).map_err(|error| format!("cannot write the patch: {error}"))?;

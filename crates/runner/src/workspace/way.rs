@@ -1,8 +1,7 @@
-//! How git may reach the address of a repository: which addresses its host may have, and whose credentials
-//! are used.
+//! How git may reach the address of a repository: which addresses its host may have, and whose credentials are used.
 //!
-//! A name is looked up here, all of its addresses are judged, and git is told to connect to these and to no
-//! others. ssh looks a name up once more; its host key must be known by then.
+//! A name is looked up here, all of its addresses are judged, and git may connect to these addresses only. ssh looks
+//! the name up once more, so its host key must be known by then.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,23 +10,24 @@ use callboard_domain::relay::{GitAddress, is_public_address};
 use crate::environment;
 use crate::git::Git;
 
-/// Variables of a proxy, which looks names up itself.
+/// Variables of a proxy, which resolves names itself.
 const PROXIES: [&str; 6] =
     ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// For ssh without keys, agent and settings of the user.
+/// ssh without keys, agent and settings of the user.
 const SSH_WITHOUT_KEYS: &str = "ssh -F none -oBatchMode=yes -oIdentityAgent=none \
                                 -oIdentitiesOnly=yes -oIdentityFile=none";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     settings: Vec<(String, String)>,
-    /// Whether this server's own credentials are used, and the caller may read what git says.
+    /// Whether this server's own credentials are used, and the caller may read git's messages.
     is_trusted: bool,
 }
 
 impl Way {
-    /// The error is for the caller. `has_tokens`: callers are not the user whose credentials git would find.
+    /// The way to an address. The error is for the caller. `has_tokens`: callers are not the user whose credentials git
+    /// would find.
     pub(crate) async fn to(url: &str, hosts: &[String], has_tokens: bool) -> Result<Self, String> {
         let Some(address) = GitAddress::of(url).filter(|address| address.scheme != "file") else {
             return Ok(Self { settings: Vec::new(), is_trusted: true });
@@ -48,7 +48,7 @@ impl Way {
             Err(words) => return Err(words),
         }
         if has_tokens {
-            // Empty: forgets those of every file before.
+            // An empty helper resets those of all earlier settings files.
             settings.push(("credential.helper".into(), String::new()));
         }
         Ok(Self { settings, is_trusted: !has_tokens })
@@ -72,7 +72,7 @@ impl Way {
         })
     }
 
-    /// What a caller is told when git fails. Git's words would say which hosts and ports answer.
+    /// The message for a caller when git fails. Git's own words would reveal which hosts and ports answer.
     pub(crate) fn told(&self, words: String) -> String {
         if self.is_trusted {
             return words;
@@ -100,7 +100,7 @@ async fn addresses(address: &GitAddress<'_>) -> Result<Vec<IpAddr>, String> {
     }
 }
 
-/// As `CURLOPT_RESOLVE` has it.
+/// An entry in the form of `CURLOPT_RESOLVE`.
 fn pinned(address: &GitAddress<'_>, found: &[IpAddr]) -> String {
     let written = |one: &IpAddr| match one {
         IpAddr::V4(one) => one.to_string(),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(pin("https://[::1]:8443/x", &["::1"]), "[::1]:8443:[::1]");
     }
 
-    /// Their helpers stand in settings that git reads before ours.
+    /// Credential helpers of the user stand in settings that git reads before ours.
     #[tokio::test]
     async fn callers_with_tokens_do_not_get_this_users_credentials() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -151,7 +151,7 @@ mod tests {
         {
             let way = Way::to("https://8.8.8.8/x", hosts, has_tokens).await.expect("is public");
             let git = way.set_on(Git::at(repo)).input("protocol=https\nhost=8.8.8.8\n\n");
-            // Nobody is at a terminal, so there is no password in the end.
+            // The command fails in the end: without a terminal there is no password.
             let _ = git.with("GIT_ASKPASS", "true").ask(&["credential", "fill"]).await;
             assert_eq!(asked.exists(), wanted, "{hosts:?} {has_tokens}");
             let _ = std::fs::remove_file(&asked);

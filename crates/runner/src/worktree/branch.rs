@@ -1,4 +1,4 @@
-//! Branches without a worktree, such as one that the tasks of an epic are merged into.
+//! Branches without a worktree, such as the branch into which the tasks of an epic are merged.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::target::Tips;
 use super::{fetch, is_ancestor, is_branch_name};
 use crate::git::Git;
 
-/// The branch as it is when there is one.
+/// Makes a branch; an existing one stays as it is.
 pub(super) async fn make(order: &BranchOrder) -> Result<BranchMade, WorktreeFault> {
     let BranchOrder { repo, branch, base: from, base_from, fetch: sync } = order;
     if !is_branch_name(branch) {
@@ -23,11 +23,11 @@ pub(super) async fn make(order: &BranchOrder) -> Result<BranchMade, WorktreeFaul
     }
     let base = base(repo, from, *base_from).await?;
     let name = format!("refs/heads/{branch}");
-    // The empty word: only if there is none.
+    // An empty old value: only if the branch does not exist.
     let set = ["update-ref", "-m", "callboard: new branch", &name, &base.commit, ""];
     match Git::writing(repo).ask(&set).await {
         Ok(_) => Ok(BranchMade { commit: base.commit.clone(), base: Some(base) }),
-        // Another process was faster.
+        // Another process made the branch first.
         Err(fault) => match Tips::of(repo, branch).await?.local {
             Some(commit) => Ok(BranchMade { commit, base: None }),
             None => Err(fault.into()),
@@ -35,7 +35,7 @@ pub(super) async fn make(order: &BranchOrder) -> Result<BranchMade, WorktreeFaul
     }
 }
 
-/// Whether everything that `part` has is in `whole`; both are local branches.
+/// Whether `whole` contains all commits of `part`; both are local branches.
 pub(super) async fn contains(repo: &Path, whole: &str, part: &str) -> Result<bool, WorktreeFault> {
     let head = async |branch: &str| {
         let local = Tips::of(repo, branch).await?.local;

@@ -1,5 +1,5 @@
-//! What the work of a task changes, as a patch: committed or not, new files included. Git works on a
-//! `Scratch`, so nothing is staged in the worktree.
+//! The changes of a task's work as a patch: committed or not, new files included. Git works on a `Scratch`, so nothing
+//! is staged in the worktree.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use crate::git::Git;
 use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 
-/// Without what a user's settings and attributes would do to a patch.
+/// Options that disable the effects of a user's settings and attributes on a patch.
 const PLAINLY: [&str; 4] =
     ["--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
@@ -53,7 +53,7 @@ pub(super) async fn of_branch(
     Ok(WorktreeDiff { base, files, patch })
 }
 
-/// The files, and the patch if its paths are to stand below something.
+/// The changed files, and the patch if a prefix for its paths is given.
 async fn between<'g>(
     git: impl Fn() -> Git<'g>,
     command: &[&str],
@@ -69,7 +69,8 @@ async fn between<'g>(
     Ok((files, Some(String::from_utf8_lossy(&patch).into_owned())))
 }
 
-/// Of `--numstat -z`: two numbers and a path, or nothing and then the old and the new path.
+/// The files in an answer of `--numstat -z`: two numbers and a path, or an empty path followed by the old and the new
+/// path.
 fn files(answer: &[u8]) -> Vec<FileDiff> {
     let path = |bytes: &[u8]| OsStr::from_bytes(bytes).to_string_lossy().into_owned();
     let mut files = Vec::new();

@@ -1,5 +1,4 @@
-//! Keeps files of ours out of git's sight, through `info/exclude`: no file of the user changes,
-//! and nothing of it is ever committed.
+//! Hides files of ours from git through `info/exclude`: no file of the user changes, and the lines are never committed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -10,8 +9,8 @@ use callboard_engine::ports::WorktreeFault;
 use super::failed;
 use crate::git::Git;
 
-/// `git` works at the top of a working tree whose common folder is `common`; each name is relative to the
-/// top, and ends in `/` when it is a folder. What is ignored already needs no line.
+/// Hides names from git. `git` works at the top of a working tree whose common folder is `common`; each name is
+/// relative to the top, and a folder ends in `/`. An ignored name needs no line.
 pub(crate) async fn hide(git: Git<'_>, common: &Path, names: &[&str]) -> Result<(), WorktreeFault> {
     let mut missing = Vec::new();
     for name in names {

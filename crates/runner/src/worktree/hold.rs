@@ -1,6 +1,5 @@
-//! Who may write: one process at a time makes or removes worktrees of a repository, merges in it,
-//! or works in one of the worktrees. Locks of the kernel on files in git's own folders; a process
-//! that dies drops them.
+//! Locks for writers: one process at a time makes or removes worktrees of a repository, merges in it, or works in one
+//! of the worktrees. The locks are kernel locks on files in git's own folders; a process that dies drops them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -15,10 +14,10 @@ use super::{failed, text};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 
-/// Another process that holds a lock is waited for, looking this often.
+/// How often to poll for a lock that another process holds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// `what` is a word; locks of other words do not wait for each other.
+/// Locks a repository. `what` names the lock; locks of different names are independent.
 pub(crate) async fn repo_lock(repo: &Path, what: &str) -> Result<File, WorktreeFault> {
     let folder = common_dir(repo).await?.join("callboard");
     let cannot = "cannot lock the repository";
@@ -26,7 +25,7 @@ pub(crate) async fn repo_lock(repo: &Path, what: &str) -> Result<File, WorktreeF
     lock(&folder.join(format!("{what}.lock"))).await.map_err(failed(cannot))
 }
 
-/// What all worktrees of a repository share.
+/// The folder that all worktrees of a repository share.
 pub(crate) async fn common_dir(repo: &Path) -> Result<PathBuf, WorktreeFault> {
     let answer = Git::at(repo).ask(&["rev-parse", "--git-common-dir"]).await?;
     repo.join(text(&answer)).canonicalize().map_err(failed("cannot find the repository"))
@@ -34,7 +33,7 @@ pub(crate) async fn common_dir(repo: &Path) -> Result<PathBuf, WorktreeFault> {
 
 async fn lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // An agent can put a link in the place of the lock of its worktree.
+    // An agent can replace the lock file of its worktree by a link.
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
     loop {
@@ -48,10 +47,10 @@ async fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Held by whoever commits or rebases in a worktree.
+/// The lock of a commit or rebase in a worktree.
 pub(crate) struct Hold {
-    /// Holds a word while a rebase or a commit of ours is under way, so that one that died is told
-    /// from one that the agent began.
+    /// The file holds a word during a rebase or a commit of ours, so that a rebase of ours that died is told from one
+    /// that the agent began.
     file: File,
     pub(super) git_dir: PathBuf,
 }
@@ -60,7 +59,7 @@ const REBASING: &[u8] = b"rebasing\n";
 const COMMITTING: &[u8] = b"commits\n";
 
 impl Hold {
-    /// Undoes first what a process of ours that died there left half done.
+    /// Takes the lock, and first undoes what a dead process of ours left half done.
     pub(super) async fn take(tree: &AgentTree) -> Result<Self, WorktreeFault> {
         let git_dir = tree.dirs().own.clone();
         let cannot = "cannot lock the worktree";
@@ -89,10 +88,10 @@ impl Hold {
         self.file.write_all_at(REBASING, 0).map_err(failed("cannot begin a rebase"))
     }
 
-    /// Also one that stopped in the middle: then the branch is as it was.
+    /// Ends a rebase, also one that stopped midway: the branch is then as before.
     pub(super) async fn end_rebase(&self, tree: &AgentTree) -> Result<(), WorktreeFault> {
         if self.is_in_a_rebase() {
-            // Git that was killed leaves its lock of the index behind; nobody else is here.
+            // A killed git leaves its index lock behind; under this lock no other git of ours is running.
             let _ = fs::remove_file(self.git_dir.join("index.lock"));
             tree.writing().ask(&["rebase", "--abort"]).await?;
         }
@@ -105,7 +104,7 @@ impl Hold {
     }
 }
 
-/// Refuses to work where the agent, or a person, checked out something else.
+/// Refuses to work when the agent, or a person, checked out something else.
 pub(super) async fn must_stand_on_its_branch(
     worktree: &Worktree,
     tree: &AgentTree,
@@ -125,7 +124,7 @@ pub(crate) async fn stands_on(tree: &AgentTree) -> Result<Option<String>, GitFau
     Ok(full.and_then(|full| full.strip_prefix("refs/heads/").map(str::to_owned)))
 }
 
-/// Removes locks of a git that is gone. One that a process has open is somebody else's.
+/// Removes locks of a git that is gone. A lock that a process has open belongs to a running git.
 pub(crate) fn clear_stale(locks: &[PathBuf]) -> Result<(), WorktreeFault> {
     for lock in locks.iter().filter(|lock| lock.exists()) {
         if is_open(lock) {
@@ -143,7 +142,7 @@ pub(crate) fn clear_stale(locks: &[PathBuf]) -> Result<(), WorktreeFault> {
     Ok(())
 }
 
-/// Whether some process has a file open, as far as this system says (Linux does).
+/// Whether some process has a file open, as far as the system tells (Linux does).
 fn is_open(path: &Path) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut open = processes.flat_map(|process| {

@@ -1,4 +1,4 @@
-//! What stands in a worktree and is in no commit.
+//! Files in a worktree that are in no commit.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +16,8 @@ pub(crate) struct Uncommitted {
     pub(crate) is_new: bool,
 }
 
-/// Ignored files are not among them, nor what is ours, nor repositories that somebody cloned into
-/// this one: git could keep no more of such a one than the id of a commit.
+/// Uncommitted files, without ignored ones, files of ours, and nested clones: of a nested repository git could keep no
+/// more than a commit id.
 pub(crate) async fn uncommitted(tree: &AgentTree) -> Result<Vec<Uncommitted>, GitFault> {
     let status = [
         "status",
@@ -40,7 +40,7 @@ fn is_not_work(path: &OsStr) -> bool {
     path.as_bytes().ends_with(b"/") || Path::new(path).starts_with(".callboard")
 }
 
-/// The new commit.
+/// Commits the leftovers and returns the new commit.
 pub(crate) async fn commit(
     worktree: &Worktree,
     message: &str,
@@ -68,8 +68,8 @@ async fn commit_all(tree: &AgentTree, message: &str) -> Result<Option<String>, W
     Ok(Some(tree.head().await?))
 }
 
-/// Whether there was anything. Refuses files that need a filter: without the filter git would
-/// keep another file than the person's own git does.
+/// Stages the leftovers; `false` if there were none. Refuses files that need a filter: without the filter git would
+/// store another file than the person's own git does.
 pub(super) async fn add(tree: &AgentTree, git: Git<'_>) -> Result<bool, WorktreeFault> {
     let found = uncommitted(tree).await?;
     let paths: Vec<&[u8]> = found.iter().map(|entry| entry.path.as_bytes()).collect();
@@ -85,8 +85,8 @@ pub(super) async fn add(tree: &AgentTree, git: Git<'_>) -> Result<bool, Worktree
     Ok(!found.is_empty())
 }
 
-/// Gives an index the files as they are. `git add` would look into submodules, with the settings that
-/// those have; this keeps the commit of each.
+/// Stages the files as they are. `git add` would look into submodules with their own settings; this keeps the commit of
+/// each.
 pub(crate) async fn stage(git: Git<'_>, paths: &[&[u8]]) -> Result<(), GitFault> {
     let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
     git.input(paths.join(&0)).ask(&add).await.map(drop)

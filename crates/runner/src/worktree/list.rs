@@ -1,4 +1,4 @@
-//! What worktrees a repository has, by git's own list.
+//! The worktrees of a repository, by git's own list.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{Git, GitFault};
 
-/// What git gives as the reason of its lock while it makes a worktree.
+/// The reason of the lock that git holds while it makes a worktree.
 pub(super) const HALF_MADE: &str = "initializing";
 
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
-    /// As git knows it; there may be nothing.
+    /// The path as git knows it; it may not exist.
     pub(crate) path: PathBuf,
     pub(crate) branch: Option<String>,
-    /// Why nobody may remove it.
+    /// The reason of a lock against removal.
     pub(crate) locked: Option<String>,
     is_bare: bool,
 }
@@ -27,13 +27,13 @@ impl Listed {
         }
     }
 
-    /// Git was killed while it made this one.
+    /// Whether git was killed while it made this worktree.
     pub(crate) fn is_half_made(&self) -> bool {
         self.locked.as_deref() == Some(HALF_MADE)
     }
 }
 
-/// The main one first.
+/// All worktrees, the main one first.
 pub(crate) async fn listed(repo: &Path) -> Result<Vec<Listed>, GitFault> {
     let answer = Git::at(repo).ask(&["worktree", "list", "--porcelain", "-z"]).await?;
     let mut found: Vec<Listed> = Vec::new();

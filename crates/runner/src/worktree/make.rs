@@ -1,4 +1,4 @@
-//! Makes a worktree, or finds the one that was made.
+//! Makes a worktree, or finds an existing one.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ use super::{Listed, exclude, failed, fetch, is_ancestor, is_branch_name, listed,
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 
-/// Nobody starts one task that often.
+/// No task is started that often.
 const SUFFIX_MAX: u32 = 1000;
 
 pub(super) async fn make(
@@ -61,7 +61,7 @@ pub(super) async fn find(
 ) -> Result<Option<Worktree>, WorktreeFault> {
     let place = place(folder, repo, name)?;
     match usable(repo, &place, branch).await {
-        // A folder that git does not keep has no worktrees.
+        // A folder outside git has no worktrees.
         Err(Unusable::Git(GitFault::Outside)) => Ok(None),
         found => Ok(found?),
     }
@@ -96,7 +96,7 @@ impl From<Unusable> for WorktreeFault {
     }
 }
 
-/// A worktree that is whole and stands on its branch.
+/// A worktree that is complete and has its branch checked out.
 async fn usable(
     repo: &Path,
     path: &Path,
@@ -140,8 +140,8 @@ pub(super) async fn base(repo: &Path, name: &str, from: BaseFrom) -> Result<Base
     chosen.ok_or_else(|| WorktreeFault::NoBranch(name.into()))
 }
 
-/// Makes room at a place that git knows but that is of no use. The branch of a folder that somebody
-/// deleted is answered, to be checked out again: there may be work on it.
+/// Clears a place that git knows but that is unusable. If the folder was deleted, its branch is returned, to be checked
+/// out again: there may be work on it.
 async fn clear(repo: &Path, path: &Path, base: &str) -> Result<Option<String>, WorktreeFault> {
     let known = listed(repo).await?.into_iter().find(|listed| listed.is_at(path));
     let Some(known) = known else {
@@ -169,7 +169,7 @@ async fn free_name(repo: &Path, wanted: &str) -> Result<String, WorktreeFault> {
     for n in 1..SUFFIX_MAX {
         let name = if n == 1 { wanted.to_owned() } else { format!("{wanted}-{n}") };
         let full = format!("refs/heads/{name}");
-        // Lists also what stands below the name, which is in its way.
+        // The pattern also matches refs below the name, which are in its way.
         if git.ask(&["for-each-ref", "--count=1", &full]).await?.is_empty() {
             return Ok(name);
         }
@@ -184,8 +184,8 @@ async fn add(repo: &Path, path: &Path, options: &[&str], commit: &OsStr) -> Resu
     Git::writing(repo).patiently().ask(&args).await.map(drop)
 }
 
-/// Of a commit that agents may have made: no filter that it names runs, as in every worktree of theirs. Until
-/// its files are there, the worktree counts as half made.
+/// Adds a worktree of a commit that agents may have made: no filter that it names runs, as in every worktree of theirs.
+/// Until its files are written, the worktree counts as half made.
 pub(crate) async fn add_unfiltered(
     repo: &Path,
     path: &Path,
@@ -199,7 +199,7 @@ pub(crate) async fn add_unfiltered(
     Ok(Git::writing(repo).ask(&[&unlock[..], &[path.as_os_str()]].concat()).await.map(drop)?)
 }
 
-/// Worktrees inside a checkout are not its files.
+/// Hides the folder of worktrees from the checkout around it.
 pub(crate) async fn hide_folder(repo: &Path, path: &Path) -> Result<(), WorktreeFault> {
     let top = Git::at(repo).ask(&["rev-parse", "--show-toplevel"]).await?;
     let top = real(PathBuf::from(text(&top)))?;

@@ -1,5 +1,5 @@
-//! Puts the commits of a branch on top of the newest target, in its worktree. Whatever goes wrong,
-//! branch and files are then as they were.
+//! Rebases the commits of a branch onto the newest target, in its worktree. After any failure, branch and files are as
+//! before.
 
 use callboard_engine::ports::{Rebased, Worktree, WorktreeFault};
 
@@ -18,7 +18,7 @@ pub(super) async fn rebase(worktree: &Worktree, target: &str) -> Result<Rebased,
     }
 }
 
-/// Leftovers must have been committed.
+/// Rebases onto `onto`. Leftovers must have been committed.
 pub(crate) async fn rebase_onto(
     worktree: &Worktree,
     name: &str,

@@ -1,4 +1,4 @@
-//! Takes a worktree away, but no work that stands nowhere else.
+//! Removes a worktree, but no work that exists nowhere else.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -43,7 +43,7 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
     if let Some(why) = known.locked.as_deref().filter(|_| !known.is_half_made()) {
         return Ok(Removal::Kept(format!("it is locked: {why}")));
     }
-    // Twice for one that was never finished, which git keeps locked.
+    // A half-made worktree is locked by git, so the flag is given twice.
     let force: &[&str] = if known.is_half_made() { &["-f", "-f"] } else { &["-f"] };
     let mut args = vec![OsStr::new("worktree"), OsStr::new("remove")];
     args.extend(force.iter().map(OsStr::new));
@@ -52,7 +52,7 @@ async fn remove_folder(worktree: &Worktree) -> Result<Removal, WorktreeFault> {
     Ok(Removal::Removed)
 }
 
-/// What would be lost with the folder.
+/// Work that would be lost with the folder.
 async fn work_in(tree: &AgentTree, hold: &Hold) -> Result<Option<String>, WorktreeFault> {
     let found = uncommitted(tree).await?;
     if !found.is_empty() {
@@ -89,8 +89,8 @@ async fn remove_branch(worktree: &Worktree, target: &str) -> Result<Removal, Wor
     Ok(Removal::Removed)
 }
 
-/// Whether nothing is lost without these commits: the target has them, or a squash of them that
-/// says so, or everything they change.
+/// Whether nothing is lost without these commits: the target has them, or a squash of them that says so, or all of
+/// their changes.
 async fn merged_into(repo: &Path, head: &str, target: &str) -> Result<bool, WorktreeFault> {
     let tips = Tips::of(repo, target).await?;
     for tip in [tips.local, tips.remote].into_iter().flatten() {
@@ -105,7 +105,8 @@ async fn merged_into(repo: &Path, head: &str, target: &str) -> Result<bool, Work
     Ok(false)
 }
 
-/// Somebody else squashed it, perhaps on a forge. Commits that undo each other are kept.
+/// Whether the target has all changes, as after a squash by another tool, perhaps on a forge. Commits that undo each
+/// other are kept.
 async fn adds_nothing(repo: &Path, base: &str, head: &str, tip: &str) -> Result<bool, GitFault> {
     let git = Git::writing(repo);
     let trees = [base, head, tip].map(|commit| format!("{commit}^{{tree}}"));

@@ -1,4 +1,4 @@
-//! A branch where others find it. What stands at `origin` and was not seen here is never overwritten.
+//! Pushes a branch to `origin`. Commits at `origin` that were not seen here are never overwritten.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) async fn share(order: &ShareOrder) -> Result<Branch, WorktreeFault> {
     Ok(Branch { name: branch.clone(), head, repo: place, remote: public_url(&origin) })
 }
 
-/// The commit that `origin` then has of the branch.
+/// Pushes the branch and returns the commit that `origin` then has.
 async fn pushed(order: &ShareOrder, tips: Tips, base: &str) -> Result<String, WorktreeFault> {
     let ShareOrder { repo, branch, may_rewrite, .. } = order;
     let [there, base_there] = at_origin(repo, [branch, base]).await?;
@@ -106,7 +106,7 @@ async fn is_known(repo: &Path, commit: &str) -> Result<bool, WorktreeFault> {
     Ok(Git::at(repo).asks_yes(&["cat-file", "-e", commit]).await?)
 }
 
-/// `over`: what may give way, if it still is what stands there.
+/// `over`: the commit that may be overwritten, if `origin` still has it.
 async fn push(repo: &Path, branch: &str, over: Option<&str>) -> Result<(), WorktreeFault> {
     let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
     let lease = over.map(|commit| format!("--force-with-lease=refs/heads/{branch}:{commit}"));
@@ -116,7 +116,7 @@ async fn push(repo: &Path, branch: &str, over: Option<&str>) -> Result<(), Workt
     Git::writing(repo).within(TIME_MAX).ask(&push).await.map(drop).map_err(fault)
 }
 
-/// What may go away by itself is told from what a person must mend, by git's words for it.
+/// Tells transient faults from faults that a person must fix, by git's words.
 fn fault(fault: GitFault) -> WorktreeFault {
     const LATER: [&str; 6] = [
         "could not resolve host",

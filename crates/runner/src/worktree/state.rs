@@ -1,4 +1,4 @@
-//! What stands in a worktree, beside its target.
+//! The state of a worktree, compared with its target.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use super::target::{Tip, Tips};
 use super::{failed, fork, is_ancestor, text, uncommitted};
 use crate::guarded::AgentTree;
 
-/// Lines of a larger file are not counted: it is no text that somebody wrote.
+/// Lines of a larger file are not counted: people write no text of that size.
 const COUNTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 pub(super) async fn state(
@@ -69,7 +69,7 @@ pub(super) async fn newest(repo: &Path, head: &str, target: &str) -> Result<Stri
     Ok(match Tips::of(repo, target).await?.newest(repo, target).await? {
         Tip::Local(commit) | Tip::Remote(commit) => commit,
         Tip::Diverged { local, remote } => {
-            // The one that the branch shares more with.
+            // The tip that the branch shares more with.
             let with_remote = fork(repo, head, &remote).await?.base;
             let is_local = is_ancestor(repo, &with_remote, &local).await?;
             if is_local { local } else { remote }
@@ -77,7 +77,7 @@ pub(super) async fn newest(repo: &Path, head: &str, target: &str) -> Result<Stri
     })
 }
 
-/// Of a file that git would take for text.
+/// The number of lines of a file that git would take for text.
 fn lines(path: &Path) -> io::Result<u64> {
     let facts = path.symlink_metadata()?;
     if facts.is_symlink() {

@@ -1,5 +1,5 @@
-//! Where a branch stands beside its target: which of `main` and `origin/main` counts, where the
-//! work begins, and whether it arrived as a commit of ours.
+//! A branch compared with its target: which of `main` and `origin/main` counts, where the work begins, and whether it
+//! arrived as a commit of ours.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,15 +9,15 @@ use callboard_engine::ports::WorktreeFault;
 use super::{is_branch_name, text};
 use crate::git::{Git, GitFault};
 
-/// In the commits that `merge.rs` makes. A branch that goes on after its merge begins its work
-/// there, and a merge that is asked for again is found.
+/// A trailer in the commits of `merge.rs`. By it a branch that goes on after its merge begins its work there, and a
+/// repeated merge is found.
 pub(crate) const HEAD_TRAILER: &str = "Callboard-Head";
 pub(crate) const TASK_TRAILER: &str = "Callboard-Task";
 
 /// More commits than any branch of a task has.
 const OWN_COMMITS_MAX: &str = "--max-count=20000";
 
-/// Both commits of a branch, as far as there are any.
+/// The local and the remote tip of a branch, as far as they exist.
 #[derive(Debug)]
 pub(crate) struct Tips {
     pub(crate) local: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Tips {
 pub(crate) enum Tip {
     Local(String),
     Remote(String),
-    /// Each has what the other lacks.
+    /// Each tip has commits that the other lacks.
     Diverged {
         local: String,
         remote: String,
@@ -49,7 +49,7 @@ impl Tips {
         let format = "--format=%(objectname) %(refname)";
         let answer = Git::at(repo).ask(&["for-each-ref", format, &local, &remote]).await?;
         let answer = text(&answer);
-        // Git also lists what stands below a name.
+        // Git also lists refs below a name.
         let commit = |wanted: &str| {
             let mut refs = answer.lines().filter_map(|line| line.split_once(' '));
             refs.find(|(_, name)| *name == wanted).map(|(commit, _)| commit.to_owned())
@@ -57,7 +57,7 @@ impl Tips {
         Ok(Self { local: commit(&local), remote: commit(&remote) })
     }
 
-    /// The one that holds the other.
+    /// The tip that contains the other.
     pub(crate) async fn newest(&self, repo: &Path, name: &str) -> Result<Tip, WorktreeFault> {
         let (local, remote) = match (&self.local, &self.remote) {
             (None, None) => return Err(WorktreeFault::NoBranch(name.into())),
@@ -82,15 +82,14 @@ pub(crate) async fn is_ancestor(repo: &Path, old: &str, new: &str) -> Result<boo
     Git::at(repo).asks_yes(&["merge-base", "--is-ancestor", old, new]).await
 }
 
-/// Where work on a branch begins.
+/// The place where work on a branch begins.
 #[derive(Debug)]
 pub(crate) struct Fork {
-    /// What both sides have: a commit of the target, or of the branch when a squash of it is in
-    /// the target.
+    /// The common commit: one of the target, or one of the branch when a squash of it is in the target.
     pub(crate) base: String,
-    /// Whether `base` is of the second kind.
+    /// Whether `base` is a commit of the branch.
     pub(crate) is_squashed: bool,
-    /// The commit of the target that holds all of the branch.
+    /// The commit of the target that contains the whole branch.
     pub(crate) merged_as: Option<String>,
 }
 

@@ -1,5 +1,4 @@
-//! How a pull request gets into its base, as `gh pr merge --squash --auto` does it, and how that is
-//! called off.
+//! How a pull request gets into its base, as `gh pr merge --squash --auto` does it, and how auto-merge is disabled.
 
 use callboard_domain::forge::PullRef;
 use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
@@ -17,12 +16,12 @@ struct Pull {
     merged: bool,
     merge_commit_sha: Option<String>,
     head: Head,
-    /// Not there while GitHub finds out.
+    /// Missing while GitHub computes it.
     mergeable: Option<bool>,
     mergeable_state: Option<String>,
     #[serde(default)]
     draft: bool,
-    /// Somebody wanted it merged before.
+    /// Auto-merge is enabled already.
     auto_merge: Option<IgnoredAny>,
 }
 
@@ -54,7 +53,7 @@ pub(in crate::forge) async fn merge(
     if may_go { now(api, &at, &found, head).await } else { later(api, &found).await }
 }
 
-/// What needs nothing more to be done.
+/// The result of a merge that needs no further request.
 fn stands(found: &Pull, head: Option<&str>) -> Option<ForgeMerge> {
     let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
     match found.mergeable {
@@ -81,7 +80,7 @@ async fn now(
     let wish = json!({"merge_method": "squash", "sha": found.head.sha});
     match api.put::<Merged>(&format!("{at}/merge"), &wish).await {
         Ok(merged) => Ok(ForgeMerge::Merged { commit: merged.sha }),
-        // It changed meanwhile, perhaps by the same wish of somebody else.
+        // The pull request changed meanwhile, perhaps by the same request of another caller.
         Err(ForgeFault::Refused(why)) => {
             let again: Pull = api.get(at).await?;
             let moved = why.contains("modified") || again.mergeable_state != found.mergeable_state;
@@ -101,7 +100,7 @@ async fn later(api: &Api, found: &Pull) -> Result<ForgeMerge, ForgeFault> {
     let variables = json!({"pull": found.node_id, "head": found.head.sha});
     Ok(match api.mutate(MERGE_LATER, variables).await? {
         Ok(()) => ForgeMerge::Waiting,
-        // "Pull request is in clean status": what it waited for has just happened.
+        // "Pull request is in clean status": the condition that it waited for has just come true.
         Err(why) if why.contains("clean status") || why.contains("unstable status") => {
             ForgeMerge::Unsettled { why }
         }
@@ -118,7 +117,7 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<Forg
     let Err(why) = api.mutate(MERGE_NEVER, json!({"pull": found.node_id})).await? else {
         return Ok(ForgeOff::Open);
     };
-    // It happened meanwhile, or somebody else was faster.
+    // The pull request was merged meanwhile, or another caller disabled auto-merge first.
     let again: Pull = api.get(&at).await?;
     is_off(&again).ok_or(ForgeFault::Refused(why))
 }

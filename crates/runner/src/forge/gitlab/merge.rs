@@ -1,5 +1,5 @@
-//! How a merge request gets into its target: squashed, and when its pipeline must end first, then; and
-//! how that is called off.
+//! How a merge request gets into its target: squashed, and after its pipeline if that must end first; and how
+//! auto-merge is disabled.
 
 use callboard_domain::forge::PullRef;
 use callboard_engine::ports::{ForgeFault, ForgeMerge, ForgeOff};
@@ -16,13 +16,13 @@ struct MergeRequest {
     sha: Option<String>,
     merge_commit_sha: Option<String>,
     squash_commit_sha: Option<String>,
-    /// Newer than `merge_status`, which does not say why not.
+    /// Newer than `merge_status`, and with the reason.
     detailed_merge_status: Option<String>,
     #[serde(default)]
     has_conflicts: bool,
     #[serde(default)]
     draft: bool,
-    /// Somebody wanted it merged before.
+    /// Auto-merge is enabled already.
     #[serde(default)]
     merge_when_pipeline_succeeds: bool,
 }
@@ -40,13 +40,13 @@ pub(in crate::forge) async fn merge(
     }
     let mut wish = json!({"squash": true, "sha": found.sha});
     if found.detailed_merge_status.as_deref() != Some("mergeable") {
-        // The second is what newer servers call it.
+        // Newer servers call the setting `auto_merge`.
         wish["merge_when_pipeline_succeeds"] = Value::Bool(true);
         wish["auto_merge"] = Value::Bool(true);
     }
     match api.put::<MergeRequest>(&format!("{at}/merge"), &wish).await {
         Ok(after) => Ok(stands(&after, None).unwrap_or_else(unsettled)),
-        // It changed meanwhile, perhaps by the same wish of somebody else.
+        // The merge request changed meanwhile, perhaps by the same request of another caller.
         Err(ForgeFault::Refused(why)) => {
             let again: MergeRequest = api.get(&at).await?;
             let moved = again.detailed_merge_status != found.detailed_merge_status;
@@ -59,7 +59,7 @@ pub(in crate::forge) async fn merge(
     }
 }
 
-/// What needs nothing more to be done.
+/// The result of a merge that needs no further request.
 fn stands(found: &MergeRequest, head: Option<&str>) -> Option<ForgeMerge> {
     let refused = |why: &str| Some(ForgeMerge::Refused { why: why.into() });
     match found.state {
@@ -96,7 +96,7 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<Forg
     let off = format!("{at}/cancel_merge_when_pipeline_succeeds");
     match api.post::<IgnoredAny>(&off, &json!({})).await {
         Ok(_) => Ok(ForgeOff::Open),
-        // It happened meanwhile, or somebody else was faster.
+        // The merge request was merged meanwhile, or another caller disabled auto-merge first.
         Err(refused @ ForgeFault::Refused(_)) => {
             let again: MergeRequest = api.get(&at).await?;
             is_off(&again).ok_or(refused)
@@ -105,7 +105,7 @@ pub(in crate::forge) async fn call_off(api: &Api, pull: &PullRef) -> Result<Forg
     }
 }
 
-/// While it is being merged it is too late to say anything.
+/// Whether auto-merge is off. While the merge request is being merged it is too late to disable it.
 fn is_off(found: &MergeRequest) -> Option<ForgeOff> {
     match found.state {
         State::Merged => Some(ForgeOff::Merged { commit: commit_of(found) }),
@@ -119,7 +119,7 @@ fn unsettled() -> ForgeMerge {
     ForgeMerge::Unsettled { why: "GitLab has not found out yet whether it can be merged".into() }
 }
 
-/// "405 Method Not Allowed" alone says little.
+/// The refusal with the detailed status: "405 Method Not Allowed" alone says little.
 fn because(found: &MergeRequest, why: String) -> String {
     match &found.detailed_merge_status {
         Some(status) => format!("{why} ({status})"),

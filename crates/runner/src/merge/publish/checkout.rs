@@ -19,12 +19,12 @@ use crate::worktree::{listed, paths, text};
 
 pub(super) struct Checkout {
     pub(super) place: Place,
-    /// Changed files that are as the merge makes them.
+    /// Changed files that already have the merge's content.
     pub(super) same: Vec<OsString>,
 }
 
 impl Checkout {
-    /// `None` when nobody has the target checked out.
+    /// `None` when the target is checked out nowhere.
     pub(super) async fn of(
         journal: &Journal,
         repo: &Path,
@@ -34,7 +34,7 @@ impl Checkout {
     ) -> Result<Option<Self>, MergeFault> {
         let known = listed(repo).await.map_err(WorktreeFault::from)?;
         let main = known.first().map_or(repo, |listed| &listed.path);
-        // Nothing is checked out by name while a rebase is under way; at its end the branch is moved.
+        // During a rebase no branch is checked out by name; the end of the rebase moves the branch.
         if let Some(place) = rebased_in(&journal.common, main, target) {
             let words = format!("{target} is being rebased in {}", place.display());
             return Err(WorktreeFault::Failed(words).into());
@@ -61,9 +61,9 @@ impl Checkout {
         Err(MergeFault::InTheWay { target: target.into(), place, files })
     }
 
-    /// Git itself looks again whether it would overwrite anything.
+    /// Moves the checkout forward. Git itself checks again whether it would overwrite anything.
     pub(super) async fn forward(&self, to: &str, lock: &Arc<File>) -> Result<(), GitFault> {
-        // Git takes what the index has of the new commit for done.
+        // Git skips files whose index entry is already the new commit's.
         stage(&self.place, to, &self.same).await?;
         let merge = ["merge", "-q", "--ff-only", "--no-overwrite-ignore", "--no-stat", to];
         let git = self.place.writing().with("GIT_REFLOG_ACTION", REASON);
@@ -87,7 +87,7 @@ impl Checkout {
     }
 }
 
-/// Names a lock that another git holds, or that one left when it was killed.
+/// Refuses a checkout with an index lock, held by another git or left by a killed one.
 async fn must_be_unlocked(place: &Place) -> Result<(), WorktreeFault> {
     let lock = place.git_dir().await?.join("index.lock");
     let Ok(facts) = lock.metadata() else { return Ok(()) };
@@ -99,15 +99,14 @@ async fn must_be_unlocked(place: &Place) -> Result<(), WorktreeFault> {
     )))
 }
 
-/// Files that are not as the target has them.
+/// Files that differ from the target.
 struct Found {
-    /// As the merge makes them, so not in its way.
+    /// Files with the merge's content, which are not in its way.
     same: Vec<OsString>,
     others: Vec<OsString>,
 }
 
-/// Changes of tracked files, any of them; and files that git does not know where new ones would
-/// go, ignored ones too.
+/// All changes of tracked files, and untracked files, ignored ones included, in places of new files.
 async fn in_the_way(
     journal: &Journal,
     place: &Place,
@@ -142,8 +141,8 @@ async fn in_the_way(
     Ok(found)
 }
 
-/// Tells files that are as a commit has them from others, with git's own eyes: by what it would add
-/// of them. What is staged and is neither commit's is somebody's, whatever the file is.
+/// Separates files with a commit's content from others. Git's own rules compare them: the content it would add. A
+/// staged entry of neither commit is the user's, whatever the file is.
 async fn sift(
     journal: &Journal,
     place: &Place,
@@ -167,7 +166,7 @@ async fn sift(
     Ok(Found { same, others })
 }
 
-/// What the index has of neither commit.
+/// Paths whose index entry is of neither commit.
 async fn differing_in_index(
     place: &Place,
     from: &str,
@@ -179,7 +178,7 @@ async fn differing_in_index(
     Ok(of_from.intersection(&of_to).cloned().collect())
 }
 
-/// Paths that an index has otherwise than a commit.
+/// Paths whose index entry differs from a commit.
 async fn differing(
     index: Git<'_>,
     commit: &str,
@@ -196,7 +195,7 @@ async fn differing(
     Ok(found)
 }
 
-/// What stands where a new file would go: at its name, or as a file where it needs a folder.
+/// The path that blocks a new file: one with its name, or a file where it needs a folder.
 fn taken(place: &Path, new: &OsStr) -> Option<OsString> {
     let new = Path::new(new);
     if place.join(new).symlink_metadata().is_ok() {

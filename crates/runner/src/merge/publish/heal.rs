@@ -1,7 +1,6 @@
-//! Puts a checkout in order in which git was killed while it moved from one commit to another:
-//! back to the commit that its branch names. Only what git wrote there gives way: a file that is the
-//! other commit's, or the beginning of it, or is gone. Whatever else stands there is the user's, and
-//! stays byte for byte.
+//! Repairs a checkout in which git was killed while it moved from one commit to another: back to the commit that its
+//! branch names. Only git's own writes are replaced: a file that is the other commit's, or the beginning of it, or is
+//! missing. Every other file is the user's, and stays byte for byte.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +33,7 @@ pub(super) async fn heal(
         _ if is_at(&begun.to) => &begun.to,
         Some(from) if is_at(from) => from,
         None if now.is_none() => &begun.to,
-        // Somebody moved it on since: everything there is theirs.
+        // The branch was moved on since: everything there belongs to that move.
         _ => return Ok(()),
     };
     let place = match &begun.place {
@@ -54,7 +53,7 @@ pub(super) async fn heal(
     put_back(journal, &place, stands, other, &begun.same).await
 }
 
-/// The checkout, if it still is one of the target.
+/// The checkout, if it still has the target checked out.
 async fn checked_out(
     journal: &Journal,
     place: &Path,
@@ -72,7 +71,7 @@ async fn checked_out(
 /// A path that differs between two commits.
 struct Change {
     path: OsString,
-    /// In the commit that the branch names.
+    /// The entry in the commit that the branch names.
     here: Option<Entry>,
     there: Option<Entry>,
 }
@@ -107,7 +106,7 @@ async fn put_back(
     }
     let made = Made::of(journal, place, other, &suspects).await?;
     let cannot = || failed("cannot put the checkout of a merge in order");
-    // First what must make way for what comes back.
+    // First remove the files in the way of those that come back.
     for change in suspects.iter().filter(|change| change.here.is_none()) {
         if made.is_by_git(top, change).map_err(cannot())? {
             fs::remove_file(top.join(&change.path)).map_err(cannot())?;
@@ -148,16 +147,16 @@ async fn changes(place: &Place, stands: &str, other: &str) -> Result<Vec<Change>
     Ok(found)
 }
 
-/// Tracked files that are not as the index has them.
+/// Tracked files that differ from the index.
 async fn differing(place: &Place) -> Result<HashSet<OsString>, GitFault> {
-    // Its exit code says that some differ, which is no fault here.
+    // The exit code says that some files differ, which is no fault here.
     place.writing().answer(&["update-index", "-q", "--refresh"]).await?;
     let answer =
         place.git().ask(&["diff-files", "-z", "--name-only", "--ignore-submodules=dirty"]).await?;
     Ok(paths(&answer).map(OsStr::to_owned).collect())
 }
 
-/// The files as git would have made them, line ends and filters included, in a folder of ours.
+/// The files as git would have written them, line ends and filters included, in a folder of ours.
 struct Made {
     scratch: Scratch,
 }
@@ -185,7 +184,7 @@ impl Made {
         Ok(Self { scratch })
     }
 
-    /// Whether what stands at a path is what git made of the other commit, whole or in part.
+    /// Whether the file at a path is what git wrote of the other commit, whole or in part.
     fn is_by_git(&self, place: &Path, change: &Change) -> io::Result<bool> {
         let stands = place.join(&change.path);
         if is_behind_a_link(place, &change.path) {
@@ -193,7 +192,7 @@ impl Made {
         }
         let facts = match stands.symlink_metadata() {
             Ok(facts) => facts,
-            // Git removes a file before it writes the new one.
+            // Git removes a file before it writes the new one, so a missing file is git's doing.
             Err(error) if is_absence(&error) => return Ok(true),
             Err(error) => return Err(error),
         };
@@ -213,7 +212,7 @@ impl Made {
     }
 }
 
-/// Git writes through no link, so what stands behind one is not git's.
+/// Whether a path leads through a link. Git writes through no link, so a file behind one is not git's.
 fn is_behind_a_link(place: &Path, path: &OsStr) -> bool {
     let above = Path::new(path).ancestors().skip(1).filter(|above| *above != Path::new(""));
     let is_link =
@@ -221,7 +220,7 @@ fn is_behind_a_link(place: &Path, path: &OsStr) -> bool {
     above.into_iter().any(is_link)
 }
 
-/// `NotADirectory`: a file stands where the path has a folder.
+/// Whether nothing stands at a path. `NotADirectory`: a file stands where the path has a folder.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -244,10 +243,10 @@ fn begins_with(whole: &Path, part: &Path) -> io::Result<bool> {
     }
 }
 
-/// Folders that hold nothing any more go too, as git does it.
+/// Removes folders that became empty, as git does.
 fn prune(place: &Path, path: &OsStr) {
     for folder in Path::new(path).ancestors().skip(1).filter(|folder| *folder != Path::new("")) {
-        // One that holds something stays.
+        // A folder that is not empty stays.
         if fs::remove_dir(place.join(folder)).is_err() {
             break;
         }

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use crate::git::GitFault;
 use crate::guarded::Place;
 
-/// So many names go into one question.
+/// How many names go into one call of git.
 pub(super) const NAMES_AT_ONCE: usize = 200;
 
-/// By path.
+/// Entries by path.
 pub(super) type Entries = HashMap<OsString, Entry>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,12 +56,12 @@ async fn entries(
     Ok(found)
 }
 
-/// `None`: the index is to have no such path.
+/// Sets entries of the index; `None` removes the path.
 pub(super) async fn set_entries(
     place: &Place,
     wanted: &[(&OsStr, Option<&Entry>)],
 ) -> Result<(), GitFault> {
-    // What is removed makes way for what comes.
+    // Removed paths make way for new ones.
     let (gone, set): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, entry)| entry.is_none());
     if !gone.is_empty() {
         let gone: Vec<&[u8]> = gone.iter().map(|(path, _)| path.as_bytes()).collect();

@@ -1,8 +1,8 @@
-//! What a merge is about to move in a repository, written down before git moves it. Whoever comes
-//! next finds there what a process that died left half done.
+//! The moves that a merge is about to make in a repository, recorded before git makes them. The next merge finds there
+//! what a dead process left half done.
 //!
-//! The note stands in the file that is locked meanwhile. Git holds the lock too as long as it runs,
-//! also after the server that started it is gone: with the lock in hand no git of ours is at work.
+//! The record stands in the file that is locked meanwhile. A running git holds the lock too, even after the server that
+//! started it is gone: a process that gets the lock knows that no git of ours is running.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -24,21 +24,21 @@ pub(super) struct Journal {
     pub(super) lock: Arc<File>,
 }
 
-/// One target on its way from a commit to another. Paths are bytes: they need not be text.
+/// The move of one target from a commit to another. Paths are bytes: they need not be text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begun {
     pub(super) target: String,
-    /// `None` when there was no such branch.
+    /// `None` when the branch did not exist.
     pub(super) from: Option<String>,
     pub(super) to: String,
-    /// The checkout that moves along.
+    /// The checkout that moves with the target.
     pub(super) place: Option<Vec<u8>>,
-    /// Files there that were as the merge makes them before it began: they are not the merge's.
+    /// Files that had the merge's content before it began: they are not the merge's.
     pub(super) same: Vec<Vec<u8>>,
 }
 
-/// The journals of these repositories, with nothing left in them. In one order everywhere, so that
-/// two merges never wait for each other.
+/// The journals of these repositories, after repairs, empty. Locks are taken in one global order, so that two merges
+/// never deadlock.
 pub(super) async fn open(
     folder: &Path,
     parts: &[PreparedPart],
@@ -76,12 +76,12 @@ impl Journal {
         write().map_err(failed(cannot))
     }
 
-    /// Nothing is half done any more.
+    /// Clears the journal: no move is half done any more.
     pub(super) fn clear(&self) -> Result<(), WorktreeFault> {
         self.lock.set_len(0).map_err(failed("cannot clear the journal of merges"))
     }
 
-    /// Of a note that is cut off nothing was begun.
+    /// Reads the recorded moves. A truncated record means that no move began.
     fn read(&self) -> io::Result<Vec<Begun>> {
         let mut text = Vec::new();
         let mut file: &File = &self.lock;
