@@ -1,8 +1,8 @@
-//! Reading arguments: lenient about how a value is written, strict about what it means.
+//! Reads arguments: lenient about how a value is written, strict about its meaning.
 //!
-//! The tool's own input schema drives both: numeric strings become numbers, one value becomes a
-//! list, `In-Progress` becomes `in_progress`, `null` is as good as absent. What then does not fit
-//! the schema is refused with a message that names the field and the way out.
+//! The tool's own input schema drives both: numeric strings become numbers, one value becomes a list, `In-Progress`
+//! becomes `in_progress`, `null` counts as absent. A value that then does not fit the schema is refused with a message
+//! that names the field and the way out.
 
 use callboard_domain::limits::BODY_BYTES_MAX;
 use callboard_domain::policy::fold;
@@ -12,7 +12,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// The published schema of an argument type: inlined, without what some clients cannot read.
+/// The published schema of an argument type: inlined, without constructs that some clients cannot read.
 pub fn schema_of<T: JsonSchema>() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -50,9 +50,9 @@ fn make_portable(schema: &mut Value) {
     }
 }
 
-/// A schema as clients see it. Not all of them can read `anyOf`, so of several forms only the last
-/// and fullest one is shown; the others are understood all the same. Items of a list that is marked
-/// `brief` are described by another tool. Nobody needs to be told that a count is at least 0 or 1.
+/// A schema as clients see it. Not all clients can read `anyOf`, so only the last and fullest of several forms is
+/// shown; the others are accepted all the same. Items of a list marked `brief` are described by another tool. The
+/// minimum of a count, 0 or 1, is left out as obvious.
 pub fn published(mut schema: Map<String, Value>) -> Map<String, Value> {
     if schema.get("minimum").and_then(Value::as_i64).is_some_and(|least| matches!(least, 0 | 1)) {
         schema.shift_remove("minimum");
@@ -79,7 +79,7 @@ fn with_one_form(value: Value) -> Value {
     }
 }
 
-/// `aliases` are other names that are accepted: (other, real).
+/// Reads arguments into `T`. `aliases` are other accepted names: (other, real).
 pub fn read<T: DeserializeOwned>(
     schema: &Map<String, Value>,
     aliases: &[(&str, &str)],
@@ -102,7 +102,7 @@ pub fn read<T: DeserializeOwned>(
         .map_err(|error| Refusal::invalid(format!("arguments do not fit: {error}")))
 }
 
-/// The core calls it the body; a complaint names what was written.
+/// A task's description. The core calls it the body; a complaint uses the caller's word.
 pub fn description(text: String) -> Result<String, Refusal> {
     if text.len() > BODY_BYTES_MAX {
         let got = text.len();
@@ -112,7 +112,7 @@ pub fn description(text: String) -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// `place` is what messages start with: nothing, or `check 0: `.
+/// `place` is the prefix of messages: empty, or `check 0: `.
 fn object(
     schema: &Map<String, Value>,
     given: Map<String, Value>,
@@ -153,14 +153,14 @@ fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
     Refusal::invalid(format!("{place}unknown argument '{shown}'{way_out}"))
 }
 
-/// Of these words the one that was probably meant.
+/// The known word that was probably meant.
 pub(crate) fn nearest<'w>(given: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let near = known.map(|word| (strsim::damerau_levenshtein(&fold(word), &fold(given)), word));
     let (distance, word) = near.min()?;
     (distance <= word.len().max(3) / 2).then_some(word)
 }
 
-/// Of a schema with several forms, the one that is for such a value.
+/// The form of a schema that fits the kind of a value.
 fn form<'s>(schema: &'s Value, given: &Value) -> &'s Value {
     let kind = match given {
         Value::Object(_) => "object",
@@ -180,7 +180,7 @@ fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value,
         Some("boolean") => boolean(given, label),
         Some("array") => list(schema, given, label, name),
         Some("object") => match (schema.as_object(), given) {
-            // One that names no keys takes any.
+            // A schema without named keys takes any.
             (Some(schema), map @ Value::Object(_)) if !schema.contains_key("properties") => Ok(map),
             (Some(schema), Value::Object(map)) => object(schema, map, &format!("{label}: ")),
             (_, other) => Err(wrong(label, "an object", &other)),
@@ -290,8 +290,8 @@ fn list(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value, 
     Ok(Value::Array(read))
 }
 
-/// A list written as text: JSON, or values with commas between them. Where a text is one of several
-/// forms of an item, it is that item.
+/// A list written as text: JSON, or values separated by commas. Where text is one of several forms of an item, the
+/// whole text is that item.
 fn from_text(text: &str, items: &Value) -> Option<Vec<Value>> {
     let text = text.trim();
     if text.starts_with('[') || text.starts_with('{') {

@@ -47,28 +47,28 @@ impl Catalog {
         Self { listed, toolsets: toolsets.to_vec(), names, policy: Arc::default() }
     }
 
-    /// The same with a project's own words for a status.
+    /// The catalog with a project's own words for a status.
     pub fn with_words_of(self, policy: Arc<Policy>) -> Self {
         Self { policy, ..self }
     }
 
-    /// What each toolset tells agents when they connect.
+    /// The instructions of each toolset for agents that connect.
     pub fn instructions(&self) -> impl Iterator<Item = String> {
         self.toolsets.iter().map(|toolset| (toolset.instructions)(&self.policy))
     }
 
-    /// What this principal may call; nothing else about the connection matters.
+    /// The tools that this principal may call; nothing else about the connection matters.
     pub fn list(&self, principal: &Principal) -> Vec<ToolInfo> {
         self.listed.iter().filter_map(|entry| entry.info(principal, &self.policy)).collect()
     }
 
-    /// The tool behind a name, picked by the arguments where several share it.
+    /// The tool behind a name, picked by the arguments where several share the name.
     pub fn find(&self, name: &str, arguments: &Value) -> Option<&Variant> {
         let entry = self.listed.iter().find(|entry| entry.name == name)?;
         Some(entry.pick(arguments))
     }
 
-    /// Whether arguments mix what several tools of one name take.
+    /// Refuses arguments that mix keys of several tools of one name.
     pub fn judge(&self, name: &str, arguments: &Value) -> Result<(), Refusal> {
         match self.listed.iter().find(|entry| entry.name == name) {
             Some(entry) => entry.judge(arguments),
@@ -97,7 +97,7 @@ impl Listed {
         })
     }
 
-    /// A key that only one variant knows says which is meant; two such keys may not disagree.
+    /// A key that only one variant knows determines the variant; two such keys may not disagree.
     fn judge(&self, arguments: &Value) -> Result<(), Refusal> {
         let given = arguments.as_object().into_iter().flat_map(Map::keys);
         let mut meant: Option<(&str, &Variant)> = None;
@@ -116,8 +116,8 @@ impl Listed {
         Ok(())
     }
 
-    /// The variant that understands most of the keys given, and among those the one that misses
-    /// least; toolset order breaks ties.
+    /// The variant that understands most of the given keys, and among those the one that misses the fewest; toolset
+    /// order breaks ties.
     fn pick(&self, arguments: &Value) -> &Variant {
         let empty = Map::new();
         let given = arguments.as_object().unwrap_or(&empty);
@@ -143,7 +143,7 @@ impl Variant {
     }
 }
 
-/// What holds for whichever of two is called.
+/// Hints that hold for both of two tools.
 fn cautious(one: Hints, other: Hints) -> Hints {
     Hints {
         read_only: one.read_only && other.read_only,
@@ -157,7 +157,7 @@ fn join<'d>(descriptions: impl Iterator<Item = &'d str>) -> String {
     descriptions.collect::<Vec<_>>().join(" Or: ")
 }
 
-/// Properties of all; required is what every one of them requires.
+/// The properties of all variants; a key is required if every variant requires it.
 fn merged_schema(variants: &[&Variant]) -> Map<String, Value> {
     let [only] = variants else {
         let mut properties = Map::new();

@@ -1,4 +1,4 @@
-//! A check as an argument: the same shape wherever a task is made.
+//! A check as an argument: one shape for every tool that makes tasks.
 
 use callboard_domain::command::NewCheck;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Every conversion from an engine's error to what a caller reads.
+//! Every conversion from an engine's error to the answer for a caller.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -7,20 +7,20 @@ use callboard_domain::refusal::Refusal;
 use callboard_engine::EngineError;
 use serde_json::{Map, Value, json};
 
-/// How a toolset says no. The codes and sentences differ, the cases do not.
+/// How a toolset words refusals. The codes and sentences differ, the cases do not.
 #[derive(Clone, Copy)]
 pub struct Voice {
-    /// A refusal of one of its tools.
+    /// A refusal of one of the toolset's tools.
     pub say: fn(tool: &str, &Refusal) -> Said,
     pub unavailable: &'static str,
     pub unavailable_hint: Option<&'static str>,
-    /// The database is damaged; asking again is of no use.
+    /// The database is damaged; retrying does not help.
     pub damaged: &'static str,
     pub canceled: &'static str,
     pub internal: &'static str,
 }
 
-/// A refusal in somebody's words.
+/// A refusal in a toolset's words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     pub code: &'static str,
@@ -31,7 +31,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// In the core's own words.
+    /// The refusal in the core's own words.
     pub fn plain(refusal: &Refusal) -> Self {
         Self {
             code: refusal.code(),
@@ -43,7 +43,7 @@ impl Said {
     }
 }
 
-/// Who answers: a toolset's voice, and the tool that was called.
+/// The toolset's voice and the called tool.
 #[derive(Clone, Copy)]
 pub struct Speaker {
     pub voice: &'static Voice,
@@ -57,11 +57,11 @@ pub(crate) const GIT_FAILED: &str = "GIT_FAILED";
 pub(crate) const GIT_FAILED_HINT: &str =
     "Nothing is changed. Make git work in that repository for the server's user, then try again";
 pub(crate) const STORE_DAMAGED: &str = "STORE_DAMAGED";
-/// The way out of a damaged database, the same in every vocabulary.
+/// The way out of a damaged database, for every vocabulary.
 pub(crate) const DAMAGED_HINT: &str = "callboard doctor names the damage; put a backup back with \
      callboard restore FILE (in PostgreSQL: callboard migrate)";
 
-/// The word a caller branches on.
+/// The code that a caller branches on.
 pub fn code(error: &EngineError, speaker: Speaker) -> &'static str {
     let Speaker { voice, tool } = speaker;
     match error {
@@ -120,7 +120,7 @@ pub fn render(error: &EngineError, speaker: Speaker) -> Value {
     }
 }
 
-/// What broke goes to the log; the caller gets the number it has there.
+/// The answer for an internal fault: details go to the log, and the caller gets the trace id.
 pub fn broken(code: &str, trace_id: TraceId) -> Value {
     json!({
         "code": code,
@@ -130,12 +130,12 @@ pub fn broken(code: &str, trace_id: TraceId) -> Value {
     })
 }
 
-/// Names one failure in the answer and in the log.
+/// The id of one failure, in the answer and in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceId(u64);
 
 impl TraceId {
-    /// Logs what broke under a new number.
+    /// Logs a fault under a new id.
     pub fn of(cause: &str) -> Self {
         let trace_id = Self(random());
         tracing::error!(%trace_id, cause, "a call failed");
@@ -149,7 +149,7 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// The standard library's only source of randomness; good for names, not for secrets.
+/// A random number from the standard library's only source; good for names, not for secrets.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

@@ -1,8 +1,7 @@
-//! `GET /events`: what happens in an org, as Server-Sent Events, with the rights of whoever asks. One
-//! stream says what every process commits, in the log's order; `Last-Event-ID` goes on where it ended.
+//! `GET /events`: the events of an org as Server-Sent Events, with the caller's rights. One stream carries the commits
+//! of every process, in the log's order; `Last-Event-ID` resumes a stream.
 //!
-//! A reader that does not read has its stream ended: what is kept for it is bounded, and it can go on
-//! from where it was.
+//! The stream of a client that does not read is ended: its queue is bounded, and the client can resume.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,21 +31,21 @@ use crate::http::refusal;
 use crate::metrics::{Counted, SSE_STREAMS};
 use callboard_engine::time::rfc3339_ms;
 
-/// Events that wait for a slow reader.
+/// How many events wait for a slow reader.
 const QUEUED_MAX: usize = 64;
-/// What an event says beyond this is left to whoever reads the log.
+/// Larger data of an event is left out; the log has it.
 const DATA_BYTES_MAX: usize = 16 * 1024;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Proxies pass streams on at once when told so.
+/// Tells proxies to pass a stream on at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
 #[derive(Clone, Debug)]
 pub struct EventsOptions {
-    /// How often somebody to whom nothing is said hears that the server is there.
+    /// How often an idle stream carries a heartbeat.
     pub heartbeat: Duration,
-    /// How long a reader may leave what it was sent unread.
+    /// How long a reader may leave sent events unread.
     pub patience: Duration,
-    /// Streams end with it.
+    /// Cancelled: all streams end.
     pub closing: CancellationToken,
 }
 
@@ -88,14 +87,14 @@ async fn events(
     }
 }
 
-/// Where to begin, and what is wanted.
+/// Where a stream begins, and which events it carries.
 struct Asked {
     after: Option<u64>,
     wanted: EventsWanted,
 }
 
 impl Asked {
-    /// What a browser sends when it comes back is newer than the address it came with.
+    /// Reads the request. The header that a browser sends on reconnection is newer than the address.
     fn read(query: &HashMap<String, String>, headers: &HeaderMap) -> Result<Self, String> {
         let header = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().trim());
         let header = header.filter(|id| !id.is_empty()).map(|id| ("Last-Event-ID", id));
@@ -126,7 +125,7 @@ fn name(text: &str) -> Result<EventName, String> {
     })
 }
 
-/// What is said to one reader, until it is gone, does not read, or the server ends.
+/// The stream for one reader, until the reader is gone, does not read, or the server ends.
 pub fn told(follow: EventFollow, options: EventsOptions) -> mpsc::Receiver<Event> {
     let (tell, told) = mpsc::channel(QUEUED_MAX);
     tokio::spawn(async move {
@@ -142,7 +141,7 @@ pub fn told(follow: EventFollow, options: EventsOptions) -> mpsc::Receiver<Event
 }
 
 async fn say(mut follow: EventFollow, tell: &mpsc::Sender<Event>, options: &EventsOptions) {
-    // Whoever heard nothing yet also knows where to go on.
+    // The first event carries the position, so that a reader without any event can resume too.
     let mut next = Ok(Event::default().id(follow.position().to_string()));
     loop {
         let event = match next {

@@ -1,5 +1,5 @@
-//! Everything the outside can ask, in words that belong to no protocol: tools, resources,
-//! prompts, completion. `mcp/` translates it for MCP clients; the CLI's `call` uses it directly.
+//! Everything a client can ask, independent of a protocol: tools, resources, prompts, completion. `mcp/` translates it
+//! for MCP clients; the CLI's `call` uses it directly.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::{error, prompt, resource, task_name};
 
 const COMPLETIONS_MAX: usize = 100;
 
-/// What a client sees of one tool.
+/// The published facts of one tool.
 #[derive(Clone, Debug)]
 pub struct ToolInfo {
     pub name: &'static str,
@@ -49,20 +49,20 @@ impl Hints {
         Self { read_only: true, destructive: false, idempotent: true, open_world: false };
     pub const WRITE: Self =
         Self { read_only: false, destructive: false, idempotent: false, open_world: false };
-    /// Twice is as good as once.
+    /// Idempotent: repeating the call changes nothing.
     pub const WRITE_AGAIN: Self = Self { idempotent: true, ..Self::WRITE };
-    /// Reaches beyond Callboard: runs a command, asks somebody.
+    /// Reaches beyond Callboard: runs a command, asks a person.
     pub const WRITE_OUTSIDE: Self = Self { open_world: true, ..Self::WRITE };
 }
 
-/// A tool's answer: both are normal results for the protocol; `Refused` sets `isError`.
+/// A tool's answer: both variants are normal results for the protocol; `Refused` sets `isError`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolReply {
     Done(Value),
     Refused(Value),
 }
 
-/// Asked for something that is not there; a protocol error, not a tool's answer.
+/// A request for an unknown name; a protocol error, not a tool's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown(pub String);
 
@@ -75,23 +75,23 @@ pub struct ResourceTemplate {
     pub media_type: &'static str,
 }
 
-/// What is behind a URI.
+/// The resource behind a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceText {
     pub media_type: &'static str,
     pub text: String,
-    /// How long it stays as it is; `None` when nothing is known about that.
+    /// How long the resource stays unchanged; `None` when unknown.
     pub ttl_ms: Option<u64>,
 }
 
-/// There is nothing behind a URI.
+/// A URI without a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoResource {
     pub uri: String,
     pub code: &'static str,
-    /// Of the job that has no such artifact.
+    /// The state of the job that has no such artifact.
     pub state: Option<&'static str>,
-    /// Whether there may be something later.
+    /// Whether there may be a resource later.
     pub retryable: Option<bool>,
     /// What to do instead.
     pub hint: Option<String>,
@@ -144,12 +144,12 @@ impl Front {
         Self { engine, catalog, about, own_prompts, long_calls }
     }
 
-    /// The same with so many calls for each token that may take long. Fronts of one server share them.
+    /// The front with a limit of concurrent long calls per token. Fronts of one server share the limit.
     pub fn with_long_calls(self, long_calls: Arc<Places>) -> Self {
         Self { long_calls, ..self }
     }
 
-    /// The same with texts of the project in the place of the usual prompts.
+    /// The front with a project's texts instead of the usual prompts.
     pub fn with_prompts(self, own_prompts: OwnPrompts) -> Self {
         Self { own_prompts, ..self }
     }
@@ -166,7 +166,7 @@ impl Front {
         &self.engine
     }
 
-    /// What this caller is told when it connects.
+    /// The instructions for this caller when it connects.
     pub fn instructions(&self, principal: &Principal) -> String {
         let bound = principal.rights.task.map(|task| {
             format!(
@@ -181,8 +181,8 @@ impl Front {
         self.about.version
     }
 
-    /// Tools this principal may call, in the toolsets' order. One of a crew is what the store knows it
-    /// as, whatever its connection says.
+    /// Tools this principal may call, in the toolsets' order. An agent of a crew has the type that the store has on
+    /// record, whatever its connection says.
     pub async fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
         if !self.has_crew() {
             return self.catalog.list(principal);
@@ -197,7 +197,7 @@ impl Front {
         self.catalog.list(&principal)
     }
 
-    /// `asked` is what the client sent, whatever its type.
+    /// Calls a tool. `asked` is the client's input, of any type.
     pub async fn call(
         &self,
         name: &str,
@@ -211,7 +211,7 @@ impl Front {
         })
     }
 
-    /// The same before a "no" is put in words, with how its toolset would name it.
+    /// Calls a tool like `call`, but returns a refusal before it is worded, with the speaker that words it.
     pub async fn ask(
         &self,
         name: &str,
@@ -258,7 +258,7 @@ impl Front {
                     arguments,
                 };
                 match found.tool.for_crew {
-                    // It asks who calls before it says what was answered.
+                    // A crew's tool checks the caller itself before it repeats a kept answer.
                     true => (found.tool.run)(call).await,
                     false => {
                         retry::once(&self.engine, &op, found.tool, (found.tool.run)(call)).await
@@ -305,7 +305,7 @@ impl Front {
         tool.may_be_long.then_some((tool.name, tool.scope))
     }
 
-    /// Work that goes on without its caller, by the id the caller got.
+    /// Work that goes on without its caller, by the id that the caller got.
     pub async fn ticket(
         &self,
         principal: &Principal,
@@ -336,23 +336,23 @@ impl Front {
         resource::TEMPLATES.iter().chain(jobs).cloned().collect()
     }
 
-    /// Whether jobs for agents can be asked about here.
+    /// Whether this front serves jobs for agents.
     pub fn has_jobs(&self) -> bool {
         self.about.toolsets.contains(&relay::NAME)
     }
 
-    /// Whether agents that work on tasks can be asked about here.
+    /// Whether this front serves agents that work on tasks.
     pub fn has_board(&self) -> bool {
         self.about.toolsets.contains(&board::NAME)
     }
 
-    /// Whether the caller is one of a crew here.
+    /// Whether callers of this front are agents of a crew.
     pub fn has_crew(&self) -> bool {
         self.about.toolsets.contains(&crew::NAME)
     }
 
-    /// One page of resources and the cursor of the next: an inbox and jobs where they are spoken of,
-    /// then tasks, each the newest first.
+    /// One page of resources and the cursor of the next: an inbox and jobs where the toolsets have them, then tasks,
+    /// each the newest first.
     pub async fn resources(
         &self,
         principal: &Principal,
@@ -380,7 +380,7 @@ impl Front {
         resource::list(&self.engine, principal, cursor).await
     }
 
-    /// The text behind a URI.
+    /// The resource behind a URI.
     pub async fn resource_read(
         &self,
         principal: &Principal,
@@ -395,8 +395,8 @@ impl Front {
         resource::read(&self.engine, principal, uri).await
     }
 
-    /// Sends the URI each time the resource behind it changes, until the receiver is dropped.
-    /// Several changes while nobody receives may arrive as one.
+    /// Sends the URI each time the resource behind it changes, until the receiver is dropped. Several changes may
+    /// arrive as one while the receiver is not polled.
     pub async fn resource_watch(
         &self,
         principal: &Principal,
@@ -423,8 +423,8 @@ impl Front {
         prompt::text(self, principal, name, arguments).await
     }
 
-    /// Values for an argument (`id` of a resource template, `task` of a prompt) that start with
-    /// what was typed; at most 100, and whether there are more.
+    /// Values for an argument (`id` of a resource template, `task` of a prompt) that start with the typed text; at most
+    /// 100, and whether there are more.
     pub async fn complete(
         &self,
         principal: &Principal,
@@ -449,7 +449,7 @@ impl Front {
     }
 }
 
-/// A tool of a toolset that is not on is named with what turns it on.
+/// The error for an unknown tool. For a tool of a disabled toolset it says how to enable the toolset.
 fn unknown_tool(name: &str) -> Unknown {
     let off = toolsets::ALL.iter().find(|toolset| toolset.tools.iter().any(|t| t.name == name));
     Unknown(match off {

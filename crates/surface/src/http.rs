@@ -1,7 +1,7 @@
-//! The HTTP server: routes, which hosts and origins may ask, who asks, and an orderly end.
+//! The HTTP server: routes, allowed hosts and origins, admission, and an orderly end.
 //!
-//! Knows nothing of MCP's messages (`mcp/` does) and nothing of the store: whether the server is
-//! ready is a question to the function it is given, who asks one to the gate.
+//! Knows nothing of MCP's messages (`mcp/` does) and nothing of the store: a given function says whether the server is
+//! ready, and the gate says who the caller is.
 
 pub(crate) mod body;
 mod connection;
@@ -46,15 +46,15 @@ pub use serve::{ConnectionLimits, GRACE, serve_http};
 
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// Names beside the loopback ones and that of the public address, each with or without a port.
+    /// Names besides the loopback ones and that of the public address, each with or without a port.
     pub allowed_hosts: Vec<String>,
-    /// The name that pages have for themselves, with or without a port; agents use the others then.
+    /// A name for pages alone, with or without a port; agents then use the other names.
     pub page_host: Option<String>,
-    /// Origins beside the server's own, `scheme://host[:port]`.
+    /// Origins besides the server's own, `scheme://host[:port]`.
     pub allowed_origins: Vec<String>,
     pub listener_is_loopback: bool,
     pub sessions_max: usize,
-    /// Of one token; 0 is no limit.
+    /// Sessions per token; 0 is no limit.
     pub sessions_per_token: usize,
     pub session_idle: Duration,
     pub body_max: usize,
@@ -87,7 +87,7 @@ pub type FrontFor = Arc<dyn Fn(&str) -> Option<Arc<Front>> + Send + Sync>;
 pub type ReadyProbe =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
 
-/// What the routes ask.
+/// The dependencies of the routes.
 #[derive(Clone)]
 pub struct HttpDoors {
     pub front_for: FrontFor,
@@ -95,8 +95,8 @@ pub struct HttpDoors {
     pub ready: ReadyProbe,
 }
 
-/// All routes. `others` (the board, metrics) stand behind the same gate and the same check of hosts
-/// and origins, and find a `Principal` in the request; must be called inside the runtime.
+/// All routes. `others` (the board, metrics) stand behind this gate and the check of hosts and origins, and find a
+/// `Principal` in the request; must be called inside the runtime.
 pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: Router) -> Router {
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
     let ready = Arc::new(Readiness::new(doors.ready.clone()));
@@ -113,14 +113,14 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .layer(middleware::from_fn_with_state(gate, admit))
         .merge(before_sign_in)
         .layer(middleware::from_fn_with_state(hosts, judge_host))
-        // Says no in envelopes, so it asks hosts and gate itself.
+        // This route refuses in envelopes, so it asks hosts and gate itself.
         .route("/mcp/execute", execute)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || ready.answer().await))
         .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))
 }
 
-/// MCP and nothing else, for the agents that this process started; must be called inside the runtime.
+/// A router with MCP alone, for the agents that this process started; must be called inside the runtime.
 pub fn agents_router(
     options: HttpOptions,
     mcp: McpOptions,
@@ -200,8 +200,8 @@ impl Edge {
     }
 }
 
-/// What a caller means by a path. A token that names toolsets speaks those where none, or all, are
-/// asked for; the error is the one it may not speak.
+/// The toolsets of a request. A token that names toolsets uses those when the path names none, or all; the error is a
+/// toolset that the token may not use.
 fn toolsets_for(rights: &Rights, asked: String) -> Result<String, String> {
     let Some(own) = &rights.toolsets else { return Ok(asked) };
     if asked.is_empty() || asked == "all" {
@@ -213,7 +213,7 @@ fn toolsets_for(rights: &Rights, asked: String) -> Result<String, String> {
     }
 }
 
-/// Turns other users of the machine away from what needs no token.
+/// Refuses other users of the machine on routes that need no token.
 async fn judge_user(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     match gate.judge_user(&parts).await {
@@ -222,8 +222,8 @@ async fn judge_user(State(gate): State<Arc<Gate>>, request: Request, next: Next)
     }
 }
 
-/// Lets a request in with its principal. What a token or a page session opened ends with it: a call that
-/// still runs is turned away, a stream that still flows is cut.
+/// Admits a request with its principal. The end of a token or page session ends its requests: a running call is
+/// refused, a running stream is cut.
 async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let admitted = match gate.admit(&parts).await {
@@ -260,7 +260,7 @@ fn cut_with(
         return response;
     }
     let end = async move {
-        // The place is taken for as long as the stream is open.
+        // The place is held for as long as the stream is open.
         let _place = place;
         gate.until_it_ends(pass).await;
     };

@@ -1,5 +1,5 @@
-//! What one client hears of jobs: every step of those it follows, in order and once, whichever
-//! process makes it. One watch per client keeps what it says of a job in step.
+//! The notices of jobs for one client: every step of the jobs it follows, in order and once, whichever process makes
+//! it. One watch per client keeps the notices of a job in step.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::toolsets::relay::resource::{JobUri, LIST};
 use crate::toolsets::relay::view;
 
-/// Notices that wait for a slow client.
+/// How many notices wait for a slow client.
 const NOTICES_QUEUED_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -22,19 +22,19 @@ pub(crate) enum Notice {
         uri: String,
         version: u64,
     },
-    /// A job is over: the method, and what is said.
+    /// A job has ended: the method and the parameters of the notice.
     Ended {
         method: &'static str,
         params: Value,
     },
 }
 
-/// Ends when it is dropped.
+/// A watch on jobs that ends when dropped.
 pub(crate) struct JobWatch {
     wishes: mpsc::UnboundedSender<Wish>,
 }
 
-/// Done when the client has the answer that a wish came with.
+/// Resolves when the client has the answer to the request behind a wish.
 pub(crate) type Answered = Option<oneshot::Receiver<()>>;
 
 enum Wish {
@@ -81,7 +81,7 @@ impl JobWatch {
     }
 
     fn wish(&self, wish: Wish) {
-        // A watch that ended has a client that is gone.
+        // The send fails when the watch has ended, because its client is gone.
         let _ = self.wishes.send(wish);
     }
 }
@@ -91,14 +91,14 @@ struct Watching {
     op: OpContext,
     uris: HashSet<String>,
     jobs: HashSet<JobId>,
-    /// The newest version that was said of each URI.
+    /// The newest version that was sent of each URI.
     told: HashMap<String, u64>,
-    /// Whether a job is one that this client may know of.
+    /// Whether this client may know of a job.
     visible: HashMap<JobId, bool>,
     notices: mpsc::Sender<Notice>,
 }
 
-/// The client went away.
+/// The client is gone.
 struct Gone;
 
 impl Watching {
@@ -133,7 +133,7 @@ impl Watching {
         match wish {
             Wish::Leave(uri) => {
                 self.uris.remove(&uri);
-                // One that follows a whole job and leaves its status wants to hear no more of it.
+                // A client that follows a whole job and unsubscribes from its status wants no more notices of the job.
                 if let Some(JobUri::Status(job)) = JobUri::parse(&uri) {
                     self.jobs.remove(&job);
                 }
@@ -164,12 +164,12 @@ impl Watching {
         }
     }
 
-    /// Nothing is missed between looking at a job and following it.
+    /// Follows a URI from its current version, so that nothing is missed between looking at a job and following it.
     async fn as_it_is(&mut self, uri: JobUri, text: String) -> Result<(), Gone> {
         let version = match uri.job() {
             Some(job) => match self.engine.run_get(&self.op, job).await {
                 Ok(seen) => seen.version,
-                // It may come to be.
+                // The job may be created later.
                 Err(_) => return Ok(()),
             },
             None => self.engine.last_seq_in(&self.op.principal.org).await.unwrap_or_default(),
@@ -212,7 +212,7 @@ impl Watching {
         visible
     }
 
-    /// False when this or something newer was said before.
+    /// Sends a notice; `false` when this version or a newer one was sent before.
     async fn updated(&mut self, uri: String, version: u64) -> Result<bool, Gone> {
         let told = self.told.entry(uri.clone()).or_default();
         if version <= *told {
@@ -230,7 +230,7 @@ impl Watching {
 
 async fn heard(answered: Answered) {
     if let Some(answered) = answered {
-        // An answer that is never sent has nobody to come before.
+        // An answer that is never sent has no later notice to order.
         let _ = answered.await;
     }
 }

@@ -1,7 +1,7 @@
-//! How the outside talks to the engine: tool tables, toolsets, MCP, HTTP, the web page.
+//! How clients talk to the engine: tool tables, toolsets, MCP, HTTP, the web page.
 //!
-//! No SQL, no process, no git here, and no rule: a handler reads arguments, calls one engine verb
-//! and renders the result in its toolset's words. Only `mcp/` names the protocol's SDK.
+//! No SQL, no process, no git here, and no rule: a handler reads arguments, calls one engine verb and renders the
+//! result in its toolset's words. Only `mcp/` names the protocol's SDK.
 
 pub mod args;
 pub mod catalog;

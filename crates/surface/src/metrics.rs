@@ -1,9 +1,9 @@
-//! `/metrics`: what the server counts, in Prometheus' text format. A label is a state, a result, a
-//! tool or a code, all of them known beforehand: never an id, an actor or anything a client sent.
+//! `/metrics`: the server's counts in Prometheus' text format. A label is a state, a result, a tool or a code, all of
+//! them known beforehand: never an id, an actor or a client's text.
 //!
-//! Counting happens where things happen; here are the counts of calls, sessions and streams, and
-//! the page that shows all of them. The counts are those of every org, so a token needs the scope
-//! `metrics:read`, which none has by itself. Without that page nobody collects and counting costs nothing.
+//! Events are counted where they happen; this file has the counts of calls, sessions and streams, and the page that
+//! shows all counts. The counts cover every org, so a token needs the scope `metrics:read`, which no token has by
+//! default. Without that page nothing is collected and counting is free.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(crate) const SSE_STREAMS: &str = "callboard_sse_streams";
 const BUILD_INFO: &str = "callboard_build_info";
 
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// How often observations are sorted into buckets when nobody scrapes.
+/// How often observations are sorted into buckets when no scrape does it.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// From half a millisecond to a wait of five minutes.
@@ -47,10 +47,10 @@ const WAIT_BUCKETS: &[f64] = &[
 ];
 const BATCH_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// The one recorder of the process, from the first time somebody wants to look.
+/// The one recorder of the process, installed on first use.
 static COLLECTED: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// `/metrics`. Counts of this process, but tasks of the whole store; must be called inside the
+/// The route `/metrics`. It counts calls of this process, but tasks of the whole store; must be called inside the
 /// runtime.
 pub fn routes(engine: Arc<Engine>) -> Router {
     let collected = COLLECTED.get_or_init(collect);
@@ -102,7 +102,7 @@ async fn show(engine: &Engine, collected: &PrometheusHandle) -> Response {
     ([(header::CONTENT_TYPE, TEXT_FORMAT)], collected.render()).into_response()
 }
 
-/// While the store cannot be read, how many tasks there are is not a number.
+/// Counts tasks. While the store cannot be read, the number is NaN.
 async fn count_tasks(engine: &Engine) {
     let known = engine.tasks_by_state().await;
     if let Err(error) = &known {
@@ -139,7 +139,7 @@ impl Measured {
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        // Without an end the call was dropped, by a client that went away or by a bug.
+        // A call without a recorded end was dropped, by a client that went away or by a bug.
         let code = self
             .code
             .unwrap_or_else(|| if std::thread::panicking() { INTERNAL_ERROR } else { CANCELED });
@@ -148,7 +148,7 @@ impl Drop for Measured {
     }
 }
 
-/// Something there is one more of while this is held.
+/// Counts one more of something while it is held.
 pub(crate) struct Counted(&'static str);
 
 impl Counted {

@@ -1,9 +1,8 @@
 //! A tool's answer, written in its table as one line and published as a JSON Schema.
 //!
-//! `id:string next:string|null tasks:[object] hint?:string data?:{mailId:string}`: a key with its type;
-//! `?` marks a key that may be missing, `|null` a value that may be null, `[…]` a list, `{…}` an object
-//! whose keys are named. Types are those of JSON Schema. A line that cannot be read stops the server at
-//! its start, and the tests of the catalog before.
+//! `id:string next:string|null tasks:[object] hint?:string data?:{mailId:string}`: a key with its type; `?` marks a key
+//! that may be missing, `|null` a value that may be null, `[…]` a list, `{…}` an object whose keys are named. Types are
+//! those of JSON Schema. An unreadable line stops the server at its start, and fails the tests of the catalog before.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +12,13 @@ const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "a
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     pub name: &'static str,
-    /// The key is missing in some answers.
+    /// Whether the key is missing in some answers.
     pub optional: bool,
     shape: Shape,
 }
 
 impl Key {
-    /// The keys of its object, where they are named.
+    /// The keys of the object, where they are named.
     pub fn keys(&self) -> &[Key] {
         &self.shape.keys
     }
@@ -38,7 +37,7 @@ pub fn keys(line: &'static str) -> Vec<Key> {
     words(line).filter(|word| !word.is_empty()).map(key).collect()
 }
 
-/// Words that no brace encloses.
+/// The words of a line outside of braces.
 fn words(line: &'static str) -> impl Iterator<Item = &'static str> {
     let mut depth = 0;
     line.split(move |c| {
@@ -74,7 +73,7 @@ fn known(kind: &'static str) -> &'static str {
     kind
 }
 
-/// What holds for whichever of several tools of one name answers.
+/// Keys that hold for all of several tools of one name.
 pub fn merged(lines: &[&'static str]) -> Vec<Key> {
     let mut all: Vec<Key> = Vec::new();
     for key in lines.iter().flat_map(|line| keys(line)) {
@@ -120,9 +119,9 @@ impl Shape {
     }
 }
 
-/// The schema that clients see. It requires no key: version 1 of the TypeScript SDK holds a refusal
-/// against this schema, too, and would hide it from the model for the keys it lacks. So every key is in
-/// every answer but those described as optional.
+/// The schema that clients see. It requires no key: version 1 of the TypeScript SDK validates a refusal against this
+/// schema, too, and would hide it from the model for its missing keys. So every key is in every answer except those
+/// described as optional.
 pub fn schema(keys: &[Key]) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-/// A page without an explicit limit ends about here.
+/// The approximate size of a page without an explicit limit.
 const PAGE_BYTES: usize = 9_000;
 const TEXT_CHARS_MAX: usize = 1_000;
 
-/// How many elements of a page are asked for, and whether size may cut it short.
+/// How many elements a page may have, and whether its size may cut it short.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSize {
     pub limit: usize,
@@ -22,8 +22,8 @@ impl PageSize {
     }
 }
 
-/// Renders one page out of `rows`, which hold one more than the page when there is a next one.
-/// Returns the elements and the last row shown if more follow.
+/// Renders one page of `rows`, which hold one more than the page when there is a next page. Returns the elements and
+/// the last row shown if more follow.
 pub fn page<T>(
     rows: &[T],
     size: PageSize,
@@ -46,7 +46,7 @@ pub fn page<T>(
     (shown, last)
 }
 
-/// An element of a list without the keys that say nothing: null, false, and empty lists and objects.
+/// An element of a list without empty keys: null, false, and empty lists and objects.
 pub fn lean(element: Value) -> Value {
     let Value::Object(map) = element else { return element };
     let told =
@@ -59,7 +59,7 @@ pub fn lean(element: Value) -> Value {
     Value::Object(told.collect())
 }
 
-/// A text inside a list; the single read has it whole.
+/// A text inside a list; the single read has the whole text.
 pub fn cut(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= TEXT_CHARS_MAX {

@@ -1,5 +1,5 @@
-//! How many of one thing (long calls, streams, sessions) each token may have at a time, in this process.
-//! A caller without a token is the local user, who is not counted.
+//! The number of long calls, streams or sessions that each token may have at a time, in this process. A caller without
+//! a token is the local user, who is not counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use callboard_domain::token::TokenId;
 
 pub struct Places {
-    /// 0: no limit.
+    /// Places per token; 0 is no limit.
     max: usize,
     taken: Mutex<HashMap<TokenId, usize>>,
 }
@@ -31,7 +31,7 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` for a caller that is not counted.
+    /// Takes a place; `None` for a caller that is not counted.
     pub(crate) fn take(
         self: &Arc<Self>,
         token: Option<TokenId>,
@@ -47,7 +47,7 @@ impl Places {
     }
 }
 
-/// Given back when dropped.
+/// A place that is released when dropped.
 pub(crate) struct TakenPlace {
     places: Arc<Places>,
     token: TokenId,

@@ -1,5 +1,5 @@
-//! Prompts for the agent loop: which there are, and how the texts of several toolsets become one
-//! message. The words of each toolset are in its `prompts.rs`, the facts in `moment.rs`.
+//! Prompts for the agent loop: their list, and how the texts of several toolsets become one message. The words of each
+//! toolset are in its `prompts.rs`, the facts in `moment.rs`.
 
 mod moment;
 mod own;
@@ -16,7 +16,7 @@ pub(crate) use moment::NOTHING_READY;
 pub use moment::{Moment, Waiting};
 pub use own::{OWN_BYTES_MAX, OwnPrompts};
 
-/// What one toolset tells its agents, in names of its own tools.
+/// The prompts of one toolset, in names of its own tools.
 pub struct Prompts {
     pub start_work: Words,
     pub review_queue: Words,
@@ -81,7 +81,7 @@ pub(crate) fn list() -> Vec<PromptInfo> {
     PROMPTS.iter().map(|prompt| prompt.info.clone()).collect()
 }
 
-/// The names that files in `.callboard/prompts/` can have, without `.md`.
+/// The possible names of files in `.callboard/prompts/`, without `.md`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PROMPTS.iter().map(|prompt| prompt.info.name)
 }
@@ -113,7 +113,7 @@ pub(crate) async fn text(
     }))
 }
 
-/// One toolset's words stand alone. Those of several are told apart by the toolset's name.
+/// The words of one toolset stand alone. Words of several toolsets get a heading with the toolset's name.
 fn joined(toolsets: &[&'static Toolset], moment: &Moment, words: fn(&Prompts) -> Words) -> String {
     let said = |toolset: &&'static Toolset| {
         toolset.prompts.map(|prompts| (toolset.name, words(prompts)(moment)))

@@ -1,5 +1,5 @@
-//! What an agent asks on its way, as a form of the protocol, and the answer to it. Both kinds of jobs
-//! ask and are answered alike; who may answer is told by the toolset whose job it is.
+//! An agent's question as a form of the protocol, and the answer to it. Both kinds of jobs ask and are answered alike;
+//! the toolset of the job decides who may answer.
 
 use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
@@ -9,10 +9,10 @@ use callboard_engine::{Engine, EngineError};
 use serde_json::{Map, Value, json};
 
 const KEY: &str = "ask_";
-/// What the form of a question has to tick.
+/// The checkbox in the form of a question.
 const ALLOW: &str = "allow";
 
-/// By its key. An elicitation: to accept it says yes, unless the box was unticked.
+/// The form under its key. It is an elicitation: accepting it says yes, unless the box was unticked.
 pub(crate) fn form(question: &Question) -> Map<String, Value> {
     let mut allow = json!({"type": "boolean", "title": "Allow", "default": true});
     if let Some(command) = &question.command {
@@ -24,8 +24,8 @@ pub(crate) fn form(question: &Question) -> Map<String, Value> {
     Map::from_iter([(key(question.number), form)])
 }
 
-/// Answers the open question. What was not asked, was answered, or says neither yes nor no changes
-/// nothing.
+/// Answers the open question. An answer to an unknown or answered question, or one that says neither yes nor no,
+/// changes nothing.
 pub(crate) async fn answer(
     engine: &Engine,
     op: &OpContext,
@@ -48,7 +48,7 @@ fn key(number: u32) -> String {
 
 fn number(given: &str) -> Option<u32> {
     let number = given.strip_prefix(KEY)?.parse().ok()?;
-    // One spelling only.
+    // Only the canonical spelling counts.
     (key(number) == given).then_some(number)
 }
 

@@ -1,5 +1,5 @@
-//! Resources: `callboard://tasks/{id}` is graph's `get`, readable and watchable in every toolset;
-//! below it `…/checks/{index}/log`, readable, is the end of what a check printed.
+//! Resources: `callboard://tasks/{id}` is graph's `get`, readable and watchable in every toolset; below it
+//! `…/checks/{index}/log`, readable, is the end of a check's output.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
@@ -36,7 +36,7 @@ pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
     },
 ];
 
-/// The task in an address, by its id or its short name, and which check's log is wanted, if one is.
+/// The task in an address, by its id or its short name, and the index of the check whose log is wanted, if any.
 async fn parts_of(
     engine: &Engine,
     op: &OpContext,
@@ -108,7 +108,7 @@ pub(crate) async fn read(
     }
 }
 
-/// Begins with what is missing, if something is.
+/// The text of a log; when bytes are missing, it begins with a note about them.
 fn log_text(log: &CheckLog, task: TaskId, index: usize) -> String {
     let (size, shown) = (log.part.size, log.part.bytes.len());
     if log.is_whole() {

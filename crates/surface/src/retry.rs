@@ -1,4 +1,4 @@
-//! The door for retry keys: a call with a key is carried out once, and its answer given again.
+//! Retry keys: a call with a key is carried out once, and its answer is kept and returned again.
 
 use std::future::Future;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::tool::Tool;
 
-/// What a client asks of a tool: arguments of any type, and perhaps a key.
+/// A client's input for a tool: arguments of any type, and perhaps a key.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub arguments: Value,
-    /// As it was sent; not judged yet.
+    /// The key as it was sent; not judged yet.
     pub key: Option<Value>,
 }
 
@@ -22,8 +22,8 @@ impl From<Value> for Asked {
     }
 }
 
-/// The kept answer of the first call with this key, else the answer of `work`. A "no" is not kept:
-/// nothing was done, and the same key may be tried again.
+/// The kept answer of the first call with this key, else the answer of `work`. A refusal is not kept: nothing was done,
+/// and the key may be tried again.
 pub(crate) async fn once(
     engine: &Engine,
     op: &OpContext,

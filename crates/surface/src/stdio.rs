@@ -1,6 +1,6 @@
 //! MCP over standard input and output: one client, one process, nothing else on stdout.
 //!
-//! Owns the choice of the byte streams; what is said over them is `mcp/`'s.
+//! Chooses the byte streams; their messages belong to `mcp/`.
 
 use std::fs::File;
 use std::io;
@@ -36,7 +36,7 @@ pub async fn serve_stdio(
     serve_streams(front, options, identity, input, output, stop).await
 }
 
-/// The same over any two byte streams.
+/// Serves any two byte streams like standard input and output.
 pub async fn serve_streams(
     front: Arc<Front>,
     options: McpOptions,
@@ -51,8 +51,8 @@ pub async fn serve_streams(
 pub type Input = Box<dyn AsyncRead + Send + Unpin>;
 pub type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Standard input and output, for whoever passes their bytes on. Node starts its servers on sockets, most others on pipes; both can be polled, which saves two
-/// thread switches a message. Files and terminals are read by a blocking thread.
+/// Standard input and output as byte streams. Node starts its servers on sockets, most others on pipes; both can be
+/// polled, which saves two thread switches per message. Files and terminals are read by a blocking thread.
 pub fn open() -> io::Result<(Input, Output)> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);

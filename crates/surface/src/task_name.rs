@@ -8,7 +8,7 @@ use callboard_engine::context::OpContext;
 use callboard_engine::{Engine, EngineError};
 use serde_json::Value;
 
-/// Arguments that name tasks, without underscores and in small letters. Free text never changes.
+/// Arguments that name tasks, without underscores and in lower case. Free text never changes.
 const KEYS: &[&str] = &[
     "dep",
     "dependson",
@@ -26,8 +26,7 @@ const KEYS: &[&str] = &[
     "taskref",
 ];
 
-/// Puts ids in the place of names. A name that no task has stays as it is; the tool then says that
-/// the task is not known.
+/// Replaces names by ids. An unknown name stays as it is; the tool then reports the task as unknown.
 pub(crate) async fn resolve(
     engine: &Engine,
     op: &OpContext,
@@ -48,7 +47,7 @@ pub(crate) async fn resolve(
     Ok(())
 }
 
-/// The task that a text names: by its id, whether there is such a task or not, or by its short name.
+/// The task that a text names: by its id, whether or not the task exists, or by its short name.
 pub(crate) async fn task_of(
     engine: &Engine,
     op: &OpContext,

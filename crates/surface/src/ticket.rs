@@ -1,5 +1,5 @@
-//! What a caller holds of work that goes on without it. The id says who does the work: `call_…` is
-//! a tool call that outlived its request, `job_…` a job of relay or of the board, whichever has it.
+//! A caller's ticket for work that goes on without it. The id names the kind of work: `call_…` is a tool call that
+//! outlived its request, `job_…` a job of relay or of the board, whichever has it.
 
 use callboard_domain::handle::{Handle, HandleId, Seen};
 use callboard_domain::job::JobId;
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 use crate::front::{Front, ToolReply, Unknown};
 use crate::toolsets::{board, relay};
 
-/// How often a caller should ask.
+/// How often a caller should poll.
 pub(crate) const POLL_MS: u64 = 2000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ticket {
     pub id: String,
     pub state: TicketState,
-    /// How far it is.
+    /// The progress of the work.
     pub message: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// How long it is kept, from its beginning.
+    /// How long the ticket is kept, from its beginning.
     pub ttl_ms: u64,
     pub poll_ms: u64,
 }
@@ -31,13 +31,13 @@ pub struct Ticket {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TicketState {
     Working,
-    /// What the work waits for, by key.
+    /// The questions that the work waits for, by key.
     Asking(Map<String, Value>),
-    /// The call's result as its caller would have got it.
+    /// The call's result as its caller would have received it.
     Completed(Value),
-    /// What came of work that no call waits for, as a tool would answer.
+    /// The result of work that no call waits for, as a tool would answer.
     Answered(ToolReply),
-    /// `None`: nobody is left who could say why.
+    /// `None`: the reason is unknown, because the server of the work is gone.
     Failed(Option<Value>),
     Cancelled,
 }
@@ -104,7 +104,7 @@ pub async fn find(front: &Front, principal: &Principal, id: &str) -> Answer<Tick
     }
 }
 
-/// Answers what the work asked; the rest is ignored.
+/// Answers the questions of the work; other keys are ignored.
 pub async fn answer(
     front: &Front,
     principal: &Principal,
@@ -144,7 +144,7 @@ pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Answer<()
     }
 }
 
-/// A job is of one of the toolsets that are on, or of none.
+/// The job of relay or of the board, whichever is on and has it.
 async fn either<T>(
     front: &Front,
     relay: impl Future<Output = Result<T, EngineError>>,
@@ -163,7 +163,7 @@ fn there(there: bool, id: &str) -> Result<(), Unknown> {
     if there { Ok(()) } else { Err(Unknown(id.to_owned())) }
 }
 
-/// A job that is not there is an unknown id.
+/// Turns a missing job into an unknown id.
 fn known<T>(answer: Result<T, EngineError>, id: &str) -> Answer<T> {
     match answer {
         Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(Unknown(id.to_owned()))),

@@ -1,4 +1,4 @@
-//! A tool as a row of a table: what it is called, what it takes, which function answers.
+//! A tool as a row of a table: its name, its arguments and its function.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,25 +18,25 @@ use crate::front::Hints;
 use crate::prompt::Prompts;
 use crate::toolsets::crew;
 
-/// The code of a wait's answer when somebody ended the wait: its caller, or the server that stops.
+/// The code of a wait's answer when the caller or a stopping server ended the wait.
 pub(crate) const WAIT_INTERRUPTED: &str = "WAIT_INTERRUPTED";
 
 /// One vocabulary over the core.
 pub struct Toolset {
     pub name: &'static str,
-    /// In the order of the document it implements.
+    /// The tools, in the order of the document that the toolset implements.
     pub tools: &'static [Tool],
     pub voice: Voice,
-    /// What agents are told when they connect.
+    /// The instructions for agents that connect.
     pub instructions: fn(&Policy) -> String,
-    /// What agents are told to do step by step; `None`: nothing.
+    /// Prompts with instructions step by step; `None`: the toolset has none.
     pub prompts: Option<&'static Prompts>,
-    /// The code of an answer that says no, where every refusal is kept in the log.
+    /// Extracts the code of a refusing answer, where every refusal is logged.
     pub audit: Option<fn(&Value) -> Option<&str>>,
 }
 
 impl Toolset {
-    /// The tools that a caller is shown.
+    /// The tools that a caller sees.
     pub fn shown(&self, principal: &Principal) -> Vec<&'static Tool> {
         match principal.rights.may_speak(self.name) {
             true => self.tools.iter().filter(|tool| tool.is_shown(principal)).collect(),
@@ -51,27 +51,27 @@ pub struct Tool {
     /// `{initial}` stands for the status that tasks start with.
     pub description: &'static str,
     pub scope: Scope,
-    /// The least profile that may call it; `None`: the least that has the scope.
+    /// The least profile that may call the tool; `None`: the least that has the scope.
     pub profile: Option<Profile>,
     pub hints: Hints,
-    /// Other argument names that are accepted: (other, real).
+    /// Other accepted names of arguments: (other, real).
     pub aliases: &'static [(&'static str, &'static str)],
     pub input: fn() -> Map<String, Value>,
-    /// What an answer holds, as `output` reads it.
+    /// The keys of an answer, as `output` reads them.
     pub output: &'static str,
     pub run: Run,
-    /// It may take longer than a client should wait for an answer.
+    /// Whether a call may take longer than a client should wait for an answer.
     pub may_be_long: bool,
-    /// Closed to whoever works on another task than the one that `task_id` names.
+    /// Closed to callers that work on another task than the one that `task_id` names.
     pub on_task: bool,
-    /// For agents of a crew: their type says who sees it, and every "no" is an answer of its own.
+    /// For agents of a crew: their type decides who sees the tool, and every refusal is an answer.
     pub for_crew: bool,
-    /// What the argument `action` can name, where a refused call is audited under it.
+    /// The values of the argument `action`, where a refused call is audited under its action.
     pub actions: &'static [&'static str],
 }
 
 impl Tool {
-    /// One that needs the scope of its kind and knows no other names for its arguments.
+    /// A tool that needs the scope of its kind and has no aliases.
     pub const fn new(
         name: &'static str,
         title: &'static str,
@@ -103,43 +103,43 @@ impl Tool {
         }
     }
 
-    /// The same for another scope.
+    /// The tool with another scope.
     pub const fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
-    /// The same for callers with at least this profile.
+    /// The tool for callers with at least this profile.
     pub const fn for_profile(self, profile: Profile) -> Self {
         Self { profile: Some(profile), ..self }
     }
 
-    /// The same, closed to whoever works on another task.
+    /// The tool, closed to callers that work on another task.
     pub const fn on_task(self) -> Self {
         Self { on_task: true, ..self }
     }
 
-    /// The same for agents of a crew.
+    /// The tool for agents of a crew.
     pub const fn for_crew(self) -> Self {
         Self { for_crew: true, ..self }
     }
 
-    /// The same for what may take longer than a client should wait.
+    /// The tool, marked as one that may take longer than a client should wait.
     pub const fn long(self) -> Self {
         Self { may_be_long: true, ..self }
     }
 
-    /// The same, audited under the action that the argument `action` names.
+    /// The tool, audited under the action that the argument `action` names.
     pub const fn with_actions(self, actions: &'static [&'static str]) -> Self {
         Self { actions, ..self }
     }
 
-    /// Which of its actions a call asks for, as leniently as arguments are read.
+    /// The action that a call names, read as leniently as arguments are.
     pub fn action_named(&self, arguments: &Value) -> Option<&'static str> {
         let named = fold(arguments.get("action")?.as_str()?);
         self.actions.iter().copied().find(|action| *action == named)
     }
 
-    /// Whether a caller is shown it.
+    /// Whether a caller sees the tool.
     pub fn is_shown(&self, principal: &Principal) -> bool {
         let of_type = |kind| crew::is_shown(kind, self.name);
         self.judge(principal).is_ok()
@@ -165,12 +165,12 @@ pub struct Call<'a> {
     pub arguments: Value,
 }
 
-/// What a server says of itself.
+/// The server's description of itself.
 #[derive(Clone, Debug)]
 pub struct About {
     pub version: &'static str,
     pub toolsets: Vec<&'static str>,
-    /// The folder's name, when the server stands in a repository.
+    /// The folder's name, when the server runs in a repository.
     pub repo: Option<String>,
 }
 
@@ -182,7 +182,7 @@ impl Call<'_> {
         Ok(read)
     }
 
-    /// The task that the arguments name, as long as nobody has taken them.
+    /// The task that the arguments name, until the arguments are taken.
     pub fn task_named(&self) -> Option<&str> {
         task_named(&self.arguments)
     }

@@ -1,7 +1,7 @@
-//! Request bodies: read whole up to a limit, and read to their end when nobody wanted them.
+//! Request bodies: read whole up to a limit, and drained when no handler reads them.
 //!
-//! A server that closes a connection while its client still sends resets it, and the client may lose the
-//! answer. So what a handler leaves unread is read and dropped behind its answer.
+//! A server that closes a connection while its client still sends resets it, and the client may lose the answer. So the
+//! rest that a handler leaves unread is read and dropped after the answer.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use axum::response::Response;
 use futures_util::{Stream, StreamExt};
 use tokio::time::Sleep;
 
-/// How long a client may go on sending what nobody reads, and how long it may pause in between.
+/// How long a client may go on sending unread bytes, and how long it may pause in between.
 const SENDS_MAX: Duration = Duration::from_secs(30);
 const PAUSES_MAX: Duration = Duration::from_secs(5);
 
@@ -31,7 +31,7 @@ pub(crate) enum Unread {
     TooSlow,
 }
 
-/// How long a client may take for a body.
+/// The deadline of a body.
 #[derive(Clone, Copy)]
 pub(super) struct Within(pub(super) Duration);
 
@@ -39,7 +39,7 @@ pub(super) struct Within(pub(super) Duration);
 #[error("the body took too long")]
 struct TooSlow;
 
-/// The whole body, if it has at most `bytes_max` bytes. One that says it has more is not read at all.
+/// The whole body, if it has at most `bytes_max` bytes. A body with a larger declared length is not read at all.
 pub(crate) async fn whole(
     headers: &HeaderMap,
     body: Body,
@@ -69,8 +69,8 @@ fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<TooSlow>() || error.source().is_some_and(is_too_slow)
 }
 
-/// Gives a body its deadline, and reads on behind the answer what a handler left of its request. Of a body
-/// that is too large or too slow only the answer is of use, so the connection ends with it.
+/// Gives a body its deadline, and drains the unread rest of a request after the answer. For a body that is too large or
+/// too slow only the answer matters, so the connection ends with it.
 pub(super) async fn read_on(
     State(Within(within)): State<Within>,
     request: Request,
@@ -106,7 +106,7 @@ async fn drop_rest(mut rest: BodyDataStream) {
     let _ = tokio::time::timeout(SENDS_MAX, all).await;
 }
 
-/// What is left of a body when its reader dropped it.
+/// The rest of a body when its reader dropped it.
 #[derive(Clone, Default)]
 struct Left(Arc<Mutex<Option<BodyDataStream>>>);
 
@@ -117,10 +117,10 @@ impl Left {
 }
 
 struct Watched {
-    /// Gone when it is over or broken.
+    /// `None` once the body is over or broken.
     rest: Option<BodyDataStream>,
     late: Pin<Box<Sleep>>,
-    /// The client sends nothing before somebody reads (`Expect: 100-continue`).
+    /// The client sends nothing before a read (`Expect: 100-continue`).
     waits: bool,
     left: Left,
 }

@@ -1,5 +1,5 @@
-//! One TCP connection: whose address it comes from, what the server waits for on it, and when that has
-//! taken too long. A connection whose requests never got past the gate is a stranger's.
+//! One TCP connection: its address, what the server waits for on it, and the deadline of that wait. A connection
+//! without an admitted request is a stranger's.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::peer::{self, Owner};
 
-/// The address that limits are counted by. Somebody with one IPv6 address has the whole /64.
+/// The address by which limits are counted. The owner of one IPv6 address has the whole /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Source(IpAddr);
 
@@ -59,7 +59,7 @@ pub(crate) struct Connection {
     ends: Option<Ends>,
     owner: OnceLock<Owner>,
     turn: watch::Sender<Turn>,
-    /// Given back when a request of this connection passes the gate.
+    /// Released when a request of this connection passes the gate.
     place: Mutex<Option<StrangerPlace>>,
 }
 
@@ -71,7 +71,7 @@ impl Connection {
         Arc::new(Self { source, ends, owner: OnceLock::new(), turn, place })
     }
 
-    /// Which user is at the other end. The kernel is asked once, by the first request that needs to know.
+    /// The user at the other end. The kernel is asked once, by the first request that needs the answer.
     pub(super) fn owner(&self) -> Owner {
         let ask = |Ends { peer, local }| peer::owner(peer, local);
         *self.owner.get_or_init(|| self.ends.map_or(Owner::Unknown, ask))
@@ -81,7 +81,7 @@ impl Connection {
         self.source
     }
 
-    /// A request of this connection was let in.
+    /// Records that a request of this connection was admitted.
     pub(super) fn admitted(&self) {
         let place = self.place().take();
         drop(place);
@@ -91,7 +91,7 @@ impl Connection {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A head was read. The request goes on until the guard and all its clones are dropped.
+    /// Begins a request after its head was read. The request lasts until the guard and all its clones are dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Arc<InRequest> {
         self.turn.send_modify(|turn| turn.requests += 1);
         Arc::new(InRequest(self.clone()))
@@ -107,8 +107,8 @@ impl Connection {
         });
     }
 
-    /// Returns when a head took longer than `head_within`. A stranger gets no more time than that
-    /// between two requests; anybody else may keep a connection for its next request.
+    /// Returns when a head took longer than `head_within`. A stranger gets no more time than that between two requests;
+    /// an admitted client may keep a connection for its next request.
     pub(super) async fn overdue(&self, head_within: Duration) {
         let mut turn = self.turn.subscribe();
         loop {
@@ -233,9 +233,8 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// The connections that did not pass the gate yet, oldest first. Beyond `max` of one address the oldest
-/// is closed: a client that means it sends its request at once, so those that wait longest are the ones
-/// that only hold a place.
+/// The connections that did not pass the gate yet, oldest first. Beyond `max` of one address the oldest is closed: a
+/// real client sends its request at once, so the oldest ones only hold a place.
 pub(super) struct Strangers {
     max: usize,
     open: Mutex<Open>,
@@ -256,7 +255,7 @@ impl Strangers {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a new connection, and what is cancelled when another one needs it.
+    /// The place of a new connection, and the token that is cancelled when another connection needs the place.
     pub(super) fn enter(self: &Arc<Self>, source: Source) -> (StrangerPlace, CancellationToken) {
         let evicted = CancellationToken::new();
         let mut open = self.open();

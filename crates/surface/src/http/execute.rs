@@ -1,5 +1,5 @@
-//! `POST /mcp/execute`: a crew's tools for whoever speaks no MCP. One call a request, and an envelope for
-//! every answer; what a call goes through is the toolset's own pipeline.
+//! `POST /mcp/execute`: a crew's tools for clients without MCP. One call per request, and an envelope for every answer;
+//! a call goes through the toolset's own pipeline.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,11 +37,11 @@ pub(super) struct Door {
 /// The agent, the tool and the token of a call.
 type CallKey = (String, &'static str, Option<HeaderValue>);
 
-/// Failures that wait for the store to say who asked. One per key.
+/// How many failures wait until the store can identify the caller. One per key.
 const UNREPORTED_MAX: usize = 1000;
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
 
-/// An answer before it is an envelope: what to say with which status.
+/// A refusal before it is an envelope: its words and its status.
 struct No(StatusCode, Said);
 
 impl No {
@@ -126,9 +126,9 @@ impl Door {
         self.unreported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports a call that never came as far as the pipeline, because the store was away and nobody could
-    /// say whether this caller may speak for the agent. That is asked again until there is an answer; only
-    /// a caller who may is reported.
+    /// Reports a call that did not reach the pipeline, because the store was away and could not say whether this caller
+    /// may speak for the agent. The question is repeated until there is an answer; only the call of an authorised
+    /// caller is reported.
     fn report_later(
         self: &Arc<Self>,
         front: Arc<Front>,
@@ -167,7 +167,8 @@ impl Door {
         });
     }
 
-    /// A store that is away is asked again as in the pipeline; with the denial comes how often.
+    /// Admits a request. A store that is away is asked again as in the pipeline; a denial comes with the number of
+    /// tries.
     async fn admit(&self, parts: &Parts, rule: &CrewRule) -> Result<Principal, (Denied, u32)> {
         let mut tries = 1;
         loop {
@@ -183,7 +184,7 @@ impl Door {
     }
 }
 
-/// In the words of the gate where they are a header, in an envelope where they are a body.
+/// The answer to a denied request: a header of the gate stays a header, its body becomes an envelope.
 fn turned_away(
     gate: &Gate,
     denied: &Denied,
@@ -215,7 +216,7 @@ fn turned_away(
         Denied::Broken(words) => Said::new(envelope::INTERNAL_ERROR, words.clone()),
     };
     let status = match denied {
-        // As of every other call that failed.
+        // The status of every other failed call.
         Denied::Away(_) => StatusCode::BAD_REQUEST,
         Denied::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => plain.status(),
@@ -235,7 +236,8 @@ fn is_json(parts: &Parts) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
 }
 
-/// A tool's own failure is a normal answer; only what broke before any tool ran is the server's.
+/// The HTTP status of an answer. A tool's own failure is a normal answer; only a fault before any tool ran is the
+/// server's.
 fn status(answer: &Value) -> StatusCode {
     let error = &answer["error"];
     match answer["success"].as_bool() {
@@ -255,7 +257,7 @@ struct Asked {
     input: Map<String, Value>,
 }
 
-/// The same by somebody who may speak for the agent.
+/// A call whose caller may speak for the agent.
 struct Judged {
     asked: Asked,
     principal: Principal,
@@ -279,7 +281,7 @@ impl Asked {
         Ok(Self { agent, tool, input })
     }
 
-    /// A token speaks for its own agent; an administrator's for any. Nobody is registered here.
+    /// A token speaks for its own agent; an administrator's token for any. No agent is registered here.
     fn judged(self, caller: Principal) -> Result<Judged, No> {
         let agent = AgentId::parse(&self.agent);
         if caller.token.is_some() {

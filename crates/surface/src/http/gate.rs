@@ -1,6 +1,6 @@
-//! Who may come in: the user this server runs as, as long as there are no tokens, and from the first one on
-//! whoever shows one; at the door of a process that starts agents, those agents alone. Browsers show page
-//! sessions (`pages.rs`). Says no in the words of RFC 6750, and where RFC 9728 wants to be looked for.
+//! Admission: while there are no tokens, the user this server runs as; from the first token on, its bearers; at the
+//! door of a process that starts agents, those agents alone. Browsers show page sessions (`pages.rs`). Refusals follow
+//! RFC 6750, and the metadata RFC 9728.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::error::STORE_DAMAGED;
 use crate::places::{NoPlace, Places, TakenPlace};
 use crate::web;
 
-/// Refusals of one address that are logged; of the rest nobody would read more.
+/// How many refusals of one address are logged per minute; more would not be read.
 const NOTED_A_MINUTE: u32 = 60;
 
 /// JSON-RPC leaves these numbers to servers.
@@ -44,7 +44,7 @@ pub struct GateOptions {
     pub wrong_token_limit: u32,
     /// Open streams per token; 0 is no limit.
     pub streams_per_token: usize,
-    /// Where clients find this server when a proxy stands before it.
+    /// The address of this server for clients when a proxy stands before it.
     pub public_url: Option<String>,
     /// The port of this server, which tells its cookie from those of others on the machine.
     pub port: u16,
@@ -71,9 +71,9 @@ impl Default for GateOptions {
 pub struct Gate {
     pub(super) known: Known,
     limit: RateLimit<TokenId>,
-    /// Wrong tokens, codes and page sessions by address.
+    /// Counts wrong tokens, codes and page sessions by address.
     pub(super) wrong: RateLimit<Source>,
-    /// Lines of the log by address.
+    /// Counts lines of the log by address.
     noted: RateLimit<Source>,
     streams: Arc<Places>,
     pub(super) public_url: Option<String>,
@@ -81,9 +81,9 @@ pub struct Gate {
     pub(super) is_for_anybody: bool,
 }
 
-/// Whom a gate knows.
+/// The callers that a gate knows.
 pub(super) enum Known {
-    /// Whoever shows a token of the store; while there is none, the local user.
+    /// Bearers of a token of the store; while there is none, the local user.
     Board(Box<Board>),
     /// The agents that this process started, each with the token of its run.
     Runs(Arc<RunTokens>),
@@ -95,12 +95,12 @@ pub(super) struct Board {
     pub local: Principal,
 }
 
-/// A caller that may come in.
+/// An admitted caller.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub principal: Principal,
-    /// A token or the URL says who acts. Otherwise the principal is the user who started the server,
-    /// which holds for pages; an MCP client is an agent of its own.
+    /// Whether a token or the URL names the actor. Otherwise the principal is the user who started the server, which
+    /// holds for pages; an MCP client is an agent of its own.
     pub is_named: bool,
     pub sign_in: SignIn,
     /// The page session that the caller showed.
@@ -110,9 +110,9 @@ pub(super) struct Admitted {
 #[derive(Debug)]
 pub(super) enum Denied {
     NoToken,
-    /// Of another user of this machine, while there are no tokens.
+    /// A request of another user of this machine, while there are no tokens.
     OtherUser,
-    /// A page session that has ended, or never was one.
+    /// A page session that has ended or never existed.
     SessionOver,
     Token(TokenFault),
     TooMany {
@@ -128,9 +128,9 @@ pub(super) enum Denied {
         max: usize,
     },
     Actor(String),
-    /// The store cannot be reached; the same request may succeed later.
+    /// The store cannot be reached; a retry may succeed later.
     Away(String),
-    /// The database is damaged; no repetition mends it.
+    /// The database is damaged; a retry does not help.
     Damaged(String),
     Broken(String),
 }
@@ -143,7 +143,7 @@ impl Gate {
         Self::of(Known::Board(Box::new(board)), GateOptions { public_url, ..options })
     }
 
-    /// A gate for nobody but the agents that this process starts.
+    /// A gate that admits only the agents that this process starts.
     pub fn for_runs(engine: &Engine) -> Self {
         Self::of(Known::Runs(engine.run_tokens().clone()), GateOptions::default())
     }
@@ -188,8 +188,8 @@ impl Gate {
             }
         };
         if !board.tokens.are_known_needed() {
-            // Before the store is asked: the kernel no longer knows a client that hangs up meanwhile. The
-            // connection remembers the answer.
+            // Asked before the store: the kernel no longer knows a client that hangs up meanwhile. The connection
+            // caches the answer.
             let _ = self.judge_owner(parts);
         }
         let are_needed = board.tokens.are_needed().await?;
@@ -212,7 +212,7 @@ impl Gate {
         }
     }
 
-    /// The caller that a token which lives stands for; each of its requests is counted.
+    /// The caller that a live token stands for; each of its requests is counted.
     pub(super) fn principal_of(&self, token: Token) -> Result<Principal, Denied> {
         self.limit.count(token.id).map_err(|wait| Denied::TooMany { token: token.id, wait })?;
         Ok(Principal {
@@ -223,8 +223,8 @@ impl Gate {
         })
     }
 
-    /// The token that a text is. From an address with too many wrong ones only a text that is known
-    /// already is judged: it costs the store nothing, and nobody is locked out by a neighbour.
+    /// The token that a text is. From an address with too many wrong ones only a text that is known already is judged:
+    /// it costs the store nothing, and a neighbour's wrong tokens lock no caller out.
     pub(super) async fn token(
         &self,
         tokens: &TokenBook,
@@ -239,14 +239,14 @@ impl Gate {
         }
         let checked = tokens.check(shown).await?;
         if let (Err(_), Some(source)) = (&checked, source) {
-            // Judged above; one that came at the same moment may have been the last.
+            // Judged above; a concurrent one may have been the last.
             let _ = self.wrong.count(source);
         }
         checked.map_err(Denied::Token)
     }
 
-    /// A place for the stream that a request asks for. The stream that answers a call is no such stream:
-    /// the call is counted, and its answer must not be lost.
+    /// A place for the stream that a request opens. The stream that answers a call needs none: the call is counted, and
+    /// its answer must not be lost.
     pub(super) fn stream_place(
         &self,
         parts: &Parts,
@@ -263,7 +263,7 @@ impl Gate {
         place.map_err(|NoPlace { max }| Denied::TooManyStreams { token, max })
     }
 
-    /// Returns when what a caller came in with lets nobody in any more, with the reason.
+    /// Returns when the caller's token or page session has ended, with the reason.
     pub(super) async fn until_it_ends(&self, pass: Pass) -> Denied {
         let token_ends = async {
             match (pass.token, &self.known) {
@@ -287,7 +287,7 @@ impl Gate {
         }
     }
 
-    /// RFC 9728: what a client that was turned away may read.
+    /// RFC 9728: the metadata for a client that was refused.
     pub(super) fn metadata(&self, uri: &Uri, headers: &HeaderMap) -> Value {
         let path = uri.path().strip_prefix(METADATA).filter(|path| path.len() > 1);
         let scopes: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
@@ -346,7 +346,7 @@ impl Gate {
     }
 }
 
-/// What a caller came in with, as far as it can end while a request or a stream goes on.
+/// A caller's credentials that can end while a request or a stream goes on.
 #[derive(Clone, Copy)]
 pub(super) struct Pass {
     pub token: Option<TokenId>,
@@ -428,7 +428,7 @@ impl Denied {
         }
     }
 
-    /// Which token it was, never the token.
+    /// Logs the id of a token, never the token.
     fn log(&self, path: &str) {
         let (status, _, message) = self.words();
         let token = match self {
@@ -449,7 +449,7 @@ impl Denied {
     }
 }
 
-/// A client whose token was good once hears in its own protocol that it must connect anew.
+/// The answer to a client whose token was valid once: in its own protocol, it must reconnect.
 fn stale(status: StatusCode, message: &str) -> Response {
     let data = json!({
         "code": "AUTH_STALE_TOKEN",

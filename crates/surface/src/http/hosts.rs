@@ -1,5 +1,5 @@
-//! Which `Host` and `Origin` a request may carry. A page on another site that has its name
-//! resolve to this machine sends its own name, and is turned away by it. Pure.
+//! Which `Host` and `Origin` a request may carry. A page on another site whose name resolves to this machine (DNS
+//! rebinding) sends its own name, and is refused by it. Pure.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,9 +12,9 @@ use crate::web;
 
 pub(super) struct Hosts {
     allowed: Vec<Place>,
-    /// Where pages are, when they have a name of their own.
+    /// The host of the pages, when they have a name of their own.
     page: Option<Place>,
-    /// How browsers reach this server.
+    /// The scheme by which browsers reach this server.
     scheme: &'static str,
     origins: Vec<String>,
     /// A public listener without a list serves every name.
@@ -32,7 +32,7 @@ struct Place {
 pub(super) enum HostFault {
     Host(String),
     Origin(String),
-    /// Agents asked under the name of the pages.
+    /// A request of an agent under the name of the pages.
     PagesOnly(String),
 }
 
@@ -99,8 +99,8 @@ impl Hosts {
         }
     }
 
-    /// The address of a page that was asked for under a name which is not that of the pages. Programs
-    /// follow `/events` too, so that answers everywhere.
+    /// The address of a page that was requested under another name than that of the pages. Programs follow `/events`
+    /// too, so that path answers under every name.
     pub(super) fn elsewhere(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
         let page = self.page.as_ref()?;
         let asked = Place::parse(&named(uri, headers))?;
@@ -121,8 +121,8 @@ impl Hosts {
         self.any || host.is_loopback() || is_listed || self.is_page(host)
     }
 
-    /// On loopback `localhost` and `127.0.0.1` are the same machine, but another port is another
-    /// program.
+    /// Whether an origin is this server's or allowed. On loopback `localhost` and `127.0.0.1` are one machine, but
+    /// another port is another program.
     fn is_same_or_allowed(&self, origin: &str, host: &Place) -> bool {
         if self.origins.contains(&plain(origin)) {
             return true;
@@ -151,7 +151,7 @@ impl Place {
         Some(Self { host: host.to_ascii_lowercase(), port: authority.port_u16() })
     }
 
-    /// Whether a host is this one; without a port it is so on every port.
+    /// Whether a host is this one; without a port it matches every port.
     fn covers(&self, host: &Place) -> bool {
         self.host == host.host && self.port.is_none_or(|port| host.port == Some(port))
     }
@@ -162,7 +162,7 @@ impl Place {
     }
 }
 
-/// The name that a request asks under, as it was written.
+/// The name in a request, as it was written.
 fn named(uri: &Uri, headers: &HeaderMap) -> String {
     match headers.get(header::HOST) {
         Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
@@ -289,7 +289,7 @@ mod tests {
             hosts.judge(&Uri::from_static("/mcp"), &headers).is_ok()
         };
         assert!(judge("board.example", "https://board.example"));
-        // A proxy may pass the name of the machine behind it.
+        // A proxy may send the name of the machine behind it.
         assert!(judge("127.0.0.1:3001", "https://board.example"));
         assert!(!judge("board.example", "https://other.example"));
         assert!(!judge("other.example", "https://board.example"));

@@ -1,5 +1,5 @@
-//! The gate's part for browsers: page sessions, the cookie that holds one, and the codes and tokens that
-//! begin one. A page session opens pages and nothing for agents.
+//! The gate's part for browsers: page sessions, the cookie that holds one, and the codes and tokens that begin one. A
+//! page session opens pages, and no route for agents.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::gate::{Admitted, Board, Denied, Gate, Known, source};
 use super::peer::Owner;
 use crate::web;
 
-/// How a reader of the pages came in, which says whether forms are taken.
+/// How a reader of the pages was admitted, which decides whether forms are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignIn {
     /// As the local user while there are no tokens: reads, and sends no form.
@@ -25,7 +25,7 @@ pub(crate) enum SignIn {
     Session,
 }
 
-/// What a person is told who does not get in, and with which status.
+/// The message and the status for a person who is refused.
 pub(crate) type NotIn = (StatusCode, &'static str);
 
 const WRONG_TOKEN: NotIn = (StatusCode::UNAUTHORIZED, "That token does not open this board.");
@@ -47,8 +47,8 @@ const AWAY: NotIn = (
 );
 
 impl Gate {
-    /// Whoever shows a page session where people are answered. `None` without one; while there are no
-    /// tokens also with one that is over, because the local user reads without.
+    /// The caller by page session, on routes for people. `None` without a session; while there are no tokens also with
+    /// an ended one, because the local user reads without.
     pub(super) async fn by_session(
         &self,
         board: &Board,
@@ -87,7 +87,7 @@ impl Gate {
         }
         let Some(key) = pages.session(id).await? else {
             if let Some(source) = source {
-                // Judged above; one that came at the same moment may have been the last.
+                // Judged above; a concurrent one may have been the last.
                 let _ = self.wrong.count(source);
             }
             return Err(Denied::SessionOver);
@@ -104,7 +104,7 @@ impl Gate {
         }
     }
 
-    /// Begins a page session for whoever shows a token in the form of the page.
+    /// Begins a page session for a token entered in the sign-in form.
     pub(crate) async fn sign_in(
         &self,
         shown: &str,
@@ -120,15 +120,15 @@ impl Gate {
         board.pages.open_by_token(&token).await.map_err(|error| away(&error))
     }
 
-    /// Begins the page session of a code. The code is not used up by a peer that it is not for.
+    /// Begins the page session of a code. A peer that the code is not for does not consume it.
     pub(crate) async fn open(
         &self,
         code: &str,
         connection: &Connection,
     ) -> Result<PageText, NotIn> {
         let Known::Board(board) = &self.known else { return Err(WRONG_CODE) };
-        // A code was printed on a terminal of this machine, and programs that open browsers show their
-        // arguments to every user.
+        // A code was printed on a terminal of this machine, and programs that open browsers show their arguments to
+        // every user.
         if !self.is_for_anybody && !self.is_own_user(connection) {
             return Err(NOT_OWN);
         }
@@ -136,13 +136,13 @@ impl Gate {
         self.wrong.judge(source).map_err(|_| TOO_MANY)?;
         let opened = board.pages.open_by_code(code).await.map_err(|error| away(&error))?;
         opened.ok_or_else(|| {
-            // Judged above; one that came at the same moment may have been the last.
+            // Judged above; a concurrent one may have been the last.
             let _ = self.wrong.count(source);
             WRONG_CODE
         })
     }
 
-    /// Ends the session that a browser shows.
+    /// Ends the session of a browser.
     pub(crate) async fn sign_out(&self, headers: &HeaderMap) -> Result<(), NotIn> {
         let (Known::Board(board), Some(shown)) = (&self.known, self.shown_session(headers)) else {
             return Ok(());
@@ -150,7 +150,7 @@ impl Gate {
         board.pages.end(PageSessionId::of(shown)).await.map_err(|error| away(&error))
     }
 
-    /// Refuses other users of the machine while there are no tokens that say who asks.
+    /// Refuses other users of the machine while there are no tokens that identify callers.
     pub(super) async fn judge_user(&self, parts: &Parts) -> Result<(), Denied> {
         match &self.known {
             Known::Board(board) if !board.tokens.are_needed().await? => self.judge_owner(parts),
@@ -166,14 +166,14 @@ impl Gate {
 
     fn is_own_user(&self, connection: &Connection) -> bool {
         match connection.owner() {
-            // Only Linux tells; elsewhere every local user is trusted.
+            // Only Linux tells the user; elsewhere every local user is trusted.
             Owner::Own | Owner::Untold => true,
             Owner::Other | Owner::Unknown => false,
         }
     }
 
-    /// How the browser keeps a session, or forgets it. Cookies know no ports, so the name has the port:
-    /// two boards of one machine must not overwrite each other's.
+    /// The cookie that stores a session, or removes it. Cookies ignore ports, so the name has the port: two boards of
+    /// one machine must not overwrite each other's.
     pub(crate) fn cookie(&self, session: Option<&PageText>, headers: &HeaderMap) -> HeaderValue {
         let is_public = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
         let forwarded = headers.get("x-forwarded-proto");
@@ -207,7 +207,7 @@ fn away(error: &EngineError) -> NotIn {
 }
 
 impl Denied {
-    /// What the sign-in page says above its form.
+    /// The message above the sign-in form.
     pub(super) fn for_people(&self) -> Option<&'static str> {
         match self {
             Denied::Token(TokenFault::Unknown) => Some("That token is not known here."),

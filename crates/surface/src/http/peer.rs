@@ -1,23 +1,22 @@
-//! Which user of this machine is at the other end of a connection. The kernel is asked for the owner of
-//! the peer's socket: by sock_diag, which looks up one pair of addresses, and where the system lacks
-//! that, by the lists in `/proc/net`.
+//! Which user of this machine is at the other end of a connection. The kernel is asked for the owner of the peer's
+//! socket: by sock_diag, which looks up one pair of addresses, or, on systems without it, by the lists in `/proc/net`.
 
 use std::net::SocketAddr;
 
-/// Whose socket the other end is.
+/// The owner of the socket at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Of the user this server runs as.
+    /// The user this server runs as.
     Own,
     Other,
-    /// No live socket of this machine has these addresses, or its user cannot be told.
+    /// No live socket of this machine has these addresses, or its user is unknown.
     Unknown,
-    /// This system does not tell anybody.
+    /// This system does not tell owners.
     #[cfg_attr(target_os = "linux", allow(dead_code, reason = "Linux always tells"))]
     Untold,
 }
 
-/// Whose socket is connected from `peer` to `local`, the address on this end.
+/// The owner of the socket connected from `peer` to `local`, the address on this end.
 pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Owner {
     #[cfg(target_os = "linux")]
     return linux::owner(plain(peer), plain(local));
@@ -28,7 +27,7 @@ pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Owner {
     }
 }
 
-/// An IPv4 address that a socket for both families writes as IPv6 is an IPv4 address.
+/// An IPv4 address that a dual-stack socket writes as IPv6 becomes an IPv4 address.
 #[cfg(target_os = "linux")]
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -47,8 +46,8 @@ mod linux {
 
     use super::{Owner, plain};
 
-    /// A socket as the kernel describes it. One that its process closed has no inode, and then the
-    /// kernel may give 0 for its user.
+    /// A socket as the kernel describes it. A socket that its process closed has no inode, and then the kernel may
+    /// report user 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(super) struct Found {
         pub uid: u32,
@@ -60,8 +59,8 @@ mod linux {
     pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Owner {
         let look = way();
         let own = rustix::process::geteuid().as_raw();
-        // Twice: a socket that still has its inode at the second look was no closed one at the first,
-        // so the user of the first look is its owner.
+        // Two looks: a socket that still has its inode at the second look was not closed at the first, so the user of
+        // the first look is its owner.
         let seen = look(peer, local).and_then(|first| Ok((first, look(peer, local)?)));
         match seen {
             Ok((Some(first), Some(again))) if again.inode != 0 && first == again => {
@@ -79,14 +78,14 @@ mod linux {
         }
     }
 
-    /// Users of other namespaces all look like this one.
+    /// Whether a user is the overflow user, which stands for every user of other namespaces.
     fn is_nobody(uid: u32) -> bool {
         let nobody = std::fs::read_to_string("/proc/sys/kernel/overflowuid");
         nobody.is_ok_and(|text| text.trim().parse() == Ok(uid))
     }
 
-    /// The first way that knows a socket of our own. Kernels can be built without sock_diag, and some
-    /// sandboxes refuse netlink.
+    /// The first method that finds a socket of our own. Kernels can be built without sock_diag, and some sandboxes
+    /// refuse netlink.
     fn way() -> Look {
         static WAY: OnceLock<Look> = OnceLock::new();
         *WAY.get_or_init(|| match knows_ours(by_diag) {
@@ -117,7 +116,7 @@ mod linux {
     const QUESTION: usize = 56;
     const ANSWER: usize = 72;
 
-    /// One exact look-up; what it costs does not grow with the number of sockets.
+    /// One exact look-up; its cost does not grow with the number of sockets.
     pub(super) fn by_diag(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Found>> {
         let kind = SocketType::DGRAM;
         let socket = socket_with(
@@ -140,7 +139,7 @@ mod linux {
         bytes.extend(((HEAD + QUESTION) as u32).to_ne_bytes());
         bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
         bytes.extend(NLM_F_REQUEST.to_ne_bytes());
-        // Its number and the sender's, which the kernel fills in.
+        // The sequence number and the sender's port, which the kernel fills in.
         bytes.extend([0; 8]);
         bytes.extend([family, IPPROTO_TCP, 0, 0]);
         // In any state.

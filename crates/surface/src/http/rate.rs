@@ -1,5 +1,4 @@
-//! How often a token may ask, or an address may be wrong: so many times a minute, all of them at once if it
-//! likes.
+//! A rate limit for requests of a token, or for faults of an address: a number per minute, which may come in one burst.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Above this many, those that are not in debt are forgotten.
+/// Above this many keys, those without debt are forgotten.
 const KEPT_MAX: usize = 10_000;
 
 pub(super) struct RateLimit<K> {
-    /// What one time costs; `None` without a limit.
+    /// The cost of one event; `None` without a limit.
     cost: Option<Duration>,
-    /// When each will have paid for what it did so far.
+    /// When each key will have paid for its events so far.
     paid_at: Mutex<HashMap<K, Instant>>,
 }
 
@@ -23,12 +22,12 @@ impl<K: Copy + Eq + Hash> RateLimit<K> {
         Self { cost, paid_at: Mutex::default() }
     }
 
-    /// Counts one time, or says how long to wait.
+    /// Counts one event, or says how long to wait.
     pub(super) fn count(&self, who: K) -> Result<(), Duration> {
         self.look(who, Instant::now(), true)
     }
 
-    /// The same without counting.
+    /// Judges like `count`, without counting.
     pub(super) fn judge(&self, who: K) -> Result<(), Duration> {
         self.look(who, Instant::now(), false)
     }

@@ -1,5 +1,5 @@
-//! `/readyz`: one word for anybody, because load balancers ask without a token and under any name. Why the
-//! server is not ready is in its log.
+//! `/readyz`: one word for every caller, because load balancers ask without a token and under any name. The reason why
+//! the server is not ready is in its log.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use super::ReadyProbe;
 
-/// How long an answer of the store is believed, however many ask.
+/// How long an answer of the store is cached, however many ask.
 const BELIEVED: Duration = Duration::from_secs(1);
 
 pub(super) struct Readiness {
@@ -29,7 +29,7 @@ impl Readiness {
         }
     }
 
-    /// The store is asked once at a time; whoever comes meanwhile gets the same answer.
+    /// Asks the store, one question at a time; concurrent callers share the answer.
     async fn is_ready(&self) -> bool {
         let mut seen = self.seen.lock().await;
         if let Some((at, is_ready)) = *seen

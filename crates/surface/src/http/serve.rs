@@ -1,5 +1,4 @@
-//! The accept loop: a task per connection, deadlines for those that send half of something, and an
-//! orderly end. What is answered is the router's business.
+//! The accept loop: a task per connection, deadlines for incomplete requests, and an orderly end. The router answers.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,17 +20,17 @@ use tower_service::Service;
 
 use super::connection::{Connection, Ends, Held, Source, Strangers, Watched};
 
-/// How long calls in flight may still run after shutdown was asked for.
+/// How long calls in flight may run after a shutdown was requested.
 pub const GRACE: Duration = Duration::from_secs(5);
-/// How long to wait after an accept that failed, for want of descriptors most likely.
+/// How long to wait after a failed accept, most likely for lack of descriptors.
 const ACCEPTS_AGAIN: Duration = Duration::from_secs(1);
 
-/// What connections may cost before anybody knows whose they are.
+/// Limits of connections before their client is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// How long a client may take for the head of a request.
     pub head_within: Duration,
-    /// Connections of one address without a request that was let in.
+    /// Connections of one address without an admitted request.
     pub strangers_max: usize,
 }
 
@@ -49,7 +48,7 @@ pub async fn serve_http(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let strangers = Strangers::new(limits.strangers_max);
-    // Held by every connection; none is left when nothing more can be received.
+    // Each connection holds a sender; the channel ends with the last connection.
     let (open, mut all_closed) = mpsc::channel::<()>(1);
     loop {
         let accepted = tokio::select! {
@@ -83,7 +82,7 @@ pub async fn serve_http(
         });
     }
     drop((listener, open));
-    // Whoever is not done by then is cut off.
+    // Connections that are not done by then are cut off.
     let _ = tokio::time::timeout(GRACE, all_closed.recv()).await;
     Ok(())
 }
@@ -119,7 +118,7 @@ async fn converse(
     }
 }
 
-/// The client went away before it was accepted.
+/// Whether the client went away before it was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -1,4 +1,4 @@
-//! When answers are on their way: what belongs behind an answer waits for it.
+//! Tracks when answers are sent: messages that must follow an answer wait for it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ impl Answers {
         receiver
     }
 
-    /// Called when a message was put where later ones come behind it.
+    /// Called when a message has its place in the order of messages.
     pub(super) fn sent(&self, message: &ServerJsonRpcMessage) {
         let id = match message {
             ServerJsonRpcMessage::Response(response) => Some(&response.id),

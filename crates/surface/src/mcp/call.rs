@@ -1,5 +1,5 @@
-//! One tool call: what comes along with it (identity, cancellation, progress, retry key), the
-//! call itself, and its answer as a result. Front decides everything else.
+//! One tool call: its context (identity, cancellation, progress, retry key), the call itself, and its answer as a
+//! result. Front decides everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::front::{Front, Unknown};
 use crate::retry::Asked;
 use crate::tool::WAIT_INTERRUPTED;
 
-/// How long a client that takes a task for an answer waits for the answer itself.
+/// How long a client that accepts a task as an answer waits for the answer itself.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an answer waits for progress that was reported before it.
 const PROGRESS_FLUSH: Duration = Duration::from_secs(1);
-/// Added when a report does not move on, because progress must increase.
+/// Added when a report does not increase the progress, because progress must increase.
 const PROGRESS_STEP: f64 = 0.001;
 
 /// One tool call as it came in.
@@ -39,7 +39,7 @@ pub(super) struct Requested<'a> {
 }
 
 impl Requested<'_> {
-    /// The arguments with the key that came along with them.
+    /// The arguments with their retry key.
     fn asked(&mut self) -> Asked {
         let key = self.ctx.meta.get(RETRY_KEY).cloned();
         Asked { arguments: self.arguments.take(), key }
@@ -60,7 +60,7 @@ impl Requested<'_> {
     }
 }
 
-/// Answers when the call is done.
+/// Calls a tool and returns when the call is done.
 pub(super) async fn call(mut asked: Requested<'_>) -> Result<CallToolResult, ErrorData> {
     let pump = asked.pump();
     let progress = pump.as_ref().map(ProgressPump::sink).unwrap_or_default();
@@ -72,8 +72,8 @@ pub(super) async fn call(mut asked: Requested<'_>) -> Result<CallToolResult, Err
     answered.result
 }
 
-/// The same for a client that takes a task for an answer: a call that may take long and does goes
-/// on behind one. Until then a client that hangs up takes the call with it.
+/// Calls a tool for a client that accepts a task as an answer: a long call that exceeds the patience goes on behind a
+/// task. Until then a client that hangs up cancels the call.
 pub(super) async fn call_or_task(mut asked: Requested<'_>) -> Result<CallToolResponse, ErrorData> {
     let Some((tool, scope)) = asked.front.long_tool(asked.name, &asked.arguments) else {
         return Ok(call(asked).await?.into());
@@ -125,12 +125,12 @@ fn ended(done: Result<Answered, JoinError>) -> tasks::Ended {
     }
 }
 
-/// Panics are caught inside the call, so only the end of the process is left.
+/// Panics are caught inside the call, so only the end of the process remains as a cause.
 fn stopped(error: JoinError) -> ErrorData {
     ErrorData::internal_error(format!("the call stopped: {error}"), None)
 }
 
-/// Reports go to the client while it waits, and their words to whoever looks later.
+/// Progress goes to the client while it waits, and its words to later readers of the task.
 fn heard_by(pump: Option<&ProgressPump>, words: Words) -> Progress {
     let client = pump.map(ProgressPump::sink).unwrap_or_default();
     Progress::new(move |report| {
@@ -141,12 +141,12 @@ fn heard_by(pump: Option<&ProgressPump>, words: Words) -> Progress {
 
 struct Answered {
     result: Result<CallToolResult, ErrorData>,
-    /// Nothing was done, because somebody wanted that.
+    /// The call was cancelled by request, and nothing was done.
     canceled: bool,
 }
 
 async fn answer(front: &Front, name: &str, asked: Asked, op: OpContext) -> Answered {
-    // A server that stops cancels what is left, but nobody wanted that.
+    // A server that stops cancels the remaining calls, but not by a client's request.
     let is_unwanted = {
         let (cancel, closing) = (op.cancel.clone(), op.closing.clone());
         move || cancel.is_cancelled() && !closing.is_cancelled()
@@ -190,12 +190,12 @@ impl ProgressPump {
 
     fn sink(&self) -> Progress {
         let reports = self.reports.clone();
-        // After the call nobody listens, and a late report is no one's loss.
+        // After the call there is no receiver, and a late report is no loss.
         Progress::new(move |report| drop(reports.send(report)))
     }
 
-    /// Returns when everything reported so far is on the wire, so that no progress comes after
-    /// the answer. A connection that is ending takes no more notifications: then it does not wait.
+    /// Returns when every report so far is on the wire, so that no progress comes after the answer. A connection that
+    /// is ending takes no more notifications: then this does not wait.
     async fn finish(mut self) {
         self.finish.cancel();
         let flushed = tokio::time::timeout(PROGRESS_FLUSH, &mut self.task);

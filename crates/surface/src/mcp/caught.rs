@@ -7,9 +7,9 @@ use std::task::Poll;
 
 use crate::error::TraceId;
 
-/// Runs `work`; when it panics, the panic is logged and named.
+/// Runs `work`; a panic is logged and returned as a trace id.
 ///
-/// Unwind safety: what a call shares with others is behind locks that their owners judge.
+/// Unwind safety: state shared with other calls is behind locks whose owners handle poisoning.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, TraceId> {
     let mut work = pin!(work);
     std::future::poll_fn(move |cx| {

@@ -1,5 +1,5 @@
-//! The methods of the protocol, each a few lines over `front`. Both eras share them; the SDK
-//! tells the eras apart and gives each its shape.
+//! The methods of the protocol, each a few lines over `front`. Both eras share them; the SDK distinguishes the eras and
+//! gives each its shape.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ use super::{McpOptions, render, tasks};
 use crate::front::{Front, ResourceText, Unknown};
 use crate::toolsets::relay;
 
-/// How long a client may keep the lists that only change with the server or its settings.
+/// How long a client may cache lists that change only with the server or its settings.
 const LIST_TTL_MS: u64 = 60_000;
 
 /// One connection (stdio), one session (legacy HTTP) or one request (modern HTTP).
@@ -46,7 +46,7 @@ pub(super) struct Handler {
     closing: CancellationToken,
     /// Held by each call while it runs, so that the end of the connection can wait for them.
     running: Option<mpsc::Sender<()>>,
-    /// The conversation began with a handshake, so nothing newer is talked about.
+    /// Whether the conversation began with a handshake, so that newer features are not used.
     legacy: AtomicBool,
 }
 
@@ -67,8 +67,8 @@ impl Handler {
         Self { front, options, identity, fixtures, subscriptions, closing, running, legacy }
     }
 
-    /// A request of a named HTTP caller carries its principal. Other callers are who their
-    /// connection or session is; a modern HTTP request has neither.
+    /// The principal of a request. A request of a named HTTP caller carries its principal. Other callers have the
+    /// identity of their connection or session; a modern HTTP request has neither.
     fn principal(&self, ctx: &Context) -> Principal {
         ctx.extensions
             .get::<axum::http::request::Parts>()
@@ -91,8 +91,8 @@ impl Handler {
         Ok(result)
     }
 
-    /// Whoever submits a job hears of it without asking, in the era that has sessions; a client that
-    /// knows tasks is told that the job is one.
+    /// Subscribes the submitter of a job to its notices, in the era that has sessions. A client that knows tasks is
+    /// told that the job is one.
     fn submitted(&self, name: &str, result: &mut CallToolResult, ctx: &Context) {
         if name != relay::SUBMIT || !(self.front.has_jobs() || self.front.has_board()) {
             return;
@@ -117,7 +117,7 @@ impl Handler {
         Requested { front, principal, name, arguments, ctx, closing }
     }
 
-    /// The toolsets' own words, then what is to be said about this server.
+    /// The toolsets' own instructions, then those of this server.
     fn instructions(&self) -> String {
         let tools = self.front.instructions(&self.identity.so_far());
         let server = self.options.instructions.as_str();
@@ -154,7 +154,7 @@ pub(super) fn is_modern(ctx: &Context) -> bool {
     ctx.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// Everything fits on one page, so no cursor was ever handed out.
+/// Refuses a cursor: everything fits on one page, so no cursor was ever handed out.
 fn only_page(page: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
         None => Ok(()),
@@ -242,7 +242,7 @@ impl ServerHandler for Handler {
         Ok(self.call(&request.name, arguments, &ctx).await?.into())
     }
 
-    /// Here and in the next two the SDK has made sure that the client declared the extension.
+    /// Here and in the next two methods the SDK has checked that the client declared the extension.
     async fn get_task(
         &self,
         request: GetTaskParams,
@@ -384,7 +384,7 @@ impl ServerHandler for Handler {
                 tokio::select! {
                     changed = watch.changed() => {
                         let Some(uri) = changed else { return };
-                        // Refused only when the stream is over, and then this is dropped.
+                        // Refused only when the stream is over, and then the change is dropped.
                         let _ = sink.notify_resource_updated(uri).await;
                     }
                     () = jobs.next() => {}
@@ -392,8 +392,7 @@ impl ServerHandler for Handler {
                 }
             }
         };
-        // At the end of a connection the SDK confirms no notification any more, so one that is
-        // being sent must not be waited for.
+        // At the end of a connection the SDK confirms no notification any more, so a pending one must not be awaited.
         tokio::select! {
             () = passing_on => {}
             () = context.cancelled() => {}
@@ -479,8 +478,7 @@ impl ServerHandler for Handler {
         }
     }
 
-    /// Asked for by the transport, which checks parameters that a schema wants in headers. Ours
-    /// never do.
+    /// Called by the transport, which checks parameters that a schema wants in headers. Our schemas never do.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.fixtures.as_ref()?.tool(name)
     }
@@ -517,7 +515,7 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, _ctx: NotificationContext<RoleServer>) {}
 }
 
-/// Methods that are there, so that only their parameters can be wrong.
+/// Whether a method exists, so that only its parameters can be wrong.
 fn is_known(method: &str, modern: bool) -> bool {
     match method {
         "initialize" | "resources/subscribe" | "resources/unsubscribe" => !modern,

@@ -1,5 +1,5 @@
-//! Who a connection, a session or a request speaks for. Fixed for a connection and a session once
-//! settled; never an argument of a call.
+//! The identity of a connection, a session or a request. Fixed for a connection and a session once settled; never an
+//! argument of a call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,12 +21,12 @@ pub enum StdioIdentity {
     FromClient(Make),
 }
 
-/// Who asks over HTTP.
+/// The caller of an HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A token or the URL names the actor.
     Named(Principal),
-    /// Nothing names the actor: org and rights are the listener's, the actor comes from the client.
+    /// The actor is unnamed: org and rights are the listener's, the actor comes from the client.
     Unnamed(Principal),
 }
 
@@ -41,7 +41,7 @@ type Make = Arc<dyn Fn(Actor) -> Principal + Send + Sync>;
 
 pub(super) enum Identity {
     Fixed(Principal),
-    /// An actor of its own for each connection (stdio) or session (legacy HTTP).
+    /// A separate actor for each connection (stdio) or session (legacy HTTP).
     FromClient {
         make: Make,
         settled: OnceLock<Principal>,
@@ -76,8 +76,8 @@ impl From<Caller> for Identity {
 impl Identity {
     /// The principal, settled now with the client's name unless an earlier request did.
     ///
-    /// A modern HTTP request belongs to no session, and its client info is the same for every
-    /// instance of a client. Its actor is the client's bare name, which is marked as shared.
+    /// A modern HTTP request belongs to no session, and all instances of a client send the same client info. Its actor
+    /// is the client's bare name, which is marked as shared.
     pub(super) fn settle(
         &self,
         client_name: impl FnOnce() -> Option<String>,
@@ -95,7 +95,7 @@ impl Identity {
         }
     }
 
-    /// The principal for a look at something before any request named the client; settles nothing.
+    /// The principal before any request named the client; settles nothing.
     pub(super) fn so_far(&self) -> Principal {
         match self {
             Self::Fixed(principal) => principal.clone(),

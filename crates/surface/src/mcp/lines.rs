@@ -1,8 +1,8 @@
 //! JSON-RPC messages as lines, for stdio and any pair of byte streams.
 //!
-//! The SDK's own line transport drops what it cannot read without a word, gives up on a stray
-//! first message, and writes each answer by itself. This one answers every bad line and outlives
-//! it; `outbox` writes. No method of the protocol is interpreted here.
+//! The SDK's own line transport silently drops unreadable lines, gives up on a stray first message, and writes each
+//! answer by itself. This one answers every bad line and survives it; `outbox` writes. No method of the protocol is
+//! interpreted here.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::outbox::Outbox;
 
 /// Longer lines are refused, and never held in memory.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// A line buffer that grew beyond this is given back after use.
+/// A line buffer that grew beyond this is released after use.
 const LINE_BYTES_KEPT: usize = 256 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -29,9 +29,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
     line: Vec<u8>,
-    /// The rest of a line that was too long is still coming.
+    /// The rest of an overlong line is still coming.
     skipping: bool,
-    /// A conversation began: the SDK takes notifications only from then on.
+    /// Whether a conversation began: the SDK takes notifications only from then on.
     begun: bool,
     outbox: Arc<Outbox<W>>,
     /// Cancelled when the output is gone.
@@ -46,7 +46,7 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Input ends when it ends, or when `stop` is cancelled; `closing` is cancelled then.
+    /// The input ends at its end, or when `stop` is cancelled; `closing` is cancelled then.
     pub(super) fn new(
         input: R,
         output: W,
@@ -68,7 +68,7 @@ where
         }
     }
 
-    /// The next message. Safe to drop and call again: what was read stays in `self`.
+    /// The next message. Cancel safe: bytes that were read stay in `self`.
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             match self.read_line().await.ok()? {
@@ -93,7 +93,7 @@ where
         loop {
             let chunk = self.input.fill_buf().await?;
             if chunk.is_empty() {
-                // A last line without its end is still a line.
+                // A last line without a line end is still a line.
                 let left = !self.line.is_empty() && !self.skipping;
                 return Ok(if left { Line::Whole } else { Line::End });
             }
@@ -145,7 +145,7 @@ where
         tokio::spawn(async move { outbox.flush().await });
     }
 
-    /// Before the first real request there is nothing to notify about or to respond to.
+    /// Whether a message may pass: before the first real request there is nothing to notify about or to respond to.
     fn may_pass(&mut self, message: &ClientJsonRpcMessage) -> bool {
         if let ClientJsonRpcMessage::Request(request) = message {
             self.begun |= begins(&request.request);

@@ -1,8 +1,7 @@
 //! The protocol edge: the only place that names the MCP SDK. Both protocol eras, stdio and HTTP.
 //!
-//! It translates between `front` and the wire. No tool, no task and no rule lives here; what a
-//! client may see is decided by `front`, who a client is by `identity` and the callers of
-//! `streamable`.
+//! It translates between `front` and the wire. No tool, no task and no rule lives here; `front` decides what a client
+//! may see, `identity` and the callers of `streamable` who a client is.
 
 mod answers;
 mod call;
@@ -41,21 +40,21 @@ pub use identity::StdioIdentity;
 pub use sessions::SessionLimits;
 pub(crate) use streamable::{Asked, Streamable};
 
-/// A directive for log filters: for the SDK every client that hangs up during a call is an error.
+/// A directive for log filters: the SDK logs every client that hangs up during a call as an error.
 pub const HANG_UPS_UNSAID: &str = "rmcp::service=off";
 
 /// How long cancelled calls get to clean up before a connection counts as ended.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// What the server says about itself, the same on every transport.
+/// The server's description of itself, identical on every transport.
 #[derive(Clone, Debug)]
 pub struct McpOptions {
     pub version: String,
-    /// What agents are told when they connect, behind the toolsets' own words.
+    /// Instructions for agents that connect, after the toolsets' own.
     pub instructions: String,
     /// Answer long calls with a task where the client knows the extension.
     pub task_handles: bool,
-    /// Serve what the official conformance suite calls, beside the normal catalogue.
+    /// Serve the fixtures of the official conformance suite, besides the normal catalogue.
     pub fixtures: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What is said of jobs, as notifications: on the line, on a session's stream when it is open, or on
-//! the stream of a listen request.
+//! Notices of jobs as notifications: on the line, on a session's stream when it is open, or on the stream of a listen
+//! request.
 
 use rmcp::RoleServer;
 use rmcp::model::{CustomNotification, ServerNotification};
@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::job_watch::{JobWatch, Notice};
 
-/// What is kept for a session whose stream is not open.
+/// How many notices are kept for a session whose stream is not open.
 const KEPT_MAX: usize = 1000;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -27,7 +27,7 @@ async fn send(peer: &Peer<RoleServer>, method: &str, params: Value) -> bool {
     peer.send_notification(ServerNotification::CustomNotification(notification)).await.is_ok()
 }
 
-/// Passes on what comes, until nobody wants it any more.
+/// Forwards notices until the receiver is gone.
 pub(super) async fn forward(
     mut notices: mpsc::Receiver<Notice>,
     peer: Peer<RoleServer>,
@@ -62,7 +62,7 @@ pub(super) async fn forward(
     }
 }
 
-/// Of one URI only the newest is kept, in its new place; ends are all kept.
+/// Only the newest notice of a URI is kept, in its new place; ends of jobs are all kept.
 fn keep(kept: &mut Vec<Notice>, notice: Notice) {
     if let Notice::Updated { uri, .. } = &notice {
         kept.retain(|old| !matches!(old, Notice::Updated { uri: of, .. } if of == uri));
@@ -73,12 +73,12 @@ fn keep(kept: &mut Vec<Notice>, notice: Notice) {
     kept.push(notice);
 }
 
-/// What one listen request hears of jobs.
+/// The notices of jobs for one listen request.
 pub(super) struct JobStream {
     watched: Option<(JobWatch, mpsc::Receiver<Notice>)>,
     peer: Peer<RoleServer>,
     id: Value,
-    /// Whether the end of a job is told by a message of its own.
+    /// Whether the end of a job has a message of its own.
     ends: bool,
 }
 
@@ -92,7 +92,7 @@ impl JobStream {
         Self { watched, peer: request.peer.clone(), id, ends }
     }
 
-    /// Passes on the next one; never returns when there will be none.
+    /// Forwards the next notice; pending forever when there will be none.
     pub(super) async fn next(&mut self) {
         let notice = match &mut self.watched {
             Some((_, notices)) => notices.recv().await,

@@ -1,5 +1,5 @@
-//! Lines on their way out. Whoever has a line puts it in and, when nobody writes, writes all that
-//! is there: no task of its own to wake, and many answers go out in one write.
+//! Outgoing lines. A caller with a line queues it and, unless another caller is writing, writes the whole queue: no
+//! separate task has to be woken, and many answers go out in one write.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-/// With more than this unread, whoever has a line waits for the client.
+/// Above this many unread bytes, callers wait for the client.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A buffer that grew beyond this is given back after use.
+/// A buffer that grew beyond this is released after use.
 const BUFFER_BYTES_KEPT: usize = 256 * 1024;
-/// How long the end waits for a client that does not read.
+/// How long `close` waits for a client that does not read.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
 pub(super) struct Outbox<W> {
@@ -33,19 +33,19 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Self { waiting: Mutex::default(), writer: tokio::sync::Mutex::new(writer), unheard }
     }
 
-    /// Adds a line; its end is added too.
+    /// Queues a line and its line end.
     pub(super) fn put(&self, line: &[u8]) {
         let mut waiting = locked(&self.waiting);
         waiting.extend_from_slice(line);
         waiting.push(b'\n');
     }
 
-    /// Sees to it that all that was put in is written: by this call, or by one that writes now.
+    /// Ensures that all queued lines are written: by this call, or by one that is writing now.
     pub(super) async fn flush(&self) -> io::Result<()> {
         while self.waiting_bytes() > 0 {
             let mut writer = match self.writer.try_lock() {
                 Ok(writer) => writer,
-                // The one who writes looks again after letting go, so it finds our line.
+                // The current writer looks again after it releases the lock, so it finds our line.
                 Err(_) if self.waiting_bytes() < WAITING_BYTES_MAX => return Ok(()),
                 Err(_) => self.writer.lock().await,
             };
@@ -58,7 +58,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Ok(())
     }
 
-    /// Writes the rest, unless the client has not read for a while, and lets the output go.
+    /// Writes the rest, unless the client has not read for a while, and releases the output.
     pub(super) async fn close(&self) -> io::Result<()> {
         let last = async {
             let mut writer = self.writer.lock().await;

@@ -47,7 +47,7 @@ pub(super) fn prompt(info: front::PromptInfo) -> Prompt {
     Prompt::new(info.name, Some(info.description), Some(arguments)).with_title(info.title)
 }
 
-/// A failure outside a tool call: the same words, as a protocol error.
+/// A failure outside a tool call, as a protocol error with the words of the tool error.
 pub(super) fn failure(error: EngineError) -> ErrorData {
     let speaker = Speaker { voice: &graph::TOOLSET.voice, tool: "" };
     let body = error::render(&error, speaker);
@@ -67,7 +67,7 @@ pub(super) fn internal(trace_id: TraceId) -> ErrorData {
     ErrorData::internal_error(body["message"].as_str().unwrap_or_default().to_owned(), Some(body))
 }
 
-/// The SDK gives it the number of the client's era.
+/// The SDK assigns the error number of the client's era.
 pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
     let front::NoResource { uri, code, state, retryable, hint } = missing;
     let mut data = json!({ "uri": uri, "code": code });
@@ -80,7 +80,7 @@ pub(super) fn no_such_resource(missing: &front::NoResource) -> ErrorData {
     let mut message = format!("resource not found: {uri}");
     if let Some(hint) = hint {
         data["hint"] = hint.as_str().into();
-        // Many clients show nothing but the message.
+        // Many clients show only the message.
         message = format!("{message}. {hint}");
     }
     ErrorData::resource_not_found(message, Some(data))

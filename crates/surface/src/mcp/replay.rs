@@ -1,5 +1,5 @@
-//! What a legacy HTTP session was sent lately, so that a client which lost its connection gets
-//! the results that finished while it was away. Memory only, bounded, one per session.
+//! Recent messages of a legacy HTTP session, so that a client which lost its connection gets the results that finished
+//! meanwhile. Memory only, bounded, one per session.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 const EVENTS_PER_STREAM_MAX: usize = 64;
 const FINISHED_STREAMS_MAX: usize = 64;
 const FINISHED_KEPT: Duration = Duration::from_secs(300);
-/// One session keeps this much; when all sessions together keep too much, much less.
+/// The cap of one session; when all sessions together exceed theirs, the smaller one holds.
 const SESSION_BYTES_MAX: usize = 1024 * 1024;
 const SESSION_BYTES_CROWDED: usize = 64 * 1024;
 const ALL_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -37,7 +37,7 @@ pub(super) struct Replay {
 struct Log {
     newest: u64,
     bytes: usize,
-    /// Oldest first.
+    /// The streams, oldest first.
     streams: VecDeque<Stream>,
 }
 
@@ -53,7 +53,7 @@ struct Event {
     message: ServerSseMessage,
 }
 
-/// What a reader that has seen everything up to some event does next.
+/// The next step of a reader that has seen all events up to some number.
 enum Next {
     Event(u64, ServerSseMessage),
     Wait,
@@ -184,7 +184,7 @@ fn json_bytes(message: &ServerJsonRpcMessage) -> usize {
     count.0
 }
 
-/// The SDK wants one store that it shares out; ours belongs to one session.
+/// The SDK wants one store for all sessions; ours belongs to one session.
 pub(super) struct SharedReplay(pub(super) Arc<Replay>);
 
 #[async_trait]
@@ -197,7 +197,7 @@ impl EventStore for SharedReplay {
         Ok(self.0.store(stream, event).to_string())
     }
 
-    /// What came after an event on its stream, then what still comes, until the answer.
+    /// The events after one on its stream, then new ones, until the answer.
     async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
         let seen: u64 = last.parse()?;
         let stream = self.0.stream_of(seen).ok_or("that event is no longer kept")?;

@@ -1,5 +1,4 @@
-//! Legacy HTTP sessions: how many there may be, when a silent one ends, whose each one is.
-//! The modern era has none.
+//! Legacy HTTP sessions: their number, their idle limit, their owners. The modern era has none.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,13 +27,13 @@ const FIRST_EVENT: &str = "0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     pub sessions_max: usize,
-    /// 0: no limit.
+    /// Sessions per token; 0 is no limit.
     pub per_token: usize,
-    /// A session that says and hears nothing for this long is closed.
+    /// A session without any message for this long is closed.
     pub idle: Duration,
 }
 
-/// Who opened a session, with which token, and where: it answers to nobody else.
+/// The opener of a session: caller, token and place. A session serves no other caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) caller: Caller,
@@ -52,7 +51,7 @@ pub(super) struct Sessions {
 
 struct Open {
     owner: Owner,
-    /// The SDK's own manager, holding this one session, so that each has its own replay.
+    /// The SDK's own manager with this one session, so that each session has its own replay.
     manager: Arc<LocalSessionManager>,
     streams: Streams,
     _place: OwnedSemaphorePermit,
@@ -73,7 +72,7 @@ impl Sessions {
         }
     }
 
-    /// False only for a session that somebody else opened.
+    /// `false` only for a session of another owner.
     pub(super) fn may_use(&self, id: &str, owner: &Owner) -> bool {
         self.open().get(id).is_none_or(|open| open.owner == *owner)
     }
@@ -109,18 +108,18 @@ pub(super) struct SessionsFor {
     owner: Owner,
     refused: OnceLock<Full>,
     ended_one: AtomicBool,
-    /// Of the session that this request opens, if it does.
+    /// The streams of the session that this request opens, if it opens one.
     streams: Streams,
 }
 
-/// Whose sessions are too many.
+/// Whose limit of sessions is reached.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Full {
     Server,
     Token(NoPlace),
 }
 
-/// How many streams a session has open for what nobody asked for.
+/// The number of open streams of a session for unsolicited messages.
 #[derive(Clone)]
 pub(super) struct Streams(Arc<watch::Sender<usize>>);
 
@@ -258,6 +257,6 @@ impl SessionManager for SessionsFor {
         Ok(boxed(events.take_until(self.sessions.closing.clone().cancelled_owned())))
     }
 
-    // `event_store` stays unanswered on purpose: the SDK would keep modern requests running after
-    // their client hung up, and there hanging up means cancel.
+    // `event_store` is not implemented on purpose: with one, the SDK would keep modern requests running after their
+    // client hung up, and there hanging up means cancel.
 }

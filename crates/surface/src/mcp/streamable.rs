@@ -1,4 +1,4 @@
-//! MCP over HTTP: one request in, one response out. Routes, hosts and tokens are `http.rs`'s.
+//! MCP over HTTP: one request in, one response out. Routes, hosts and tokens belong to `http.rs`.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::places::NoPlace;
 const SESSION_ID: &str = "mcp-session-id";
 const RETRY_AFTER_SECONDS: &str = "60";
 
-/// Of JSON-RPC.
+/// Error codes of JSON-RPC.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
@@ -39,7 +39,7 @@ pub(crate) struct Streamable {
     closing: CancellationToken,
 }
 
-/// One HTTP request and what `http.rs` found out about it.
+/// One HTTP request with the findings of `http.rs`.
 pub(crate) struct Asked {
     pub(crate) front: Arc<Front>,
     pub(crate) toolsets: String,
@@ -56,7 +56,7 @@ impl Streamable {
         closing: CancellationToken,
         cut: CancellationToken,
     ) -> Self {
-        // Hosts and origins are judged by `http.rs`, for every route alike.
+        // `http.rs` judges hosts and origins, for all routes.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -85,7 +85,7 @@ impl Streamable {
         }
         let claims_json = claims_json(&request);
         let ends_session = request.method() == Method::DELETE;
-        // The handler asks the request first: only a request that names its caller carries one.
+        // The handler looks at the request first: only a request that names its caller carries a principal.
         match &caller {
             Caller::Named(principal) => drop(request.extensions_mut().insert(principal.clone())),
             Caller::Unnamed(_) => drop(request.extensions_mut().remove::<Principal>()),
@@ -101,7 +101,7 @@ impl Streamable {
         }
         let mut response = counted(response.map(Body::new));
         if ends_session && response.status() == StatusCode::ACCEPTED {
-            // The SDK accepts the end of a session that is not there, too.
+            // The SDK also accepts the end of an unknown session.
             if !sessions.ended_one() {
                 return no_session();
             }
@@ -111,7 +111,7 @@ impl Streamable {
         response
     }
 
-    /// The request with its whole body: the SDK would call one that was cut short its own fault.
+    /// The request with its whole body: the SDK would report a truncated one as its own fault.
     async fn read(&self, request: Request) -> Result<Request, Response> {
         if request.method() != Method::POST {
             return Ok(request);
@@ -134,8 +134,7 @@ impl Streamable {
         }
     }
 
-    /// The SDK's service is a handful of pointers, so each request gets its own, which knows who
-    /// asks.
+    /// The SDK's service is a handful of pointers, so each request gets its own, which knows the caller.
     fn service(
         &self,
         front: Arc<Front>,
@@ -206,12 +205,12 @@ fn no_session() -> Response {
     (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response()
 }
 
-/// The SDK calls a body that it cannot parse an unsupported media type.
+/// The SDK would call an unparsable body an unsupported media type.
 fn unreadable() -> Response {
     no_message(StatusCode::BAD_REQUEST, PARSE_ERROR, "the body is not a JSON-RPC 2.0 message")
 }
 
-/// The answer to what is no message, and so has no id.
+/// The answer to a body that is no message, and so has no id.
 fn no_message(status: StatusCode, code: i32, message: &str) -> Response {
     let body = json!({
         "jsonrpc": "2.0",

@@ -1,5 +1,5 @@
-//! Resource changes on their way to one client: `resources/subscribe` of the legacy era,
-//! `subscriptions/listen` of the modern one. What changed, and who may know, is front's business.
+//! Resource changes for one client: `resources/subscribe` of the legacy era, `subscriptions/listen` of the modern one.
+//! `front` decides what changed, and who may know.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,25 +23,25 @@ use crate::front::{Front, NoResource};
 use crate::job_watch::{Answered, JobWatch};
 use crate::toolsets::relay::resource::{JobUri, is_ours};
 
-/// Changes waiting for a slow client; front merges what does not fit.
+/// How many changes wait for a slow client; front merges the rest.
 const CHANGES_QUEUED_MAX: usize = 64;
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
-/// How what nobody asked for reaches a client.
+/// How unsolicited messages reach a client.
 pub(super) enum Hearing {
-    /// On the one line, behind the answers it belongs to.
+    /// On the one line, after the answers they belong to.
     Line(Arc<Answers>),
-    /// On a stream of its own, which may not be open.
+    /// On a separate stream, which may not be open.
     Session(Streams),
 }
 
 /// One connection's subscriptions; dropping it ends them.
 pub(super) struct Subscriptions {
     hearing: Hearing,
-    /// What this client hears of jobs, from the first time it wants to.
+    /// The watch on jobs, created on first use.
     jobs: Mutex<Option<JobWatch>>,
     subscribed: Mutex<HashMap<String, DropGuard>>,
-    /// Watches set up while a listen request was judged, until its stream takes them.
+    /// Watches prepared while a listen request was judged, until its stream takes them.
     prepared: Mutex<Vec<(Vec<String>, Watch)>>,
 }
 
@@ -57,7 +57,7 @@ impl Watch {
         self.changes.recv().await
     }
 
-    /// Watches `uris` and says which of them there are.
+    /// Watches `uris` and returns those that exist.
     async fn over(
         front: &Front,
         principal: &Principal,
@@ -67,7 +67,7 @@ impl Watch {
         let mut accepted = Vec::new();
         for uri in uris.iter().take(SUBSCRIPTIONS_MAX) {
             let known = if front.has_jobs() && is_ours(uri) {
-                // Told of by a watch of their own; a job may come to be.
+                // Jobs have a watch of their own; a job may be created later.
                 JobUri::parse(uri).is_some()
             } else {
                 front.resource_watch(principal, uri, open.clone()).await?.is_ok()
@@ -113,7 +113,7 @@ impl Subscriptions {
         wish(watch);
     }
 
-    /// Every step of a job that this client submitted.
+    /// Follows every step of a job that this client submitted.
     pub(super) fn follow_job(
         &self,
         front: &Front,
@@ -128,7 +128,7 @@ impl Subscriptions {
         });
     }
 
-    /// What a listen request hears of jobs.
+    /// The stream of jobs' notices for a listen request.
     pub(super) fn job_stream(
         &self,
         front: &Front,
@@ -144,7 +144,7 @@ impl Subscriptions {
                 watch.follow(*uri, text, None);
             }
         }
-        // That revision allows no other message on a stream of its own.
+        // That revision allows no other message on a separate stream.
         let ends = matches!(self.hearing, Hearing::Line(_));
         JobStream::new(watched, context.request_context(), ends)
     }
@@ -192,12 +192,12 @@ impl Subscriptions {
         }
     }
 
-    /// Sets up the watches of a listen request before it is acknowledged, so that no change after
-    /// the acknowledgement is missed, and returns the part of the filter that will be honoured.
+    /// Prepares the watches of a listen request before it is acknowledged, so that no change after the acknowledgement
+    /// is missed, and returns the part of the filter that will be honoured.
     ///
-    /// The SDK asks for this without waiting. The embedded store answers at once; another one is
-    /// waited for, for a moment, on a thread that gave its other work away. Where neither works the
-    /// stream itself sets the watches up, and every URI counts as honoured.
+    /// The SDK calls this synchronously. The embedded store answers at once; another store is awaited briefly, on a
+    /// thread that handed off its other work. Where neither works, the stream itself prepares the watches, and every
+    /// URI counts as honoured.
     pub(super) fn accept(
         &self,
         front: &Front,

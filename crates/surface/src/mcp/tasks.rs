@@ -1,5 +1,5 @@
-//! The extension `io.modelcontextprotocol/tasks`: tickets in the protocol's shapes, and the work
-//! behind a new one. Clients poll; no notification is ever sent about a task.
+//! The extension `io.modelcontextprotocol/tasks`: tickets in the protocol's shapes, and the work behind a new one.
+//! Clients poll; no notification is ever sent about a task.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::front::{Front, ToolReply, Unknown};
 use crate::ticket::{Ticket, TicketState};
 use callboard_engine::time::rfc3339_ms;
 
-/// Where an answer's `_meta` names a task.
+/// The key of an answer's `_meta` that names a task.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// Whether this client knows what to do with a ticket.
+/// Whether this client supports tasks.
 pub(super) fn are_declared(ctx: &RequestContext<RoleServer>) -> bool {
     is_modern(ctx) && ctx.client_capabilities().is_some_and(|known| known.supports_tasks())
 }
@@ -39,8 +39,8 @@ pub(super) enum Ended {
     Canceled,
 }
 
-/// A handle for a call that is under way; `run` must follow. `None` when none can be written now:
-/// then there is nothing to do but to wait.
+/// A handle for a running call; `run` must follow. `None` when no handle can be written now: then the caller can only
+/// wait.
 pub(super) async fn open(
     front: &Front,
     op: &OpContext,
@@ -53,7 +53,7 @@ pub(super) async fn open(
         .ok()
 }
 
-/// The client gets the task, and the work goes on behind it.
+/// Returns the task to the client; the work goes on behind it.
 pub(super) fn run(
     front: &Front,
     call: Arc<LongCall>,
@@ -76,7 +76,7 @@ fn end_of(ended: Ended) -> HandleEnd {
     }
 }
 
-/// Says in an answer under which id its work can be followed.
+/// Names in an answer the id under which its work can be followed.
 pub(super) fn name_in(result: &mut CallToolResult, id: &str) {
     let meta = result.meta.get_or_insert_default();
     meta.insert(RELATED.to_owned(), json!({ "taskId": id }));
@@ -117,7 +117,7 @@ fn task(ticket: &Ticket) -> Task {
     task
 }
 
-/// Nobody is left who could say what became of the call.
+/// The error of a call whose server has stopped: its result is unknown.
 fn gone() -> Value {
     let message = "the server that ran this call has stopped; look at what it was about, \
                    and call again";
@@ -131,7 +131,7 @@ fn object(value: Value) -> JsonObject {
     }
 }
 
-/// A ticket's answer in the protocol's words.
+/// The ticket, or a protocol error.
 pub(super) fn known<T>(answer: Result<Result<T, Unknown>, EngineError>) -> Result<T, ErrorData> {
     match answer.map_err(render::failure)? {
         Ok(known) => Ok(known),

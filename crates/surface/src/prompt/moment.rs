@@ -1,4 +1,4 @@
-//! The facts that prompts are filled with: who asks, about which task, and what waits.
+//! The facts that fill prompts: the caller, its task, and the waiting work.
 
 use callboard_domain::actor::Actor;
 use callboard_domain::attempt::ExecutionState;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::front::Front;
 
-/// Lines of a list in a prompt; the rest is counted.
+/// How many lines of a list a prompt shows; the rest is counted.
 const LINES_MAX: usize = 1_000;
 const STALLED_MAX: usize = 20;
 const TITLE_CHARS_MAX: usize = 120;
@@ -23,25 +23,24 @@ const GOAL_CHARS_MAX: usize = 10_000;
 
 pub struct Moment {
     pub actor: Actor,
-    /// Of an agent of a crew.
+    /// The type of an agent of a crew.
     pub role: Option<AgentType>,
-    /// What an agent of a crew looks after.
+    /// The epic that an agent of a crew leads.
     pub epic: Option<TaskId>,
     /// The one task this connection may change.
     pub bound: Option<TaskId>,
-    /// The task the prompt is about: the connection's, else the one named, else that of an agent of
-    /// a crew.
+    /// The task of the prompt: the connection's, else the named one, else that of an agent of a crew.
     pub task: Option<TaskId>,
-    /// What to take when no task is named.
+    /// The task to take when none is named.
     pub next: Option<TaskId>,
-    /// The placeholder that a client sent as the task, and fills in when its user names one.
+    /// The placeholder that a client sent as the task, and replaces when its user names one.
     pub task_blank: Option<String>,
     pub goal: Option<String>,
     /// Every task in review, in the board's order.
     pub review: Vec<Waiting>,
-    /// What the list of tasks in review left out.
+    /// The number of tasks in review that the list leaves out.
     pub review_more: u64,
-    /// What stands in the way of `task`, one fact a line.
+    /// The obstacles of `task`, one fact a line.
     pub facts: Vec<String>,
     /// Tasks whose session is silent.
     pub stalled: Vec<Waiting>,
@@ -104,7 +103,7 @@ impl Moment {
         })
     }
 
-    /// Whether this caller is shown a tool.
+    /// Whether this caller sees a tool.
     pub fn may(&self, tool: &str) -> bool {
         self.tools.contains(&tool)
     }
@@ -113,12 +112,12 @@ impl Moment {
         self.task.or(self.next)
     }
 
-    /// The tasks in review as lines, or what to say when there are none.
+    /// The tasks in review as lines, or the sentence for an empty list.
     pub fn queue(&self) -> Result<String, String> {
         queue(&self.review.iter().collect::<Vec<_>>(), self.review_more)
     }
 
-    /// Those of one epic alone.
+    /// The tasks in review of one epic.
     pub fn queue_of(&self, epic: TaskId) -> Result<String, String> {
         let of_epic = self.review.iter().filter(|waiting| waiting.parent == Some(epic));
         queue(&of_epic.collect::<Vec<_>>(), 0)
@@ -136,7 +135,7 @@ impl Moment {
         }
     }
 
-    /// What is known about why the task, or the work as a whole, does not move.
+    /// The known reasons why the task, or the work as a whole, does not move.
     pub fn findings(&self) -> String {
         match self.task {
             Some(task) => format!("Task {task} now:\n{}", lines(&self.facts)),
@@ -152,8 +151,8 @@ impl Moment {
 pub(crate) const NOTHING_READY: &str =
     "Nothing is ready to start on this callboard. Say so and stop.";
 
-/// Whether an argument is a placeholder. opencode fetches a prompt before its user has typed anything:
-/// it sends `$1` as the first argument, and replaces `$1` in the text with what the user types, if anything.
+/// Whether an argument is a placeholder. opencode fetches a prompt before its user has typed anything: it sends `$1` as
+/// the first argument, and replaces `$1` in the text with the user's input, if any.
 fn is_blank(text: &str) -> bool {
     let digits = text.strip_prefix('$').unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -196,8 +195,8 @@ fn queue(waiting: &[&Waiting], more: u64) -> Result<String, String> {
     Ok(format!("These tasks wait for review:\n{}", lines(&shown)))
 }
 
-/// Every task of the caller's project in the review phase, however it got there. Where no label has
-/// that phase, those whose last session is finished.
+/// Every task of the caller's project in the review phase. Where no label has that phase, the tasks whose last session
+/// is finished.
 async fn in_review(engine: &Engine, op: &OpContext) -> Result<(Vec<Waiting>, u64), EngineError> {
     let of_row = |row: &TaskRow| Waiting::of(row.task.id, &row.task.title, row.task.parent);
     if engine.policy().review().is_none() {
@@ -226,7 +225,7 @@ async fn stalled(engine: &Engine, op: &OpContext) -> Result<Vec<Waiting>, Engine
     Ok(rows.iter().map(|row| Waiting::of(row.task.id, &row.task.title, None)).collect())
 }
 
-/// What a look at a task shows about its standing still, in words that every toolset shares.
+/// The facts about a task that does not move, in words that every toolset shares.
 fn facts(seen: &At<TaskRecord>, policy: &Policy) -> Vec<String> {
     let At { it: record, now } = seen;
     let task = &record.task;

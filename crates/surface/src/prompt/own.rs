@@ -1,4 +1,4 @@
-//! Prompts that a project wrote for itself: texts that stand in for the usual ones.
+//! Prompts that a project wrote for itself: texts that replace the usual ones.
 
 use super::moment::Moment;
 
@@ -19,8 +19,8 @@ impl OwnPrompts {
     }
 }
 
-/// Puts the facts into a project's text: `{task}`, `{actor}`, `{role}`, `{review}`, `{goal}`, and
-/// `{usual}` for the text it replaces. One pass: a title that holds `{usual}` is not filled in.
+/// Fills a project's text with the facts: `{task}`, `{actor}`, `{role}`, `{review}`, `{goal}`, and `{usual}` for the
+/// text it replaces. One pass: a title that holds `{usual}` is not filled in.
 pub(super) fn filled(own: &str, moment: &Moment, usual: &str) -> String {
     let mut text = String::with_capacity(own.len());
     let mut rest = own;

@@ -1,4 +1,4 @@
-//! The vocabularies. A toolset is words at the edge; every rule it speaks of lives in the domain.
+//! The vocabularies. A toolset is words at the edge; every rule behind them lives in the domain.
 
 pub mod board;
 pub mod crew;
@@ -8,7 +8,7 @@ pub mod relay;
 
 use crate::tool::Toolset;
 
-/// Every toolset there is, in the order `all` merges them.
+/// Every toolset, in the order in which `all` merges them.
 pub const ALL: &[&Toolset] =
     &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET, &board::TOOLSET, &crew::TOOLSET];
 

@@ -1,4 +1,4 @@
-//! Who is of the crew, what each is at, and a way to write to it.
+//! The agents of the crew with their states, and a form to write to each.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -21,7 +21,7 @@ pub(super) async fn list(page: Page) -> Response {
     }
 }
 
-/// One more than is shown, when there are more.
+/// The agents, one more than is shown when there are more.
 async fn crew(page: &Page) -> Result<Vec<(Agent, AgentStanding)>, EngineError> {
     let op = page.op();
     let mut crew = Vec::new();

@@ -1,4 +1,4 @@
-//! What the crew did and why, the newest first.
+//! The crew's log of decisions, the newest first.
 
 use axum::extract::Query;
 use axum::http::StatusCode;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{Page, Tab, time};
 
 const DECISIONS_SHOWN: usize = 50;
-/// Of each text; the log at the terminal has all of it.
+/// The cap of each text; the log at the terminal has the whole text.
 const TEXT_CHARS_MAX: usize = 4000;
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub(super) async fn list(page: Page, Query(asked): Query<Asked>) -> Response {
             return page.failure(Tab::Decisions, &refused.into()).await;
         }
     };
-    // What nobody can be called has decided nothing.
+    // A name that no agent can have has decided nothing.
     let id = agent.as_deref().map(AgentId::parse);
     let found = match id {
         Some(None) => Ok(DecisionPage { rows: Vec::new(), more: false }),

@@ -1,5 +1,4 @@
-//! How people sign in: the form that asks for a token, the address with a code, and what somebody who did
-//! neither must be able to reach.
+//! How people sign in: the form for a token, the address with a code, and the pages that must be reachable before that.
 
 use std::sync::Arc;
 
@@ -60,8 +59,8 @@ async fn logout(State(gate): State<Arc<Gate>>, headers: HeaderMap) -> Response {
     }
 }
 
-/// Keeps the session or forgets it. Earlier versions kept the token itself in a cookie, which every program
-/// on this host name is sent until the cookie ends.
+/// The cookies that keep or remove a session. Earlier versions kept the token itself in a cookie, which browsers send
+/// to every program on this host name until the cookie ends.
 fn cookies(
     gate: &Gate,
     session: Option<&PageText>,
@@ -78,7 +77,8 @@ struct Code {
     code: String,
 }
 
-/// The code stays in no history and in no `Referer`: the answer leads on, and is not kept.
+/// Opens a session by a code. The code stays in no history and in no `Referer`: the answer redirects, and is not
+/// cached.
 async fn open(
     State(gate): State<Arc<Gate>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -92,8 +92,8 @@ async fn open(
     let mut response = match gate.open(&code, &connection).await {
         Ok(session) => {
             let cookie = cookies(&gate, Some(&session), &headers);
-            // Browsers keep the cookie back from a redirect that began on another site, like the page of a
-            // terminal in a browser.
+            // Browsers withhold the cookie from a redirect that began on another site, like the page of a terminal in a
+            // browser.
             let next = match is_foreign(&headers) {
                 false => Redirect::to("/").into_response(),
                 true => {
@@ -117,7 +117,7 @@ async fn open(
     response
 }
 
-/// One sentence for people who are not let in or whose form is not taken.
+/// A page of one sentence for people who are refused, or whose form is.
 pub(crate) fn refused_page(status: StatusCode, words: &str) -> Response {
     let content = html! { p.fail role="alert" { (words) } };
     document(status, "Not allowed", None, &html! {}, &content)

@@ -1,5 +1,5 @@
-//! Mail on the board: what agents wrote to people, what people write back. An agent that signs in has its
-//! own inbox. Opening a mail does not mark it as read; a button does, and an answer.
+//! Mail on the board: mail from agents to people, and replies. An agent that signs in has its own inbox. Opening a mail
+//! does not mark it as read; a button or a reply does.
 
 use axum::Form;
 use axum::extract::{Path, Query};
@@ -20,14 +20,14 @@ const EXCERPT_CHARS: usize = 200;
 
 #[derive(Default, Deserialize)]
 pub(super) struct Asked {
-    /// Also what was read.
+    /// Whether read mail is listed too.
     all: Option<String>,
     before: Option<String>,
-    /// Whom to write to.
+    /// The recipient of a new mail.
     to: Option<String>,
 }
 
-/// A letter that was not sent yet, with what is in the way of it.
+/// A mail that was not sent yet, with the reason.
 #[derive(Default)]
 struct Draft {
     mail: Option<MailId>,
@@ -136,7 +136,7 @@ fn write_form(page: &Page, draft: &Draft) -> Markup {
         h2 #write { "Write to an agent" }
         @if let Some(words) = &draft.fault { p.fail role="alert" { (words) } }
         form.letter method="post" action="/mail" {
-            // Sent twice, it arrives once.
+            // Idempotent: a form that is sent twice creates one mail.
             input type="hidden" name="mail" value=(mail);
             label for="to" { "To" }
             input #to name="to" required autocomplete="off" value=(draft.to);
@@ -240,12 +240,12 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Browsers end lines with both characters.
+    /// The body with plain line feeds: browsers end lines with CRLF.
     fn body(&self) -> String {
         self.body.replace("\r\n", "\n")
     }
 
-    /// What the form shows again, when it was not sent.
+    /// The draft to show again when the mail was not sent.
     fn draft(self, error: &EngineError) -> (StatusCode, Draft) {
         let (status, words) = said(error);
         let mail = self.mail.parse().ok();
@@ -287,7 +287,7 @@ pub(super) async fn reply(
     }
 }
 
-/// Whoever answers a mail has read it.
+/// Sends a reply, which marks the original as read.
 async fn answered(page: &Page, id: &str, form: &Written) -> Result<Mail, EngineError> {
     let (Ok(original), Ok(mail)) = (id.parse(), form.mail.parse()) else {
         return Err(not_found("no such id"));

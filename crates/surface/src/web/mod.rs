@@ -1,9 +1,9 @@
-//! The pages for people: tasks, mail, agents, decisions, and the form that asks for a token. Plain HTML
-//! that works without a script; one small script of our own shows what changed without a reload.
+//! The pages for people: tasks, mail, agents, decisions, and the sign-in form. Plain HTML that works without a script;
+//! one small script of our own shows changes without a reload.
 //!
-//! What agents wrote is hostile until shown: `maud` escapes every text, and the policy sent along
-//! lets no other script run and nothing load from elsewhere. Reading changes nothing; what changes
-//! something is a form, and only one of these pages may send it, for somebody who signed in.
+//! Text of agents is hostile until shown: `maud` escapes every text, and the content security policy lets no other
+//! script run and nothing load from elsewhere. Reading changes nothing; every change is a form, which only one of these
+//! pages may send, for a signed-in person.
 
 mod agents;
 mod decisions;
@@ -34,7 +34,7 @@ pub(crate) use login::{login_page, refused_page, routes as login_routes};
 
 const CONTENT_POLICY: &str = "default-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'";
-/// With less, browsers do not say that a form comes from here.
+/// With a stricter policy, browsers do not say that a form comes from here.
 const REFERRER_POLICY: &str = "same-origin";
 
 /// A part of the board that has a place in the navigation.
@@ -67,7 +67,7 @@ impl Tab {
         }
     }
 
-    /// After which events its pages may look otherwise.
+    /// The events after which its pages may look different.
     fn concerned(self) -> &'static [EventName] {
         match self {
             Tab::Tasks => TASK_EVENTS,
@@ -120,7 +120,7 @@ struct Page {
     engine: Arc<Engine>,
     reader: Principal,
     sign_in: SignIn,
-    /// The last event of the org before it was read: what comes after, the page hears of. `None` when the log
+    /// The last event of the org before the page was read: the page is notified of later ones. `None` when the log
     /// cannot be read.
     seen: Option<u64>,
 }
@@ -133,7 +133,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, StatusCode> {
         let reader = parts.extensions.get::<Principal>().cloned();
-        // The gate lets nobody in without one.
+        // The gate admits no request without a principal.
         let reader = reader.ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
         let sign_in = parts.extensions.get().copied().unwrap_or(SignIn::Local);
         let engine = Arc::<Engine>::from_ref(state);
@@ -142,8 +142,8 @@ where
     }
 }
 
-/// Where a browser shows its page session, and what answers under a name that pages have for themselves.
-/// Everything else is for agents and programs.
+/// Whether a path accepts page sessions, and answers under the pages' own name. All other paths are for agents and
+/// programs.
 pub(crate) fn is_for_people(path: &str) -> bool {
     const PAGES: [&str; 10] = [
         "/tasks",
@@ -161,7 +161,7 @@ pub(crate) fn is_for_people(path: &str) -> bool {
     path == "/" || PAGES.iter().any(|page| path == *page || is_below(page))
 }
 
-/// All pages, read with the rights of whoever asks.
+/// All pages, read with the rights of the caller.
 pub fn routes(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/", get(tasks::list))
@@ -177,8 +177,8 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .with_state(engine)
 }
 
-/// A form counts only when it was sent from one of our own pages; whether `Origin` is ours was judged
-/// before. Whoever is no browser says neither.
+/// Refuses a form that was not sent from one of our own pages; `Origin` was judged before. A client that is no browser
+/// sends neither header.
 async fn from_here(request: Request, next: Next) -> Response {
     if request.method() != Method::GET
         && request.method() != Method::HEAD
@@ -190,8 +190,8 @@ async fn from_here(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// The local user reads without signing in, as every program of that user can. Whoever acts shows that a
-/// person at the terminal opened the page.
+/// The local user reads without signing in, as every program of that user can. A form needs a sign-in, which shows that
+/// a person at the terminal opened the page.
 async fn signed_in(request: Request, next: Next) -> Response {
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
     match request.extensions().get() {
@@ -214,12 +214,12 @@ impl Page {
         OpContext::new(self.reader.clone(), "web")
     }
 
-    /// Whether forms of this reader are taken; otherwise none is shown.
+    /// Whether forms of this reader are accepted; otherwise none is shown.
     fn acts(&self) -> bool {
         self.sign_in != SignIn::Local
     }
 
-    /// Whose mail it is: people share an inbox, an agent has its own.
+    /// The reader's inbox: people share one, an agent has its own.
     fn inbox(&self) -> Option<AgentId> {
         let actor = &self.reader.actor;
         (!actor.is_human()).then(|| AgentId::of(actor))
@@ -276,7 +276,7 @@ impl Page {
     }
 }
 
-/// What a person is told of a "no", and with which status.
+/// The message for a person about an error, and its status.
 fn said(error: &EngineError) -> (StatusCode, String) {
     match error {
         EngineError::Refused(refusal) => {
@@ -348,7 +348,7 @@ fn stream() -> String {
     format!("/events?names={}", names.join(","))
 }
 
-/// What a page is renewed after; the navigation of every page counts mail.
+/// The events after which a page is renewed; the navigation of every page counts mail.
 fn concerned(tab: Tab) -> String {
     let names = tab.concerned().iter().chain(Tab::Mail.concerned());
     names.map(|name| name.as_str()).collect::<Vec<_>>().join(" ")
@@ -359,9 +359,9 @@ fn time(at: Timestamp) -> Markup {
     html! { time datetime=(text) { (text) } }
 }
 
-/// Where a form leads; nobody can make it lead elsewhere.
+/// The target of a form, which cannot lead to another site.
 fn inside(path: &str) -> &str {
-    // Browsers drop tabs and line ends from an address before they read it.
+    // Browsers drop tabs and line ends from an address before they parse it.
     let is_odd = |c: char| c == '\\' || c.is_control();
     if path.starts_with('/') && !path.starts_with("//") && !path.contains(is_odd) {
         path
@@ -370,7 +370,7 @@ fn inside(path: &str) -> &str {
     }
 }
 
-/// What was written in this language, for those that keep a copy: not at all.
+/// Static assets are served with `no-cache`, so a new binary is never shown with an old stylesheet.
 fn plain(kind: &'static str, text: &'static str) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -47,12 +47,12 @@ pub(super) async fn show(page: Page, Path(id): Path<String>) -> Response {
     }
 }
 
-/// What a task is part of, what is part of it and what runs for it.
+/// The epic of a task, its own tasks and its running job.
 struct Family {
     epic: Option<Task>,
     tasks: Vec<EpicTask>,
     more: bool,
-    /// What runs its checks for review.
+    /// The job that runs its checks for review.
     check_job: Option<Job>,
 }
 

@@ -135,7 +135,7 @@ fn bad_state() -> ErrorData {
     ErrorData::invalid_params("requestState was not made by this server", None)
 }
 
-/// What the client answered under `key`, if it is an answer at all.
+/// The client's response under `key`, if it is an object.
 fn object<'a>(given: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
     given?.get(key)?.as_object()
 }

@@ -1,7 +1,7 @@
-//! What the official conformance suite calls: tools and prompts `test_*`, resources `test://`.
+//! Fixtures for the official conformance suite: tools and prompts `test_*`, resources `test://`.
 //!
-//! Served only under the hidden flag, beside the normal catalogue and never in it. Only those in
-//! `tasks` touch the engine. The shapes are the suite's, so most of them are plain JSON.
+//! Served only under the hidden flag, besides the normal catalogue and never in it. Only those in `tasks` touch the
+//! engine. The shapes are the suite's, so most of them are plain JSON.
 
 mod elicitation;
 mod input;
@@ -28,9 +28,9 @@ type Called = Result<CallToolResponse, ErrorData>;
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-/// No sound at all.
+/// Silence.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
-/// The suite wants to see messages that arrive during the call.
+/// The pause between messages: the suite expects some to arrive during the call.
 const STEP: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Fixtures {
                 Ok(CallToolResult::error(vec![ContentBlock::text(message)]).into())
             }
             "test_tool_with_logging" => with_logging(ctx).await,
-            // The modern era logs only what the request asked for, and this one never asks.
+            // The modern era logs only at the level that a request asks for, and this one never asks.
             "test_logging_tool" => text("Nothing was logged."),
             "test_tool_with_progress" => with_progress(ctx).await,
             "test_sampling" => elicitation::sampling(&arguments, ctx).await,
@@ -136,7 +136,7 @@ impl Fixtures {
     }
 
     fn announced(&self, change: Change) -> Called {
-        // Nobody listening is fine.
+        // The send fails without a listener, which is fine.
         let _ = self.changes.send(change);
         text("Announced.")
     }
@@ -145,7 +145,7 @@ impl Fixtures {
         self.changes.subscribe()
     }
 
-    /// Passes the next change on to a listen stream; waits for ever when there are no fixtures.
+    /// Passes the next change on to a listen stream; pending forever when there are no fixtures.
     pub(super) async fn announce(
         changes: &mut Option<broadcast::Receiver<Change>>,
         sink: &SubscriptionSink,
@@ -262,7 +262,7 @@ impl Fixtures {
     }
 }
 
-/// Read from JSON, a prompt's result lacks the word that the modern era wants on every result.
+/// Read from JSON, a prompt's result lacks the `resultType` that the modern era requires on every result.
 fn with_type(result: GetPromptResult) -> GetPromptResult {
     GetPromptResult::new(result.messages)
 }
@@ -329,7 +329,7 @@ fn schema_with_headers() -> Value {
     })
 }
 
-/// Fixtures are written as JSON; one that does not fit its type fails the first time it is used.
+/// Fixtures are written as JSON; one that does not fit its type fails on first use.
 fn parsed<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("the fixture has the shape of its type")
 }

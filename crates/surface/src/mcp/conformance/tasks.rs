@@ -1,5 +1,4 @@
-//! Fixtures that answer with a task. Their handles are real ones, so that the suite looks at what
-//! long calls use.
+//! Fixtures that answer with a task. Their handles are real ones, so that the suite tests the handles of long calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +16,10 @@ use super::super::tasks::{self, Ended};
 use super::{Called, Context, input, parsed, text, tool};
 use crate::front::Front;
 
-/// What the jobs take that finish by themselves.
+/// The duration of jobs that finish by themselves.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// Where a fixture finds the real thing.
+/// The real front and principal for a fixture.
 pub(in crate::mcp) struct Host<'a> {
     pub front: &'a Arc<Front>,
     pub principal: Principal,

@@ -1,4 +1,4 @@
-//! The event log, for whoever looks after the board.
+//! The event log, for administrators of the board.
 
 use callboard_domain::audit::{AuditRow, Capability};
 use callboard_domain::refusal::Refusal;

@@ -21,7 +21,7 @@ const DESCRIPTION_CHARS_MAX: usize = 10_000;
 const STATUS_WAS_TASK_TYPE: &str = "STATUS_WAS_TASK_TYPE";
 const STATUSES: &str = "status takes BACKLOG, IN_PROGRESS, REVIEW, DONE";
 
-/// This toolset takes less than the core does.
+/// Refuses a text that is longer than this toolset allows, which is less than the core does.
 fn at_most(field: &str, text: Option<&String>, chars_max: usize) -> Result<(), Refusal> {
     let chars = text.map_or(0, |text| text.trim().chars().count());
     if chars <= chars_max {
@@ -46,7 +46,7 @@ fn terminal(text: &str) -> Result<Option<Terminal>, Refusal> {
     })
 }
 
-/// Who is to work on it must be somebody this server knows how to run; an empty text is nobody.
+/// Refuses an agent that this server does not know how to run; an empty text names no agent.
 fn judge_agent(call: &Call<'_>, given: Option<&String>) -> Result<(), Refusal> {
     let known = &call.engine.board_rule().agents;
     match given.map(|text| text.trim()).filter(|text| !text.is_empty()) {
@@ -58,7 +58,7 @@ fn judge_agent(call: &Call<'_>, given: Option<&String>) -> Result<(), Refusal> {
     }
 }
 
-/// A status and a mode as two arguments say them, and what to tell whoever mixed them up.
+/// The status and the mode of two arguments, and a note if the caller mixed them up.
 struct Placed {
     status: Option<Status>,
     mode: Option<TaskType>,
@@ -162,7 +162,7 @@ fn created(made: &Task) -> Value {
     json!({"task_id": made.id, "title": made.title, "status": Status::of(made.phase).word()})
 }
 
-/// What is to be made, and what to say if status and mode were mixed up.
+/// The draft of a task, and a note if status and mode were mixed up.
 fn draft(call: &Call<'_>, one: CreateOne) -> Result<(TaskDraft, Option<String>), Refusal> {
     let CreateOne { title, about } = one;
     at_most("title", Some(&title), TITLE_CHARS_MAX)?;

@@ -1,5 +1,5 @@
-//! The part that answers of this toolset share: whether it worked, what it is called, what to do.
-//! A refusal becomes such an answer here and nowhere else.
+//! The part that all answers of this toolset share: success, message, code and next step. Only this file turns a
+//! refusal into such an answer.
 
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
@@ -13,8 +13,7 @@ use crate::tool::Call;
 
 pub(super) type Reply = Result<Value, EngineError>;
 
-/// Makes a table's function pointer out of `async fn handler(call: &Call<'_>, args: T)` whose
-/// refusals are answers.
+/// Makes a table's function pointer out of `async fn handler(call: &Call<'_>, args: T)` whose refusals are answers.
 macro_rules! answered {
     ($function:path) => {
         |mut call| {
@@ -29,10 +28,10 @@ macro_rules! answered {
 }
 pub(super) use answered;
 
-/// What every answer with it ends with.
+/// The last keys of every answer with the envelope.
 const KEYS: [&str; 6] = ["success", "message", "code", "hint", "next_tool", "next_arguments"];
 
-/// How an answer ends.
+/// The last part of an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
     success: bool,
@@ -42,7 +41,7 @@ pub(super) struct Envelope {
     next: Option<Next>,
 }
 
-/// A call that leads on from an answer.
+/// The next call after an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Next {
     pub tool: &'static str,
@@ -88,8 +87,8 @@ impl Envelope {
         Self { next: Some(next), ..self }
     }
 
-    /// Behind the tool's own fields. What the caller cannot call is no next step; then the hint says
-    /// who can.
+    /// The answer: the tool's own fields, then the envelope. A tool that the caller may not call is no next step; the
+    /// hint then says who may call it.
     pub fn answer(mut self, call: &Call<'_>, fields: Value) -> Value {
         if let Some(who) = self.next.as_ref().and_then(|next| next.out_of_reach(call)) {
             self.next = None;
@@ -115,7 +114,7 @@ impl Envelope {
     }
 }
 
-/// `task` is what the arguments named.
+/// Turns a refusal into an answer. `task` is the task that the arguments named.
 pub(super) fn or_refused(call: &Call<'_>, task: Option<String>, answer: Reply) -> Reply {
     match answer {
         Err(EngineError::Refused(refusal)) if !words::is_call_error(&refusal) => {
@@ -163,7 +162,7 @@ fn blank(call: &Call<'_>, task: Option<&str>, refusal: &Refusal) -> Value {
     fields
 }
 
-/// The fields that every answer of the tool has, with nothing in them but what is known without its work.
+/// The fields that every answer of the tool has, with the values that are known without its work.
 pub(super) fn fields(call: &Call<'_>, task: Option<&str>) -> Value {
     let mut fields = Map::new();
     let keys = output::keys(call.tool.output);
@@ -181,7 +180,7 @@ pub(super) fn fields(call: &Call<'_>, task: Option<&str>) -> Value {
     fields.into()
 }
 
-/// The code of an answer that says no.
+/// The code of an answer that refuses.
 pub(super) fn said_no(answer: &Value) -> Option<&str> {
     let code = answer["code"].as_str();
     match (answer["success"].as_bool(), answer["changed"].as_bool()) {

@@ -1,5 +1,5 @@
-//! How the start or stop of an agent shows: a status, a code, a sentence, and its story so far. Once
-//! an agent was at work its start has succeeded for good, whatever became of the work.
+//! The start or stop of an agent as a job: a status, a code, a sentence, and its history. Once an agent was at work,
+//! its start has succeeded for good, whatever the result of the work.
 
 use callboard_domain::event::EventName;
 use callboard_domain::ids::TaskId;
@@ -19,10 +19,10 @@ pub(super) struct Shown {
     pub code: &'static str,
     pub message: String,
     pub updated_at: Timestamp,
-    /// Nothing changes it any more.
+    /// Whether the job is final.
     pub is_final: bool,
     attempt: Option<u32>,
-    /// What the agent that was started waits to be told.
+    /// The open question of the started agent.
     pub question: Option<Question>,
 }
 
@@ -34,7 +34,7 @@ impl Shown {
         }
     }
 
-    /// In other words than its own.
+    /// Replaces code and message.
     pub fn say(&mut self, code: &'static str, message: &str) {
         self.code = code;
         self.message = message.to_owned();
@@ -123,7 +123,7 @@ fn stop(job: &Job) -> Shown {
     Shown { action, status, code, message, updated_at, is_final, attempt, question }
 }
 
-/// The story of a job, oldest first, up to what decided it.
+/// The history of a job, oldest first, up to the event that decided it.
 pub(super) fn events(task: TaskId, events: &[RunEvent]) -> Vec<Value> {
     let mut told = Vec::new();
     for event in events {

@@ -1,5 +1,5 @@
-//! Agents that work alone: started, looked after, waited for, stopped. A job here is the start of an
-//! agent or its stop; what the agent does in between is the task's story.
+//! Agents that work alone: started, watched, waited for, stopped. A job here is the start of an agent or its stop; the
+//! agent's work in between is the task's history.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use super::{view, wait};
 use crate::tool::{Call, NoArguments, Run, WAIT_INTERRUPTED};
 use callboard_engine::time::rfc3339_us;
 
-/// What waits are told to take.
+/// The default duration of a wait.
 const WAIT_S: f64 = 1.5;
 const INSTRUCTIONS_MAX: usize = 10_000;
 
@@ -145,7 +145,7 @@ pub(super) struct Wait {
     window_seconds: Option<f64>,
 }
 
-/// What is wrong with the time is an answer, so it is read here.
+/// Reads its arguments itself, because a wrong time is an answer, not an error.
 pub(super) const JOBS_WAIT: Run = |mut call| {
     Box::pin(async move {
         let mut taken = |key: &str| {
@@ -265,7 +265,7 @@ pub(super) async fn jobs_events(call: &Call<'_>, args: Events) -> Reply {
 }
 
 impl JobArgument {
-    /// Ids that say nothing are an answer of their own.
+    /// The answer for empty ids.
     fn blank(&self) -> Option<Envelope> {
         if self.job_id.trim().is_empty() {
             return Some(blank_id("INVALID_JOB_ID", "job_id"));
@@ -273,7 +273,7 @@ impl JobArgument {
         self.task_id.trim().is_empty().then(|| blank_id("INVALID_TASK_ID", "task_id"))
     }
 
-    /// No other task has the job.
+    /// The ids; text that is no id is refused as an unknown job.
     fn parsed(&self) -> Result<(TaskId, JobId), Refusal> {
         let ids = (self.task_id.trim().parse(), self.job_id.trim().parse());
         match ids {
@@ -287,7 +287,7 @@ fn blank_id(code: &'static str, field: &str) -> Envelope {
     Envelope::no(code, format!("{field} must not be blank"))
 }
 
-/// How long somebody waited for an answer, if that is what they asked.
+/// How long a call waited, if it was a wait.
 #[derive(Default)]
 struct Waited {
     timed_out: Option<bool>,
@@ -300,7 +300,7 @@ fn wait_next(task: TaskId, job: &WorkJob) -> Next {
     Next::new("jobs_wait", arguments)
 }
 
-/// A job that is there is a yes, whatever became of it.
+/// An existing job is a success, whatever its result.
 async fn found(
     call: &Call<'_>,
     task: TaskId,
@@ -348,7 +348,7 @@ async fn fields(
     shown: &Shown,
     waited: Waited,
 ) -> Reply {
-    // Jobs outlive their task; a task that was removed does not run.
+    // Jobs outlive their task; a removed task does not run.
     let seen = match call.engine.card_get(call.op, task).await {
         Err(EngineError::Refused(Refusal::TaskNotFound { .. })) => None,
         seen => Some(seen?),
@@ -379,7 +379,7 @@ async fn fields(
     }))
 }
 
-/// A "no" to arguments that name nothing.
+/// A refusal of arguments that name nothing.
 fn no(call: &Call<'_>, task: &str, job: &str, answer: Envelope) -> Value {
     let named = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut fields = envelope::fields(call, None);

@@ -1,5 +1,5 @@
-//! A kanban board for coding agents: tasks with a status and a mode, waits instead of polling, and
-//! answers that say what to call next. The table is in the reference's order.
+//! A kanban board for coding agents: tasks with a status and a mode, waits instead of polling, and answers that name
+//! the next call. The table is in the reference's order.
 
 mod audit;
 mod edit;
@@ -70,7 +70,7 @@ macro_rules! and_next {
     };
 }
 
-/// An answer about a job. A refused call has the same keys; what it does not know is null.
+/// An answer about a job. A refused call has the same keys; unknown values are null.
 macro_rules! job {
     ($more:literal) => {
         with_envelope!(concat!(

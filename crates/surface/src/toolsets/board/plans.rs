@@ -1,4 +1,4 @@
-//! Plans: what an agent proposes and a person decides on.
+//! Plans: proposed by an agent, decided by a person.
 
 use callboard_domain::card::Mode;
 use callboard_domain::plan::{PlannedPriority, PlannedTask, Todo, TodoStatus};
@@ -43,7 +43,7 @@ struct ProposedTodo {
     status: Option<String>,
 }
 
-/// A status that is there and says nothing is another than none at all, and reading would drop it.
+/// An empty status differs from a missing one, and reading would drop it.
 pub(super) const PROPOSE_PLAN: Run = |mut call| {
     Box::pin(async move {
         let todos = call.arguments.get_mut("todos").and_then(Value::as_array_mut);

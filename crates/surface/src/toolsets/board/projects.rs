@@ -51,7 +51,7 @@ pub(super) struct ProjectArgument {
     project_id: String,
 }
 
-/// Of a project that is not there nothing is listed.
+/// The repositories of a project; an unknown project has none.
 pub(super) async fn repos_list(call: &Call<'_>, args: ProjectArgument) -> Reply {
     let repos = match read_id(&args.project_id) {
         Some(id) => call.engine.repo_list(call.op, id).await?,

@@ -1,4 +1,4 @@
-//! What the board's tools are good for, step by step, as far as the caller's profile reaches.
+//! Prompts for the board's tools, step by step, within the caller's profile.
 
 use crate::prompt::{Moment, NOTHING_READY, Prompts};
 

@@ -1,4 +1,4 @@
-//! Reviews: asked for, approved, rejected; what they are about merged or rebased.
+//! Reviews: requested, approved, rejected; and the merge or rebase of their work.
 
 use callboard_domain::policy::Phase;
 use callboard_domain::rights::Profile;
@@ -122,7 +122,7 @@ pub(super) async fn review(call: &Call<'_>, args: Review) -> Reply {
     }
 }
 
-/// How a merge of what is committed would go. Nothing is changed.
+/// A preview of the merge of the committed work. Nothing is changed.
 fn previewed(call: &Call<'_>, seen: &ReviewSeen) -> Value {
     let record = &seen.card.record;
     let mut fields = fields(record);
@@ -166,7 +166,7 @@ fn counted(files: usize) -> String {
     }
 }
 
-/// What came of a merge or a rebase, with what to do next.
+/// The result of a merge or a rebase, with the next step.
 fn settled(call: &Call<'_>, reviewed: Reviewed) -> Value {
     let Reviewed { record, end } = reviewed;
     let task = record.task.id;

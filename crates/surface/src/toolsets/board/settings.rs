@@ -1,4 +1,4 @@
-//! Settings that hold in every process from the moment they are changed.
+//! Settings that apply in every process from the moment they are changed.
 
 use callboard_domain::refusal::Refusal;
 use callboard_domain::settings::{BoardSettings, SettingKey};
@@ -13,8 +13,7 @@ pub(super) async fn settings_get(call: &Call<'_>, _: NoArguments) -> Reply {
     Ok(json!({ "settings": all(&call.engine.settings_get(call.op).await?) }))
 }
 
-/// Reads its arguments itself: a value that does not fit is the setting's affair, an unknown key the
-/// call's.
+/// Reads its arguments itself: the setting judges a value that does not fit, the call an unknown key.
 pub(super) const SETTINGS_UPDATE: Run = |mut call| {
     Box::pin(async move {
         let arguments = call.arguments.take();
@@ -57,7 +56,7 @@ fn all(settings: &BoardSettings) -> Map<String, Value> {
     SettingKey::ALL.iter().map(|key| (key.as_str().into(), settings.get(*key))).collect()
 }
 
-/// Without its prefix, as arguments have it.
+/// The key without its prefix, as arguments have it.
 fn short(key: SettingKey) -> &'static str {
     key.as_str().split_once('.').map_or(key.as_str(), |(_, name)| name)
 }
@@ -87,7 +86,7 @@ pub(super) fn input() -> Map<String, Value> {
     schema
 }
 
-/// What agents are told of a value beside its type.
+/// The range of a value, shown to agents besides its type.
 fn range(key: SettingKey) -> Option<&'static str> {
     match key {
         SettingKey::MaxConcurrentAgents => Some("1..10"),
@@ -101,7 +100,7 @@ fn range(key: SettingKey) -> Option<&'static str> {
     }
 }
 
-/// The same keys with any value.
+/// The schema with its keys, but any value.
 fn loose(schema: &Map<String, Value>) -> Map<String, Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = properties.into_iter().flat_map(Map::keys);
@@ -111,7 +110,7 @@ fn loose(schema: &Map<String, Value>) -> Map<String, Value> {
     loose
 }
 
-/// The full names are understood too.
+/// The full names are accepted too.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("general.auto_review", "auto_review"),
     ("general.auto_approve", "auto_approve"),

@@ -18,7 +18,7 @@ use crate::task_name;
 use crate::tool::Call;
 
 const PAGE_DEFAULT: usize = 50;
-/// Tasks that a description mentions and `get_context` looks up.
+/// How many tasks mentioned in a description `get_context` looks up.
 const MENTIONS_MAX: usize = 50;
 
 pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
@@ -73,7 +73,7 @@ pub(super) async fn tasks_list(call: &Call<'_>, args: List) -> Reply {
     let offset = args.offset.unwrap_or(0) as usize;
     let project = match args.project_id.as_deref().map(project_of).transpose() {
         Ok(project) => project,
-        // A project that cannot be has no tasks either.
+        // An impossible project id has no tasks.
         Err(_) => Some(0),
     };
     let without = args.exclude_task_ids.unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The start or stop of an agent as a ticket: the same id, for clients that follow work by the
-//! protocol's own means. What it answers at the end is what `jobs_get` answers. An agent that was started
-//! may ask later than that, and then its start is asked about again.
+//! The start or stop of an agent as a ticket with the job's id, for clients that follow work by the protocol's own
+//! means. Its final answer is that of `jobs_get`. A started agent may ask a question later than that, and its start
+//! then has an open question again.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
@@ -18,7 +18,7 @@ const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
 const REVIEW: &str = "review";
 const POLL_MS: u64 = 1500;
-/// How long a job can be asked about.
+/// How long a ticket of a job is kept.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
 
 pub(crate) async fn find(
@@ -53,7 +53,7 @@ pub(crate) async fn find(
     })
 }
 
-/// Takes it back, unless it is decided.
+/// Cancels the job, unless it is decided.
 pub(crate) async fn cancel(
     front: &Front,
     principal: &Principal,
@@ -64,8 +64,8 @@ pub(crate) async fn cancel(
     front.engine().work_cancel(&op, task, job).await.map(|_| ())
 }
 
-/// Answers what the agent asks. Agents that work alone are not to answer each other, nor themselves:
-/// it takes whoever may decide a review.
+/// Answers the agent's question. Agents that work alone may not answer each other, nor themselves: only callers that
+/// may decide a review may answer.
 pub(crate) async fn answer(
     front: &Front,
     principal: &Principal,
@@ -77,7 +77,7 @@ pub(crate) async fn answer(
     question::answer(front.engine(), &op, job, &answers).await
 }
 
-/// The job, for whoever may call the tool that does the same.
+/// The job, for callers that may call the corresponding tool.
 async fn found(
     front: &Front,
     principal: &Principal,

@@ -1,4 +1,4 @@
-//! What this toolset answers with. Times have six digits; what was not asked for is null.
+//! The answers of this toolset. Times have six digits; fields that were not requested are null.
 
 use callboard_domain::attempt::Attempt;
 use callboard_domain::card::{Card, Review, ReviewState, Terminal};
@@ -40,7 +40,7 @@ impl Detail {
         }
     }
 
-    /// Of one log, and of all of them.
+    /// The caps of one log, and of all logs.
     fn log_chars(self) -> (usize, usize) {
         match self {
             Detail::Summary => (2_500, 7_500),
@@ -49,10 +49,10 @@ impl Detail {
     }
 }
 
-/// What was asked for besides the task.
+/// The requested parts besides the task.
 pub(super) struct Shown {
     pub scratchpad: Option<String>,
-    /// Of runs, oldest first.
+    /// Logs of runs, oldest first.
     pub logs: Option<Vec<WorkLog>>,
     pub work: WorkNow,
     pub review: bool,
@@ -94,7 +94,7 @@ pub(super) fn task(seen: &CardSeen, shown: &Shown, now: Timestamp) -> Value {
     })
 }
 
-/// The end of a text, and whether that is not all of it.
+/// The end of a text, and whether its beginning is missing.
 fn end_of(text: &str, chars_max: usize) -> (String, bool) {
     let chars = text.chars().count();
     if chars <= chars_max {
@@ -104,7 +104,8 @@ fn end_of(text: &str, chars_max: usize) -> (String, bool) {
     (format!("[truncated {} chars]{end}", chars - chars_max), true)
 }
 
-/// The end of each log, and of all of them: what is older makes way. Whether something did.
+/// The end of each log, within the cap of all: older logs are cut first. The second value says whether anything was
+/// cut.
 fn logs(all: &[WorkLog], detail: Detail) -> (Vec<Value>, bool) {
     let (each_max, mut left) = detail.log_chars();
     let mut is_cut = false;
@@ -124,7 +125,7 @@ fn logs(all: &[WorkLog], detail: Detail) -> (Vec<Value>, bool) {
     (shown, is_cut)
 }
 
-/// In one line: what came of the review, or what it is about.
+/// The review in one line: its result, or its summary.
 fn feedback(review: &Review) -> String {
     let said = review.feedback.as_deref().unwrap_or_default();
     match review.state {
@@ -147,7 +148,7 @@ fn review_record(review: &Review) -> Value {
     })
 }
 
-/// What is given up lies with what is done.
+/// A canceled task stands in the column of done ones, so its end is named.
 fn closed_as(task: &Task) -> Option<&'static str> {
     match task.phase {
         Phase::ClosedCanceled => Some("canceled"),
@@ -175,7 +176,7 @@ pub(super) fn row(row: &CardRow, work: &WorkNow, now: Timestamp) -> Value {
     }))
 }
 
-/// A task as a wait shows it: nothing long.
+/// A task as a wait shows it: without long texts.
 pub(super) fn snapshot(task: &Task, card: &Card) -> Value {
     json!({
         "id": task.id,
@@ -199,7 +200,7 @@ pub(super) fn linked(record: &TaskRecord) -> Value {
     })
 }
 
-/// What somebody needs to work on a task; where, if a place was made for it.
+/// The context for work on a task; with its worktrees, if there are any.
 pub(super) fn context(
     seen: &CardSeen,
     scratchpad: &str,
@@ -230,7 +231,7 @@ pub(super) fn context(
     })
 }
 
-/// A repository with what was done there for one task.
+/// A repository with the work done there for one task.
 fn repo_at_work(seen: &WorkspaceSeen) -> Value {
     let WorkspaceSeen { part, name, state } = seen;
     let (state, error) = match state {
@@ -253,7 +254,7 @@ fn repo_at_work(seen: &WorkspaceSeen) -> Value {
     })
 }
 
-/// How a task stands besides its status, for an answer that shows nothing else of it.
+/// The runtime state of a task, for an answer that shows nothing else of it.
 pub(super) fn runtime_of(seen: &CardSeen, work: &WorkNow, now: Timestamp) -> Value {
     let record = &seen.record;
     runtime(&record.task, &record.deps, record.newest.as_ref(), work, now)
@@ -269,7 +270,7 @@ fn runtime(
     let waits = task.phase == Phase::Initial;
     let open: Vec<_> = deps.iter().filter(|dep| waits && dep.is_open()).map(|dep| dep.id).collect();
     let blocked = task.blocked.as_ref().filter(|_| !task.phase.is_closed());
-    // A job that makes a patch works elsewhere; the attempt is all there is beside the task.
+    // A job that makes a patch works elsewhere; only its attempt shows on the task.
     let makes_patch = |newest: &Attempt| newest.actor == holder() && newest.is_live(now);
     let makes_patch = newest.is_some_and(makes_patch) && task.phase == Phase::Working;
     let mut view = json!({

@@ -1,5 +1,5 @@
-//! `tasks_wait`: until a task changes its column. What is wrong with its arguments is an answer too,
-//! so it reads four of them itself.
+//! `tasks_wait`: waits until a task changes its column. Wrong arguments are an answer too, so it reads four of them
+//! itself.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(super) struct Wait {
 
 const TASKS_MAX: usize = 50;
 
-/// A "no" that is an answer: its code and message.
+/// A refusal that is an answer: its code and message.
 struct Refused(&'static str, String);
 
 pub(super) const TASKS_WAIT: Run = |mut call| {
@@ -60,7 +60,7 @@ pub(super) const TASKS_WAIT: Run = |mut call| {
     })
 };
 
-/// Arguments as they come.
+/// Arguments as they were sent.
 struct Given {
     timeout: Value,
     window: Value,
@@ -98,8 +98,8 @@ async fn tasks_wait(call: &Call<'_>, ids: &[String], given: &Given) -> Reply {
     }
 }
 
-/// What a client needs that waits in several calls: where each task stands, from when on changes are
-/// news, and how much of its time is left.
+/// The state for a client that waits in several calls: the status of each task, the time from which on changes are
+/// news, and the remaining time.
 async fn go_on(call: &Call<'_>, mut answer: Value, waits: &[CardWait], asked: &Asked) -> Reply {
     let (mut tasks, mut cursor) = (Vec::with_capacity(waits.len()), None);
     for wait in waits {
@@ -127,9 +127,9 @@ async fn go_on(call: &Call<'_>, mut answer: Value, waits: &[CardWait], asked: &A
 }
 
 struct Asked {
-    /// All the time somebody wants to wait.
+    /// The whole time that the client wants to wait.
     timeout: Duration,
-    /// What this call may take of it.
+    /// The part of the time that this call may take.
     now: Duration,
     goals: Vec<Status>,
     since: Option<Timestamp>,
@@ -145,12 +145,12 @@ pub(super) fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-/// The part of a client's window that a wait may use; the rest is for the answer on its way.
+/// The part of a client's window that a wait may use; the rest is for the delivery of the answer.
 pub(super) fn within(window: f64) -> f64 {
     (window * 0.9).max(window - 5.0)
 }
 
-/// A window that a client gave; the error says what is wrong with it.
+/// The client's window; the error says what is wrong with it.
 pub(super) fn window(given: &Value) -> Result<Option<f64>, &'static str> {
     let number = match given {
         Value::Null => return Ok(None),
@@ -193,7 +193,7 @@ fn seconds(settings: &BoardSettings, given: &Value) -> Result<Duration, Refused>
     Ok(Duration::from_secs_f64(settings.wait_s(Some(number.ok_or_else(invalid)?))))
 }
 
-/// A list, one word, words with commas between them, or a list as JSON.
+/// Reads a list, one word, words separated by commas, or a list as JSON.
 fn statuses_of(given: &Value) -> Result<Vec<Status>, String> {
     let words: Vec<Value> = match given {
         Value::Null => Vec::new(),

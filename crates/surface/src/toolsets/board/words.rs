@@ -35,7 +35,7 @@ impl Status {
         }
     }
 
-    /// The phase that writing it means.
+    /// The phase that a written status means.
     pub fn phase(self) -> Phase {
         match self {
             Status::Backlog => Phase::Initial,
@@ -45,7 +45,7 @@ impl Status {
         }
     }
 
-    /// Those that show as this column.
+    /// The phases that show as this column.
     pub fn phases(self) -> Vec<Phase> {
         Phase::ALL.into_iter().filter(|phase| Status::of(*phase) == self).collect()
     }
@@ -64,7 +64,7 @@ impl Status {
     }
 }
 
-/// What can be asked of a task's agent.
+/// An action on a task's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Start,
@@ -117,7 +117,7 @@ impl TaskType {
     }
 }
 
-/// A status as somebody wrote it, who may have meant the mode.
+/// A status as a caller wrote it, who may have meant the mode.
 pub(super) enum Written {
     Status(Status),
     TaskType(TaskType),
@@ -137,7 +137,7 @@ fn bare(word: &str) -> String {
     fold(word).replace('_', "")
 }
 
-/// From 0..1000, where smaller goes first.
+/// The word for a priority of 0..1000, where smaller goes first.
 pub(super) fn priority(rank: u16) -> &'static str {
     match rank {
         0..=333 => "HIGH",
@@ -175,7 +175,7 @@ pub(super) fn project_of(text: &str) -> Result<i64, Refusal> {
     number.ok_or_else(|| Refusal::ProjectNotFound { project: text.into() })
 }
 
-/// Whether a refusal is the call's error also where refusals are answers.
+/// Whether a refusal is a call error even where refusals are answers.
 pub(super) fn is_call_error(refusal: &Refusal) -> bool {
     matches!(
         refusal,
@@ -326,7 +326,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     }
 }
 
-/// What leads on from a refusal.
+/// The next call after a refusal.
 pub(super) fn next_after(tool: &str, refusal: &Refusal, task: Option<&str>) -> Option<Next> {
     let look = || json!({"task_id": task, "include_logs": true, "mode": "summary"});
     match (tool, refusal) {

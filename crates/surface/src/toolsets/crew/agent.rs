@@ -1,4 +1,4 @@
-//! What an agent is told of itself.
+//! Facts for an agent about itself.
 
 use callboard_domain::crew::permission::is_for;
 use callboard_domain::crew::state::EpicState;
@@ -55,7 +55,7 @@ fn epic_not_found(epic: TaskId) -> Fault {
     Fault::said(envelope::RESOURCE_NOT_FOUND, format!("Epic with ID '{epic}' not found"))
 }
 
-/// What a worker is on; what is closed it is on no more.
+/// The current task of a worker; a closed task is none.
 async fn current_task(seat: &Seat<'_>) -> Result<CardSeen, Fault> {
     let id = seat.agent.task.ok_or_else(|| Fault::state(NO_TASK))?;
     let Some(task) = seat.engine.agent_card(seat.op, Some(id)).await? else {

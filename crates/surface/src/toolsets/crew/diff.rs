@@ -1,13 +1,12 @@
-//! What a task changes, for whoever reviews it. The answer is bounded: a large change is shown in part and
-//! says so.
+//! The changes of a task, for its reviewers. The answer is bounded: a large change is shown in part and says so.
 
 use callboard_domain::ids::TaskId;
 use callboard_engine::WorkspaceDiff;
 use serde_json::{Value, json};
 
-/// Files that are named; all of them are counted.
+/// How many files are named; all of them are counted.
 const FILES_MAX: usize = 500;
-/// Of the diff, which ends with a whole line.
+/// How much of the diff is shown, up to a whole line.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) fn shown(task: TaskId, diffs: &[WorkspaceDiff]) -> Value {
@@ -44,14 +43,14 @@ pub(super) fn shown(task: TaskId, diffs: &[WorkspaceDiff]) -> Value {
     })
 }
 
-/// As many whole lines as there is room for.
+/// As many whole lines as fit.
 fn cut(text: &str) -> &str {
     if text.len() <= DIFF_BYTES_MAX {
         return text;
     }
     let room = &text.as_bytes()[..DIFF_BYTES_MAX];
     let end = room.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
-    // A line break is a whole character, so this is a boundary of one.
+    // A line break is a whole character, so this is a character boundary.
     &text[..end]
 }
 

@@ -1,4 +1,4 @@
-//! What every answer of this toolset is wrapped in, and every way a call can fail.
+//! The envelope of every answer of this toolset, and every way a call can fail.
 
 use callboard_domain::refusal::Refusal;
 use callboard_domain::time::Timestamp;
@@ -23,18 +23,18 @@ pub(super) type Data = Result<Value, Fault>;
 /// Why a tool has no data to give.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// An expected "no".
+    /// An expected refusal.
     Said(Said),
-    /// Something broke.
+    /// An internal fault.
     Broken(EngineError),
 }
 
-/// A "no" in the words of this toolset.
+/// A refusal in the words of this toolset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     pub code: &'static str,
     pub message: String,
-    /// Always an object.
+    /// Details; always an object.
     pub details: Value,
 }
 
@@ -43,7 +43,7 @@ impl Said {
         Self { code, message: message.into(), details: json!({}) }
     }
 
-    /// The same with another hint than that of its code.
+    /// The refusal with another hint than that of its code.
     pub fn hint(mut self, hint: &str) -> Self {
         self.details["hint"] = hint.into();
         self
@@ -95,7 +95,7 @@ impl From<EngineError> for Fault {
     }
 }
 
-/// Something that did not answer, however often it was asked.
+/// A failure that persisted through all retries.
 pub fn transient(message: impl Into<String>, attempts: u32) -> Said {
     let details = json!({"attempts": attempts});
     Said { code: TRANSIENT_ERROR, message: message.into(), details }

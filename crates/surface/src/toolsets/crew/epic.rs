@@ -1,4 +1,4 @@
-//! A supervisor's tools: the tasks of its epic, what waits for review, and how both end.
+//! A supervisor's tools: the tasks of its epic, the review queue, and how both end.
 
 use callboard_domain::crew::MailId;
 use callboard_domain::crew::permission::is_for;
@@ -71,13 +71,13 @@ impl EpicWord {
     }
 }
 
-/// Whatever cannot be an id names no task either.
+/// The id in a text; text that is no id names no task.
 pub(super) fn task_id(text: &str) -> Result<TaskId, Refusal> {
     let text = text.trim();
     text.parse().map_err(|_| Refusal::TaskNotFound { task: text.to_owned() })
 }
 
-/// An orchestrator passes the pattern of these tools and ends here.
+/// Refuses an orchestrator, which passes the pattern of these tools.
 fn supervisor_only(seat: &Seat<'_>) -> Result<(), Fault> {
     let kind = seat.agent.kind;
     match is_for(kind, seat.op.tool) {

@@ -1,5 +1,4 @@
-//! What an agent of a crew can do about a "no", in the tools of this toolset. It stands in
-//! `error.details.hint`.
+//! Hints for refusals, in the tools of this toolset. They stand in `error.details.hint`.
 
 use callboard_domain::refusal::Refusal;
 
@@ -13,7 +12,7 @@ pub(super) const INBOX: &str = "mcp__mail__list_inbox shows the mail that was se
 pub(super) const NO_WORKTREE: &str =
     "a worker gets the worktree together with the task: look again when the task is ASSIGNED";
 
-/// For a "no" of which nothing else is known than its code; `None` for what broke here.
+/// The hint for a refusal known only by its code; `None` for internal faults.
 pub(super) fn of_code(code: &str) -> Option<&'static str> {
     Some(match code {
         INVALID_INPUT => "tools/list has the input that the tool takes",
@@ -29,7 +28,7 @@ pub(super) fn of_code(code: &str) -> Option<&'static str> {
     })
 }
 
-/// For a refusal that says more than its code.
+/// The hint for a refusal that says more than its code.
 pub(super) fn of(refusal: &Refusal) -> Option<&'static str> {
     Some(match refusal {
         Refusal::TaskNotFound { .. } | Refusal::ParentNotFound { .. } => {

@@ -1,5 +1,5 @@
-//! `callboard://crew/inbox`: the caller's own unread mail as a resource, so that whoever subscribes to it
-//! is told of new mail instead of asking again and again.
+//! `callboard://crew/inbox`: the caller's own unread mail as a resource, so that subscribers are notified of new mail
+//! instead of polling.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) fn info() -> ResourceInfo {
     ResourceInfo { uri, name, title, media_type: JSON }
 }
 
-/// As `mcp__mail__list_inbox` lists it without arguments.
+/// The inbox as `mcp__mail__list_inbox` lists it without arguments.
 pub(crate) async fn read(
     engine: &Engine,
     principal: &Principal,
@@ -38,7 +38,7 @@ pub(crate) async fn watch(
     changes: mpsc::Sender<String>,
 ) -> Result<(), EngineError> {
     let watch = engine.mail_watch(Some(&AgentId::of(&principal.actor))).await?;
-    // Whoever may not read is not told either.
+    // A caller that may not read may not subscribe either.
     read(engine, principal).await?;
     tokio::spawn(async move {
         loop {

@@ -15,7 +15,7 @@ use super::pipeline::Seat;
 use callboard_engine::time::rfc3339_ms;
 
 pub(super) const PAGE_DEFAULT: u32 = 100;
-/// About how large a page may be.
+/// The approximate size of a page.
 const PAGE_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
     Ok(listed(&seat.engine.mail_list(seat.op, filter).await?))
 }
 
-/// A page of an inbox, as far as it is not too large.
+/// A page of an inbox, cut when it is too large.
 pub(super) fn listed(page: &MailPage) -> Value {
     let (mut mails, mut bytes, mut more) = (Vec::new(), 0, page.more);
     let mut last = None;
@@ -142,7 +142,7 @@ pub(super) async fn reply(seat: &Seat<'_>, args: Reply) -> Data {
     Ok(json!({"mailId": mail.id, "timestamp": rfc3339_ms(mail.created_at)}))
 }
 
-/// Nobody is called what no agent could be.
+/// The agent id in a text; a malformed one is an unknown agent.
 pub(super) fn agent_id(given: &str) -> Result<AgentId, Refusal> {
     let unknown = || Refusal::AgentNotFound { agent: given.to_owned() };
     AgentId::parse(given.trim()).ok_or_else(unknown)

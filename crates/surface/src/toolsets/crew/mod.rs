@@ -1,6 +1,6 @@
-//! A crew of agents: mail, introspection, and work on epics. Every call is judged by its agent's type,
-//! written to a log of decisions, tried again when it breaks on its way, and reported when that does not
-//! help. The table is in the reference's order.
+//! A crew of agents: mail, introspection, and work on epics. Every call is judged by its agent's type, written to a log
+//! of decisions, retried after a transient fault, and reported when retries do not help. The table is in the
+//! reference's order.
 
 mod agent;
 mod diff;
@@ -178,22 +178,22 @@ static TOOLS: &[Tool] = &[
         seated!(epic::update_status)).for_crew(),
 ];
 
-/// A "no" as this toolset answers it.
+/// A refusal as this toolset answers it.
 pub(crate) fn refused(engine: &Engine, refusal: &Refusal) -> Value {
     envelope::no(&words::said(refusal), engine.now())
 }
 
-/// Whether there is such a tool here.
+/// The tool of this name, if there is one.
 pub(crate) fn tool_named(name: &str) -> Option<&'static str> {
     TOOLS.iter().map(|tool| tool.name).find(|known| *known == name)
 }
 
-/// What whoever named no tool of ours is told: first that it may not, if so.
+/// The answer to an unknown tool name: first that the caller may not call it, if so.
 pub(crate) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) -> Said {
     pipeline::unknown_tool(engine, op, tool).await
 }
 
-/// What an agent of this type is shown: of what its patterns allow, not what its tool would refuse.
+/// Whether an agent of this type sees a tool: its patterns allow it, and the tool would not refuse it.
 pub(crate) fn is_shown(kind: AgentType, tool: &str) -> bool {
     may_call(kind, tool) && is_for(kind, tool)
 }

@@ -1,5 +1,5 @@
-//! What every call goes through, whichever door it came in by: who asks, whether its type may, a line
-//! in the log, the tool itself with its retries, another line, and mail when it broke.
+//! The pipeline of every call, over any transport: identify the agent, check its type, log the call, run the tool with
+//! its retries, log the result, and send mail when the call broke.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -31,7 +31,7 @@ pub(super) struct Seat<'a> {
     ids: &'a Ids,
 }
 
-/// Ids of what a call makes: the same each time it is tried, so that nothing is made twice.
+/// Ids for the rows that a call creates: stable over its retries, so that nothing is created twice.
 #[derive(Default)]
 struct Ids(Mutex<Vec<Id>>);
 
@@ -40,7 +40,7 @@ impl Seat<'_> {
         Ok(args::read(self.schema, self.tool.aliases, input)?)
     }
 
-    /// The id of the `place`th thing that this call makes.
+    /// The id of the `place`th row that this call creates.
     pub fn id(&self, place: usize) -> Id {
         let mut ids = self.ids.0.lock().unwrap_or_else(PoisonError::into_inner);
         while ids.len() <= place {
@@ -67,7 +67,7 @@ macro_rules! seated {
 }
 pub(super) use seated;
 
-/// The answer to a call, whatever comes of it.
+/// The answer to a call, successful or not.
 pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     let Call { engine, op, tool, .. } = call;
     let mut tries = Tries::new(engine, op, tool.name);
@@ -91,7 +91,7 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     }
 }
 
-/// The tool itself, with its lines in the log. A repeated call does not get here.
+/// Runs the tool, with its lines in the log. A repeated call does not get here.
 async fn carried_out(call: Call<'_>, agent: &Agent, tries: &mut Tries<'_>, work: Work) -> Value {
     let Call { engine, op, tool, schema, arguments, .. } = call;
     let input = if arguments.is_null() { json!({}) } else { arguments };
@@ -120,13 +120,14 @@ async fn carried_out(call: Call<'_>, agent: &Agent, tries: &mut Tries<'_>, work:
     answer
 }
 
-/// Who asks, if its type may. The name need not be a tool's, so that nobody can probe for names.
+/// The calling agent, if its type may call the tool. The name need not be a tool's, so that callers cannot probe for
+/// names.
 async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fault> {
     // An agent of a crew is one client: it has one inbox, one task and one epic.
     op.principal.judge_one_client(tool)?;
     let id = AgentId::of(&op.principal.actor);
     let found = match (engine.agent_find(op, &id).await, op.principal.rights.agent_type) {
-        // A caller that only reads stays out of the crew, so that no work is given to it.
+        // A caller that only reads stays out of the crew, so that no work is assigned to it.
         (Ok(None), Some(_)) if !op.principal.may(Scope::TasksWrite) => Ok(None),
         (Ok(None), Some(kind)) => engine.agent_register(op, &id, kind).await.map(Some),
         (found, _) => found,
@@ -139,7 +140,7 @@ async fn admit(engine: &Engine, op: &OpContext, tool: &str) -> Result<Agent, Fau
     Err(Fault::Said(denied(tool, agent.kind)))
 }
 
-/// The answer to a name that is no tool's.
+/// The answer to an unknown tool name.
 pub(super) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) -> Said {
     let mut tries = Tries::new(engine, op, op.tool);
     match tries.until_done(|| admit(engine, op, tool)).await {
@@ -151,8 +152,8 @@ pub(super) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) ->
     }
 }
 
-/// What broke while nobody knew yet who asks. `attempts` stand only where something was tried again: what
-/// broke at once is the server's fault, not the call's.
+/// The answer to a fault before the caller was identified. `attempts` stands only where a call was retried: a fault at
+/// once is the server's, not the call's.
 async fn broke_before(
     engine: &Engine,
     op: &OpContext,
@@ -188,12 +189,12 @@ fn line(decision: String, of: &'static str, context: &Value) -> CallLine {
     CallLine { decision, reasoning, context: decision::context(context) }
 }
 
-/// How a call ended that has no data to give.
+/// How a call without data ended.
 struct Failure {
     said: Said,
     /// The failure and its causes, for the log and for mail; never for the caller. Empty for a refusal.
     stack: String,
-    /// Whether somebody has to hear of it.
+    /// Whether the failure is reported by mail.
     escalates: bool,
 }
 
@@ -211,7 +212,7 @@ impl Failure {
     }
 }
 
-/// How often a call was made, its way to the tool included.
+/// Counts the tries of a call, admission included.
 struct Tries<'a> {
     rule: &'a CrewRule,
     op: &'a OpContext,
@@ -224,7 +225,7 @@ impl<'a> Tries<'a> {
         Self { rule: engine.crew(), op, tool, made: 1 }
     }
 
-    /// Only what may go better the next time is made again; a tool's own "no" stays one.
+    /// Retries only transient faults; a tool's own refusal stands.
     async fn until_done<T, F>(&mut self, mut go: impl FnMut() -> F) -> Result<T, Fault>
     where
         F: Future<Output = Result<T, Fault>>,
@@ -261,8 +262,8 @@ fn broken(error: &EngineError, attempts: u32) -> Failure {
     Failure { said, stack, escalates: !matches!(error, EngineError::Canceled) }
 }
 
-/// Whether the same call may succeed later. The kind of the error decides; of a git that failed only
-/// its words tell a lost network from a broken repository.
+/// Whether a retry may succeed later. The kind of the error decides; for a failed git only its words tell a lost
+/// network from a broken repository.
 fn is_transient(error: &EngineError) -> bool {
     match error {
         EngineError::Unavailable(_) => true,

@@ -1,4 +1,4 @@
-//! What the crew's tools are good for, step by step, by the type of the agent that asks.
+//! Prompts for the crew's tools, step by step, by the type of the calling agent.
 
 use callboard_domain::rights::AgentType;
 
@@ -9,7 +9,7 @@ pub(super) const PROMPTS: Prompts = Prompts { start_work, review_queue, plan, di
 const NO_TYPE: &str = "This connection has no agent type, so the crew's tools are closed to it. Ask for a \
     server started with --as-type, or to be added with `callboard agent add`.";
 
-/// Who the caller is, and what it is on.
+/// The caller's identity and its current work.
 fn who(now: &Moment, kind: AgentType) -> String {
     let (id, kind) = (&now.actor, kind.as_str());
     match (now.task, now.epic) {

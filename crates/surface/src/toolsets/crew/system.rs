@@ -1,4 +1,4 @@
-//! What an agent decided, written down by itself.
+//! Decisions that an agent logs itself.
 
 use callboard_domain::crew::DecisionId;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What is said of single tasks: by their workers, by everybody in a comment, by whoever gives them out.
+//! Tools for single tasks: status by their workers, comments by every agent, assignment by their leads.
 
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::refusal::Refusal;

@@ -24,7 +24,7 @@ pub(super) fn said(refusal: &Refusal) -> Said {
             format!("Checks not passed: {}", unmet.collect::<Vec<_>>().join(", "))
         }
         Refusal::AlreadyClaimed { holder, .. } => format!("Task is held by {holder}"),
-        // An envelope has no place for a hint.
+        // An envelope has no field for a hint.
         shared @ Refusal::SharedActor { .. } => {
             format!("{}; {}", shared.message(), shared.hint().unwrap_or_default())
         }
@@ -38,7 +38,7 @@ pub(super) fn said(refusal: &Refusal) -> Said {
     }
 }
 
-/// What is wrong with the input, and where.
+/// The fault in the input, with its path.
 fn invalid(message: &str) -> Said {
     let issue = json!({"path": field(message), "message": message});
     Said {
@@ -48,7 +48,7 @@ fn invalid(message: &str) -> Said {
     }
 }
 
-/// Messages about a field start with it, or name an unknown one.
+/// The field of a message: messages about a field start with it, or name an unknown one.
 fn field(message: &str) -> &str {
     let unknown = message.strip_prefix("unknown argument '");
     match unknown.and_then(|rest| rest.split_once('\'')) {

@@ -1,4 +1,4 @@
-//! What was learned: arguments and handlers of the tools that keep and find it.
+//! Knowledge: arguments and handlers of the tools that store and find it.
 
 use callboard_domain::knowledge::{EdgeKind, KnowledgeId};
 use callboard_domain::refusal::Refusal;
@@ -17,7 +17,7 @@ use callboard_engine::time::parse_rfc3339;
 type Reply = Result<Value, EngineError>;
 
 const RESULTS_DEFAULT: usize = 10;
-/// How much of a learning's first line becomes the title of one that has none.
+/// How much of a learning's first line becomes the title of one without a title.
 const LINE_CHARS: usize = 80;
 
 /// A learning as an object, or as the text alone.

@@ -1,6 +1,5 @@
-//! A queue of work under leases: ask what can start, take it, keep it alive, hand it over; the
-//! task's contract decides whether it is done. The table is in the reference's order, our own
-//! tools behind it.
+//! A work queue under leases: list ready work, claim it, renew the lease, complete it; the task's contract decides
+//! whether it is done. The table is in the reference's order, our own tools after it.
 
 mod knowledge;
 mod prompts;

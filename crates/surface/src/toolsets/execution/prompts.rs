@@ -1,4 +1,4 @@
-//! What execution's tools are good for, step by step.
+//! Prompts for execution's tools, step by step.
 
 use crate::prompt::{Moment, NOTHING_READY, Prompts};
 

@@ -1,4 +1,4 @@
-//! Tools that read one task: where it stands, why its verification failed, what others wrote.
+//! Tools that read one task: its state, why its verification failed, its comments.
 
 use callboard_domain::comment::Comment;
 use callboard_domain::task::TaskRecord;
@@ -16,7 +16,7 @@ use callboard_engine::time::rfc3339_ms;
 type Reply = Result<Value, EngineError>;
 
 const COMMENTS_DEFAULT: usize = 20;
-/// Comments that come with a claim.
+/// How many comments come with a claim.
 const REVIEW_MAX: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
@@ -49,8 +49,8 @@ pub(super) async fn list_comments(call: &Call<'_>, args: ListComments) -> Reply 
     Ok(json!({"taskId": task, "comments": shown, "more": more}))
 }
 
-/// What reviewers want changed, the newest first: the feedback of a rejection, and open comments of
-/// others than the caller.
+/// The changes that reviewers want, the newest first: the feedback of a rejection, and open comments of others than the
+/// caller.
 pub(super) async fn review(call: &Call<'_>, record: &TaskRecord) -> Reply {
     let card = call.engine.card_of(call.op, record.task.id).await?;
     let said = card.review.as_ref().and_then(|review| {

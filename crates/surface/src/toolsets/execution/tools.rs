@@ -196,7 +196,7 @@ impl From<ContractArgument> for VerificationContract {
     }
 }
 
-/// The caller's own key for what a call makes.
+/// The caller's own key for the row that a call creates.
 pub(super) fn client_token(given: Option<String>) -> Result<Option<RetryKey>, Refusal> {
     given.map(|token| RetryKey::token("clientToken", &token)).transpose()
 }

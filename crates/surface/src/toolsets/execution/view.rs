@@ -14,7 +14,7 @@ use super::words;
 use crate::page::cut;
 use callboard_engine::time::rfc3339_ms;
 
-/// A contract longer than this is only named in a list.
+/// A longer contract is only named in a list.
 const CONTRACT_BYTES_SHOWN: usize = 2048;
 
 pub(super) fn state(record: &TaskRecord, now: Timestamp) -> &'static str {
@@ -74,7 +74,7 @@ pub(super) fn lease(leased: &Leased, repo: Option<&Repository>, policy: &Policy)
     })
 }
 
-/// A task that somebody looks at.
+/// A single task.
 pub(super) fn task(seen: &At<TaskRecord>, policy: &Policy) -> Value {
     let At { it: record, now } = seen;
     let task = &record.task;
@@ -101,8 +101,7 @@ pub(super) fn task(seen: &At<TaskRecord>, policy: &Policy) -> Value {
     })
 }
 
-/// Why the last verification failed, until another passes. The history knows it also after the task
-/// was reopened.
+/// Why the last verification failed, until another passes. The history has the reason even after the task was reopened.
 fn failure(record: &TaskRecord) -> Value {
     let judged = |entry: &&Entry| matches!(entry.did.as_str(), FAILED | "verified");
     let Some(last) = record.entries.iter().rfind(judged).filter(|last| last.did == FAILED) else {
@@ -124,7 +123,7 @@ fn failure(record: &TaskRecord) -> Value {
     })
 }
 
-/// How the history calls a verification that failed.
+/// The history's word for a failed verification.
 const FAILED: &str = "verification failed";
 
 pub(super) fn update(leased: &Leased) -> Value {
@@ -159,7 +158,7 @@ pub(super) fn completion(leased: &Leased, policy: &Policy) -> Value {
     })
 }
 
-/// A hint, never a promise.
+/// An estimate of the verification's duration, never a promise.
 fn eta_s(kind: VerificationKind) -> Option<u32> {
     match kind {
         VerificationKind::None => Some(0),

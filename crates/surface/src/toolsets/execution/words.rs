@@ -36,7 +36,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// What a holder asks for by naming it.
+    /// The lease target that a holder requests by naming the state.
     pub(super) fn target(self) -> LeaseTarget {
         match self {
             State::InProgress => LeaseTarget::Working,
@@ -235,12 +235,12 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     }
 }
 
-/// Whether somebody wants to end work on a task by naming the state it should have then.
+/// Whether a caller wants to end work on a task by naming the final state.
 fn hands_over(from: &str, to: &str) -> bool {
     matches!(from, "claimed" | "in_progress") && matches!(to, "needs_review" | "done")
 }
 
-/// What the holder may still do from a state.
+/// The moves that the holder still has from a state.
 fn allowed(from: &str) -> &'static [&'static str] {
     match from {
         "claimed" | "in_progress" => &["in_progress", "ready", "cancelled"],

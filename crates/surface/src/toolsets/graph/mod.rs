@@ -13,7 +13,7 @@ use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 
-/// In the project's own words for a status.
+/// The instructions, in the project's own words for a status.
 fn instructions(policy: &Policy) -> String {
     let initial = &policy.initial().name;
     let review = policy.review().map(|label| format!(" The task then goes to {}.", label.name));
@@ -45,8 +45,8 @@ pub static TOOLSET: Toolset = Toolset {
     audit: None,
 };
 
-// The list has 8 kB for 17 tools, too little for all keys of a task and their types in each. A tool names
-// the keys that its call is made for.
+// The list has 8 kB for 17 tools, too little for all keys of a task and their types in each. A tool names only the keys
+// that its call is made for.
 #[rustfmt::skip]
 static TOOLS: &[Tool] = &[
     Tool::new("identity", "Who am I",

@@ -1,4 +1,4 @@
-//! What graph's tools are good for, step by step.
+//! Prompts for graph's tools, step by step.
 
 use crate::prompt::{Moment, NOTHING_READY, Prompts};
 

@@ -197,7 +197,7 @@ pub fn begun(attempt: &Attempt, policy: &Policy, now: Timestamp) -> Value {
     view
 }
 
-/// A page of tasks. One that is cut says how to go on.
+/// A page of tasks. A cut page says how to go on.
 pub(super) fn task_page(tasks: Vec<Value>, next: Option<String>) -> Value {
     match next {
         None => json!({"tasks": tasks, "next": null}),

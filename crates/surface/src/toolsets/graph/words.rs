@@ -10,7 +10,7 @@ pub(super) fn say(_tool: &str, refusal: &Refusal) -> Said {
     Said::plain(refusal)
 }
 
-/// A session that is silent is still active; only its health says stalled.
+/// A silent session is still active; only its health says stalled.
 pub(super) fn session_status(health: Health) -> &'static str {
     match health {
         Health::Active | Health::Stalled => "active",

@@ -1,5 +1,5 @@
-//! Jobs for agents: hand over a repository, a commit and a task, go on with something else, and read
-//! the patch when it is there. The table is in the reference's order.
+//! Jobs for agents: hand over a repository, a commit and a task, go on with other work, and read the patch when it is
+//! there. The table is in the reference's order.
 
 mod prompts;
 pub(crate) mod resource;
@@ -71,7 +71,7 @@ static TOOLS: &[Tool] = &[
         handler!(tools::jobs_cancel)).for_profile(Profile::PairWorker),
 ];
 
-/// Whether somebody may do what a tool does, when they come another way.
+/// Whether a caller of another interface may do what a tool does.
 fn judge(tool: &str, principal: &Principal) -> Result<(), Refusal> {
     let tool = TOOLS.iter().find(|known| known.name == tool);
     tool.expect("this folder names only tools of its table").judge(principal)

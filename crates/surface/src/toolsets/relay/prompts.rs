@@ -1,5 +1,4 @@
-//! What relay's tools are good for, step by step: its callers hand work to agents and read what came
-//! of it.
+//! Prompts for relay's tools, step by step: its callers hand work to agents and read the results.
 
 use crate::prompt::{Moment, NOTHING_READY, Prompts};
 

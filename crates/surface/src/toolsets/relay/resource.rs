@@ -1,5 +1,5 @@
-//! `mcp://jobs/…`: a job's status and what it left behind. Ids and names are matched against fixed
-//! forms; nothing of a URI is ever part of a path.
+//! `mcp://jobs/…`: a job's status and its artifacts. Ids and names are matched against fixed forms; no part of a URI
+//! ever becomes part of a path.
 
 use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
@@ -14,7 +14,7 @@ use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText};
 const JOBS: &str = "mcp://jobs/";
 pub(crate) const LIST: &str = "mcp://jobs/list";
 const LISTED: usize = 100;
-/// Jobs of one page: each has at most five resources.
+/// How many jobs a page has; each has at most five resources.
 const PAGE: usize = 20;
 const KEPT_MS: u64 = 3_600_000;
 
@@ -51,7 +51,7 @@ impl JobUri {
         }
         let (job, what) = uri.strip_prefix(JOBS)?.split_once('/')?;
         let id: JobId = job.parse().ok()?;
-        // One spelling only: notifications repeat it.
+        // Only the canonical spelling counts: notifications repeat it.
         if id.to_string() != job {
             return None;
         }
@@ -153,7 +153,7 @@ async fn artifact(
     })
 }
 
-/// One page: the list itself, then per job its status and what exists of it, the newest first.
+/// One page: the list itself, then the status and the artifacts of each job, the newest first.
 pub(crate) async fn list(
     engine: &Engine,
     principal: &Principal,
@@ -192,7 +192,7 @@ pub(crate) async fn list(
     Ok((infos, next))
 }
 
-/// Job ids that begin as somebody typed them, the newest first; or names of artifacts.
+/// Job ids that begin with the typed text, the newest first; or names of artifacts.
 pub(crate) async fn complete(
     engine: &Engine,
     principal: &Principal,

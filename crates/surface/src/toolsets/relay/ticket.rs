@@ -1,5 +1,5 @@
-//! A job as a ticket: the same id, for clients that follow work by the protocol's own means. Whoever
-//! may call the tool that does the same may do it here.
+//! A job as a ticket with the job's id, for clients that follow work by the protocol's own means. The rights are those
+//! of the corresponding tools.
 
 use callboard_domain::job::{JobId, JobState};
 use callboard_domain::run::RunRecord;
@@ -14,7 +14,7 @@ use crate::front::ToolReply;
 use crate::question;
 use crate::ticket::{POLL_MS, Ticket, TicketState};
 
-/// How long a job can be asked about after nobody wants its result any more.
+/// How long a ticket is kept after the job's time to live.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
 
 pub(crate) async fn find(
@@ -40,7 +40,7 @@ pub(crate) async fn answer(
     question::answer(engine, &op, job, &answers).await
 }
 
-/// Ends the job, unless it is over.
+/// Cancels the job, unless it is over.
 pub(crate) async fn cancel(
     engine: &Engine,
     principal: &Principal,

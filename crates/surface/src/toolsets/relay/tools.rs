@@ -21,7 +21,7 @@ pub(super) fn job_id(text: &str) -> Result<JobId, Refusal> {
     text.trim().parse().map_err(|_| Refusal::JobNotFound { job: text.into() })
 }
 
-/// Reads its argument itself: the spec has rules of its own, which name every problem.
+/// Reads its argument itself: the spec has rules of its own, which report every problem.
 pub(super) const JOBS_SUBMIT: Run = |mut call| {
     Box::pin(async move {
         let arguments = call.arguments.take();

@@ -1,4 +1,4 @@
-//! What this toolset answers with. Times are Unix milliseconds; what is absent is left out.
+//! The answers of this toolset. Times are Unix milliseconds; absent values are left out.
 
 use callboard_domain::job::{JobId, JobState};
 use callboard_domain::relay::ending::{Ending, artifact_uris};
@@ -51,7 +51,7 @@ pub(super) fn submitted(submitted: &Submitted) -> Value {
     answer
 }
 
-/// A patch of at most so many bytes stands in the answer of `jobs_get` itself.
+/// The largest patch that the answer of `jobs_get` contains.
 const PATCH_BYTES_MAX: u64 = 8 * 1024;
 
 /// Whether `jobs_get` carries the patch of a job, for clients that read no resources.
@@ -93,7 +93,7 @@ pub(super) fn job(seen: &RunSeen) -> Value {
     view
 }
 
-/// What came of a job that is over, as its submit would have answered had it waited.
+/// The result of an ended job, as its submit would have answered had it waited.
 pub(super) fn result(seen: &RunSeen) -> Value {
     let RunRecord { job, run } = &seen.record;
     let state = State::of(&job.state).word();
@@ -156,7 +156,7 @@ pub(super) fn status(seen: &RunSeen) -> Value {
     view
 }
 
-/// What whoever waits for a job is told at its end: the method and its parameters.
+/// The notification at the end of a job: the method and its parameters.
 pub(crate) fn ended(event: &RunEvent) -> Option<(&'static str, Value)> {
     let ending = Ending::of(event.job, event.name, &event.data, Some(event.seq))?;
     let method = match ending.finished {
