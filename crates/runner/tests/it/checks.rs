@@ -1,4 +1,4 @@
-//! What a check answers and what its log says.
+//! The results and the logs of checks.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -113,7 +113,7 @@ async fn a_cwd_outside_the_root_is_refused() {
     let repo = Repo::plain();
     let outside = repo.path.with_file_name("outside");
     std::fs::create_dir_all(&outside).expect("makes a folder");
-    // Its path begins with the root's, as text.
+    // The path begins with the root's path, as text.
     std::fs::create_dir_all(repo.path.with_file_name("repo-two")).expect("makes a folder");
     symlink(&outside, repo.path.join("link")).expect("makes a link");
     repo.write("inner/file", "");

@@ -1,4 +1,4 @@
-//! The real model when there is one, and an endpoint that behaves in every way.
+//! The real model when it is installed, and a fake endpoint with every fault.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -87,7 +87,7 @@ async fn a_folder_that_is_no_model_says_so_when_used() {
     assert!(matches!(answer, Err(EmbedFault::Unavailable(words)) if words.contains("config.json")));
 }
 
-/// An endpoint that answers each request with what `reply` makes of its number and body.
+/// An endpoint whose `reply` makes each answer from the request's number and body.
 fn endpoint(
     reply: impl Fn(usize, &str) -> (u16, String) + Send + 'static,
 ) -> (String, Arc<AtomicUsize>) {

@@ -27,14 +27,14 @@ impl Repo {
         Self { path, _folder: folder }
     }
 
-    /// Git without a commit.
+    /// A git repository without a commit.
     pub fn unborn() -> Self {
         let repo = Self::plain();
         repo.git(&["init", "-q", "-b", "main"]);
         repo
     }
 
-    /// One commit with `a.txt`, `sub/b.txt` and a `.gitignore`.
+    /// A repository with one commit: `a.txt`, `sub/b.txt` and a `.gitignore`.
     pub fn committed() -> Self {
         let repo = Self::unborn();
         repo.write("a.txt", "one\n");
@@ -44,7 +44,7 @@ impl Repo {
         repo
     }
 
-    /// As `committed`, with a bare `origin` that has it too.
+    /// `committed` with a bare `origin` that has the commit too.
     pub fn with_origin() -> Self {
         let repo = Self::committed();
         repo.git(&["clone", "-q", "--bare", ".", "../origin.git"]);
@@ -53,7 +53,7 @@ impl Repo {
         repo
     }
 
-    /// Somebody else pushes a file; the commit.
+    /// Another clone pushes a file; returns the commit.
     pub fn pushed_by_another(&self, name: &str, text: &str) -> String {
         let other = self.path.with_file_name("other");
         if !other.exists() {
@@ -67,7 +67,7 @@ impl Repo {
         git_in(&other, &["rev-parse", "HEAD"]).trim().to_owned()
     }
 
-    /// The commit that a name stands for.
+    /// The commit of a name.
     pub fn commit_of(&self, name: &str) -> String {
         self.git(&["rev-parse", "--verify", &format!("{name}^{{commit}}")]).trim().to_owned()
     }
@@ -167,7 +167,7 @@ pub async fn files_at(root: &Path) -> FilesState {
     LocalChecks::new(true).files(root, root).await.expect("reads the files")
 }
 
-/// Of a folder that this repository's record names.
+/// The state of a folder that this repository's record names.
 pub async fn files_in(repo: &Repo, root: &Path) -> FilesState {
     LocalChecks::new(true).files(&repo.path, root).await.expect("reads the files")
 }
@@ -178,7 +178,7 @@ pub async fn run(check: CheckRun) -> Result<CheckRan, CheckFault> {
 
 pub fn is_running(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    // Dead, but not yet collected by whoever adopted it.
+    // Dead, but not yet reaped by its adoptive parent.
     let is_zombie = |stat: String| {
         let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().starts_with('Z'));
         state.unwrap_or(false)
@@ -223,7 +223,7 @@ pub fn is_log_of(name: impl AsRef<OsStr>, task: TaskId) -> bool {
     name.starts_with(&format!("{task}-")) && name.ends_with(".log")
 }
 
-/// Whether the kernel is at least this one: the parts of Landlock came one by one.
+/// Whether the kernel is at least this version: the parts of Landlock came one by one.
 pub fn since_linux(major: u32, minor: u32) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());

@@ -1,5 +1,5 @@
-//! The runner against real processes and a real git. No mocks; where a process must be seen to
-//! die, the test looks until it has, with a deadline.
+//! The runner against real processes and a real git. No mocks; a test that expects a process to die polls until it has,
+//! with a deadline.
 
 #![allow(clippy::disallowed_methods, reason = "the tests call git themselves, to compare")]
 

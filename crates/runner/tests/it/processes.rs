@@ -1,4 +1,4 @@
-//! Nothing that a check started outlives it, however it ends.
+//! No process that a check started outlives it, however the check ends.
 
 use std::fs;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ async fn what_a_check_leaves_in_the_background_dies_with_it() {
     until_dead(&[repo.pid("child").await]).await;
 }
 
-/// Leaves group, session, environment, pipes and every parent but the keeper behind.
+/// A daemon that leaves group, session, environment, pipes and every parent but the keeper.
 #[cfg(target_os = "linux")]
 const DAEMON: &str = "setsid -f env -i sh -c 'exec < /dev/null > /dev/null 2>&1
     (echo $$ > daemon; (exec sleep 600) & echo $! > deeper; wait) & exit 0' sh
@@ -149,7 +149,7 @@ async fn a_daemon_dies_with_a_check_that_is_stopped() {
     until_dead(&pids).await;
 }
 
-/// Elsewhere than on Linux a session of its own is out of reach; nobody waits for its pipe.
+/// On systems other than Linux a process in its own session is out of reach; the run does not wait for its pipe.
 #[tokio::test]
 async fn a_process_that_left_the_group_with_our_pipe_does_not_hold_us() {
     let repo = Repo::plain();
@@ -178,7 +178,7 @@ async fn a_check_that_closes_its_output_is_waited_for() {
 
 const REPO_OF_DOOMED_SERVER: &str = "RUNNER_TEST_DOOMED_REPO";
 
-/// With a daemon where one can be held.
+/// A family with a daemon, where a keeper can hold one.
 #[cfg(target_os = "linux")]
 fn doomed() -> String {
     format!("{DAEMON}; {FAMILY}")
@@ -189,7 +189,7 @@ fn doomed() -> String {
     FAMILY.into()
 }
 
-/// Does nothing unless the next test starts it in a process of its own.
+/// Does nothing unless the next test starts it in a separate process.
 #[tokio::test]
 async fn doomed_server() {
     let Some(path) = std::env::var_os(REPO_OF_DOOMED_SERVER) else {
@@ -199,7 +199,7 @@ async fn doomed_server() {
     let check =
         CheckRun { repo: path.clone(), root: path.clone(), ..Repo::plain().check(&doomed()) };
     let running = run(check);
-    // The first poll of a run starts everything, so what comes after it finds it started.
+    // The first poll of a run starts the processes, so the file is written after that.
     let started = async { fs::write(path.join("started"), "").expect("writes a file") };
     let (ran, ()) = tokio::join!(running, started);
     panic!("was to be killed, ended with {ran:?}");

@@ -118,7 +118,7 @@ impl Crew {
         (task, made.worktree)
     }
 
-    /// The same with one commit.
+    /// A task with a worktree and one commit.
     async fn worked(&self, title: &str, file: &str, text: &str) -> (TaskId, Worktree) {
         let (task, worktree) = self.task(title).await;
         commit(&worktree, file, text);
@@ -151,14 +151,14 @@ impl Crew {
         self.engine.pull_merge(&self.op(), pull, None).await.expect("an answer")
     }
 
-    /// As it is written down.
+    /// The pull as the store has it.
     async fn known(&self, pull: &Pull) -> Pull {
         let task = pull.task.expect("a task's");
         let known = self.engine.pulls_of_task(&self.op(), task).await.expect("reads");
         known.into_iter().find(|known| known.is(pull)).expect("is there")
     }
 
-    /// What happened to a task's pull requests.
+    /// The names of the events of a task's pull requests.
     async fn news(&self, task: TaskId) -> Vec<&'static str> {
         let query = EventQuery { task: Some(task), limit: 100, ..EventQuery::default() };
         let events = self.engine.store().events(query).await.expect("reads");

@@ -91,8 +91,8 @@ async fn the_repository_is_only_read() {
     assert_eq!(repo.git(&["--no-optional-locks", "status", "--porcelain"]), status);
 }
 
-/// Git believes a file's time unless it is as young as the index. Here edit and index fall into
-/// one instant, which a coarse clock makes common.
+/// Git trusts a file's time unless the file is as young as the index. Here edit and index fall into one instant, which
+/// a coarse clock makes common.
 #[tokio::test]
 async fn an_edit_in_the_instant_of_the_index_is_seen() {
     let repo = Repo::committed();

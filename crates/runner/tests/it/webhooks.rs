@@ -1,5 +1,5 @@
-//! Letters over the wire: signed so that another implementation accepts them, sent once, and never
-//! to where they must not go.
+//! Webhooks over the wire: another implementation accepts the signature, a letter is sent once, and never to a
+//! forbidden address.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use standardwebhooks::Webhook;
 
 type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
-/// Answers with the status its path names; `/302` leads to `/200`.
+/// A receiver that answers with the status in its path; `/302` redirects to `/200`.
 async fn receiver() -> (String, Got) {
     async fn take(
         State(got): State<Got>,
@@ -87,7 +87,7 @@ async fn private_addresses_are_not_connected_to() {
         format!("{base}/200"),
         format!("http://localhost:{port}/200"),
         format!("http://[::1]:{port}/200"),
-        // Names to us, addresses to whoever looks names up.
+        // Names to our parser, addresses to a resolver.
         format!("http://127.1:{port}/200"),
         format!("http://2130706433:{port}/200"),
         "http://10.1/200".into(),

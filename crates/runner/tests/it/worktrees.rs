@@ -1,4 +1,4 @@
-//! Which folder a task's checks run in, and what branch and tree it has.
+//! The folder in which a task's checks run, and its branch and tree.
 
 use std::fs;
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bed::{Bed, DIFF, answer, assert_failed, assert_succeeded};
 
-/// Says hello, opens a session, reads the prompt.
+/// Answers the handshake, opens a session, reads the prompt.
 pub(super) const OPENING: &str = r#"
     read -r hello
     echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
@@ -34,7 +34,7 @@ fn update(update: Value) -> String {
     json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
 }
 
-/// The answer in two pieces with a tool between them.
+/// The answer in two pieces with a tool call between them.
 fn updates() -> String {
     let whole = answer(DIFF);
     let (first, second) = whole.split_at(40);
@@ -64,7 +64,7 @@ pub(super) fn agent(bed: &Bed, lines: &str) -> ExecutorSettings {
     ExecutorSettings { kind: ExecutorKind::Acp, ..bed.script(lines) }
 }
 
-/// Notes each question; answers when it may.
+/// Records each question; answers when permitted.
 pub(super) struct Desk {
     answer: Answer,
     asked: Mutex<Vec<Question>>,
@@ -125,7 +125,7 @@ async fn leave_is_given_refused_or_asked_for() {
         (json!({"kind": "execute", "rawInput": {"command": ["ls", "-l"]}}), "yes", 0),
         (json!({"kind": "execute", "rawInput": {"command": "make test"}}), "no", 1),
         (json!({"kind": "fetch", "title": "Fetch a page"}), "no", 1),
-        // Announced as an edit before; the request leaves it out.
+        // Announced as an edit before; the request leaves the kind out.
         (json!({"toolCallId": "t9"}), "no", 0),
         // Announced without its command, which came later.
         (json!({"toolCallId": "t8"}), "yes", 0),
@@ -157,7 +157,7 @@ async fn leave_is_given_refused_or_asked_for() {
     }
 }
 
-/// Opens a session in which there is a choice, and says whatever else it is told.
+/// Opens a session with a choice of options, and prints the given lines.
 fn choosing(options: &Value) -> String {
     let new = json!({"jsonrpc": "2.0", "id": 2, "result": {
         "sessionId": "s1", "configOptions": options
@@ -172,7 +172,7 @@ async fn the_model_is_chosen_in_the_session() {
     let flat = among(json!([{"value": "other"}, {"value": "any"}]));
     let grouped = among(json!([{"group": "g", "options": [{"value": "any"}]}]));
     let strange = among(json!([{"value": "other"}]));
-    // A line more is read where the choice is a request of its own.
+    // One more line is read where the choice is a separate request.
     let answers = r#"
         echo '{"jsonrpc":"2.0","id":3,"result":{"configOptions":[]}}'
         choice="$prompt"; read -r prompt
@@ -223,7 +223,7 @@ async fn waiting_for_an_answer_costs_no_time() {
     let agents = LocalAgents::new(bed.settings(agent));
     let answers = async {
         desk.ask_seen.notified().await;
-        // Longer than the whole run may take, by the clock that the run is judged by.
+        // Longer than the whole run may take, by the run's own clock.
         tokio::time::pause();
         tokio::time::advance(2 * limit).await;
         tokio::time::resume();
@@ -285,7 +285,7 @@ async fn an_agent_that_errs_hangs_up_or_refuses_is_an_executor_error() {
     }
 }
 
-/// What it said first is dropped, and the answer is read from the end.
+/// The beginning of the text is dropped, and the answer is read from the end.
 #[tokio::test]
 async fn an_agent_that_talks_for_long_still_gives_its_answer() {
     let bed = Bed::new();

@@ -50,7 +50,7 @@ impl Bed {
         self.repo.git(&["rev-parse", "HEAD"]).trim().to_owned()
     }
 
-    /// A file beside the runs, for scripts to read and to write.
+    /// A file beside the runs that scripts read and write.
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.join(name)
     }
@@ -63,7 +63,7 @@ impl Bed {
         ExecutorSettings::script(&file.display().to_string())
     }
 
-    /// An agent that says this.
+    /// An agent that prints these words.
     pub fn saying(&self, words: &str) -> ExecutorSettings {
         fs::write(self.file("words"), words).expect("writes a file");
         self.script("cat > /dev/null; cat \"$BED/words\"")
@@ -77,7 +77,7 @@ impl Bed {
         }
     }
 
-    /// A good spec on the local repository, with these fields laid over it.
+    /// A valid spec on the local repository, with these fields replaced.
     pub fn spec(&self, changes: &[(&str, Value)]) -> JobSpec {
         let mut spec = json!({
             "repo": {
@@ -103,7 +103,7 @@ impl Bed {
             *place = value.clone();
         }
         let git_schemes = ["https", "ssh", "file"].map(str::to_owned).into();
-        // What a spec may name, a runner may still refuse.
+        // A spec may name hosts that a runner still refuses.
         let git_hosts = ["127.0.0.1", "localhost"].map(str::to_owned).into();
         let rules = SpecRules { git_schemes, git_hosts, ..SpecRules::default() };
         JobSpec::read(&spec, &rules).unwrap_or_else(|problems| panic!("{problems:?}"))
@@ -123,7 +123,7 @@ impl Bed {
         run(self.settings(executor), self.order(spec)).await
     }
 
-    /// What is left of runs on disk; caches and locks aside.
+    /// The remains of runs on disk, without caches and locks.
     pub fn left_behind(&self) -> Vec<String> {
         let entries = fs::read_dir(self.home.join("jobs")).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! A patch becomes a branch, and nothing else of anybody's repository changes.
+//! A patch becomes a branch, and nothing else changes in the repositories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn told(directory: &Path, args: &[&str]) -> String {
     git_in(directory, args).trim().to_owned()
 }
 
-/// What a snapshot has that another has not, without what is below `.git/objects`.
+/// The files that only the second snapshot has, without those below `.git/objects`.
 fn added(before: &[(PathBuf, Vec<u8>)], after: &[(PathBuf, Vec<u8>)]) -> Vec<String> {
     let new = after.iter().filter(|entry| !before.contains(entry));
     let names = new.map(|(path, _)| path.display().to_string());
@@ -74,7 +74,7 @@ async fn a_local_repository_gets_one_branch_and_nothing_else() {
     let ours = ["/refs/heads/callboard", "/logs/refs/heads/callboard"];
     assert!(added.iter().all(|name| ours.iter().any(|ours| name.contains(ours))), "{added:?}");
 
-    // A run that is repeated moves it.
+    // A repeated run moves the branch.
     let other = DIFF.replace("+more", "+less");
     let again = agents.branch(order(local(&bed, &base), &other, false)).await.expect("moved");
     assert_eq!(ask(&["show", &format!("{NAME}:a.txt")]), "one\nless");
@@ -116,7 +116,7 @@ async fn an_address_gets_the_branch_pushed() {
     let by = told(&bare, &["log", "-1", "--format=%an <%ae>", NAME]);
     assert!(!unknown || by == "Callboard <callboard@localhost>", "{by}");
 
-    // The same for a forge, from a repository of this machine.
+    // A push to a forge, from a repository of this machine.
     let url = "https://github.com/acme/shop.git";
     bed.repo.git(&["remote", "add", "origin", url]);
     let base_url = format!("file://{}", bed.file("acme").display());
@@ -131,7 +131,7 @@ async fn an_address_gets_the_branch_pushed() {
     assert_eq!(told(&bed.repo.path, &["for-each-ref", "refs/remotes"]), "");
 }
 
-/// Whether this machine's settings name nobody.
+/// Whether this machine's git settings have no identity.
 fn git_knows_nobody(directory: &Path) -> bool {
     !git_in(directory, &["config", "--list", "--show-origin"])
         .lines()

@@ -1,4 +1,4 @@
-//! Which executor runs a job, and what it sees.
+//! Which executor runs a job, and with which variables and arguments.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::bed::{Bed, DIFF, answer, assert_succeeded, run};
 
-/// A folder of programs that write down how they were called, and answer.
+/// A folder of programs that record their arguments and answer.
 fn programs(bed: &Bed, names: &[&str]) -> String {
     let folder = bed.file("bin");
     fs::create_dir_all(&folder).expect("a folder");

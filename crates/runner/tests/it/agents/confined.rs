@@ -1,5 +1,4 @@
-//! What an ACP agent that the system confines is granted without a person's word: what the confinement
-//! holds, and nothing else.
+//! What a confined ACP agent is granted without asking a person: everything within its confinement, and nothing else.
 
 use std::fs;
 use std::sync::Arc;
@@ -53,7 +52,7 @@ async fn a_confined_agent_is_granted_what_the_confinement_holds() {
     }
 }
 
-/// What a client of the protocol may do for an agent happens outside of the confinement.
+/// An ACP client's own services for an agent would run outside the confinement.
 #[tokio::test]
 async fn nothing_is_done_for_a_confined_agent_outside_of_its_confinement() {
     let bed = Bed::new();
@@ -82,7 +81,7 @@ async fn nothing_is_done_for_a_confined_agent_outside_of_its_confinement() {
     assert!(!proof.exists() && !inside.exists());
 }
 
-/// `None` on a machine that cannot confine.
+/// The logs of a run; `None` on a machine that cannot confine.
 async fn logs_of(
     bed: &Bed,
     agent: callboard_runner::ExecutorSettings,

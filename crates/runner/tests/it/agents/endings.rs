@@ -1,4 +1,4 @@
-//! However a run ends, nothing of it lives on.
+//! However a run ends, none of its processes survives.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +16,7 @@ use super::bed::{Bed, DIFF, Nobody, answer, assert_failed, assert_succeeded, run
 use crate::fixture::{is_running, since_linux, until, until_dead};
 use crate::skipped::skipped;
 
-/// A child, a grandchild in a session of its own whose parent is gone, and one that does not listen.
+/// A child, an orphaned grandchild in a session of its own, and a process that ignores signals.
 const FAMILY: &str = "cat > /dev/null
     trap '' HUP
     (setsid sh -c 'echo $$ > \"$0/grandchild\"; trap \"\" TERM; while :; do sleep 600; done' \"$BED\" &)
@@ -36,7 +36,7 @@ async fn family(bed: &Bed) -> [Pid; 3] {
     [pid(bed, "parent").await, pid(bed, "child").await, pid(bed, "grandchild").await]
 }
 
-/// Its scripts write down who they are beside the runs, where a confined agent may not.
+/// The scripts record their process ids beside the runs, where a confined agent may not write.
 fn settings(bed: &Bed, agent: ExecutorSettings) -> AgentSettings {
     AgentSettings { sandbox: SandboxMode::Executor, ..bed.settings(agent) }
 }
@@ -97,7 +97,7 @@ async fn what_an_agent_leaves_in_the_background_ends_with_it() {
     }
 }
 
-/// Carries no mark, and has no parent in the run.
+/// The daemon carries no mark, and has no parent in the run.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_daemon_without_a_mark_ends_with_its_run() {
@@ -118,7 +118,7 @@ async fn a_daemon_without_a_mark_ends_with_its_run() {
     until_dead(&[pid(&bed, "daemon").await]).await;
 }
 
-/// An agent that the system confines cannot end the process that holds its family together.
+/// A confined agent cannot kill the keeper of its processes.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_confined_agent_does_not_end_its_keeper() {
@@ -176,7 +176,7 @@ async fn a_stopped_run_does_not_begin() {
 const BED_OF_DOOMED_SERVER: &str = "RUNNER_TEST_DOOMED_BED";
 const REPO_OF_DOOMED_SERVER: &str = "RUNNER_TEST_DOOMED_AGENT_REPO";
 
-/// Does nothing unless the next test starts it in a process of its own.
+/// Does nothing unless the next test starts it in a separate process.
 #[tokio::test]
 async fn doomed_server() {
     let (Some(home), Some(repo)) =
@@ -220,7 +220,7 @@ async fn the_next_start_ends_what_a_killed_server_left() {
     assert!(bed.left_behind().is_empty());
 }
 
-/// The marks tell runs apart, whoever started them and wherever their folders are.
+/// The marks tell runs apart, whichever server started them and wherever their folders are.
 #[tokio::test]
 async fn earlier_runs_of_a_job_are_ended_and_no_others() {
     let bed = Bed::new();

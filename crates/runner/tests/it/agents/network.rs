@@ -17,7 +17,7 @@ use super::work::{call, work, worktree};
 use crate::fixture::since_linux;
 use crate::skipped::skipped;
 
-/// Names what the talker tries, each as `<way>=<port or name>`.
+/// The variable with the talker's tries, each as `<way>=<port or name>`.
 const TRIES: &str = "RUNNER_TEST_TRIES";
 const MODEL: &str = "RUNNER_TEST_MODEL";
 
@@ -81,7 +81,7 @@ fn settings(bed: &Bed, tries: &str, model: u16) -> AgentSettings {
     settings
 }
 
-/// Whether the kernel has what the test needs; what it has not is said.
+/// Whether the kernel supports the test; prints what is missing.
 fn is_held(logs: &str) -> bool {
     let lacks = ["no rules for ports", "relay.sandbox = os"];
     let is_held = !lacks.iter().any(|words| logs.contains(words));
@@ -124,7 +124,7 @@ async fn a_job_connects_to_its_model_and_to_named_ports_alone() {
     assert!(report.logs.contains("sandbox: TCP to every port"), "{}", report.logs);
 }
 
-/// Tests start servers of their own on port 0. The board without tokens would take commands from a check.
+/// Tests start servers of their own on port 0. A board without tokens would take commands from a check.
 #[tokio::test]
 async fn a_check_connects_to_servers_of_tests_and_not_to_the_board() {
     let (bed, ports) = (Bed::new(), Ports::open(2));
@@ -191,7 +191,7 @@ async fn an_abstract_socket_of_another_process_is_closed() {
     let name = format!("callboard-test-{}", std::process::id());
     let address = UnixAddress::from_abstract_name(&name).expect("a name");
     let _listener = UnixListener::bind_addr(&address).expect("listens");
-    // A value that is one word would be taken out of the log as a secret.
+    // A value of one word would be removed from the log as a secret.
     let tries = format!("abstract={name} listen=0");
     let settings = settings(&bed, &tries, ports.numbers[0]);
     let report = run(settings, bed.order(bed.spec(&[]))).await;

@@ -1,4 +1,4 @@
-//! What agents say, end to end: whatever surrounds a good patch, it is stored and applies.
+//! Answers of agents, end to end: a good patch is stored and applies, whatever surrounds it.
 
 use std::fs;
 

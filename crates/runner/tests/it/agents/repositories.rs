@@ -1,4 +1,4 @@
-//! Where the files come from, and that nothing of the user's changes.
+//! Where the files come from, and that the user's repository does not change.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::bed::{Bed, DIFF, answer, assert_failed, assert_succeeded, run};
 use crate::fixture::{Repo, git_in, snapshot, until};
 
-/// Dirty files, a stash, a branch that is checked out, a hook that would write.
+/// A repository with dirty files, a stash, a checked-out branch, and a hook that would write.
 pub fn lived_in() -> Repo {
     let repo = Repo::committed();
     repo.write("a.txt", "stashed\n");
@@ -98,7 +98,7 @@ async fn an_address_is_fetched_once_and_kept() {
 
 fn git_spec(url: &str, commit: &str) -> JobSpec {
     let repo = json!({"type": "git", "url": url, "baseBranch": "main", "baselineCommit": commit});
-    // A bed of its own: the other one's repository may be away.
+    // A separate bed: the other one's repository may be moved away.
     Bed::new().spec(&[("repo", repo)])
 }
 
@@ -125,7 +125,7 @@ async fn a_private_address_is_not_connected_to() {
         let met = listener.accept().expect_err("nobody connects").kind();
         assert_eq!(met, std::io::ErrorKind::WouldBlock, "{url}");
     }
-    // A host that is named is asked; it hangs up.
+    // A named host is contacted; it hangs up.
     let settings = named(bed.settings(bed.saying("")));
     let asks = run(settings, bed.order(git_spec(&url, &bed.head())));
     let hangs_up = async {

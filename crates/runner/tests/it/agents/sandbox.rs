@@ -1,4 +1,4 @@
-//! Confined by the system, an agent writes in its own folders and nowhere else.
+//! An agent confined by the system writes in its own folders and nowhere else.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ async fn writes_elsewhere_fail() {
     let settings = AgentSettings { sandbox: SandboxMode::Os, ..bed.settings(agent) };
     let report = run(settings, bed.order(bed.spec(&[]))).await;
     if report.verdict == RunVerdict::Failed(FailReason::ExecutorError) {
-        // A kernel without Landlock: the run must not go on without it.
+        // A kernel without Landlock: the run must not go on unconfined.
         assert!(report.summary.contains("relay.sandbox = os"), "{}", report.logs);
         skipped("this kernel has no Landlock");
         return;

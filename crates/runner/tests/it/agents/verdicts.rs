@@ -116,7 +116,7 @@ async fn a_missing_program_is_an_executor_error() {
     let missing = ExecutorSettings::command("mine", vec!["/nowhere/at/all".into()]);
     let report = bed.run(missing).await;
     assert_failed(&report, FailReason::ExecutorError, "No executor for model any");
-    // Found, and then not to be started.
+    // The program is found, but cannot be started.
     fs::write(bed.file("broken"), "#!/nowhere/at/all\n").expect("writes a file");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(bed.file("broken"), mode).expect("chmod");
@@ -176,7 +176,7 @@ async fn prompts_and_outputs_go_the_configured_way() {
         command,
         ..words.clone()
     };
-    // Without a model, its flag is not there either.
+    // Without a model, its flag is missing too.
     let script = fs::read_to_string(bed.file("agent.sh")).expect("the script");
     let shifted = script.replace("$2", "$1").replace("$3", "$2");
     fs::write(bed.file("agent.sh"), shifted).expect("writes a script");

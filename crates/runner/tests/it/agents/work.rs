@@ -20,7 +20,7 @@ pub fn worktree(bed: &Bed) -> PathBuf {
     path
 }
 
-/// Our record of it.
+/// Our record of a worktree.
 fn of(folder: &Path) -> Worktree {
     let repo = folder.ancestors().nth(3).expect("the repository").to_owned();
     Worktree { repo, path: folder.to_owned(), branch: "callboard/T1".into() }
@@ -42,7 +42,7 @@ pub fn call(folder: PathBuf) -> WorkCall {
     }
 }
 
-/// Whether it was seen at work, and what came of it.
+/// Whether the agent was seen at work, and its report.
 pub async fn work(settings: AgentSettings, call: WorkCall) -> (bool, WorkReport) {
     let (up, seen) = oneshot::channel();
     let agents = LocalAgents::new(settings);
@@ -75,7 +75,7 @@ async fn it_commits_in_its_worktree_and_nobody_elses_files_change() {
     assert!(bed.left_behind().is_empty());
 }
 
-/// What git cannot do in the sandbox, and need not for a commit, is no line that an agent reads.
+/// An agent does not read git's message about a deletion that the sandbox prevents and a commit does not need.
 #[tokio::test]
 async fn a_commit_in_the_sandbox_says_nothing_of_a_lock() {
     let bed = Bed::new();
@@ -108,7 +108,7 @@ async fn a_commit_in_the_sandbox_says_nothing_of_a_lock() {
     assert_eq!(git_in(&folder, &["log", "--format=%s"]).lines().next(), Some("it's three"));
 }
 
-/// What an earlier run of the task wrote into its worktree does not say where the next one may write.
+/// Files of an earlier run in the worktree do not decide where the next run may write.
 #[tokio::test]
 async fn a_worktree_does_not_say_where_its_agent_writes() {
     let bed = Bed::new();
@@ -139,7 +139,7 @@ async fn a_worktree_does_not_say_where_its_agent_writes() {
         _ => panic!("{}", report.logs),
     }
     assert!(!bed.file("victim/x").exists());
-    // Nor do the folders that it may write.
+    // Nor do links in the folders that it may write.
     fs::write(own.join("HEAD"), head).expect("writes");
     let heads = bed.repo.path.join(".git/refs/heads/callboard");
     fs::remove_dir_all(heads.join("deep")).unwrap_or_default();
@@ -180,7 +180,7 @@ async fn what_it_is_given_to_call_stands_in_a_file() {
     assert!(!report.logs.contains("cb_of_this_run"), "{}", report.logs);
 }
 
-/// Arguments and variables for the board are there in a run that has a board, and in no other.
+/// Arguments and variables for the board are set in a run that has a board, and in no other.
 #[tokio::test]
 async fn an_agent_without_a_board_is_told_of_none() {
     let bed = Bed::new();

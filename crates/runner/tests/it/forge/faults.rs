@@ -1,4 +1,4 @@
-//! What a forge can do wrong, and what becomes of the token meanwhile.
+//! Faults of a forge, and that the token stays secret meanwhile.
 
 use std::time::Duration;
 

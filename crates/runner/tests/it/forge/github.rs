@@ -161,7 +161,7 @@ async fn after_three_thousand_files_the_list_is_cut() {
     assert_eq!((pull.files.len(), pull.files_cut), (3000, true));
     assert_eq!(forge.paths().len(), 31);
 
-    // GitHub itself stops there too, without a next page, and counts on.
+    // GitHub itself stops there too, without a next page, but its count goes on.
     forge.on_pages(&format!("{HUB}/files"), &pages[..30]);
     forge.on(HUB, Reply::ok(changed(PULL, |pull| pull["changed_files"] = 3001.into())));
     let pull = told(&forge, GitHub, Wanted { checks: false, files: true }).await;

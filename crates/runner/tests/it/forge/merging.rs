@@ -30,7 +30,7 @@ fn overlaid(document: &str, over: &Value) -> Reply {
     }))
 }
 
-/// An open pull request of which GitHub says this.
+/// An open pull request with these fields of GitHub.
 fn hub(over: Value) -> Reply {
     let open =
         json!({"state": "open", "merged": false, "mergeable": true, "mergeable_state": "clean"});
@@ -49,7 +49,7 @@ fn merge_into(pull: &mut Value, over: &Value) {
     }
 }
 
-/// What was asked, without the questions how it stands.
+/// The writing requests, without the reads.
 fn wishes(seen: &[Seen]) -> Vec<(String, Value)> {
     let written = seen.iter().filter(|seen| seen.method != "GET");
     let body = |seen: &Seen| serde_json::from_slice(&seen.body).expect("JSON");
@@ -164,7 +164,7 @@ async fn what_is_decided_already_is_only_told() {
     }
 }
 
-/// Somebody else was faster, or something else came in between.
+/// Another caller merged first, or the pull changed in between.
 #[tokio::test]
 async fn a_refused_wish_is_looked_at_again() {
     let merged = json!({"state": "closed", "merged": true, "merge_commit_sha": "abc"});
@@ -274,7 +274,7 @@ async fn what_no_forge_is_about_to_merge_is_left_alone() {
     }
 }
 
-/// It was merged, or called off by somebody else, between the look and the word.
+/// The pull was merged, or another caller disabled auto-merge, between the look and the request.
 #[tokio::test]
 async fn a_word_that_comes_too_late_is_looked_at_again() {
     let hub_waits = || hub(json!({"auto_merge": {"merge_method": "squash"}}));

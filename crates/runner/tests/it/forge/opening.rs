@@ -1,4 +1,4 @@
-//! Opening pulls: once for a branch, whoever asks.
+//! Opening pulls: once per branch, for any caller.
 
 use callboard_domain::forge::ForgeKind;
 use callboard_engine::ports::{Forge, ForgeFault, NewPull, OpenedPull};
@@ -88,7 +88,7 @@ async fn what_the_forge_refuses_is_said_in_its_words() {
         matches!(&refused, ForgeFault::Refused(words) if words.contains("Validation Failed"));
     assert!(said, "{refused:?}");
     assert_eq!(forge.seen().len(), 3, "it looked once more whether somebody else opened it");
-    // A redirect that would turn the wish into a question is not followed.
+    // A redirect that would turn the write into a read is not followed.
     forge.on(HUB_PULLS, Reply::new(302, "").with("location", "/elsewhere"));
     let refused = open(&forge, ForgeKind::GitHub).await.expect_err("refused");
     assert!(matches!(refused, ForgeFault::Unavailable { .. }), "{refused:?}");

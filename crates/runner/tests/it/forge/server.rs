@@ -1,4 +1,4 @@
-//! A forge on loopback: answers by path, keeps what it was asked.
+//! A fake forge on loopback: answers by path, and records its requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ pub struct FakeForge {
 
 #[derive(Default)]
 struct Desk {
-    /// What comes next at a path; the last one stays.
+    /// The next replies of a path; the last one stays.
     replies: Mutex<HashMap<String, VecDeque<Reply>>>,
     seen: Mutex<Vec<Seen>>,
 }
@@ -45,7 +45,7 @@ pub struct Reply {
 #[derive(Clone, Copy)]
 enum Manner {
     Plain,
-    /// Waits first.
+    /// Delays the reply.
     After(Duration),
     /// Sends its body and then nothing, without an end.
     Stalls,
@@ -92,12 +92,12 @@ impl FakeForge {
         Self { url, desk, serving }
     }
 
-    /// What it answers at a path with its query.
+    /// The reply at a path with its query.
     pub fn on(&self, path: impl Into<String>, reply: Reply) {
         self.on_each(path, [reply]);
     }
 
-    /// The same for one question after the other; the last answer stays.
+    /// The replies to successive requests at a path; the last one stays.
     pub fn on_each(&self, path: impl Into<String>, replies: impl IntoIterator<Item = Reply>) {
         let replies = replies.into_iter().collect();
         self.desk.replies.lock().expect("no panic").insert(path.into(), replies);

@@ -1,5 +1,5 @@
-//! Forges that take their time. The clock stands still while anything moves and jumps to the next
-//! deadline when nothing does, so nobody waits for it.
+//! Slow forges. The test clock stands still while anything runs and jumps to the next deadline when nothing does, so
+//! the tests take no real time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A crew whose pull requests are at a forge: what a supervisor approved is finished, and nothing else.
+//! A crew with pull requests at a forge: only an approved task is finished.
 
 use callboard_domain::command::{AgentAdd, NewCheck, TaskEdit};
 use callboard_domain::crew::state::{EpicState, TaskState};
@@ -17,7 +17,7 @@ use crate::fixture::git_in;
 use crate::forge::server::{FakeForge, Reply};
 use crate::workspaces::commit;
 
-/// A supervisor, and a task of its epic that a worker asks a review of.
+/// A supervisor, and a task of its epic for which a worker requests a review.
 struct Review {
     crew: Crew,
     lead: Agent,
@@ -74,7 +74,7 @@ impl Review {
         task_state(&seen.it, seen.now)
     }
 
-    /// Approved, and the forge waits for its checks.
+    /// The task is approved, and the forge waits for its checks.
     async fn awaited(&self, forge: &FakeForge) {
         let sha = json!({"sha": self.crew.repo.commit_of(&self.worktree.branch)});
         forge.on(PULL, stands(json!({"mergeable_state": "blocked", "head": sha})));
@@ -114,7 +114,7 @@ impl Review {
         page.mails.into_iter().map(|seen| seen.mail.subject).collect()
     }
 
-    /// What follows from the time that passes.
+    /// Runs the background work.
     async fn later(&self) {
         self.crew.engine.pulls_look(true).await.expect("looks");
         self.crew.engine.crew_sweep().await.expect("sweeps");
@@ -152,7 +152,7 @@ async fn what_waits_is_finished_when_the_forge_has_merged_it() {
     review.later().await;
     assert_eq!(review.state().await, TaskState::Completed);
     assert_eq!(crew.repo.commit_of(&review.epic_branch), squash, "the next one starts there");
-    // All of it goes to people, though it was merged elsewhere.
+    // The whole epic goes to people, though its task was merged elsewhere.
     forge.on(find(&review.epic_branch, "main"), Reply::ok("[]"));
     let page = json!({"number": 8, "html_url": "https://github.com/acme/shop/pull/8"});
     forge.on(PULLS, Reply::new(201, page.to_string()));
@@ -160,7 +160,7 @@ async fn what_waits_is_finished_when_the_forge_has_merged_it() {
     assert_eq!(finished.expect("finishes").number, 8);
 }
 
-/// A person merged it at the forge; that is no supervisor's word, and no check ran.
+/// A person merged it at the forge; that is no supervisor's approval, and no check ran.
 #[tokio::test]
 async fn what_nobody_approved_stays_in_review() {
     let forge = FakeForge::start().await;
@@ -196,7 +196,7 @@ async fn what_nobody_approved_stays_in_review() {
     assert_eq!(review.state().await, TaskState::Completed);
 }
 
-/// Work that came after the merge is not lost with it.
+/// Work after the merge is not lost.
 #[tokio::test]
 async fn work_behind_a_merge_gets_a_pull_request_of_its_own() {
     let forge = FakeForge::start().await;
@@ -214,7 +214,7 @@ async fn work_behind_a_merge_gets_a_pull_request_of_its_own() {
     assert_eq!(at_origin(crew, &review.worktree.branch), more);
 }
 
-/// What was asked of GitHub's other API.
+/// How often auto-merge was disabled over GitHub's GraphQL API.
 fn called_off(forge: &FakeForge) -> usize {
     let seen = forge.seen();
     let off = |body: &[u8]| String::from_utf8_lossy(body).contains("disablePullRequestAutoMerge");
@@ -249,7 +249,7 @@ async fn what_is_sent_back_is_not_merged_behind_its_back() {
     }
 }
 
-/// A forge that is away hears it when it is back; nothing new goes there before that.
+/// An unreachable forge gets the request when it is back; no new request goes there before that.
 #[tokio::test]
 async fn a_forge_that_is_away_hears_later_that_nobody_wants_a_merge() {
     let forge = FakeForge::start().await;
@@ -272,7 +272,7 @@ async fn a_forge_that_is_away_hears_later_that_nobody_wants_a_merge() {
     assert_eq!((pull.is_awaited, pull.is_revoked), (false, false));
 }
 
-/// Too late: what was merged is on the epic's branch, and the task is not done by that.
+/// Too late: the merged work is on the epic's branch, but the task is not done by that.
 #[tokio::test]
 async fn a_merge_in_spite_of_it_finishes_nothing() {
     let forge = FakeForge::start().await;
@@ -289,7 +289,7 @@ async fn a_merge_in_spite_of_it_finishes_nothing() {
     assert_eq!(review.letters().await, ["Rebase Required", "Changes Requested", "Task Assignment"]);
     review.later().await;
     assert_eq!(review.letters().await.len(), 3, "told once");
-    // The rest goes into a pull request of its own.
+    // Further work goes into a separate pull request.
     commit(&review.worktree, "more.txt", "two\n");
     let page = json!({"number": 8, "html_url": "https://github.com/acme/shop/pull/8"});
     forge.on(PULLS, Reply::new(201, page.to_string()));
@@ -299,7 +299,7 @@ async fn a_merge_in_spite_of_it_finishes_nothing() {
     assert_eq!(review.pull().await.number, 8);
 }
 
-/// What is wanted again is not called off after that.
+/// A merge that is requested again is not called off.
 #[tokio::test]
 async fn what_is_approved_again_is_not_called_off() {
     let forge = FakeForge::start().await;

@@ -1,4 +1,4 @@
-//! At a forge: pushed, opened, merged there, and followed until it is.
+//! At a forge: a pull is pushed, opened, merged there, and tracked until then.
 
 use callboard_domain::command::{Command, PullOpen};
 use callboard_domain::forge::ForgeKind;
@@ -19,7 +19,7 @@ pub(super) const PULLS: &str = "/repos/acme/shop/pulls";
 pub(super) const PULL: &str = "/repos/acme/shop/pulls/7";
 const PAGE: &str = "https://github.com/acme/shop/pull/7";
 
-/// A crew whose `origin` is called like one at GitHub and lies beside it.
+/// A crew whose `origin` has an address of GitHub but is a local folder.
 pub(super) async fn crew(forge: &FakeForge) -> Crew {
     let repo = Repo::with_origin();
     let remotes = repo.path.with_file_name("remotes");
@@ -49,7 +49,7 @@ pub(super) fn stands(over: serde_json::Value) -> Reply {
     Reply::ok(pull.to_string())
 }
 
-/// Where an open one of a branch is asked for.
+/// The address that lists open pulls of a branch.
 pub(super) fn find(branch: &str, base: &str) -> String {
     let quoted = |text: &str| text.replace('/', "%2F").replace('-', "%2D");
     format!("{PULLS}?state=open&head=acme%3A{}&base={}", quoted(branch), quoted(base))
@@ -87,7 +87,7 @@ async fn a_branch_is_pushed_opened_and_merged_there() {
     assert_eq!(crew.news(task).await, ["pr.opened", "pr.merged"]);
 }
 
-/// What others are measured by is where the forge has it; a branch of the user's stays.
+/// The local epic branch is moved to the forge's state; a branch of the user stays.
 #[tokio::test]
 async fn the_epics_branch_here_follows_what_was_merged_there() {
     let forge = opening("callboard/own").await;
@@ -104,7 +104,7 @@ async fn the_epics_branch_here_follows_what_was_merged_there() {
     let end = crew.merge(&pull).await;
     assert_eq!(end, PullEnd::Merged { commit: Some(there.clone()) });
     assert_eq!((crew.repo.commit_of(EPIC), crew.repo.commit_of("main")), (there.clone(), main));
-    // One that somebody has checked out stays where it is.
+    // A checked-out branch stays where it is.
     crew.repo.git(&["checkout", "-q", EPIC]);
     let more = crew.worked("More", "more.txt", "two\n").await.1;
     crew.repo.git(&["push", "-q", "origin", &format!("{}:refs/heads/{EPIC}", head(&more.path))]);
@@ -141,7 +141,7 @@ async fn what_waits_for_checks_is_followed_until_it_is_merged() {
     assert_eq!(crew.merge(&pull).await, PullEnd::Merged { commit: Some("abc".into()) });
 }
 
-/// What the forge takes its time for is there before the caller's patience ends.
+/// A slow answer of the forge arrives within the caller's patience.
 #[tokio::test]
 async fn a_forge_that_thinks_is_asked_again() {
     let forge = opening("callboard/own").await;
@@ -178,7 +178,7 @@ async fn conflicts_at_a_forge_are_named_by_git() {
     assert_eq!(crew.known(&pull).await.status, OPEN);
 }
 
-/// Those who may try again know it by the words.
+/// Callers that may retry recognise a transient fault by its words.
 #[tokio::test]
 async fn a_forge_out_of_reach_is_told_from_one_that_says_no() {
     let forge = opening("callboard/own").await;
@@ -202,12 +202,12 @@ async fn a_forge_out_of_reach_is_told_from_one_that_says_no() {
     forge.on(PULLS, Reply::new(503, "{}"));
     commit(&worktree, "more.txt", "more\n");
     let again = crew.try_open(task, &worktree.branch, EPIC).await;
-    // The list is not answered either: nothing is there for that branch.
+    // The list is not answered either: the fake forge has no reply for that branch.
     assert!(!matches!(again, Ok(Ok(_))), "{again:?}");
     assert_eq!(crew.engine.pulls_of_task(&crew.op(), task).await.expect("reads").len(), 1);
 }
 
-/// What stands at the forge and nobody saw here is never overwritten.
+/// Commits at the forge that were not seen here are never overwritten.
 #[tokio::test]
 async fn a_push_takes_nothing_away() {
     let forge = opening("callboard/own").await;
@@ -217,19 +217,19 @@ async fn a_push_takes_nothing_away() {
     own(&worktree.branch);
     crew.try_open(task, "callboard/own", EPIC).await.expect("answers").expect("opens");
     let first = head(&worktree.path);
-    // Rebased: what we pushed before gives way.
+    // After a rebase, our own earlier push is overwritten.
     git_in(&worktree.path, &["commit", "-q", "--amend", "-m", "again"]);
     own(&head(&worktree.path));
     let pull = crew.try_open(task, "callboard/own", EPIC).await.expect("answers").expect("keeps");
     assert_eq!((pull.number, at_origin(&crew, "callboard/own")), (7, head(&worktree.path)));
-    // Somebody else pushed there.
+    // Another user pushed there.
     let place = crew.repo.path.with_file_name("remotes").join("shop.git");
     git_in(&place, &["update-ref", "refs/heads/callboard/own", &first]);
     let refused = crew.try_open(task, "callboard/own", EPIC).await.expect("answers");
     let said = matches!(&refused, Err(PullFault::Refused(words)) if words.contains("fetch them"));
     assert!(said, "{refused:?}");
     assert_eq!(at_origin(&crew, "callboard/own"), first);
-    // What the forge has more of is no reason to push.
+    // Additional commits at the forge are no reason to push.
     git_in(&place, &["update-ref", &format!("refs/heads/{EPIC}"), &first]);
     let quoted = "/repos/acme/shop/pulls?state=open&head=acme%3Acallboard%2Fepic%2D1&base=main";
     forge.on(quoted, Reply::ok("[]"));
@@ -237,7 +237,7 @@ async fn a_push_takes_nothing_away() {
     assert_eq!((epic.head.as_str(), at_origin(&crew, EPIC)), (first.as_str(), first.clone()));
 }
 
-/// So many are asked about at a time; those after them have their turn too.
+/// A look covers a limited number of pulls; later ones have their turn too.
 #[tokio::test]
 async fn none_is_forgotten_over_all_the_others() {
     let forge = FakeForge::start().await;

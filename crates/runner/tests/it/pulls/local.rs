@@ -1,4 +1,4 @@
-//! Records of our own, merged with plain git.
+//! Local pull requests, merged with plain git.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ async fn a_branch_is_merged_into_its_base_once() {
     assert_eq!((status(&crew.repo.path), crew.repo.commit_of("HEAD")), before);
 }
 
-/// A server that died after git was done finds what it did.
+/// A server that died after git was done finds the merge.
 #[tokio::test]
 async fn a_merge_that_was_not_written_down_is_found_again() {
     let crew = Crew::open(Repo::committed(), None).await;
@@ -53,7 +53,7 @@ async fn a_merge_that_was_not_written_down_is_found_again() {
     }
     let (pull, commit) = commits[0].clone();
     assert_eq!(crew.merge(&pull).await, PullEnd::Merged { commit });
-    // Whoever only looks finds the other.
+    // A look without a merge finds the other.
     assert_eq!(crew.engine.pulls_look(false).await.expect("looks"), 1);
     let (pull, commit) = commits[1].clone();
     let known = crew.known(&pull).await;
@@ -76,7 +76,7 @@ async fn a_conflict_is_told_with_its_files_and_changes_nothing() {
     assert_eq!(end, PullEnd::Conflicts { files: vec!["a.txt".into()] });
     assert_eq!((crew.repo.commit_of(EPIC), head(&two.path), status(&two.path)), before);
     assert_eq!(crew.known(&pulls.1).await.status, OPEN);
-    // Rebased by hand, it goes.
+    // After a manual rebase the merge succeeds.
     fs::write(two.path.join("a.txt"), "second\n").expect("writes");
     commit(&two, "a.txt", "first\n");
     let update = LocalWorktrees::default().worktree_rebase(&two, EPIC, false).await;
@@ -105,7 +105,7 @@ async fn only_what_was_looked_at_is_merged() {
     assert_eq!(crew.news(task).await, ["pr.opened", "pr.updated", "pr.merged"]);
 }
 
-/// Nobody merged it: the epic's branch has all of it from the start.
+/// The branch was not merged: the epic's branch contained it from the start.
 #[tokio::test]
 async fn a_branch_without_work_is_not_taken_for_merged() {
     let crew = Crew::open(Repo::committed(), None).await;
@@ -119,7 +119,7 @@ async fn a_branch_without_work_is_not_taken_for_merged() {
     assert_ne!(crew.repo.commit_of(EPIC), base);
 }
 
-/// The board merges the same work another way; there is one truth about it.
+/// The board merges the same work another way; both agree on the result.
 #[tokio::test]
 async fn a_merge_of_the_board_is_a_merge_of_the_pull_request() {
     let crew = Crew::open(Repo::committed(), None).await;

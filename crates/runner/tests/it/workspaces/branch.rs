@@ -1,4 +1,4 @@
-//! Branches that work is merged into.
+//! Branches into which work is merged.
 
 use callboard_engine::ports::{BaseFrom, BranchMade, BranchOrder, WorktreeFault, Worktrees};
 use callboard_runner::LocalWorktrees;

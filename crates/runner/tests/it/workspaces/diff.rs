@@ -1,4 +1,4 @@
-//! What work changes, as a patch, and how merging it would go. Looking writes nothing.
+//! The changes of a task's work as a patch, and a preview of its merge. Looking writes nothing.
 
 use std::fs;
 

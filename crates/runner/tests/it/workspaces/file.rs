@@ -103,7 +103,7 @@ async fn no_path_leads_out() {
     assert_eq!(read(&root.join("gone"), "a.txt").await, Err(FileFault::NotFound));
 }
 
-/// Somebody exchanges a folder for a link that leads out, over and over, while it is read.
+/// A folder is swapped for a link that leads out, over and over, while it is read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_that_is_swapped_meanwhile_leads_nowhere_else() {
     let repo = Repo::committed();

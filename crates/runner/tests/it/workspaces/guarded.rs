@@ -1,5 +1,5 @@
-//! What an agent can write, in its worktree and in the part of the repository that is the worktree's own,
-//! names no program that our git runs and no folder that our git writes.
+//! Files that an agent can write, in its worktree and in the worktree's own part of the repository, name no program
+//! that our git runs and no folder that our git writes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,7 +23,7 @@ struct Trap {
 }
 
 impl Trap {
-    /// The file may be written by whatever may write this folder.
+    /// The proof is in this folder, so any process that may write the folder can leave it.
     fn in_folder(folder: &Path) -> Self {
         Self { proof: folder.join("ran.o") }
     }
@@ -38,7 +38,7 @@ impl Trap {
     }
 }
 
-/// The folder that git keeps of a worktree.
+/// Git's own folder of a worktree.
 fn own(repo: &Repo, worktree: &Worktree) -> PathBuf {
     repo.path.join(".git/worktrees").join(worktree.path.file_name().expect("a name"))
 }
@@ -47,7 +47,7 @@ fn check(repo: &Repo, worktree: &Worktree, cmd: &str) -> CheckRun {
     CheckRun { root: worktree.path.clone(), ..repo.check(cmd) }
 }
 
-/// Everything that looks at a worktree or works in it.
+/// Every operation that looks at a worktree or works in it.
 async fn all_of_it(repo: &Repo, worktree: &Worktree, trap: &Trap) {
     let worktrees = LocalWorktrees::default();
     let edit = |text: &str| write(worktree, "a.txt", text);
@@ -92,7 +92,7 @@ async fn a_git_file_that_leads_to_filters_is_not_believed() {
     all_of_it(&repo, &worktree, &trap).await;
 }
 
-/// `git sparse-checkout` turns these settings on, and then each worktree has a file of its own for them.
+/// `git sparse-checkout` turns these settings on, and then each worktree has its own file for them.
 #[tokio::test]
 async fn settings_of_a_worktree_are_not_believed() {
     let repo = Repo::with_origin();
@@ -153,7 +153,7 @@ async fn a_lock_that_is_a_link_is_not_opened() {
     assert_eq!(fs::read_to_string(victim).expect("reads"), "whole");
 }
 
-/// Git lists a worktree where the worktree's own part says that it is.
+/// Git lists a worktree at the place that the worktree's own part names.
 #[tokio::test]
 async fn a_record_that_leads_elsewhere_is_no_checkout_of_a_target() {
     let repo = Repo::with_origin();
@@ -229,7 +229,7 @@ async fn filters_of_people_do_not_run_and_their_files_are_not_committed_without_
     assert!(proof.exists());
     git_in(&worktree.path, &["reset", "-q"]);
     fs::remove_file(&proof).expect("removes");
-    // As does the person's word, in the repository's own settings.
+    // So does our git after the person allows it in the repository's own settings.
     repo.git(&["config", "filter.lfs.clean", "tr a-z A-Z"]);
     repo.git(&["config", "filter.lfs.callboard", "true"]);
     let made = worktrees.leftovers_commit(&worktree, MESSAGE).await.expect("commits");
@@ -262,7 +262,7 @@ async fn a_worktree_of_an_agents_commit_is_made_without_filters() {
     assert!(!proof.exists(), "a worktree that came back ran a filter");
 }
 
-/// A driver that does not run is a conflict, which somebody settles; never one side's file as it is.
+/// A driver that does not run is a conflict, which a person resolves; never one side's file as it is.
 #[tokio::test]
 async fn merge_drivers_of_people_do_not_run_in_a_rebase() {
     let repo = Repo::with_origin();

@@ -1,4 +1,4 @@
-//! What nobody committed.
+//! Uncommitted files.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ async fn nothing_is_committed_on_another_branch_or_on_none() {
     assert!(words.contains("but on no branch"), "{words}");
 }
 
-/// An agent writes where it works; settings of a repository of its own would run programs.
+/// An agent writes in its worktree; settings of a repository of its own would run programs.
 #[tokio::test]
 async fn a_git_file_that_leads_elsewhere_is_not_followed() {
     let repo = Repo::with_origin();

@@ -1,4 +1,4 @@
-//! Where a worktree starts, what it is called, and that nothing else changes.
+//! Where a worktree starts, its name, and that nothing else changes.
 
 use std::fs;
 
@@ -184,7 +184,7 @@ async fn a_deleted_folder_comes_back_with_its_commits() {
     assert_eq!(head(&worktree.path), work);
 }
 
-/// As git leaves it when it is killed at the worst moment.
+/// The state that git leaves when it is killed at the worst moment.
 #[tokio::test]
 async fn one_that_was_half_made_is_made_anew() {
     let repo = Repo::with_origin();

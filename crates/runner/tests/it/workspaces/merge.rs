@@ -1,4 +1,4 @@
-//! What is prepared, and what it looks like, before anything moves.
+//! The prepared merge, before anything moves.
 
 use std::fs;
 use std::future::Future;
@@ -120,7 +120,7 @@ async fn a_conflict_names_the_files_and_changes_nothing() {
     assert_eq!(status(&worktree.path), "");
 }
 
-/// Under the strategy `remote` work starts at what origin has, which local `main` may lack.
+/// Under the strategy `remote` work starts at origin's commit, which local `main` may lack.
 #[tokio::test]
 async fn a_target_behind_its_origin_is_brought_along_not_squashed_in() {
     let repo = Repo::with_origin();
@@ -174,7 +174,7 @@ async fn targets_that_are_no_local_branch_are_refused() {
     }
 }
 
-/// Part of it is in the target already, by another commit.
+/// Part of the work is in the target already, by another commit.
 #[tokio::test]
 async fn what_conflicts_as_a_whole_may_go_commit_by_commit() {
     let repo = Repo::with_origin();
@@ -210,7 +210,7 @@ async fn the_result_can_be_looked_at_before_it_is_published() {
     assert!(!worktree.path.join("ours.txt").exists());
     assert_eq!(status(&repo.path), "");
     fs::write(place.join("built.o"), "built\n").expect("writes a file");
-    // Whoever looked may be gone without a word.
+    // The caller of a look may be gone without closing it.
     drop(prepared);
     let prepared = prepare(merge_order(&worktree, "main")).await.expect("prepares");
     assert!(!place.exists(), "the next one cleans up");

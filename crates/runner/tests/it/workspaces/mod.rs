@@ -1,5 +1,4 @@
-//! Worktrees of tasks in real repositories, most with a bare `origin`, and what becomes of the
-//! work in them.
+//! Worktrees of tasks in real repositories, most with a bare `origin`, and the fate of the work in them.
 
 mod branch;
 mod diff;

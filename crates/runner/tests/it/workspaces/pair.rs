@@ -15,8 +15,8 @@ use super::{commit, make, status};
 use crate::fixture::{Repo, git_in, is_running, until, until_dead};
 use crate::skipped::skipped;
 
-/// A home with a tmux of its own and an agent called `claude`, which writes down what it sees and
-/// stays, with a child that ignores the end of its terminal and one that left it.
+/// A home with a tmux of its own and an agent called `claude`. The agent records what it sees and keeps running, with a
+/// child that ignores the end of its terminal and one that left it.
 struct Home {
     folder: TempDir,
 }
@@ -39,7 +39,7 @@ impl Home {
         fs::write(&agent, script).expect("writes a script");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(agent, mode).expect("makes it a program");
-        // A terminal's shell is one of a login, which sets its own PATH.
+        // The shell of a terminal is a login shell, which sets its own PATH.
         fs::write(home.path(".profile"), "PATH=\"$HOME/bin:$PATH\"\n").expect("writes a file");
         home
     }
@@ -75,7 +75,7 @@ impl Drop for Home {
     }
 }
 
-/// Says so when it is missing; `scripts/test` installs it.
+/// Whether tmux is installed; prints a note if not. `scripts/test` installs it.
 fn has_tmux() -> bool {
     let has = Command::new("tmux").arg("-V").output().is_ok();
     if !has {
@@ -200,7 +200,7 @@ async fn without_tmux_it_names_the_other_backends() {
     let repo = Repo::with_origin();
     let worktree = make(&repo, "CB-1").await;
     let pairs = LocalPairs::default().with("PATH", "/nowhere");
-    // Git is not found there either, but it is asked with our own PATH.
+    // Git is not in that folder either, but it is called with our own PATH.
     let opened = pairs.pair_open(order(&repo, &worktree, PairBackend::Tmux)).await;
     assert_eq!(opened, Err(PairFault::NoTmux));
     assert!(PairFault::NoTmux.to_string().contains("vscode or cursor"));
@@ -232,7 +232,7 @@ async fn editors_find_the_server_in_their_own_files_unless_git_tracks_them() {
     assert_eq!((status(&worktree.path), status(&repo.path)), (String::new(), String::new()));
 }
 
-/// An agent that was there before may have left links.
+/// An earlier agent may have left links.
 #[tokio::test]
 async fn nothing_is_written_through_a_link() {
     let repo = Repo::with_origin();

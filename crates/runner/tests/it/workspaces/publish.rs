@@ -1,4 +1,4 @@
-//! How a target moves, and what keeps it from moving.
+//! How a target moves, and what prevents it.
 
 use std::fs;
 use std::future::Future;
@@ -35,7 +35,7 @@ async fn a_dirty_checkout_of_another_branch_stays_byte_for_byte() {
     assert_eq!(log, "callboard: merge\n");
 }
 
-/// What stands in a checkout of the target when it should move.
+/// Files in a checkout of the target when it should move.
 #[tokio::test]
 async fn a_checked_out_target_moves_only_when_nothing_is_in_the_way() {
     type Act = fn(&Repo);
@@ -91,7 +91,7 @@ async fn a_checked_out_target_moves_only_when_nothing_is_in_the_way() {
     }
 }
 
-/// As after a git that was killed when it had written some of the files.
+/// The state after a git that was killed when it had written some of the files.
 #[tokio::test]
 async fn a_file_that_is_what_the_merge_makes_is_not_in_the_way() {
     let repo = Repo::with_origin();
@@ -102,7 +102,7 @@ async fn a_file_that_is_what_the_merge_makes_is_not_in_the_way() {
     repo.write("a.txt", "ours\n");
     repo.write("new/x.txt", "ours\n");
     fs::remove_file(repo.path.join("sub/b.txt")).expect("removes a file");
-    // What is staged stands nowhere else.
+    // Staged content exists nowhere else.
     repo.write("a.txt", "staged\n");
     repo.git(&["add", "a.txt"]);
     repo.write("a.txt", "ours\n");
@@ -136,7 +136,7 @@ async fn a_target_that_is_being_rebased_stays() {
     assert_eq!(repo.commit_of("main"), main);
 }
 
-/// A folder that becomes a file is nobody's obstacle.
+/// A folder that becomes a file is no obstacle.
 #[tokio::test]
 async fn tracked_files_that_give_way_are_not_in_the_way() {
     let repo = Repo::with_origin();
@@ -172,7 +172,7 @@ async fn a_target_that_moved_since_is_not_moved() {
     }
 }
 
-/// Git that is killed in the middle would leave a checkout of the user half done.
+/// A git that is killed midway would leave a checkout of the user half done.
 #[tokio::test]
 async fn a_merge_goes_on_when_nobody_waits_for_it() {
     let repo = Repo::with_origin();
@@ -233,7 +233,7 @@ async fn of_several_repositories_all_move_or_none() {
     let worktrees = LocalWorktrees::default();
     let before = mains();
 
-    // Known before the first one moves.
+    // Known before the first target moves.
     back.write("a.txt", "mine\n");
     let prepared = worktrees.merge_prepare(orders()).await.expect("prepares");
     let fault = worktrees.merge_publish(prepared, true).await.expect_err("in the way");
@@ -241,7 +241,7 @@ async fn of_several_repositories_all_move_or_none() {
     assert_eq!(mains(), before);
     back.git(&["checkout", "-q", "a.txt"]);
 
-    // Found out when the first one has moved.
+    // Found out after the first target has moved.
     let lock = back.path.join(".git/index.lock");
     fs::write(&lock, "").expect("somebody uses git there");
     let prepared = worktrees.merge_prepare(orders()).await.expect("prepares");

@@ -64,7 +64,7 @@ async fn a_conflict_names_the_files_and_leaves_no_trace() {
     assert!(!admin.join("rebase-merge").exists() && !admin.join("rebase-apply").exists());
 }
 
-/// As when the server is killed in the middle of it.
+/// The state after the server is killed midway.
 #[tokio::test]
 async fn a_rebase_of_ours_that_died_is_undone_but_not_one_of_the_agents() {
     let repo = Repo::with_origin();
@@ -106,7 +106,7 @@ async fn other_branches_do_not_move_along() {
     assert_eq!(repo.commit_of("mine"), first);
 }
 
-/// Its first commits are in the target as one; only what came later is put on top.
+/// Its first commits are in the target as one; only later commits are put on top.
 #[tokio::test]
 async fn a_branch_that_goes_on_after_its_merge_is_rebased_from_there() {
     let repo = Repo::with_origin();

@@ -1,4 +1,4 @@
-//! A worktree goes; work does not.
+//! A worktree is removed; work is not.
 
 use std::fs;
 

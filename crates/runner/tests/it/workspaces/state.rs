@@ -1,4 +1,4 @@
-//! What is said of a worktree.
+//! The reported state of a worktree.
 
 use callboard_engine::ports::{DiffStats, Worktrees};
 use callboard_runner::LocalWorktrees;
@@ -31,7 +31,7 @@ async fn changes_are_counted_against_the_base() {
     assert!(state.has_changes());
 }
 
-/// What others did to the target meanwhile is not the task's.
+/// Changes of others to the target are not the task's.
 #[tokio::test]
 async fn a_target_that_moves_on_changes_nothing_but_the_need_for_a_rebase() {
     let repo = Repo::with_origin();
@@ -46,7 +46,7 @@ async fn a_target_that_moves_on_changes_nothing_but_the_need_for_a_rebase() {
     after.holds_target = true;
     assert_eq!(after, before);
 
-    // Now local and remote each have something of their own.
+    // Now local and remote each have a commit that the other lacks.
     repo.pushed_by_another("theirs.txt", "theirs\n");
     repo.git(&["fetch", "-q", "origin"]);
     let mut after = worktrees.worktree_state(&worktree, "main").await.expect("a state");
