@@ -1,4 +1,4 @@
-//! The tool list: what clients are shown, how small it is, and how toolsets merge.
+//! The tool list: what clients see, how small it is, and how toolsets merge.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ fn the_tools_are_as_published() {
     for toolset in toolsets::ALL {
         let catalog = Catalog::of(&[toolset]);
         let mut tools = Vec::new();
-        // No type of agent sees all of the crew's.
+        // No type of agent sees all tools of the crew.
         for kind in AgentType::ALL {
             let rights = Rights { agent_type: Some(*kind), ..principal().rights };
             for tool in catalog.list(&Principal { rights, ..principal() }) {
@@ -125,7 +125,7 @@ fn schemas_are_portable() {
     }
 }
 
-/// Every tool there is, with what it publishes of its answers.
+/// Every tool, with the published schema of its answers.
 fn outputs() -> impl Iterator<Item = (String, Value)> {
     let tools = toolsets::ALL
         .iter()
@@ -155,7 +155,7 @@ fn every_key_of_an_answer_has_a_type() {
     }
 }
 
-/// Version 1 of the TypeScript SDK shows a refusal to nobody that does not fit the schema of an answer.
+/// Version 1 of the TypeScript SDK hides a refusal that does not fit the schema of an answer.
 #[test]
 fn a_refusal_fits_the_schema_of_an_answer() {
     let keys = [("code", "string"), ("message", "string"), ("hint", "string")];
@@ -178,7 +178,7 @@ fn who_may_not_write_sees_no_writes() {
     assert_eq!(names, ["identity", "list", "get", "get_session", "list_sessions"]);
 }
 
-/// `CALLBOARD_BLESS=1` rewrites it.
+/// `CALLBOARD_BLESS=1` rewrites the golden.
 #[test]
 fn each_profile_sees_its_own_part_of_the_board() {
     let catalog = Catalog::of(&[&toolsets::board::TOOLSET]);
@@ -207,7 +207,7 @@ fn each_profile_sees_its_own_part_of_the_board() {
     assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), text);
 }
 
-/// `CALLBOARD_BLESS=1` rewrites it.
+/// `CALLBOARD_BLESS=1` rewrites the golden.
 #[test]
 fn each_type_sees_its_own_part_of_the_crew() {
     let catalog = Catalog::of(&[&toolsets::crew::TOOLSET]);

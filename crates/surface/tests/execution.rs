@@ -1,5 +1,5 @@
-//! What transcripts leave out of the execution toolset: the whole of each error, scopes, other
-//! orgs, texts too long to write down, and two agents at the same moment.
+//! Cases of the execution toolset without a transcript: whole errors, scopes, other orgs, very long texts, and two
+//! concurrent agents.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl World {
         added["taskId"].as_str().expect("an id").to_owned()
     }
 
-    /// A check that somebody adds to a task afterwards.
+    /// Adds a check to an existing task.
     async fn add_check(&self, task: &str) {
         let check = NewCheck { desc: "tests pass".into(), ..NewCheck::default() };
         let task: TaskId = task.parse().expect("an id");
@@ -103,7 +103,7 @@ impl World {
     }
 }
 
-/// Code, retryable, details; the hint must be there where a caller can do something.
+/// Compares code, retryable and details; a hint must be there where a caller can act.
 fn check(refused: &Value, code: &str, retryable: bool, details: Value, hinted: bool) {
     assert_eq!(refused["code"], code, "{refused}");
     assert_eq!(refused["retryable"], retryable, "{refused}");
@@ -215,7 +215,7 @@ async fn a_reader_reads() {
         }
         ToolReply::Refused(refused) => panic!("{refused}"),
     }
-    // Before anything else is judged: the arguments are wrong as well.
+    // Judged before anything else: the arguments are wrong as well.
     for arguments in [json!({"taskId": task}), json!({"nothing": 1})] {
         let ToolReply::Refused(refused) = world.ask(&reader, "claim_task", arguments).await else {
             panic!("a reader may not claim");

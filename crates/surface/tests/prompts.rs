@@ -1,5 +1,5 @@
-//! What agents are told: prompts with tools that the caller has, its task, its role and what waits;
-//! instructions, descriptions and hints in the words of the project.
+//! The texts for agents: prompts with tools that the caller has, its task, its role and waiting work; instructions,
+//! descriptions and hints in the words of the project.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ async fn prompt(front: &Front, who: &Principal, name: &str, arguments: Value) ->
     front.prompt(who, name, &arguments).await.expect("an answer").expect("a known prompt")
 }
 
-/// Names of tools that a text has in backquotes, whichever toolset has them.
+/// Names of tools that a text has in backquotes, of any toolset.
 fn named(text: &str) -> Vec<&str> {
     let known = |word: &&str| {
         toolsets::ALL.iter().any(|toolset| toolset.tools.iter().any(|tool| tool.name == *word))
@@ -157,7 +157,7 @@ async fn prompts_name_only_tools_that_the_caller_has() {
                         let rights = &who.rights;
                         assert!(tools.contains(&tool), "{names:?} {rights:?}: {tool} in {text}");
                     }
-                    // Without a type nothing of a crew can be called, and the text says so.
+                    // Without a type no tool of a crew can be called, and the text says so.
                     let typeless = names == ["crew"] && who.rights.agent_type.is_none();
                     let works = who.rights.may(Scope::TasksWrite) && !typeless;
                     assert!(!works || !named(&text).is_empty(), "{names:?} {text}");

@@ -1,5 +1,5 @@
-//! Every tool that writes, called again under one key: equal answers, one effect, and a refusal for
-//! other arguments. What needs git or agents is shown by `transcripts/*/retries.md`.
+//! Every tool that writes, called again under one key: equal answers, one effect, and a refusal for other arguments.
+//! `transcripts/*/retries.md` covers tools that need git or agents.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use callboard_surface::retry::Asked;
 use callboard_surface::toolsets;
 use serde_json::{Value, json};
 
-/// `toolset who tool {arguments} => NAME path`: a call, and what to remember of its answer. A line with
-/// `*` is called under a key, three times. A scene ends with an empty line.
+/// `toolset who tool {arguments} => NAME path`: a call, and the part of its answer to remember. A line with `*` is
+/// called under a key, three times. A scene ends with an empty line.
 const SCENES: &str = r#"
 * graph ana create {"title": "A", "body": "b"} => T id
 * graph ana update {"id": "T", "title": "mended"}
@@ -82,7 +82,7 @@ agent w2 WORKER
 * crew s1 mcp__epic__update_status {"status": "CANCELLED"}
 "#;
 
-/// These work on repositories or start agents.
+/// Tools that work on repositories or start agents.
 const IN_TRANSCRIPTS: &[&str] = &[
     "board jobs_submit",
     "board jobs_cancel",
@@ -161,7 +161,7 @@ impl World {
         self.engine.store().last_seq().await.expect("readable")
     }
 
-    /// Lines that agents wrote down themselves.
+    /// The number of decisions that agents logged themselves.
     async fn decisions(&self) -> usize {
         let query = DecisionQuery { org: "default".into(), agent: None, before: None, limit: 500 };
         let rows = self.engine.store().decisions(query).await.expect("readable");
@@ -198,7 +198,7 @@ impl Call {
         Self { toolset, who, tool, arguments, remembers }
     }
 
-    /// With the names that stand for whole strings replaced.
+    /// The arguments, with names that stand for whole strings replaced.
     fn arguments(&self, names: &HashMap<String, String>) -> Value {
         if self.arguments == "SPEC" {
             return spec();
@@ -233,7 +233,7 @@ fn spec() -> Value {
     }})
 }
 
-/// Of an answer, whichever way it says no.
+/// The code of a refusing answer, in either form.
 fn code(reply: &ToolReply) -> Option<&str> {
     match reply {
         ToolReply::Refused(refused) => refused["code"].as_str(),
@@ -291,7 +291,7 @@ async fn once(world: &World, call: &Call, key: &str, arguments: &Value, first: &
     let refused = world.ask(call, other, Some(key)).await;
     let words = ["KEY_REUSED", "input.key_reused", "INVALID_INPUT"];
     assert!(code(&refused).is_some_and(|code| words.contains(&code)), "{call:?}: {refused:?}");
-    // The board writes down what it refuses, and nothing else changes.
+    // The board logs its refusal, and nothing else changes.
     let refusals = u64::from(call.toolset == "board");
     assert_eq!(world.events().await, events + refusals, "{call:?}");
     assert_eq!(world.decisions().await, decisions, "{call:?}");

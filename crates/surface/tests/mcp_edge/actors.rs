@@ -1,4 +1,4 @@
-//! Who acts over HTTP when the URL names no actor and no token is shown.
+//! The actor over HTTP when the URL names none and no token is shown.
 
 use serde_json::{Value, json};
 

@@ -66,7 +66,7 @@ async fn a_body_that_is_too_large_is_answered_while_it_is_sent() {
     }
 }
 
-/// A client that asks first sends nothing, and hears no.
+/// A client that asks first sends nothing, and is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_first_is_refused_before_it_sends() {
     let site = Site::new().await;
@@ -79,7 +79,7 @@ async fn a_client_that_asks_first_is_refused_before_it_sends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_cut_short_is_refused() {
     let site = Site::new().await;
-    // Whole as JSON: only its length says that something is missing.
+    // Whole as JSON: only its length says that bytes are missing.
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
     for path in DOORS {
         let mut stream = TcpStream::connect(site.address).await.unwrap();

@@ -1,4 +1,4 @@
-//! The stream of events, for readers that do not read.
+//! The stream of events with clients that do not read.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Streamable HTTP: doors, both eras, sessions and their owners, lost connections, the end.
+//! Streamable HTTP: routes, both eras, sessions and their owners, lost connections, shutdown.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn who_may_ask_and_where() {
     assert_eq!(site.ask("GET", "/livez", &[("Host", "any")], "").await.status, 200);
 }
 
-/// Anybody may ask, under any name and as often as they like.
+/// Every caller may ask, under any host name and at any rate.
 #[tokio::test]
 async fn whether_the_server_is_ready_is_one_word_and_asked_once_a_second() {
     let site = Site::new().await;
@@ -56,7 +56,7 @@ async fn whether_the_server_is_ready_is_one_word_and_asked_once_a_second() {
     assert!(probes < 20, "the store was asked each time");
 }
 
-/// Only half a head has a deadline: a connection may be kept for its next request.
+/// Only an incomplete head has a deadline: a connection may be kept for its next request.
 #[tokio::test]
 async fn a_kept_connection_outlives_the_deadline_of_heads() {
     let world = World::new().await;
@@ -79,7 +79,7 @@ async fn a_kept_connection_outlives_the_deadline_of_heads() {
     };
     let connect = async || BufReader::new(TcpStream::connect(site.address).await.unwrap());
     let (mut kept, mut stranger) = (connect().await, connect().await);
-    // There is no such toolset, but whoever hears that has come in.
+    // There is no such toolset, but a caller that gets this answer was admitted.
     kept.write_all(head("/mcp/nope").as_bytes()).await.unwrap();
     answered(&mut kept, " 404 ").await;
     stranger.write_all(head("/livez").as_bytes()).await.unwrap();
@@ -202,7 +202,7 @@ async fn a_silent_session_ends_by_itself() {
     let options = HttpOptions { sessions_max: 1, session_idle: idle, ..HttpOptions::default() };
     let site = Site::with(options).await;
     site.open("/mcp").await.ok().unwrap();
-    // Full until the first one's silence is over.
+    // Full until the first session has been idle for long enough.
     while site.open("/mcp").await.is_err() {}
 }
 

@@ -1,4 +1,4 @@
-//! Jobs by the means of the tasks extension: the id that `jobs_submit` gave is a task's.
+//! Jobs through the tasks extension: the id that `jobs_submit` returns is a task's.
 
 use callboard_domain::rights::{Profile, Scope};
 use callboard_engine::context::{Principal, Rights};
@@ -11,7 +11,7 @@ use crate::tasks::knowing;
 use crate::web::Site;
 use crate::world::principal;
 
-/// The job's id, which the answer also names as a task's.
+/// Submits a job and returns its id, which the answer also names as a task's.
 async fn submit(client: &mut Client, arguments: Value) -> String {
     let params = knowing(json!({ "name": "jobs_submit", "arguments": arguments }));
     let answer = client.request(1, "tools/call", params).await;
@@ -37,7 +37,7 @@ async fn get(client: &mut Client, job: &str) -> Value {
     answer["result"].clone()
 }
 
-/// Looks until what it sees is as wanted.
+/// Polls until the task is as wanted.
 async fn until(client: &mut Client, job: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         let seen = get(client, job).await;
@@ -87,12 +87,12 @@ async fn a_job_walks_from_working_to_completed() {
     assert_eq!(result["structuredContent"], expected);
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), expected);
-    // What is over stays.
+    // A finished job stays as it is.
     acknowledged(&mut client, "tasks/cancel", &job, Value::Null).await;
     acknowledged(&mut client, "tasks/update", &job, json!({ "ask_1": { "action": "accept" } }))
         .await;
     assert_eq!(get(&mut client, &job).await, done);
-    // Both ways at once.
+    // The tool and the extension agree.
     let params = modern(json!({ "name": "jobs_get", "arguments": { "jobId": job } }));
     let answer = client.request(3, "tools/call", params).await;
     assert_eq!(answer["result"]["structuredContent"]["state"], "SUCCEEDED");
@@ -103,7 +103,7 @@ async fn a_job_walks_from_working_to_completed() {
 async fn jobs_that_wait_say_where_they_stand() {
     let office = Office::open().await;
     let mut client = office.client().await;
-    // As many as run at a time.
+    // As many jobs as run at a time.
     for n in 0..3 {
         let mut hangs = spec("hangs");
         hangs["spec"]["idempotencyKey"] = format!("h{n}").into();
@@ -197,7 +197,7 @@ async fn only_who_may_call_the_tools_may_do_it_here() {
     let with = |rights: Rights| Principal { rights, ..principal("agent:other") };
     let methods = ["tasks/get", "tasks/update", "tasks/cancel"];
 
-    // Anybody of the org may, not only who submitted it.
+    // Every member of the org may look, not only the submitter.
     let mut colleague = Client::of(&office.world, with(Rights::default()));
     assert_eq!(get(&mut colleague, &job).await["status"], "working");
     let viewer = Rights { profile_wanted: Some(Profile::Viewer), ..Rights::default() };
@@ -226,7 +226,7 @@ async fn only_who_may_call_the_tools_may_do_it_here() {
     }
     assert_eq!(get(&mut client, &job).await["status"], "working", "nobody ended it");
 
-    // A client that does not know tasks hears nothing of them.
+    // A client that does not know tasks is not told of them.
     let params = modern(json!({ "name": "jobs_submit", "arguments": spec("plain") }));
     let answer = client.request(4, "tools/call", params).await;
     assert!(answer["result"]["structuredContent"]["jobId"].is_string(), "{answer}");
@@ -261,7 +261,7 @@ async fn the_same_over_http() {
     assert_eq!(over["result"]["structuredContent"]["reasonCode"], "CONFLICT", "{over}");
 }
 
-/// Where nobody speaks of jobs, their ids are unknown.
+/// Without a toolset that has jobs, their ids are unknown.
 #[tokio::test]
 async fn jobs_are_tasks_only_where_they_can_be_submitted() {
     let mut client = Client::new().await;

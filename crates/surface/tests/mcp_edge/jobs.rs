@@ -1,4 +1,4 @@
-//! What clients hear of jobs, in both eras: who, in which order, how often.
+//! Notices of jobs in both eras: their receivers, order and number.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ async fn submit(client: &mut Client, id: i64, key: &str) -> String {
     job.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// `status 2`, `patch.diff 3`, `job/finished 6`: what is told, and of which step of the job. Its version
+/// A notice in short, `status 2`, `patch.diff 3`, `job/finished 6`: its subject and the step of the job. Its version
 /// must be the number of that step's event.
 async fn short(office: &Office, message: &Value) -> String {
     let params = &message["params"];
@@ -76,7 +76,7 @@ async fn who_submits_hears_every_step_once_and_in_order() {
     client.end().await;
 }
 
-/// A client may drop every message whose version it has seen, whichever job that was of.
+/// A client may drop every message with a known version, whichever job it is about.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_two_jobs_ever_show_the_same_version() {
     let office = Office::open().await;
@@ -119,7 +119,7 @@ async fn whoever_subscribes_hears_how_it_is_and_then_the_rest() {
     assert_eq!(heard(&office, &mut bob, 5).await, status);
     assert_eq!(heard(&office, &mut ana, 8).await, REST);
 
-    // One that left hears nothing; its next answer comes first.
+    // A client that unsubscribed gets no notice; its next message is an answer.
     bob.request(3, "resources/unsubscribe", json!({ "uri": uri })).await;
     let job = submit(&mut ana, 4, "b").await;
     let uri = format!("mcp://jobs/{job}/status");
@@ -129,7 +129,7 @@ async fn whoever_subscribes_hears_how_it_is_and_then_the_rest() {
     assert_eq!(heard(&office, &mut ana, 2).await, ["status 1", "status 2"]);
     let cancel = json!({ "name": "jobs_cancel", "arguments": { "jobId": job } });
     ana.send(json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": cancel })).await;
-    // The answer may come before, between or behind them.
+    // The answer may come before, between or after the notices.
     let mut said = Vec::new();
     for _ in 0..3 {
         let message = ana.receive().await;
@@ -268,7 +268,7 @@ async fn a_second_session_hears_on_its_stream() {
     let rest = said_on(&office, &mut stream, "job/finished 6").await;
     assert_eq!(rest, ["status 3", "status 4", "status 5", "status 6", "job/finished 6"]);
 
-    // Of one it left it hears nothing; the next thing is about another.
+    // A client gets no notice of a job that it left; the next one is about another.
     let left = submit(&mut ana, 2, "hangs").await;
     let next = submit(&mut ana, 3, "hangs too").await;
     for (id, job) in [(2, &left), (3, &next)] {
@@ -320,7 +320,7 @@ async fn a_modern_stream_over_http_carries_updates_alone() {
         if message["params"]["uri"] == uris[0] {
             said.push(step);
         } else if canceled && step == "status 3" {
-            // Behind it, so the end of the first one was told by nothing but its status.
+            // After that, so only the status told the end of the first job.
             break;
         }
         if said.last().is_some_and(|last| last == "status 6") && !canceled {

@@ -38,7 +38,7 @@ impl Client {
         Self { _world: Some(world), ..client }
     }
 
-    /// One of several in a world that is kept elsewhere.
+    /// One of several clients of a world.
     pub async fn in_world(world: &World) -> Self {
         Self::of(world, principal("agent:test"))
     }
@@ -93,7 +93,7 @@ impl Client {
         self.request(id, "tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Ends the input and returns what the server still says before it is done.
+    /// Ends the input and returns the remaining messages of the server.
     pub async fn end(mut self) -> Vec<Value> {
         self.input.shutdown().await.unwrap();
         let mut rest = String::new();

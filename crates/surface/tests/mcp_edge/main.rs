@@ -1,6 +1,6 @@
 //! The protocol edge as a client sees it: lines over a pipe, requests over a socket.
 //!
-//! What the tools mean is not tested here. No sleeps: a test waits for the thing it waits for.
+//! The meaning of tools is not tested here. No sleeps: a test waits for its condition.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 

@@ -1,4 +1,4 @@
-//! A server whose agent does as the title of its job says.
+//! A server whose agent acts by the title of its job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::lines::Client;
 use crate::world::{World, principal};
 
-/// Does as the title of its job says, when it is let go.
+/// An agent that acts by the title of its job, when released.
 pub struct Actor(Semaphore);
 
 #[async_trait]
@@ -86,17 +86,17 @@ impl Office {
         Self { world, agent, ids, _stop: stop.drop_guard() }
     }
 
-    /// One agent that waits may answer.
+    /// Releases one waiting agent.
     pub fn let_go(&self) {
         self.agent.0.add_permits(1);
     }
 
-    /// The id of the next job, if nobody makes anything else before.
+    /// The id of the next job, if no other row is created before.
     pub fn next_job(&self) -> String {
         JobId(Id(self.ids.0.load(Ordering::SeqCst).into())).to_string()
     }
 
-    /// Which step of a job, counted from 1, made the event with this number.
+    /// The step of a job, counted from 1, that made the event with this number.
     pub async fn step(&self, job: &str, version: u64) -> usize {
         let op = OpContext::new(principal("agent:test"), "resources");
         let steps = self.world.front.engine().run_events(&op, job.parse().unwrap()).await.unwrap();
@@ -115,7 +115,7 @@ impl Office {
     }
 }
 
-/// Ids that can be foretold.
+/// Predictable ids.
 struct Counted(AtomicU64);
 
 impl IdSource for Counted {
@@ -124,7 +124,7 @@ impl IdSource for Counted {
     }
 }
 
-/// A good one, whose key is its title.
+/// A valid spec, whose key is its title.
 pub fn spec(title: &str) -> Value {
     json!({"spec": {
         "repo": {

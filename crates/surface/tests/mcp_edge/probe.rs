@@ -61,7 +61,7 @@ fn steps(call: Call<'_>) -> Answer<'_> {
     })
 }
 
-/// One held call, known to the test by the `key` it was called with.
+/// One held call, which the test finds by its `key`.
 #[derive(Default)]
 pub struct Held {
     pub started: Notify,
@@ -75,7 +75,7 @@ pub fn held(key: &str) -> Arc<Held> {
     HELD.lock().unwrap().entry(key.into()).or_default().clone()
 }
 
-/// Answers when the test releases it, or notes that it was canceled.
+/// Answers when the test releases it, or records that it was canceled.
 fn hold(call: Call<'_>) -> Answer<'_> {
     Box::pin(async move {
         let held = held(call.arguments["key"].as_str().unwrap_or_default());

@@ -83,7 +83,7 @@ async fn a_derived_actor_stays_the_same() {
 #[tokio::test]
 async fn bad_lines_are_answered_and_survived() {
     let mut client = Client::new().await;
-    // Before anything was said, there is nothing to cancel and nobody to answer.
+    // Before the first request there is nothing to cancel and no request to answer.
     client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" })).await;
     client.send(json!({ "jsonrpc": "2.0", "id": 1, "result": {} })).await;
     let probe = client.request(1, "server/discover", modern(json!({}))).await;

@@ -1,4 +1,4 @@
-//! Calls of clients that take a task for an answer: until one comes, and after.
+//! Calls of clients that accept a task as an answer: before and after the task is created.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn a_task_outlives_its_request() {
     assert_eq!(task["resultType"], "task", "{task}");
     let seen = get(&mut client, &task["taskId"]).await;
     assert_eq!((&seen["status"], &seen["resultType"]), (&json!("working"), &json!("complete")));
-    // A late cancellation of the request is about something that is over.
+    // A late cancellation concerns a request that is over.
     let params = json!({ "requestId": 1 });
     client
         .send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
@@ -68,7 +68,7 @@ async fn a_task_outlives_its_request() {
     client.end().await;
 }
 
-/// The work has the last word: this one answers although it was told to stop.
+/// The work decides: this one answers although it was told to stop.
 #[tokio::test]
 async fn what_finishes_all_the_same_is_not_cancelled() {
     let mut client = Client::new().await;

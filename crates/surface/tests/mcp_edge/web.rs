@@ -1,4 +1,4 @@
-//! A server on a free port, and an HTTP client small enough to be cut off in the middle.
+//! A server on a free port, and a minimal HTTP client that can disconnect at any point.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Site {
     pub address: SocketAddr,
     pub shutdown: CancellationToken,
     pub server: JoinHandle<std::io::Result<()>>,
-    /// How often somebody looked whether the server is ready.
+    /// How often readiness was probed.
     pub probes: Arc<AtomicUsize>,
     _world: Option<World>,
 }
@@ -37,7 +37,7 @@ impl Site {
         Self { _world: Some(world), ..site }
     }
 
-    /// One that serves a world which is kept elsewhere.
+    /// A server for an existing world.
     pub async fn of(world: &World, http: HttpOptions) -> Self {
         Self::within(world, http, ConnectionLimits::default()).await
     }
@@ -65,7 +65,7 @@ impl Site {
         Self { address, shutdown, server, probes, _world: None }
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on a new connection.
     pub async fn ask(
         &self,
         method: &str,
@@ -94,7 +94,7 @@ impl Site {
         self.ask("POST", path, &all, &message.to_string()).await
     }
 
-    /// A modern request, with the headers that must agree with its body.
+    /// A modern request, with the headers that must match its body.
     pub async fn modern(&self, path: &str, id: i64, method: &str, params: Value) -> Reply {
         let name = params["name"].as_str().unwrap_or_default().to_owned();
         let params = crate::lines::modern(params);
@@ -181,7 +181,7 @@ impl Reply {
             let field = |name: &str| {
                 chunk.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim()
             };
-            // A comment keeps the connection alive and says nothing.
+            // A comment only keeps the connection alive.
             if !chunk.starts_with(':') {
                 let message = serde_json::from_str(field("data:")).unwrap_or_default();
                 return Some((field("id:").to_owned(), message));

@@ -29,7 +29,7 @@ impl World {
         Self::of(None, ids, &[&graph::TOOLSET, &probe::TOOLSET]).await
     }
 
-    /// One where agents run, and jobs can be asked for.
+    /// A world in which agents run and jobs can be submitted.
     pub async fn with_agents(agents: Arc<dyn AgentRunner>, ids: Arc<dyn IdSource>) -> Self {
         Self::of(Some(agents), ids, &[&graph::TOOLSET, &relay::TOOLSET]).await
     }
