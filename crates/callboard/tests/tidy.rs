@@ -7,7 +7,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What each crate must never name in its manifest.
+/// Dependencies that each crate must never name in its manifest.
 const BANS: &[(&str, &[&str])] = &[
     (
         "domain",
@@ -74,7 +74,7 @@ fn crates_name_only_what_they_may() {
     }
 }
 
-/// Words that the sources of a crate must not have: the rows of the codemap that a manifest cannot hold.
+/// Words that the sources of a crate must not have: the rows of the codemap that a manifest cannot enforce.
 const ABSENT: &[(&str, &[&str])] = &[
     (
         "domain",
@@ -136,7 +136,7 @@ fn rank(folder: &str) -> Option<usize> {
     ENGINE.iter().position(|known| *known == folder)
 }
 
-/// A word that may stand in some places only.
+/// A word that is allowed only in some places.
 struct Reserved {
     word: &'static str,
     only_in: &'static [&'static str],
@@ -204,8 +204,7 @@ const GIT_ELSEWHERE: &[(&str, &str)] = &[
     ("crates/runner/src/workspace.rs", "the copy of a job, which its agent only reads"),
 ];
 
-/// An agent writes its worktree, so a git that looks there for its folders and settings runs the agent's
-/// programs.
+/// An agent writes its worktree, so a git that takes its folders and settings from there runs the agent's programs.
 #[test]
 fn git_in_an_agents_worktree_is_guarded() {
     for file in product_sources() {
@@ -273,7 +272,7 @@ fn nothing_is_left_unfinished() {
 }
 
 /// Every document names files that exist: by a path from the root, by the end of a path (`sqlite/load.rs`), or in a
-/// link. A path of a user's project is not looked for.
+/// link. Paths of a user's project are not checked.
 #[test]
 fn documents_name_files_that_exist() {
     let (mut files, mut missing) = (Vec::new(), Vec::new());
@@ -372,7 +371,7 @@ fn product_sources() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files below a folder. Hidden folders, what was built and what was installed are passed by.
+/// The files below a folder, without hidden folders, build output and installed packages.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>, is_wanted: &dyn Fn(&Path) -> bool) {
     for entry in fs::read_dir(folder).expect("a folder of the workspace").flatten() {
         let path = entry.path();

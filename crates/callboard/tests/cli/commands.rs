@@ -1,4 +1,4 @@
-//! The forms that scripts rely on, and ids by their beginning.
+//! The command forms that scripts rely on, and ids by their beginning.
 
 use serde_json::json;
 
@@ -150,7 +150,7 @@ fn people_read_short_names() {
     assert!(json.stderr.contains("SHOP-0"), "JSON keeps ids: {}", json.stderr);
 }
 
-/// Every kind of id is taken by its beginning and its end, and a mistyped one is hinted at.
+/// Every kind of id is accepted by its beginning and its end, and a mistyped one gets a hint.
 #[test]
 fn a_part_of_every_kind_of_id_is_enough() {
     let world = World::project();

@@ -1,4 +1,4 @@
-//! Settings: which layer wins, where a value came from, and what is refused.
+//! Settings: which layer wins, where a value came from, and which values are refused.
 
 use crate::fixture::World;
 

@@ -1,4 +1,4 @@
-//! One envelope for every list of `--json`: what is printed fits `docs/cli.schema.json`.
+//! One envelope for every list of `--json`: the output fits `docs/cli.schema.json`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn forms() -> HashMap<String, Value> {
     forms.map(|form| (name(form).expect("a name"), form.clone())).collect()
 }
 
-/// Every key of the CLI's own JSON is camelCase; tools' words stand below these.
+/// Whether every key of the CLI's own JSON is camelCase; words of tools stand below the foreign keys.
 fn is_camel(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().all(|(key, value)| {
@@ -29,7 +29,7 @@ fn is_camel(value: &Value) -> bool {
     }
 }
 
-/// A board with something in every list that needs no agent.
+/// A board with an item in every list that needs no agent.
 fn busy() -> World {
     let world = World::project();
     let id = world.task(&["Add flag", "--check", "manual: reads well"]);
@@ -118,7 +118,7 @@ fn objects_name_their_form_too() {
     }
 }
 
-/// A job that nobody runs here.
+/// A job that no runner takes here.
 fn patch() -> Value {
     let commit = "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d";
     let url = "https://example.org/shop.git";

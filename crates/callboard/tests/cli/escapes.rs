@@ -1,14 +1,14 @@
-//! Whatever agents write, a terminal obeys none of it.
+//! Text of agents has no effect on a terminal.
 
 use serde_json::json;
 
 use crate::fixture::World;
 use crate::terminal::Terminal;
 
-/// Fills the clipboard, hides what follows, turns it around, and clears the screen.
+/// Fills the clipboard, hides the following text, reverses it, and clears the screen.
 const HOSTILE: &str = "x\u{1b}]52;c;eA==\u{7}\u{1b}[8mhid\u{202e}den\u{1b}[2J\u{9b}1m";
 
-/// Commands that print nothing which agents wrote, serve somebody else, or run until they are ended.
+/// Commands that print no text of agents, serve other programs, or run until they are stopped.
 const EXEMPT: [&str; 18] = [
     "bench",
     "completions",

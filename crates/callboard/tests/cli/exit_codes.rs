@@ -1,4 +1,4 @@
-//! One test for each exit code scripts rely on, with the error beside it.
+//! One test for each exit code that scripts rely on, with its error.
 
 use rustix::process::Signal;
 

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the binary run in it with a known environment.
+//! A separate folder for each test, and the binary run in it with a known environment.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -94,14 +94,14 @@ impl World {
         ran
     }
 
-    /// Adds a task and answers its id.
+    /// Adds a task and returns its id.
     pub fn task(&self, arguments: &[&str]) -> String {
         let mut all = vec!["task", "add", "--json"];
         all.extend(arguments);
         self.ok(&all).json()["id"].as_str().expect("an id").to_owned()
     }
 
-    /// Starts a command and hands it over once its first line is there.
+    /// Starts a command and returns it with its first line.
     pub fn start(&self, arguments: &[&str]) -> (Running, String) {
         let mut child = self
             .command(&self.root(), arguments)
@@ -142,10 +142,10 @@ impl Ran {
     }
 }
 
-/// A command that goes on until it is told to stop.
+/// A command that runs until it is told to stop.
 pub struct Running {
     child: Child,
-    /// Kept open: a closed pipe would end the command in another way.
+    /// Kept open: a closed pipe would end the command differently.
     _stdout: BufReader<std::process::ChildStdout>,
 }
 
@@ -160,7 +160,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already unless the test failed.
+        // The process has ended already unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! Help and config schema as files, so that a review sees every change of them.
-//! `CALLBOARD_BLESS=1 cargo test -p callboard --test cli goldens` rewrites them.
+//! Help and config schema as files, so that a review sees every change. `CALLBOARD_BLESS=1 cargo test -p callboard
+//! --test cli goldens` rewrites them.
 
 use std::path::Path;
 
@@ -19,11 +19,11 @@ fn config_schema() {
     compare("config.schema.json", &world.ok(&["config", "schema"]).stdout);
 }
 
-/// What commands are listed under: groups on the first page.
+/// The headings of commands: groups on the first page.
 const HEADINGS: [&str; 9] =
     ["Start", "Tasks", "Checks", "Jobs", "Review", "People", "Memory", "Operations", "Commands"];
 
-/// Appends the help of a command and of all below it, in the order they are listed.
+/// Appends the help of a command and of all commands below it, in the order of their list.
 fn help_of(world: &World, path: &mut Vec<String>, text: &mut String) {
     let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
     let help = world.ok(&arguments).stdout;

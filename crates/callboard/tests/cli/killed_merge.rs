@@ -1,5 +1,5 @@
-//! A merge that is killed in the middle, git and all, as with its container. The next merge finds
-//! the user's checkout half moved, and puts it in order first.
+//! A merge that is killed midway together with git, as when its container is killed. The next merge finds the user's
+//! checkout half moved, and repairs it first.
 
 use std::fs;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ fn a_merge_that_was_killed_with_its_git_is_merged_by_the_next_call() {
     }
 }
 
-/// Again and again, until it is left alone.
+/// The merge is repeated until it is no longer killed.
 #[test]
 fn a_merge_that_is_killed_twice_is_merged_by_the_third_call() {
     let killed = Killed::new();
@@ -119,7 +119,7 @@ fn what_the_user_wrote_since_is_named_and_stays() {
     killed.merges();
 }
 
-/// Nobody may remove the lock of a git that may be at work.
+/// The lock of a git that may be running must not be removed.
 #[test]
 fn a_lock_of_another_git_is_named() {
     let killed = Killed::new();

@@ -1,4 +1,4 @@
-//! Writing down what was learned and finding it again, without any model installed.
+//! Recording knowledge and finding it again, without any model installed.
 
 use crate::fixture::World;
 use crate::skipped::skipped;
@@ -121,7 +121,7 @@ fn only_a_model_that_is_known_is_installed() {
     let doctor = world.run(&["doctor"]).stdout;
     assert!(doctor.contains("all-MiniLM-L6-v2-53aa5117"), "{doctor}");
     world.ok(&["learn", "Webhook retries", "--body", "The provider retries for 3 days"]);
-    // Whether its vector comes in time or not, the answer is there.
+    // The answer does not depend on whether the vector is there in time.
     let found = world.ok(&["search", "webhook retries", "--json"]).json();
     assert_eq!(found["items"][0]["title"], "Webhook retries", "{found}");
 }

@@ -1,4 +1,4 @@
-//! The real binary as people and scripts meet it: forms, exit codes, settings, places, goldens.
+//! The real binary as people and scripts use it: forms, exit codes, settings, places, goldens.
 
 mod blocks;
 mod commands;

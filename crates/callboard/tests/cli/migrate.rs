@@ -1,4 +1,4 @@
-//! A board that moves to another database, and back out of PostgreSQL as a file.
+//! A board that moves to another database, and from PostgreSQL back to a file.
 
 use std::path::{Path, PathBuf};
 
@@ -115,7 +115,7 @@ fn a_password_is_never_printed() {
 fn a_board_goes_to_postgres_and_comes_back_as_a_file() {
     let Some(schema) = Schema::new() else { return };
     let (world, first, moved) = board();
-    // The test's server asks for no password, so any will do.
+    // The test's server asks for no password, so any works.
     let url = schema.url().replacen("callboard@", "callboard:s3cr3t@", 1);
     let there = world.ok(&["migrate", DATABASE, &url, "--json"]);
     world.ok(&["note", &first, "in PostgreSQL", "--store", &url]);

@@ -1,4 +1,4 @@
-//! Nothing happens behind a user's back: what a command causes beyond its own words is said.
+//! A command reports every effect beyond the requested one.
 
 use serde_json::json;
 

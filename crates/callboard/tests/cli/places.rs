@@ -1,4 +1,4 @@
-//! Where `.callboard/` is made and found.
+//! Where `.callboard/` is created and found.
 
 use crate::fixture::World;
 

@@ -1,4 +1,4 @@
-//! Plans at the terminal: what an agent proposes becomes tasks by a person's yes.
+//! Plans at the terminal: an agent's proposal becomes tasks when a person approves it.
 
 use crate::fixture::World;
 

@@ -1,4 +1,4 @@
-//! Pull requests at the terminal: an epic's is looked at and merged, a task's is left to its review.
+//! Pull requests at the terminal: an epic's is shown and merged, a task's is left to its review.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What people read: the log, a task, who works on what; and the commands that lead on from there.
+//! Output for people: the log, a task, who works on what; and the commands it suggests.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `callboard rebase`: a task's work on top of its target, or files that somebody must look at.
+//! `callboard rebase`: a task's work on top of its target, or the conflicting files for a person.
 
 use crate::notices::{in_review, project_with_origin};
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::fixture::World;
 
-/// A task that an agent called complete.
+/// A task that an agent completed.
 fn in_review(world: &World, arguments: &[&str]) -> String {
     let id = world.task(arguments);
     let agent = ["--toolsets", "execution", "--actor", "agent:w1"];

@@ -1,4 +1,4 @@
-//! Reviews of work in worktrees: what is shown, what is merged, what goes back.
+//! Reviews of work in worktrees: what is shown, merged, and sent back.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn board(world: &World, tool: &str, arguments: &str) -> serde_json::Value {
     world.ok(&["call", tool, arguments, "--toolsets", "board"]).json()
 }
 
-/// A task that a session is open for; in its worktree `b` is committed and `a` is changed.
+/// A task with an open session; in its worktree `b` is committed and `a` is changed.
 fn worked_on(world: &World, title: &str) -> (String, PathBuf) {
     let id = world.task(&[title]);
     board(
@@ -154,7 +154,7 @@ fn what_is_rejected_goes_back_with_what_was_said() {
     assert_eq!(world.run(&["reject", &id, "-m", "x", "--to", "done"]).code, 2);
 }
 
-/// What git says of a repository that belongs to somebody else.
+/// Git's message about a repository of another user.
 const DUBIOUS: &str = "#!/bin/sh
 echo \"fatal: detected dubious ownership in repository at '$PWD'\" >&2
 echo 'To add an exception for this directory, call:' >&2
@@ -162,7 +162,7 @@ printf '\\n\\tgit config --global --add safe.directory %s\\n' \"$PWD\" >&2
 exit 128
 ";
 
-/// Root can make such a repository; anybody can have a git that says so.
+/// Only root can make such a repository; any user can have a git that says so.
 #[test]
 fn a_repository_that_git_does_not_trust_is_not_an_empty_one() {
     let world = project();

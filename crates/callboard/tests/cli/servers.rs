@@ -1,4 +1,4 @@
-//! `serve`, `up` and `mcp` as processes: what they print first, how they end, the page.
+//! `serve`, `up` and `mcp` as processes: their first lines, how they end, the page.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -61,7 +61,7 @@ fn up_makes_the_project_and_takes_a_free_port() {
     assert_eq!(up.signal(Signal::INT), 0);
 }
 
-/// What a server answers to each request of one client that then hangs up.
+/// The server's answer to each request of one client that then hangs up.
 fn ask(world: &World, arguments: &[&str], requests: &[Value]) -> Vec<Value> {
     let mut child = world
         .command(&world.root(), arguments)

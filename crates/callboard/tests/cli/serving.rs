@@ -1,4 +1,4 @@
-//! `up` from one start to the next: one server, one port, no surprise.
+//! `up` from one start to the next: one server, one stable port.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -86,7 +86,7 @@ fn up_says_what_waits_and_ctrl_c_what_it_waits_for() {
     assert!(rest.contains("stopping: waiting for calls in flight; a second Ctrl-C"), "{rest}");
 }
 
-/// A desktop whose opener writes down what it is asked to open.
+/// A desktop whose opener records the addresses it is asked to open.
 fn desktop() -> World {
     let world = World::project().with("CALLBOARD_HTTP_LISTEN", "127.0.0.1:0");
     let bin = world.home().join("bin");
@@ -102,7 +102,7 @@ fn desktop() -> World {
     world.with("PATH", &path).with("DISPLAY", ":77")
 }
 
-/// What the desktop was asked to open. Nobody waits for a browser, so it may come a moment later.
+/// The address that the desktop was asked to open. `up` does not wait for the browser, so it may come a moment later.
 fn opened(world: &World) -> String {
     let (file, start) = (world.home().join("opened"), Instant::now());
     loop {

@@ -1,4 +1,4 @@
-//! A pass is green for the files it was given for, and checks that run by themselves are seen.
+//! A pass counts for the files that it was given for, and checks that run by themselves are shown.
 
 use serde_json::json;
 

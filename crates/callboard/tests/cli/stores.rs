@@ -1,4 +1,4 @@
-//! Databases that cannot be used, in words people understand.
+//! Databases that cannot be used, with messages that people understand.
 
 use rusqlite::Connection;
 
@@ -21,7 +21,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 fn a_file_that_is_no_database_is_said_to_be_one() {
     let world = World::project();
     for name in ["callboard.db-wal", "callboard.db-shm"] {
-        // There may be none: the last connection takes them along.
+        // The file may be missing: the last connection removes it.
         let _ = std::fs::remove_file(world.callboard(name));
     }
     world.write(&world.callboard("callboard.db"), &"this is no database. ".repeat(500));
@@ -60,7 +60,7 @@ fn a_file_that_is_no_board_is_refused_and_left_alone() {
 fn an_empty_file_in_the_place_of_the_board_names_the_way_out() {
     let world = World::project();
     for name in ["", "-wal", "-shm", "-bell"] {
-        // There may be none: the last connection takes the log along.
+        // The file may be missing: the last connection removes the log.
         let _ = std::fs::remove_file(world.callboard(&format!("callboard.db{name}")));
     }
     world.write(&world.callboard("callboard.db"), "");
@@ -86,7 +86,7 @@ fn a_restored_backup_is_the_board_again() {
     world.ok(&["task", "show", &kept]);
     assert_eq!(world.run(&["task", "show", &later]).code, 3);
     world.ok(&["doctor"]);
-    // What was there before is a board of its own, with everything that was in its log.
+    // The former database is a complete board, with everything that was in its log.
     let folder = std::fs::read_dir(world.root().join(".callboard")).expect("readable");
     let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let aside: Vec<String> = names.filter(|name| name.contains("before-restore")).collect();

@@ -1,4 +1,4 @@
-//! What people see on a terminal: a window with a width, and nothing that only programs read.
+//! Output on a terminal: fitted to the window's width, and without parts for programs.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,12 +15,12 @@ use crate::fixture::World;
 pub struct Terminal;
 
 impl Terminal {
-    /// Runs a command in a window so many columns wide; answers what it printed, on both streams.
+    /// Runs a command in a window of so many columns; returns its output, both streams.
     pub fn run(world: &World, columns: u16, arguments: &[&str]) -> String {
         Self::until(world, columns, arguments, None)
     }
 
-    /// The same of a command that goes on until it printed these words and is asked to end.
+    /// Runs a command until it has printed these words and is then asked to end.
     pub fn ended_at(world: &World, columns: u16, arguments: &[&str], words: &str) -> String {
         Self::until(world, columns, arguments, Some(words.to_owned()))
     }
@@ -42,13 +42,13 @@ impl Terminal {
             .stderr(Stdio::from(theirs()))
             .spawn()
             .expect("the binary starts");
-        // While it runs the terminal is read, or a long answer would fill it; and this end stays
-        // open until then, or what is left in it would be lost.
+        // The terminal is read while the command runs, or a long answer would fill it. This end stays open until then,
+        // or the rest would be lost.
         let mut reading = File::from(ours);
         let pid = Pid::from_child(&child);
         let reader = std::thread::spawn(move || {
             let (mut text, mut part, mut ends) = (Vec::new(), [0; 4096], ends);
-            // A terminal that nobody has open any more is an error instead of an end.
+            // Reading a terminal whose other end is closed is an error instead of an end.
             while let Ok(count @ 1..) = reading.read(&mut part) {
                 text.extend_from_slice(&part[..count]);
                 let printed = String::from_utf8_lossy(&text);
@@ -65,7 +65,7 @@ impl Terminal {
     }
 }
 
-/// A task with everything that makes its line long.
+/// A task whose line has every part, and so is long.
 fn long_task(world: &World) -> (String, String) {
     let title = "Rewrite the importer so that it streams instead of reading everything";
     let id = world.task(&[title, "--check", "true", "--check", "manual: reads well"]);

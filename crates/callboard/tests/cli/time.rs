@@ -1,10 +1,10 @@
-//! Time at the terminal, where no server runs: leases that are over, and a clock that was wrong.
+//! Time at the terminal, without a server: expired leases, and a wrong clock.
 
 use serde_json::{Value, json};
 
 use crate::fixture::World;
 
-/// Changes the store behind the program's back, as time would.
+/// Changes the store directly, as time would.
 fn sql(world: &World, statements: &str) {
     let db = rusqlite::Connection::open(world.callboard("callboard.db")).expect("the file opens");
     db.execute_batch(statements).expect("SQLite does it");
@@ -48,7 +48,7 @@ fn an_expired_lease_is_over_where_no_server_runs() {
     assert_eq!(titles(&list(&["--assignee", "", "--ready"]).json()), ["A"]);
     assert!(world.ok(&["next"]).stdout.contains("SHOP-1 "));
 
-    // The machine may have slept, so the first write gives the holder a minute; only one.
+    // The machine may have slept, so the first write gives the holder a minute, only once.
     let claim = || world.run(&["--actor", "agent:w2", "claim", id]);
     assert_eq!(claim().code, 5);
     assert_eq!(show()["assignee"], "agent:w1");

@@ -1,4 +1,4 @@
-//! `callboard token add` says what a token may do in each toolset.
+//! `callboard token add` prints the rights of a token in each toolset.
 
 use crate::fixture::World;
 

@@ -1,4 +1,4 @@
-//! What came with a repository counts after `callboard trust`, and not before.
+//! Settings and stores of a repository take effect only after `callboard trust`.
 
 use serde_json::json;
 
@@ -83,7 +83,7 @@ fn what_git_brought_is_not_of_this_machine() {
     world.ok(&["task", "list"]);
 }
 
-/// A copy of somebody's board, as an archive brings it.
+/// A copy of another user's board, as an archive brings it.
 #[test]
 fn a_store_that_was_made_elsewhere_runs_nothing() {
     let world = World::project();

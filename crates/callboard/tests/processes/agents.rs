@@ -1,5 +1,5 @@
-//! Agents of the board in real processes: one works in its worktree with a server of its own, is
-//! stopped with all its children, and outlives no server that started it.
+//! Agents of the board in real processes: an agent works in its worktree with a server of its own, is stopped with all
+//! its children, and outlives no server that started it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// A repository whose tasks are worked on by this script.
+    /// A repository whose agents run this script.
     pub fn open(schema: Option<Schema>, script: &str) -> Self {
         let shop = Self { board: board(), schema };
         let executor = repository_of(shop.board.path(), script);
@@ -52,7 +52,7 @@ impl Shop {
         peer
     }
 
-    /// A job by the means of the tasks extension.
+    /// A job through the tasks extension.
     pub fn ticket(&self, job: &str) -> Value {
         let mut mcp = command(self.board.path());
         mcp.args(["mcp", "--toolsets", "board", "--actor", "agent:boss", "--no-runner"]);
@@ -66,7 +66,7 @@ impl Shop {
         Peer::over(mcp).request("tasks/get", ask)["result"].clone()
     }
 
-    /// What the next agent that begins says.
+    /// The line that the next agent writes when it begins.
     pub fn begun(&self) -> Vec<String> {
         let line = fs::read_to_string(self.at("begun")).unwrap();
         line.split_whitespace().map(str::to_owned).collect()
@@ -85,7 +85,7 @@ pub fn submit(peer: &mut Peer, task: &str, action: &str) -> Value {
     peer.call("jobs_wait", ids).unwrap()
 }
 
-/// What `jobs_get` says of a start that somebody waited for.
+/// The answer of `jobs_get` for a start that a call waited for.
 fn started_then(waited: &Value) -> Value {
     let mut seen = waited.clone();
     seen["timed_out"] = Value::Null;
@@ -105,7 +105,7 @@ fn kill(peer: &mut Peer) {
     peer.child.wait().unwrap();
 }
 
-/// It speaks to the board through its own door, as a confined process.
+/// The agent talks to the board through its own door, as a confined process.
 const ASKS_ITSELF: &str = r#"cat > /dev/null
 echo hello > hello.txt && git add hello.txt && git commit -qm 'Add hello' || exit 1
 echo stray > "$CALLBOARD_PROJECT_ROOT/stray" && exit 9
@@ -149,7 +149,7 @@ fn an_agent_works_in_its_worktree_and_asks_for_its_review_on_postgres() {
     }
 }
 
-/// Says which attempt it is and who it and its child are, then goes on for ever.
+/// Prints its attempt, its process id and its child's, then runs forever.
 fn lasting(folder: &Path) -> String {
     let begun = folder.join("begun");
     format!("cat > /dev/null\nsleep 600 &\necho $CALLBOARD_ATTEMPT $$ $! > {begun:?}\nwait\n")
@@ -208,7 +208,7 @@ fn a_killed_servers_agent_is_started_again_and_given_up_after_three_times() {
         if attempt == "3" {
             wait_for(&mut server, &task, "BACKLOG");
         }
-        // The next one begins only when nothing of the last is left.
+        // The next run begins only when no process of the last is left.
         if attempt != "3" {
             continue;
         }
@@ -222,7 +222,7 @@ fn a_killed_servers_agent_is_started_again_and_given_up_after_three_times() {
     assert_eq!(job["code"], "STARTED", "what was decided stays: {job}");
 }
 
-/// Prints a line with what it was given, and waits for a reader of the pipe.
+/// Prints a line with its input, and waits for a reader of the pipe.
 fn a_log_is_seen_while_the_agent_works(schema: Option<Schema>) {
     let shop = Shop::open(schema, "");
     let begun = shop.at("begun");

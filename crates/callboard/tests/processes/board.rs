@@ -1,4 +1,4 @@
-//! Waits of the board across processes, their ends, and what a client may see of the tools.
+//! Waits of the board across processes, how they end, and which tools a client sees.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn wait(peer: &mut Peer, arguments: Value) -> u64 {
     id
 }
 
-/// Every store there is to test with, as flags.
+/// Runs a test on every available store; the store is passed as flags.
 fn stores(test: impl Fn(&[&str])) {
     test(&[]);
     if let Some(schema) = Schema::new() {
@@ -77,7 +77,7 @@ fn waits_block_nothing_else_on_their_connection() {
     let moved = boss.call("tasks_move", json!({"task_id": task, "status": "DONE"})).unwrap();
     assert_eq!(moved["code"], "MOVED");
     for id in waits {
-        // What came while another answer was awaited was set aside.
+        // An answer that came while another was awaited was set aside.
         let early = boss.notes.iter().find(|answer| answer["id"] == id).cloned();
         let answer = early.unwrap_or_else(|| boss.answer(id));
         assert_eq!(reply(&answer).unwrap()["code"], "TASK_CHANGED");

@@ -1,5 +1,5 @@
-//! How much one caller may hold of a real server: half requests, slow bodies, wrong tokens, and the
-//! calls, streams and sessions of one token.
+//! Limits of one caller on a real server: incomplete requests, slow bodies, wrong tokens, and the calls, streams and
+//! sessions of one token.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ fn connect(server: &Server, sends: &str) -> TcpStream {
     stream
 }
 
-/// What the server says before it closes the connection.
+/// The server's output before it closes the connection.
 fn until_closed(mut stream: TcpStream) -> String {
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {
@@ -103,7 +103,7 @@ fn an_address_with_many_wrong_tokens_waits_and_good_tokens_do_not() {
         let request = agent().get(format!("{}/events?after=x", server.url));
         request.header("Authorization", format!("Bearer {token}")).call().unwrap()
     };
-    // The stream's own refusal: it got as far as that.
+    // The stream's own refusal: the request passed the gate.
     assert_eq!(ask(&good).status(), 400);
     let wrong = |n: usize| format!("{}{n:02}", &good[..good.len() - 2]);
     for _ in 0..5 {
@@ -168,7 +168,7 @@ fn a_token_has_so_many_long_calls_and_another_token_its_own() {
         assert!(said.contains("RATE_LIMIT") && said.contains("long_calls_per_token"), "{said}");
     }
     assert_eq!(two.call("tasks_wait", wait.clone())["result"]["resultType"], "task");
-    // What cannot take long is not counted, and what ends makes room.
+    // Short calls are not counted, and an ended call frees its place.
     reply(&one.call("get", json!({"id": task}))).unwrap();
     reply(&two.call("transition", json!({"id": task, "to": "in_progress"}))).unwrap();
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Long calls: others are answered meanwhile, progress arrives, cancelling ends them.
+//! Long calls: other calls are answered meanwhile, progress arrives, cancelling ends them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! A crew on a real server: both doors, tokens, many agents at once, an inbox that grew.
+//! A crew on a real server: both interfaces, tokens, many concurrent agents, a large inbox.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -171,7 +171,7 @@ fn nobody_acts_as_another_agent() {
         let (status, answer) = status_and_answer(crew.post(&agent(), bearer, &call(who)));
         assert_eq!((status, &answer["data"]["id"]), (200, &who.into()), "{answer}");
     }
-    // Over MCP a token's own type makes its agent; this door makes none.
+    // Over MCP a token's own type registers its agent; this interface registers none.
     let denied = status_and_answer(crew.post(&agent(), &lead, &call("new")));
     assert_eq!((denied.0, &denied.1["error"]["code"]), (400, &"AGENT_NOT_FOUND".into()));
     let over_mcp = |bearer: &str| {
@@ -202,7 +202,7 @@ fn whom_the_crew_does_not_know_is_what_the_server_says() {
     let url = format!("{}/mcp/crew?actor=agent:new", crew.server.url);
     let status = call_at(&agent(), &url, "mcp__agent__get_status", &json!({}), "");
     assert_eq!(status.unwrap().unwrap()["data"]["type"], "WORKER");
-    // Whom it does know keeps its type, also in what it is shown.
+    // A known agent keeps its type, also in its list of tools.
     crew.add("boss", "SUPERVISOR");
     let shown = |who: &str| {
         let meta = json!({
@@ -223,7 +223,7 @@ fn whom_the_crew_does_not_know_is_what_the_server_says() {
     assert!(boss.len() == 20 && boss.contains(&"mcp__epic__approve_pr".into()), "{boss:?}");
 }
 
-/// A thousand mails in a ring of fifty: each arrives once, and only where it was sent to.
+/// A thousand mails in a ring of fifty: each arrives once, and only at its recipient.
 #[test]
 fn a_thousand_mails_between_fifty_agents_arrive() {
     const AGENTS: usize = 50;
@@ -303,7 +303,7 @@ fn an_inbox_of_ten_thousand_is_read_page_by_page() {
     assert!(pages >= 20, "{pages} pages");
 }
 
-/// Six approvals of one pull request at once: one merges, the others find the task completed.
+/// Six concurrent approvals of one pull request: one merges, the others find the task completed.
 #[test]
 fn of_six_approvals_at_once_one_merges() {
     let crew = Crew::start();
@@ -319,7 +319,7 @@ fn of_six_approvals_at_once_one_merges() {
         if status == "REVIEW" {
             let worktrees = std::fs::read_dir(folder.join(".callboard/worktrees")).unwrap();
             let place = worktrees.map(|entry| entry.unwrap().path()).next().unwrap();
-            // What nobody committed comes along.
+            // Uncommitted files are merged too.
             std::fs::write(place.join("form"), "form").unwrap();
         }
         let input = json!({"status": status});

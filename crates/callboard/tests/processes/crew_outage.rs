@@ -1,5 +1,5 @@
-//! A crew whose PostgreSQL refuses a write, or goes away under its calls: the call is made again, says
-//! TRANSIENT_ERROR when that does not help, and somebody hears of it once the store is back.
+//! A crew whose PostgreSQL refuses a write, or goes away during calls: the call is retried, answers TRANSIENT_ERROR
+//! when that does not help, and is reported once the store is back.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Crew {
         cli(self.folder.path(), &all)
     }
 
-    /// Asks for help as this agent.
+    /// Sends mail to people as this agent.
     fn send(&self, who: &str) -> (u16, Value) {
         let input = json!({"toHuman": true, "subject": "Help", "body": "x"});
         let body = json!({"agentId": who, "toolName": "mcp__mail__send", "input": input});
@@ -58,7 +58,7 @@ impl Crew {
         mails
     }
 
-    /// Runs SQL behind the server's back.
+    /// Runs SQL directly on the database.
     fn sql(&self, sql: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -70,7 +70,7 @@ impl Crew {
         });
     }
 
-    /// PostgreSQL says so many times that its disk is full when somebody asks for help.
+    /// Makes PostgreSQL report a full disk this many times when an agent sends mail.
     fn refuses(&self, times: u32) {
         self.sql(&format!(
             "CREATE SEQUENCE IF NOT EXISTS tries; ALTER SEQUENCE tries RESTART;
@@ -124,7 +124,7 @@ fn what_may_go_better_is_tried_again_and_reported() {
     goes_away(&crew);
 }
 
-/// Nothing can be read or written, so not even who asks is known.
+/// Nothing can be read or written, so not even the caller can be identified.
 fn goes_away(crew: &Crew) {
     let before = crew.mails().len();
     let mut mcp = command(crew.folder.path());
@@ -151,7 +151,7 @@ fn goes_away(crew: &Crew) {
     );
     assert!(crew.log().contains("the report of a failure waits for the store"));
     crew.database.come_back();
-    // Of each tool that failed an agent is reported once; whoever is not of the crew is not.
+    // A failure is reported once per agent and tool; calls from outside the crew are not reported.
     let begun = Instant::now();
     let mails = loop {
         let mails = crew.mails();

@@ -1,5 +1,5 @@
-//! An epic from its first task to its pull request, with workers that Callboard starts: at the same time,
-//! killed, sent back, told to rebase, and under a server that is killed as well. Nobody loses a commit.
+//! An epic from its first task to its pull request, with workers that Callboard starts: concurrent, killed, sent back,
+//! told to rebase, and under a server that is killed as well. No commit is lost.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ struct Site {
 }
 
 impl Site {
-    /// A repository with an epic, whose workers are this script.
+    /// A repository with an epic, whose workers run this script.
     fn open(schema: Option<Schema>, script: &str, settings: &str) -> Self {
         let store = schema.as_ref().map(|schema| format!("[store]\nurl = {:?}\n", schema.url()));
         let (folder, epic) = (board(), String::new());
@@ -57,7 +57,7 @@ impl Site {
         git(self.folder.path(), arguments)
     }
 
-    /// What the supervisor is told.
+    /// Calls a tool as the supervisor.
     fn boss(&self, tool: &str, input: Value) -> Value {
         let url = &self.server.as_ref().unwrap().url;
         let body = json!({"agentId": "boss", "toolName": tool, "input": input});
@@ -100,8 +100,8 @@ impl Site {
     }
 }
 
-/// Each round of a worker by what its prompt says. `One` is killed in its first run, `Two` lives through a
-/// change request, the death of its server, and a rebase.
+/// Each round of a worker, by its prompt. `One` is killed in its first run; `Two` survives a change request, the death
+/// of its server, and a rebase.
 const WORKER: &str = r#"prompt=$(cat)
 root=$CALLBOARD_PROJECT_ROOT
 exec 2>> "$root/says"
@@ -215,7 +215,7 @@ fn an_epic_is_worked_on(schema: Option<Schema>) {
     assert_eq!(states, ["IDLE", "IDLE", "IDLE"], "{agents}");
 }
 
-/// It speaks through its own door, as a confined process.
+/// The worker talks through its own door, as a confined process.
 const ASKS_ITSELF: &str = r#"cat > /dev/null
 echo hello > hello.txt && git add hello.txt && git commit -qm 'Add hello' || exit 1
 echo stray > "$CALLBOARD_PROJECT_ROOT/stray" && exit 9

@@ -1,5 +1,5 @@
-//! Workers that a person sees in tmux: a real tmux with a server for each run, which ends with the run
-//! however that ends, and lets no agent out of its sandbox.
+//! Workers shown in tmux: a real tmux with a server for each run, which ends with the run however that ends, and lets
+//! no agent out of its sandbox.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::peer::{CALLBOARD, board, command, is_running, repository_of};
 use crate::schema::Schema;
 use crate::skipped::skipped;
 
-/// Says so when it is missing; `scripts/test` installs it.
+/// Whether tmux is installed; prints a note if not. `scripts/test` installs it.
 fn has_tmux() -> bool {
     let has = Command::new("tmux").arg("-V").output().is_ok();
     if !has {
@@ -23,7 +23,7 @@ fn has_tmux() -> bool {
     has
 }
 
-/// Waits, without a pause of its own, for what other processes do.
+/// Polls, without a pause of its own, for an effect of other processes.
 fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -42,7 +42,7 @@ struct Site {
 }
 
 impl Site {
-    /// A crew with one worker, which is this script, on one task.
+    /// A crew with one worker, which runs this script, on one task.
     fn open(schema: Option<Schema>, script: &str, sandbox: &str) -> Self {
         let store = schema.as_ref().map(|schema| format!("[store]\nurl = {:?}\n", schema.url()));
         let mut site = Self { folder: board(), server: None, _schema: schema };
@@ -97,7 +97,7 @@ impl Site {
         self.execute("worker-1", "mcp__agent__get_status", json!({}))
     }
 
-    /// What the next agent that begins says.
+    /// The line that the next agent writes when it begins.
     fn begun(&self) -> String {
         fs::read_to_string(self.at("begun")).unwrap().trim().to_owned()
     }
@@ -106,7 +106,7 @@ impl Site {
         fs::write(self.at("go"), "on\n").unwrap();
     }
 
-    /// As somebody attached would have it, when the worker has one.
+    /// The worker's terminal as an attached person would use it, if there is one.
     fn terminal(&self) -> Option<Terminal> {
         let worker = cli(self.folder.path(), &["agent", "show", "worker-1"]);
         let session = worker["tmuxSessionName"].as_str()?.to_owned();
@@ -117,7 +117,7 @@ impl Site {
         Some(Terminal { socket: socket.into(), session, attach: attach.clone() })
     }
 
-    /// Where sockets of terminals are.
+    /// The folders of terminals' sockets.
     fn sockets(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -140,7 +140,7 @@ impl Terminal {
         String::from_utf8(ran.stdout).unwrap().trim().to_owned()
     }
 
-    /// The process of its server.
+    /// The process id of its server.
     fn server(&self) -> String {
         self.tmux(&["display-message", "-p", "#{pid}"])
     }
@@ -153,7 +153,7 @@ impl Terminal {
     }
 }
 
-/// Says hello, waits, says more, and hands over.
+/// Prints hello, waits, prints more, and hands over.
 const SAYS_HELLO: &str = r#"cat > /dev/null
 root=$CALLBOARD_PROJECT_ROOT
 say() { "$CALLBOARD" call mcp__task__update_status "{\"status\": \"$1\"}" --toolsets crew > /dev/null; }
@@ -192,7 +192,7 @@ fn a_worker_is_seen(schema: Option<Schema>) {
     site.go();
     site.begun();
     terminal.until_shows("one more line");
-    // What is typed goes nowhere; Ctrl-C ends nothing.
+    // Typed input goes nowhere; Ctrl-C ends nothing.
     terminal.tmux(&["send-keys", "-t", &terminal.session, "C-c"]);
     terminal.tmux(&["send-keys", "-t", &terminal.session, "-l", "--", "$(touch typed)"]);
     terminal.tmux(&["send-keys", "-t", &terminal.session, "Enter"]);
@@ -283,7 +283,7 @@ fn without_tmux_nothing_is_started() {
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(!ran.status.success());
     assert!(said.contains("crew.terminal is tmux") && said.contains("install tmux"), "{said}");
-    // Whoever starts no agents needs none.
+    // A command that starts no agents needs no tmux.
     let listed =
         command(folder.path()).args(["task", "list"]).env("PATH", &empty).output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));

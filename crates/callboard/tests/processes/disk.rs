@@ -1,4 +1,4 @@
-//! A disk that is really full, in a mount of our own: clear words, nothing lost, life goes on.
+//! A really full disk, in a mount of our own: clear messages, no data lost, and recovery.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::http::{Server, agent};
 use crate::peer::{CALLBOARD, Peer, clean};
 use crate::skipped::skipped;
 
-/// Whether this machine lets us have mounts of our own; says so when it does not.
+/// Whether this machine allows mounts of our own; prints a note if not.
 fn can_mount() -> bool {
     let can = Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|s| s.success());
     if !can {
@@ -19,8 +19,7 @@ fn can_mount() -> bool {
     can
 }
 
-/// A board on a disk of so many megabytes, and a command there. The mount lives and dies with the
-/// process.
+/// A command on a board on a disk of this many megabytes. The mount lives and dies with the process.
 fn on_small_disk(folder: &Path, megabytes: u32, arguments: &str) -> Command {
     let mut small_disk = Command::new("unshare");
     clean(&mut small_disk, folder);
@@ -65,7 +64,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let task = peer.create(json!({"title": "small"}));
     std::fs::write(Path::new(&inside).join("filler"), "").unwrap();
     let filler = Path::new(&inside).join("filler");
-    // Fills what is left; the write that fails is the point.
+    // Fills the rest of the disk; the write is expected to fail.
     let _ = std::fs::write(&filler, vec![0u8; 4 << 20]);
 
     let mut refused = 0;
@@ -121,9 +120,9 @@ fn a_server_on_a_full_disk_is_not_ready() {
     };
     soon(200);
     let filler = format!("/proc/{}/root{}/filler", server.child.id(), folder.display());
-    // Fills what is left; the write that fails is the point.
+    // Fills the rest of the disk; the write is expected to fail.
     let _ = std::fs::write(&filler, vec![0u8; 8 << 20]);
-    // Why is nobody's business but the operator's.
+    // The reason is for the operator alone.
     assert_eq!(soon(503), "unavailable\n");
     std::fs::remove_file(&filler).unwrap();
     soon(200);

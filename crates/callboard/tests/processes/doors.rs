@@ -1,5 +1,5 @@
-//! The door of a run: what an agent that Callboard started reaches, with which right and how long. The
-//! store itself is out of its reach, as far as the system confines it.
+//! The door of a run: what an agent that Callboard started reaches, with which rights and for how long. The store
+//! itself is out of its reach, as far as the system confines the agent.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::skipped::skipped;
 /// A run that the system must confine.
 const CONFINED: (&str, &str) = ("CALLBOARD_RELAY_SANDBOX", "os");
 
-/// Starts the task's agent; false where the kernel cannot confine it.
+/// Starts the task's agent; `false` where the kernel cannot confine it.
 fn starts_confined(boss: &mut Peer, task: &str) -> bool {
     let started = submit(boss, task, "start_agent");
     if started.to_string().contains("relay.sandbox = os") {
@@ -25,7 +25,7 @@ fn starts_confined(boss: &mut Peer, task: &str) -> bool {
     true
 }
 
-/// Lists in `found` what it should not be able to do.
+/// Lists in `found` every forbidden act that succeeded.
 const TRIES_THE_STORE: &str = r#"cat > /dev/null
 root=$CALLBOARD_PROJECT_ROOT
 for file in "$root"/.callboard/callboard.db*; do
@@ -61,7 +61,7 @@ fn a_confined_agent_opens_no_store() {
     assert!(!all.to_string().contains("Not mine"), "{all}");
 }
 
-/// Speaks to a server without tokens, as the local user, and then to its own board.
+/// Talks to a server without tokens, as the local user, and then to its own board.
 const POSTS_ELSEWHERE: &str = r#"cat > /dev/null
 elsewhere() { env -u CALLBOARD_SERVER -u CALLBOARD_TOKEN_FILE "$CALLBOARD" "$@" --server "$ELSEWHERE" >> said 2>&1; }
 elsewhere call create '{"title": "Not mine"}' --toolsets graph --actor human:ana && echo 'posted' >> found
@@ -98,7 +98,7 @@ fn a_confined_agent_posts_to_no_other_server() {
     assert!(!tasks.to_string().contains("Not mine"), "{tasks}");
 }
 
-/// Names programs everywhere that it can write, and leaves a check's command that tries to write elsewhere.
+/// Names programs in every place that it can write, and leaves a check's command that tries to write elsewhere.
 const LEAVES_TRAPS: &str = r#"cat > /dev/null
 root=$CALLBOARD_PROJECT_ROOT
 own=$(git rev-parse --absolute-git-dir)
@@ -113,7 +113,7 @@ echo "gitdir: $PWD/fake" > .git
 echo '<complete/>'
 "#;
 
-/// What an agent leaves behind is committed, looked at and checked by the server, outside of the agent's run.
+/// The server commits, reads and checks an agent's leftovers, outside the agent's run.
 #[test]
 fn a_check_of_an_agents_work_writes_nothing_outside() {
     let shop = Shop::open(None, LEAVES_TRAPS);
@@ -142,7 +142,7 @@ fn a_check_of_an_agents_work_writes_nothing_outside() {
     assert!(files.contains("tests.sh"), "leftovers are committed on the task's branch: {files}");
 }
 
-/// Gathers all that it can read of its own and of other processes.
+/// Gathers everything that it can read of its own and of other processes.
 const LOOKS_FOR_A_PASSWORD: &str = r#"cat > /dev/null
 env > environment; stat -c %a "$1" "$CALLBOARD_TOKEN_FILE" > modes
 cat "$1" > config; find "$TMPDIR" -type f -exec cat {} + > files 2> /dev/null
@@ -201,7 +201,7 @@ fn an_agent_finds_no_password_of_the_store_on_postgres() {
     drop(boss);
 }
 
-/// A request to a door; the status, and what a tool answered.
+/// Sends a request to a door; returns the status and the tool's answer.
 fn knock(
     url: &str,
     path: &str,

@@ -1,5 +1,4 @@
-//! The stream of events of a real server: what other processes commit, once and in order, to those who
-//! may know.
+//! The event stream of a real server: commits of other processes, once and in order, for readers with the right.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,7 +15,7 @@ use crate::tokens::token;
 /// An open stream, read block by block.
 struct Stream(BufReader<BodyReader<'static>>);
 
-/// One event: its number, its name, what it says.
+/// One event: its number, its name, its body.
 #[derive(Debug)]
 struct Said {
     id: u64,
@@ -36,7 +35,7 @@ impl Stream {
         Self(BufReader::new(response.into_body().into_reader()))
     }
 
-    /// The next block that says something; `None` when the stream is over.
+    /// The next block with content; `None` when the stream is over.
     fn next(&mut self) -> Option<Said> {
         loop {
             let mut fields = [const { String::new() }; 3];
@@ -63,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Of the next event, its number and subject.
+    /// The number and the subject of the next event.
     fn subject(&mut self) -> (u64, String) {
         let said = self.next().expect("an event");
         (said.id, said.body["data"]["subject"].as_str().unwrap_or_default().to_owned())
@@ -113,7 +112,7 @@ fn goes_on(store: &[&str]) {
     mail("two");
     mail("three");
     let id = sent.id.to_string();
-    // What a browser sends is newer than the address it came with.
+    // The header of a browser is newer than the address.
     let mut again = Stream::open(&server, "?names=mail.sent&after=0", &[("Last-Event-ID", &id)]);
     let (two, subject) = again.subject();
     assert_eq!(subject, "two");
@@ -124,7 +123,7 @@ fn goes_on(store: &[&str]) {
     let mut whole = Stream::open(&server, "?names=mail.sent&after=0", &[]);
     let subjects: Vec<String> = (0..4).map(|_| whole.subject().1).collect();
     assert_eq!(subjects, ["one", "two", "three", "four"]);
-    // The number of another log is none of ours.
+    // A number of another log does not belong to ours.
     let mut foreign = Stream::open(&server, "?names=mail.sent&after=999999", &[]);
     mail("five");
     assert_eq!(foreign.subject().1, "five");
@@ -159,7 +158,7 @@ fn an_agent_hears_of_its_own_mail_and_people_of_all() {
     };
     let mut streams = [
         (open("?names=mail.sent", &own), vec!["to w1", "end w1"]),
-        // Whoever asks for another's hears nothing of it.
+        // A request for another agent's events yields nothing.
         (open("?names=mail.sent,task.created&agent=w2", &own), vec![]),
         (open("?names=mail.sent", &ana), vec!["to people", "to w2", "to w1", "end w1"]),
         (open("?agent=w2", &ana), vec!["to w2"]),
@@ -179,7 +178,7 @@ fn an_agent_hears_of_its_own_mail_and_people_of_all() {
     assert!(none.next().is_none(), "it said something before it ended");
 }
 
-/// Numbers are given to the events of all orgs together, so the last one tells how much others do.
+/// All orgs share one sequence of numbers, so the last number would reveal how much others do.
 #[test]
 fn a_stream_names_no_event_of_another_org() {
     names_no_other(&[]);

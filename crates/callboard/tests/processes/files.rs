@@ -1,5 +1,5 @@
-//! The database file is deleted, replaced, cut short or half written by another program's hand.
-//! Callboard refuses to go on with a file that is gone, and a backup can be put back.
+//! The database file is deleted, replaced, truncated or half written by another program. Callboard refuses to go on
+//! with a missing file, and a backup can be restored.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn readyz(server: &Server) -> u16 {
     agent().get(format!("{}/readyz", server.url)).call().unwrap().status().as_u16()
 }
 
-/// The server refuses to write and to read, and says that it is not ready.
+/// The server refuses to write and to read, and reports that it is not ready.
 fn refuses_everything(server: &Server, why: &str) {
     let list = call(&agent(), &server.url, "human:ana", "list", &json!({}), "").unwrap();
     for refused in [create(server, "after"), list, create(server, "again")] {
@@ -93,7 +93,7 @@ fn git_clean_under_a_server_is_noticed() {
     git(board.path(), &["clean", "-qfdx"]);
     assert!(!database(board.path()).exists());
     refuses_everything(&server, "was deleted");
-    // The folder may be set up anew at once; the old server still has no part in it.
+    // The folder may be set up anew at once; the old server still does not use it.
     ok(board.path(), &["init", "--prefix", "P"]);
     doctor_names(board.path(), &format!("process {}", server.child.id()));
     refuses_everything(&server, "was deleted");
@@ -109,7 +109,7 @@ fn a_deleted_log_is_refused_like_a_deleted_database() {
         let server = Server::start(board.path());
         create(&server, "before").unwrap();
         std::fs::remove_file(beside(board.path(), suffix)).unwrap();
-        // A connection that the server opens just then makes the file anew: it is deleted or replaced.
+        // A connection that the server opens just then creates the file anew: it is deleted or replaced.
         refuses_everything(&server, &format!("({suffix}) was "));
         doctor_names(board.path(), &format!("process {}", server.child.id()));
     }
@@ -176,7 +176,7 @@ fn doctor_tells_that_the_end_of_the_log_is_lost() {
     create(&server, "third").unwrap();
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    // SQLite ends its log silently at the first frame that is not whole.
+    // SQLite ends its log silently at the first incomplete frame.
     let log = std::fs::OpenOptions::new().write(true).open(beside(board.path(), "-wal")).unwrap();
     log.set_len(log.metadata().unwrap().len() - 100).unwrap();
     drop(log);
@@ -232,7 +232,7 @@ fn damage(folder: &Path, tables: &[&str]) {
     }
     drop(select);
     let size: u32 = db.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
-    // Everything goes from the log into the file, where a byte can be found.
+    // Moves everything from the log into the file, where a byte can be found.
     db.pragma_update(None, "journal_mode", "DELETE").unwrap();
     drop(db);
     let file = std::fs::OpenOptions::new().write(true).open(database(folder)).unwrap();

@@ -1,5 +1,5 @@
-//! A pull request decides whether a task is done: the real server asks a forge on loopback that
-//! answers as GitHub and GitLab do.
+//! A pull request decides whether a task is done: the real server asks a fake forge on loopback that answers as GitHub
+//! and GitLab do.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::http::{Server, agent, call};
 use crate::peer::{board, command};
 
-/// Answers one request per connection, by path; what it does not know is 404.
+/// Answers one request per connection, by path; an unknown path is 404.
 fn forge(answers: &'static [(&'static str, &'static str)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

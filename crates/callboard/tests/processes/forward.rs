@@ -1,5 +1,5 @@
-//! `callboard mcp --server`: an agent that speaks over pipes only, on a board that a server serves. No
-//! store is opened and no project is needed.
+//! `callboard mcp --server`: an agent that speaks only over pipes, on the board of a server. No store is opened and no
+//! project is needed.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +12,7 @@ use crate::http::Server;
 use crate::peer::{Peer, board, command};
 use crate::tokens::token;
 
-/// A folder without a project, from which a server is spoken to.
+/// A folder without a project, from which a server is called.
 struct Elsewhere {
     folder: tempfile::TempDir,
     url: String,
@@ -51,7 +51,7 @@ impl Elsewhere {
     }
 }
 
-/// What a command says to these lines before its input ends.
+/// The output of a command for these lines, until its input ends.
 fn said(mut command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -125,7 +125,7 @@ fn changes_are_heard_through_a_server() {
     assert_eq!(note["params"]["uri"], uri);
 }
 
-/// The modern era has no sessions, and hanging up is how a request is cancelled.
+/// The modern era has no sessions, and hanging up cancels a request.
 #[test]
 fn a_wait_of_the_modern_era_is_cancelled_through_a_server() {
     let board = board();

@@ -1,5 +1,5 @@
-//! Calls that take long, for clients of the tasks extension: a handle comes instead of the answer,
-//! and whichever process is asked answers for it. On both stores, over both transports.
+//! Long calls of clients with the tasks extension: a handle comes instead of the answer, and any process answers for
+//! it. On both stores, over both transports.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::schema::Schema;
 use crate::tokens::token;
 
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
-/// Runs until the test says so.
+/// Runs until the test releases it.
 const WAITS: &str = "echo 1 > started; until test -e go; do sleep 0.02; done";
 /// Runs until it is ended, with a child of its own.
 const HANGS: &str = "sleep 600 & echo $! > child.pid; wait";
@@ -30,7 +30,7 @@ pub fn shops() -> Vec<Shop> {
     [Some(file), shared].into_iter().flatten().collect()
 }
 
-/// For what takes its time.
+/// Runs a slow test on all stores concurrently.
 fn side_by_side(test: impl Fn(&Shop) + Sync) {
     std::thread::scope(|scope| {
         for shop in shops() {
@@ -145,7 +145,7 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// Asks until the call is over.
+    /// Polls until the call is over.
     pub fn end_of(&mut self, id: &str) -> Value {
         loop {
             let seen = self.get(id);
@@ -164,7 +164,7 @@ impl Client {
     }
 }
 
-/// Between two looks others may use the machine.
+/// Pauses between two polls, so that others may use the machine.
 fn look_away() {
     assert!(Command::new("sleep").arg("0.05").status().unwrap().success());
 }
@@ -175,7 +175,7 @@ fn until_gone(process: &str) {
     }
 }
 
-/// One calls, the other process answers for it; both ways round.
+/// One process calls, the other answers for it; in both directions.
 fn a_handle_is_answered_for_by(shop: &Shop, caller: &mut Client, other: &mut Client) {
     let task = caller.create(WAITS);
     let id = caller.handle("run_checks", json!({"id": task}));
@@ -191,7 +191,7 @@ fn a_handle_is_answered_for_by(shop: &Shop, caller: &mut Client, other: &mut Cli
     assert_eq!(done["result"]["structuredContent"]["checks"][0]["result"], "pass");
     assert_eq!(caller.get(&id), done, "the same from every process");
 
-    // What is over stays, whatever is asked of it.
+    // A finished call stays as it is, whatever is asked of it.
     for method in ["tasks/cancel", "tasks/update"] {
         assert_eq!(caller.about(method, &id)["result"]["resultType"], "complete");
     }
@@ -308,7 +308,7 @@ fn a_server_that_ends_takes_its_long_calls_with_it() {
             kill_process(pid, Signal::TERM).unwrap();
             assert_eq!(caller.process().wait().unwrap().code(), Some(0));
             until_gone(&child);
-            // Known at once: it said so before it went.
+            // Known at once: the server recorded it before it ended.
             let over = other.get(&id);
             assert_eq!(over["status"], "failed", "{over}");
             std::fs::remove_file(shop.path().join("child.pid")).unwrap();
@@ -332,7 +332,7 @@ fn a_long_call_ends_with_the_token_it_came_with() {
     assert_eq!(shop.stdio("agent:w1").end_of(&id)["status"], "cancelled");
 }
 
-/// The check outlasts the second after which others get a handle.
+/// The check outlasts the second after which other clients get a handle.
 #[test]
 fn who_knows_nothing_of_handles_waits_for_the_answer() {
     let cmd = "sleep 1.5";
@@ -342,7 +342,7 @@ fn who_knows_nothing_of_handles_waits_for_the_answer() {
             mcp.args(shop.store()).args(["mcp", "--actor", "agent:w1"]);
             mcp
         });
-        // Whatever a client of an older revision declares, it is not talked to about this.
+        // A client of an older revision gets no handle, whatever it declares.
         let declared = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"extensions": { EXTENSION: {} }},

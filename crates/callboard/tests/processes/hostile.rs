@@ -1,4 +1,4 @@
-//! A repository of somebody with bad intentions: opening it runs nothing and sends nothing.
+//! A malicious repository: opening it runs nothing and sends nothing.
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
@@ -11,11 +11,11 @@ use crate::peer::{Peer, board, command, git, until_exists};
 
 const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
 
-/// A board with a queued verification that leaves a file behind, and settings that send a variable of
-/// the environment to an address and run a program of the repository.
+/// A board with a queued verification that leaves a file behind, and settings that send a variable of the environment
+/// to an address and run a program of the repository.
 struct Hostile {
     folder: tempfile::TempDir,
-    /// Where the variable would arrive.
+    /// The address to which the variable would be sent.
     listener: TcpListener,
 }
 
@@ -73,7 +73,7 @@ fn victim(folder: &Path) -> Command {
     victim
 }
 
-/// Speaks to `callboard mcp` as a client that starts it in the clone, and returns its words on stderr.
+/// Talks to `callboard mcp` as a client that starts it in the clone, and returns its stderr.
 fn mcp(folder: &Path) -> String {
     let mut mcp = victim(folder);
     mcp.args(["mcp", "--actor", "agent:me", "--toolsets", "graph,execution"]);
@@ -126,8 +126,8 @@ fn a_clone_with_a_store_is_refused() {
     hostile.heard_nothing();
 }
 
-/// An archive is no clone: git knows nothing of the store in there. `callboard trust` shows that the
-/// command would have run.
+/// An archive is no clone: git knows nothing of the store in there. `callboard trust` shows that the command would have
+/// run.
 #[test]
 fn a_store_from_an_archive_runs_nothing_before_it_is_trusted() {
     let hostile = Hostile::new();

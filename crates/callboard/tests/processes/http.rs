@@ -1,4 +1,4 @@
-//! `callboard serve` in a process of its own, and requests to it.
+//! `callboard serve` in a separate process, and requests to it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Server {
         let line = lines.next().expect("a first line").unwrap();
         let start = line.find("http://").expect("the URL in it");
         let url = line[start..].split_whitespace().next().unwrap().trim_end_matches('/').to_owned();
-        // Keep reading, so that the server never waits for us.
+        // Keeps reading, so that the server never blocks on its output.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, url }
     }
@@ -62,7 +62,7 @@ pub fn call(
     call_at(agent, &format!("{url}/mcp?actor={actor}"), tool, arguments, retry_key)
 }
 
-/// A call at an address that names more than the server. An empty retry key is not sent.
+/// A call at an address with a path and a query. An empty retry key is not sent.
 pub fn call_at(
     agent: &ureq::Agent,
     url: &str,
@@ -85,7 +85,7 @@ pub fn call_at(
     answer_of(&mut response).map(|answer| reply(&answer))
 }
 
-/// A request of the modern era, but for its body.
+/// A request of the modern era without its body.
 pub fn modern(agent: &ureq::Agent, url: &str, method: &str) -> RequestBuilder<WithBody> {
     agent
         .post(url)

@@ -1,5 +1,5 @@
-//! Jobs and the servers that run them: each runs once, a killed server's job goes on elsewhere, a
-//! worker that slept past its lease changes nothing.
+//! Jobs and the servers that run them: each runs once, a killed server's job goes on elsewhere, a worker that slept
+//! past its lease changes nothing.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -174,7 +174,7 @@ fn a_sleeper_changes_nothing(schema: Option<Schema>) {
     assert_eq!(end["params"]["attempt"], 2, "{end}");
     let before = second.call("jobs_get", json!({ "jobId": job })).unwrap();
     kill(&sleeper, Signal::CONT);
-    // It answers when it has caught up; what its agent said is not kept.
+    // The sleeper answers when it has caught up; its agent's answer is not kept.
     sleeper.call("jobs_list", json!({})).unwrap();
     sleeper.close_input();
     sleeper.child.wait().unwrap();

@@ -1,5 +1,4 @@
-//! Jobs for agents in real processes: what comes of one, what it may do, and that what an agent does
-//! is not told further.
+//! Jobs for agents in real processes: their results, their limits, and that an agent's secrets are not passed on.
 
 use std::fs;
 use std::process::Command;
@@ -45,7 +44,7 @@ fn a_patch_comes_back() {
     assert_eq!(read("logs.txt").0, "text/plain");
 }
 
-/// Two folders share a store; the server stands in the first.
+/// Two folders share a store; the server runs in the first.
 #[test]
 fn a_job_belongs_to_the_project_of_its_repository() {
     let (here, there) = (Office::open(None), Office::open_as("Q"));
@@ -117,7 +116,7 @@ fn without_any_executor_a_job_is_taken_and_fails() {
     assert_eq!(end["params"]["summary"], "No executor for model fake/model");
 }
 
-/// An agent that asks before it runs something, and a client that follows the job as a task.
+/// An agent that asks before it runs a command, and a client that follows the job as a task.
 #[test]
 fn what_an_agent_asks_is_answered_through_the_task() {
     let office = Office::open(None);
@@ -201,7 +200,7 @@ fn what_an_agent_asks_is_answered_through_the_task() {
     }
 }
 
-/// What an agent was given is in nothing that anybody reads, whatever it does with it.
+/// Secrets given to an agent appear in no readable output, whatever the agent does with them.
 #[test]
 fn no_secret_is_told() {
     const SECRET: &str = "hunter2-hunter2";
@@ -288,7 +287,7 @@ fn a_run_that_nobody_wants_any_more_is_ended() {
     assert_eq!(end["params"]["state"], "EXPIRED");
     assert_eq!(end["params"]["summary"], "Exceeded TTL of 1s");
     assert!(end["params"]["reasonCode"].is_null());
-    // What it printed comes when it is gone, as one more version.
+    // The output comes when the agent is gone, as one more version.
     let logs = format!("mcp://jobs/{job}/artifacts/logs.txt");
     loop {
         let message = server.receive().unwrap();

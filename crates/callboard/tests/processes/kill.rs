@@ -1,5 +1,5 @@
-//! The server is killed again and again while many clients write. What was acknowledged is there,
-//! once; what was not may be there, but not twice.
+//! The server is killed again and again while many clients write. An acknowledged write exists, once; an unacknowledged
+//! one may exist, but not twice.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::peer::{Peer, board};
 const CLIENTS: usize = 16;
 const KILLS: usize = 50;
 
-/// Where the server is now; clients that lost it wait here for the next one.
+/// The server's current address; clients that lost it wait here for the next one.
 #[derive(Default)]
 struct Address {
     current: Mutex<(u64, String)>,
@@ -77,7 +77,7 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
         })
         .collect();
 
-    // Moments are counted in acknowledgements, so that every run kills while writes are under way.
+    // The kills are timed by acknowledgements, so that every run kills during writes.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for _ in 0..KILLS {
         let mut server = Server::start(board.path());
@@ -98,7 +98,7 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
     check(board.path(), &acknowledged);
 }
 
-/// Notes and new tasks by turns, each under its own retry key; asks again until it is answered.
+/// Writes notes and new tasks in turn, each under its own retry key; repeats a call until it is answered.
 fn write_until_stopped(client: usize, task: &str, shared: &Shared) -> Vec<String> {
     let (actor, agent) = (format!("agent:w{client}"), agent());
     let (mut seen, mut url) = shared.address.newer_than(0);

@@ -1,5 +1,5 @@
-//! Leases between processes: each task taken once, and a server that slept past a lease cannot
-//! write for whoever held it.
+//! Leases between processes: each task is taken once, and a server that slept past a lease cannot write for its former
+//! holder.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ fn race(schema: Option<&Schema>) {
     assert_eq!((won.len(), once.len()), (TASKS, TASKS), "each task is taken once");
 }
 
-/// Asks what can start and takes it, until there is nothing left.
+/// Takes the next actionable task until there is none.
 fn take_all(racer: &mut Peer) -> Vec<String> {
     let mut won = Vec::new();
     loop {
@@ -95,7 +95,7 @@ fn a_server_that_slept_past_a_lease_writes_nothing() {
     let pid = Pid::from_child(&sleeper.child);
     kill_process(pid, Signal::STOP).unwrap();
     std::thread::scope(|scope| {
-        // Sent while it sleeps, read when it wakes.
+        // Sent while the server sleeps, read when it wakes.
         let late = json!({"taskId": task, "output": "late", "fence": 1});
         let late = scope.spawn(|| ask(&sleeper.url, "agent:w1", "complete_task", late));
         let start = Instant::now();
@@ -112,7 +112,7 @@ fn a_server_that_slept_past_a_lease_writes_nothing() {
         let refused = late.join().unwrap().unwrap_err();
         assert_eq!(refused["code"], "task.already_claimed", "{refused}");
     });
-    // The same actor on the sleeper: only the fence tells the old claim from the new one.
+    // Same actor, now on the sleeper: only the fencing token tells the old claim from the new one.
     let stale = json!({"taskId": task, "status": "in_progress", "fence": 1});
     let refused = ask(&sleeper.url, "agent:w2", "update_task_status", stale).unwrap_err();
     assert!(refused["message"].as_str().unwrap().contains("fence 1 is stale"), "{refused}");
@@ -120,8 +120,8 @@ fn a_server_that_slept_past_a_lease_writes_nothing() {
     assert_eq!(ask(&awake.url, "agent:w2", "complete_task", done).unwrap()["state"], "done");
 }
 
-/// The only server was killed and comes back an hour later. The store is put back by an hour instead
-/// of waiting for one.
+/// The only server was killed and comes back an hour later. The store's times are set back by an hour instead of
+/// waiting.
 #[test]
 fn a_server_that_comes_back_gives_holders_time() {
     let board = board();

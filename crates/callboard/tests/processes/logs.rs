@@ -1,5 +1,4 @@
-//! Logs of checks: on one machine from its files, on a shared store from wherever they were
-//! written.
+//! Logs of checks: on one machine from its files, on a shared store from any machine that wrote them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +61,7 @@ fn a_log_is_a_resource_whose_first_line_says_what_was_cut() {
     }
 }
 
-/// The first folder's server runs the checks; its files are gone before the second one is asked.
+/// The first folder's server runs the checks; its files are deleted before the second server is asked.
 #[test]
 fn on_a_shared_store_every_server_shows_every_log() {
     let Some(schema) = Schema::new() else { return };
@@ -105,7 +104,7 @@ fn on_a_shared_store_every_server_shows_every_log() {
     assert_eq!(String::from_utf8_lossy(&kept.stdout), text);
 }
 
-/// A machine: its own name and folder, on a store it shares.
+/// A machine: its own name and folder, on a shared store.
 async fn machine(
     schema: &Schema,
     name: &str,

@@ -1,5 +1,5 @@
-//! The real program in real processes: races, kills, broken input, full disks. Anything that can
-//! be shown in one process is a transcript instead.
+//! The real program in real processes: races, kills, broken input, full disks. A behaviour that one process can show is
+//! a transcript instead.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 #![allow(clippy::disallowed_methods, reason = "tests play the user who starts programs")]

@@ -1,5 +1,4 @@
-//! `/metrics` of a real server: the format, exact values after known calls, and nothing in a label
-//! that a client sent.
+//! `/metrics` of a real server: the format, exact values after known calls, and no client's text in a label.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use crate::http::{Server, agent, call};
 use crate::peer::board;
 use crate::tokens::token;
 
-/// Everything a scrape said: `name{labels}` as written, and its value.
+/// The content of a scrape: `name{labels}` as written, and its value.
 struct Scrape {
     samples: BTreeMap<String, f64>,
     text: String,
@@ -83,7 +82,7 @@ fn labels(sample: &str) -> Vec<(String, String)> {
     inside.split(',').map(label).collect()
 }
 
-/// Words known beforehand, and nothing else.
+/// Accepts only label values known beforehand.
 fn judge_label(name: &str, value: &str) {
     let lower = |value: &str| value.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let known = match name {
@@ -136,7 +135,7 @@ fn a_scrape_says_exactly_what_happened() {
     let unknown = caller.call("agent:x", "not_a_tool", json!({})).unwrap_err();
     assert_eq!(unknown["code"], -32602);
 
-    // Two hours ago, so that the wait can be told from none.
+    // Two hours ago, so that the wait differs from zero.
     let database =
         rusqlite::Connection::open(board.path().join(".callboard/callboard.db")).unwrap();
     let earlier = "UPDATE tasks SET created_at = created_at - 7200000000";
@@ -148,7 +147,7 @@ fn a_scrape_says_exactly_what_happened() {
     caller.ok("agent:w1", "run_checks", json!({"id": a}));
     caller.ok("human:ana", "attest", json!({"id": a, "index": 2}));
 
-    // A lease that is over ends when somebody else comes.
+    // An expired lease ends when another actor claims the task.
     let lease = "UPDATE attempts SET kind = 'execution', lease_s = 60, lease_expires_at = 1";
     database.execute(lease, []).unwrap();
     caller.ok("agent:w2", "claim", json!({"id": a}));
@@ -181,7 +180,7 @@ fn a_scrape_says_exactly_what_happened() {
         let bucket = format!("callboard_queue_wait_seconds_bucket{{le=\"{le}\"}}");
         assert_eq!(seen.value(&bucket), waits, "{bucket}");
     }
-    // Two creates, a begin, a run of checks, an attestation and a claim wrote something.
+    // Two creates, a begin, a run of checks, an attestation and a claim wrote rows.
     assert_eq!(seen.value("callboard_store_commits_total"), 6.0);
     assert_eq!(seen.value("callboard_store_batch_size_sum"), 6.0);
     assert_eq!(seen.value("callboard_http_sessions"), 0.0);
@@ -256,7 +255,7 @@ fn once_there_are_tokens_a_scrape_needs_one_with_its_own_scope() {
         asked.call().unwrap().status().as_u16()
     };
     assert_eq!((bearer(&prometheus), bearer("nonsense")), (200, 401));
-    // The counts are those of every org.
+    // The counts cover every org.
     assert_eq!((bearer(&worker), bearer(&admin)), (403, 403));
     let page = agent().get(format!("{}/", server.url));
     let page = page.header("Authorization", format!("Bearer {prometheus}")).call().unwrap();

@@ -1,5 +1,4 @@
-//! A job tells of its end and opens its pull request: a real server, a real repository, receivers on
-//! loopback.
+//! A job reports its end and opens its pull request: a real server, a real repository, receivers on loopback.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +16,7 @@ use crate::http::{Server, agent};
 use crate::peer::{Peer, board, clean, command};
 use crate::relay::{job_spec, next_end};
 
-/// What somebody sent: the path, the other lines of the head, the body.
+/// A received request: the path, the other lines of the head, the body.
 type Asked = (String, Vec<String>, String);
 
 /// Answers every request by its path.
@@ -55,7 +54,7 @@ fn listener(answer: fn(&str) -> (&'static str, String)) -> (String, Receiver<Ask
     (url, asked)
 }
 
-/// A repository with a board beside the work that lies in it, and an agent that changes `a.txt`.
+/// A repository with a board beside the work in it, and an agent that changes `a.txt`.
 struct Shop {
     board: tempfile::TempDir,
     commit: String,
@@ -70,7 +69,7 @@ impl Shop {
         shop.git(&["add", "a.txt"]);
         shop.git(&["commit", "-q", "-m", "first"]);
         let commit = shop.git(&["rev-parse", "HEAD"]);
-        // What somebody was in the middle of.
+        // A person's unfinished work.
         fs::write(shop.at("a.txt"), "stashed\n").unwrap();
         shop.git(&["stash", "-q"]);
         fs::write(shop.at("a.txt"), "dirty\n").unwrap();
@@ -94,7 +93,7 @@ printf '## TEST_PLAN\nnone\n\n## NOTES\nnone\n'
         git_in(self.board.path(), arguments)
     }
 
-    /// What must be as it was.
+    /// The state that must not change.
     fn state(&self) -> Vec<String> {
         let asked: [&[&str]; 6] = [
             &["status", "--porcelain"],
@@ -192,7 +191,7 @@ fn a_job_opens_its_pull_request_and_tells_of_its_end() {
     let signed =
         Webhook::new(&secret).unwrap().sign(&header("webhook-id"), at, body.as_bytes()).unwrap();
     assert_eq!(signed, header("webhook-signature"));
-    // The answer is written down after it came.
+    // The delivery is recorded after the answer came.
     let listed = loop {
         let listed = shop.said(&["webhook", "list"])["items"][0].clone();
         if listed["state"] == "delivered" {
@@ -220,7 +219,7 @@ fn news_of_a_mail_outlives_the_server_it_came_from() {
         serve.env("CALLBOARD_RELAY_WEBHOOK_ALLOW_PRIVATE", "true");
         Server::over(serve)
     };
-    // It writes down what is to be told, tells nobody, and is killed.
+    // The server records the delivery, sends nothing, and is killed.
     let writer = serve(&["--no-runner"]);
     let call = json!({
         "agentId": "boss",

@@ -1,4 +1,4 @@
-//! A board in a git repository with an agent at hand, for tests of jobs in real processes.
+//! A board in a git repository with an agent, for tests of jobs in real processes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::peer::{Peer, board_as, clean, command};
 use crate::relay::job_spec;
 use crate::schema::Schema;
 
-/// A board in a git repository, with an agent that does as its folder says.
+/// A board in a git repository, with an agent that obeys files in its folder.
 pub struct Office {
     pub board: tempfile::TempDir,
     pub commit: String,
@@ -52,7 +52,7 @@ impl Office {
         self.board.path().join(name)
     }
 
-    /// Says on a pipe that it began, waits while there is a file `hold`, then answers.
+    /// Installs an agent that reports its start on a pipe, waits while there is a file `hold`, then answers.
     fn hire(&self) {
         fs::create_dir(self.at("bin")).unwrap();
         fs::create_dir(self.at("runs")).unwrap();
@@ -79,7 +79,7 @@ impl Office {
         fs::remove_file(self.at("hold")).unwrap();
     }
 
-    /// The process of the next agent that begins.
+    /// The process id of the next agent that begins.
     pub fn begun(&self) -> String {
         fs::read_to_string(self.at("begun")).unwrap()
     }
@@ -114,7 +114,7 @@ impl Office {
         peer
     }
 
-    /// One for a client that says with each request who it is.
+    /// A server for a client that identifies itself in each request.
     pub fn modern(&self) -> Peer {
         self.process(&[], &[])
     }
@@ -159,7 +159,7 @@ pub fn kill(peer: &Peer, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// What happened to a job, as the log tells it.
+/// The events of a job, by the log.
 pub fn events(folder: &Path, job: &str) -> Vec<String> {
     let log = command(folder).args(["log", "--json"]).output().unwrap();
     let text = String::from_utf8(log.stdout).unwrap();

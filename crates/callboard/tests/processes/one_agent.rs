@@ -1,6 +1,5 @@
-//! One agent in one worktree: an agent whose server is frozen is killed before the next attempt starts,
-//! a merge refuses to touch files under a running agent, and a task that leaves its column takes its
-//! agent with it.
+//! One agent in one worktree: an agent whose server is frozen is killed before the next attempt starts, a merge refuses
+//! to touch files under a running agent, and a task that leaves its column stops its agent.
 
 use std::fs;
 use std::process::Command;
@@ -96,7 +95,7 @@ fn a_frozen_servers_agent_is_killed_before_the_next_attempt_on_postgres() {
     }
 }
 
-/// A new job for the task is another run in that worktree, whatever became of the job before.
+/// A new job for the task is another run in that worktree, whatever the result of the job before.
 #[test]
 fn a_frozen_servers_agent_is_killed_before_another_job_starts() {
     let shop = open_shop(None);
@@ -138,7 +137,7 @@ fn a_task_takes_its_agent_with_it(schema: Option<Schema>) {
     assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
     until_gone(&begun[1..]);
 
-    // The graph's word for a move to the backlog.
+    // The graph toolset's word for a move to the backlog.
     let (task, _, begun) = start(&shop, &mut runner);
     let mut graph = command(shop.board.path());
     if let Some(schema) = &shop.schema {

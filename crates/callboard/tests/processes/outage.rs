@@ -1,5 +1,5 @@
-//! PostgreSQL is killed again and again under two servers and many clients. Callers hear that it is
-//! away and nothing worse; what was acknowledged is there, once; the servers go on by themselves.
+//! PostgreSQL is killed again and again under two servers and many clients. Callers hear that it is away and nothing
+//! worse; an acknowledged write exists, once; the servers recover by themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -24,14 +24,14 @@ const KILLS: usize = 10;
 const WRITES_BETWEEN: usize = 150;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A PostgreSQL of its own, since it will not live long.
+/// A separate PostgreSQL, because the test kills it.
 pub struct Database {
     name: String,
     pub url: String,
 }
 
 impl Database {
-    /// Nothing where the other tests do without PostgreSQL, too.
+    /// `None` where the other tests run without PostgreSQL, too.
     pub fn start(what: &str) -> Option<Self> {
         if let Some(why) = Schema::missing() {
             skipped(why);
@@ -65,7 +65,7 @@ fn script(name: &str, verb: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// What was acknowledged.
+/// The acknowledged writes.
 #[derive(Default)]
 struct Seen {
     created: Vec<(String, String)>,
@@ -102,7 +102,7 @@ impl Shared {
 
 struct Client {
     server: usize,
-    /// Whether it waits for the database after bad news, or asks again and again.
+    /// Whether the client waits for the database after an error, or repeats its call at once.
     is_patient: bool,
     url: String,
     actor: String,
@@ -111,7 +111,7 @@ struct Client {
 }
 
 impl Client {
-    /// Asks under one key until it is answered; the only excuse is that the database is away.
+    /// Repeats a call under one key until it is answered; the only accepted failure is that the database is away.
     fn ask(&self, tool: &str, arguments: Value, key: &str) -> Result<Value, Value> {
         loop {
             let answer = call(&self.http, &self.url, &self.actor, tool, &arguments, key);
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Offers a task, goes after one that somebody offered, and closes it if it was the first.
+    /// Creates a task, claims one that another client created, and closes it if the claim was first.
     fn work_until_stopped(&self, client: usize) {
         let mut won = HashSet::new();
         for round in 0.. {
@@ -187,7 +187,7 @@ fn a_database_that_is_killed_ten_times_loses_nothing_acknowledged() {
             std::thread::spawn(move || client.work_until_stopped(n))
         })
         .collect();
-    // After every start both servers must acknowledge anew, by themselves.
+    // After every start both servers must acknowledge writes again, by themselves.
     let let_work = || {
         let before = shared.seen.lock().unwrap().by_server;
         let more =

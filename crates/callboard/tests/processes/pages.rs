@@ -1,5 +1,5 @@
-//! Page sessions: who acts on the pages of a server, what a browser shows for that, and which users of the
-//! machine are answered at all.
+//! Page sessions: who acts on the pages of a server, which credentials a browser needs, and which users of the machine
+//! are answered at all.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -31,7 +31,7 @@ pub fn code_address(folder: &Path) -> String {
     String::from_utf8(opened.stdout).unwrap().trim().to_owned()
 }
 
-/// What a browser keeps of an answer, as it sends it back.
+/// The cookie of an answer, as a browser sends it back.
 pub fn cookie_of(response: &Response<Body>) -> String {
     let set = response.headers()["set-cookie"].to_str().unwrap();
     set.split(';').next().unwrap().to_owned()
@@ -44,7 +44,7 @@ pub fn session(folder: &Path) -> String {
     cookie_of(&opened)
 }
 
-/// The cookie of a session that somebody opened with a token.
+/// The cookie of a session opened with a token.
 pub fn session_of(server: &Server, token: &str) -> String {
     let form = browser().post(format!("{}/login", server.url));
     let entered = form.send_form([("token", token), ("next", "/")]).unwrap();
@@ -86,7 +86,7 @@ impl Site {
         (page.status().as_u16(), page.body_mut().read_to_string().unwrap())
     }
 
-    /// Writes to the agent `boss` by the form of the page.
+    /// Sends mail to the agent `boss` with the form of the page.
     fn send(&self, path: &str, headers: &[(&str, &str)], mail: &str) -> (u16, String) {
         let mut request = browser().post(format!("{}{path}", self.server.url));
         for (name, value) in headers.iter().chain([&HERE]) {
@@ -109,7 +109,7 @@ fn a_form_without_a_page_session_changes_nothing() {
     let mail = letter_id(&site.page("/mail", &cookie).1);
     for headers in [
         &[][..],
-        // What an agent on this machine could think of.
+        // Credentials that an agent on this machine could try.
         &[("Authorization", "Bearer cb_of_a_run")],
         &[("Cookie", "callboard_token=x")],
     ] {
@@ -285,7 +285,7 @@ fn pages_answer_under_a_name_of_their_own() {
     assert_eq!(site.get("/", ("Host", "other.localhost")).status(), 403);
 }
 
-/// One request of another user of this machine; its answer.
+/// Sends one request as another user of this machine; returns the answer.
 fn asked_by(uid: u32, server: &Server, head: &str) -> String {
     let address = server.url.strip_prefix("http://").unwrap().replace(':', "/");
     let head = head.replace('\n', "\r\n");
@@ -332,7 +332,7 @@ fn without_tokens_another_user_of_the_machine_is_refused() {
         let said = asked_by(NOBODY, &site.server, &head(path, ""));
         assert!(said.starts_with("HTTP/1.1 200 "), "{path}: {said}");
     }
-    // From the first token on a token says who asks; a code is for the user at the terminal alone.
+    // From the first token on a token identifies the caller; a code is for the user at the terminal alone.
     let (_, token) = token(site.folder(), &["--actor", "human:ana"]);
     let bearer = format!("Authorization: Bearer {token}\n");
     assert!(asked_by(NOBODY, &site.server, &head("/", "")).starts_with("HTTP/1.1 401 "));

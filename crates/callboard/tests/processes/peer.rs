@@ -1,4 +1,4 @@
-//! `callboard mcp` in a folder of its own, spoken to as an agent's client would.
+//! `callboard mcp` in a separate folder, called as an agent's client would.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn command(folder: &Path) -> Command {
     command
 }
 
-/// Nothing of the machine's own settings reaches the program.
+/// Keeps the machine's own settings from the program.
 pub fn clean(command: &mut Command, folder: &Path) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CALLBOARD_") {
@@ -34,7 +34,7 @@ pub fn clean(command: &mut Command, folder: &Path) {
         }
     }
     command.current_dir(folder).env("XDG_CONFIG_HOME", folder.join("no-config"));
-    // What is trusted is kept there, for every folder of a board.
+    // The marks of trust are kept there, for every folder of a board.
     command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
 }
 
@@ -46,8 +46,8 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
-/// Makes a repository with one commit and a script that plays an agent; its `$1` is the file with the
-/// agent's servers. Returns the settings of the executor `mine` that runs it.
+/// Makes a repository with one commit and a script that plays an agent; its `$1` is the file with the agent's servers.
+/// Returns the settings of the executor `mine` that runs the script.
 pub fn repository_of(folder: &Path, script: &str) -> String {
     for arguments in [
         &["init", "-q", "-b", "main"][..],
@@ -85,7 +85,7 @@ impl Peer {
         Self::with_errors_to(command, Stdio::inherit())
     }
 
-    /// Its words on stderr wait in the child for a test that reads them.
+    /// Its stderr stays in the child's pipe for a test that reads it.
     pub fn over_quietly(command: Command) -> Self {
         Self::with_errors_to(command, Stdio::piped())
     }
@@ -123,7 +123,7 @@ impl Peer {
         self.input = None;
     }
 
-    /// The next message, whatever it is; `None` at the end.
+    /// The next message of any kind; `None` at the end.
     pub fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.output.read_line(&mut line).unwrap() {
@@ -132,8 +132,8 @@ impl Peer {
         }
     }
 
-    /// The oldest note that came with an answer, else the next one. A test that only receives would
-    /// wait for ever when the last note came together with an answer.
+    /// The oldest notification that came with an answer, else the next one. A test that only receives would wait
+    /// forever when the last notification came together with an answer.
     pub fn next_note(&mut self) -> Value {
         match self.notes.is_empty() {
             true => self.receive().expect("the server lives"),
@@ -199,7 +199,7 @@ pub fn until_exists(path: &Path) {
 }
 
 pub fn is_running(process: &str) -> bool {
-    // A zombie is gone for our purpose.
+    // A zombie counts as gone.
     std::fs::read_to_string(format!("/proc/{}/stat", process.trim()))
         .is_ok_and(|stat| !stat.contains(") Z "))
 }

@@ -1,5 +1,5 @@
-//! What an agent of the board asks while it works: seen and answered by a person in another process,
-//! refused after a while of silence, gone with its run.
+//! Questions of an agent of the board while it works: shown to and answered by a person in another process, refused
+//! after a timeout, gone with its run.
 
 use std::fs;
 use std::process::Output;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::agents::{FREE, Shop, make, submit, wait_for};
 use crate::peer::{Peer, command};
 
-/// Speaks ACP, asks to run each of these, and says at the end what it was told.
+/// An ACP agent that asks to run each of these commands, and prints the answers at the end.
 fn asking(commands: &[&str]) -> String {
     let mut script = r#"
 read -r hello; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
@@ -32,7 +32,7 @@ read -r nothing
 "#
 }
 
-/// A shop whose agent asks, and is kept in its worktree by nothing but its word.
+/// A shop whose agent asks, and which no sandbox keeps in its worktree.
 fn open(commands: &[&str]) -> Shop {
     let shop = Shop::open(None, &asking(commands));
     let settings = fs::read_to_string(shop.at(".callboard/config.local.toml")).unwrap();
@@ -40,7 +40,7 @@ fn open(commands: &[&str]) -> Shop {
     shop
 }
 
-/// The question that an agent waits with.
+/// The open question of an agent.
 fn asked(boss: &mut Peer, ids: &Value) -> Value {
     loop {
         let job = boss.call("jobs_get", ids.clone()).unwrap();
@@ -104,7 +104,7 @@ fn a_question_is_answered_from_a_terminal_and_by_a_task() {
     assert_eq!(ticket["status"], "input_required", "{ticket}");
     assert_eq!(ticket["inputRequests"]["ask_1"]["params"]["message"], "Try it: make one");
 
-    // Those that Callboard starts have no more rights than these: none answers for itself.
+    // Agents that Callboard starts have no more rights than these: none answers for itself.
     let yes = json!({"ask_1": {"action": "accept"}});
     let denied = update(&shop, "kagan", job, yes);
     assert_eq!(denied["error"]["data"]["code"], "AUTHORIZATION_DENIED", "{denied}");
@@ -153,7 +153,7 @@ fn the_question_of_a_stopped_agent_is_gone() {
     assert!(words.contains("NO_QUESTION"), "{words}");
 }
 
-/// What the system keeps in its worktree need not ask, so nobody is bothered.
+/// The requests of a confined agent are granted without asking a person.
 #[test]
 fn a_confined_agent_is_granted_what_it_asks_for() {
     let shop = open(&["make"]);

@@ -1,4 +1,4 @@
-//! Several processes on one file, no daemon: every task is claimed once, nobody sees a busy error.
+//! Several processes on one file, no daemon: every task is claimed once, and no process sees a busy error.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What tests of jobs for agents share: a spec, and the end that a client hears of.
+//! Shared parts of tests of jobs for agents: a spec, and the notification of an end.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::peer::Peer;
 
-/// A job on a local repository, for whatever agent serves `fake/model`.
+/// A job on a local repository, for any agent that serves `fake/model`.
 pub fn job_spec(repo: &Path, commit: &str, key: &str) -> Value {
     json!({
         "repo": {
@@ -29,7 +29,7 @@ pub fn job_spec(repo: &Path, commit: &str, key: &str) -> Value {
     })
 }
 
-/// The next end of a job that this client hears of.
+/// The next notification of a job's end for this client.
 pub fn next_end(peer: &mut Peer) -> Value {
     let ended = |note: &Value| note["method"].as_str().unwrap_or("").contains("/job/");
     if let Some(at) = peer.notes.iter().position(ended) {

@@ -1,4 +1,4 @@
-//! What a token may do over HTTP: each test tries to run a command that its token has no right to.
+//! The rights of a token over HTTP: each test tries to run a command without the right.
 
 use serde_json::{Value, json};
 

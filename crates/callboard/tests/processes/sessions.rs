@@ -1,5 +1,5 @@
-//! Sessions of a person and an agent with the real program: a real tmux, an agent that is a script,
-//! and the server that its settings name.
+//! Sessions of a person and an agent with the real program: a real tmux, a script as the agent, and the server that its
+//! settings name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Home {
         fs::write(bin.join("claude"), script).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(bin.join("claude"), mode).unwrap();
-        // A terminal's shell is one of a login, which sets its own PATH.
+        // The shell of a terminal is a login shell, which sets its own PATH.
         fs::write(folder.path().join(".profile"), "PATH=\"$HOME/bin:$PATH\"\n").unwrap();
         let home = Self { board: board(), folder };
         let git = "git init -q -b main && git add -A && git -c user.name=a -c user.email=a@b commit -qm x";
@@ -78,7 +78,7 @@ fn make(boss: &mut Peer, backend: &str) -> String {
     made["task_id"].as_str().unwrap().to_owned()
 }
 
-/// What the agent's settings start, in the worktree.
+/// The server that the agent's settings start, in the worktree.
 fn agent(place: &Path) -> Peer {
     let text = fs::read_to_string(place.join(".callboard/mcp.json")).unwrap();
     let server = serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["callboard"].clone();
@@ -129,7 +129,7 @@ fn a_session_lives_in_each_backend_until_it_is_ended() {
     }
 }
 
-/// The terminal is known by its task's name; git has no part in it.
+/// The terminal is found by its task's name, without git.
 #[test]
 fn a_terminal_is_ended_while_git_fails() {
     if !has_tmux() {
@@ -185,7 +185,7 @@ fn the_agent_of_a_session_reaches_its_task_and_no_other() {
     assert_eq!(seen["review"]["by"], format!("agent:pair-{tail}"));
 }
 
-/// `done` knows nothing of terminals; a server that looks after them does.
+/// `done` does not know of terminals; a server's background work does.
 #[test]
 fn a_terminal_ends_with_its_task_whoever_closes_it() {
     if !has_tmux() {

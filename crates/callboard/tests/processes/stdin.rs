@@ -1,4 +1,4 @@
-//! Whatever comes in on stdin, the process answers what can be answered and lives on.
+//! For any input on stdin, the process answers readable requests and keeps running.
 
 use serde_json::json;
 

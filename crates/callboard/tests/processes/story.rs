@@ -1,5 +1,5 @@
-//! The whole loop with the real program: a plan, agents in parallel worktrees, a conflict, a rejection
-//! that the next run reads, everything merged; what the person has open stays as it is.
+//! The whole loop with the real program: a plan, agents in parallel worktrees, a conflict, a rejection that the next
+//! run reads, everything merged; the person's open work stays as it is.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Peer, board, clean, command};
 
-/// Writes what its task asks for, into another file once somebody said so.
+/// Writes the file that its task asks for, and another one after a review said so.
 const AGENT: &str = r#"prompt=$(cat)
 case "$prompt" in
 *"Write one"*) echo one > one.txt ;;
@@ -79,7 +79,7 @@ impl Shop {
         run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// An agent hands its work over.
+    /// Expects the run of an agent to hand its work over.
     fn runs(&self, running: Child) {
         let ran = running.wait_with_output().unwrap();
         let words = String::from_utf8_lossy(&ran.stderr).into_owned();

@@ -1,5 +1,4 @@
-//! Agents as a person at a terminal starts, watches and stops them: what `run`, `stop`, `job` and `logs`
-//! say is what is the case.
+//! Agents that a person starts, watches and stops at a terminal: the output of `run`, `stop`, `job` and `logs` is true.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,7 +19,7 @@ fn typed(shop: &Shop, arguments: &[&str]) -> Output {
 
 fn cli(shop: &Shop, arguments: &[&str]) -> std::process::Command {
     let mut cli = command(shop.board.path());
-    // The agents of these tests write outside of their worktree.
+    // The agents of these tests write outside their worktree.
     cli.env("USER", "ana").env(FREE.0, FREE.1);
     if let Some(schema) = &shop.schema {
         cli.args(["--store", schema.url()]);
@@ -44,7 +43,7 @@ fn words(ran: &Output) -> String {
     String::from_utf8_lossy(&ran.stderr).into_owned()
 }
 
-/// Refused with this exit code; what was said.
+/// Expects a refusal with this exit code; returns the output.
 fn refused(shop: &Shop, code: i32, arguments: &[&str]) -> String {
     let ran = typed(shop, arguments);
     assert_eq!(ran.status.code(), Some(code), "{arguments:?}: {}", words(&ran));
@@ -59,7 +58,7 @@ fn label(shop: &Shop, task: &str) -> String {
     json(shop, &["task", "show", task])["status"].as_str().unwrap().to_owned()
 }
 
-/// A server without a listener, up.
+/// A running server without a listener.
 struct Worker(Child);
 
 impl Worker {
@@ -204,7 +203,7 @@ fn a_task_that_is_held_or_closed_needs_a_flag() {
     assert_eq!(label(&shop, &held), "in_review");
 }
 
-/// Has a child, and says which.
+/// Makes the agent start a child and report its process id.
 fn busy(shop: &Shop) {
     let script = format!("cat > /dev/null\nsleep 1000 &\necho $! > {:?}\nwait\n", shop.at("begun"));
     fs::write(shop.at("agent.sh"), script).unwrap();
@@ -271,7 +270,7 @@ impl Following {
     }
 }
 
-/// Prints two lines, says that it did, and goes on when it is told to; so again after a third line.
+/// Makes the agent print two lines, report that, and go on when told to; and again after a third line.
 fn prints_on_demand(shop: &Shop) {
     let (begun, go) = (shop.at("begun"), shop.at("go"));
     assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
@@ -297,8 +296,8 @@ fn output_is_followed(schema: Option<Schema>) {
     assert_eq!(by_job.until("two"), ["two"]);
     fs::write(shop.at("go"), "on\n").unwrap();
     shop.begun();
-    // The agent waits, so nothing that its end writes can show these lines. How soon they come is a
-    // matter of fixed pauses, which unit tests of the writer and of the reader look at.
+    // The agent waits, so these lines cannot come from its end. How soon they come depends on fixed pauses, which unit
+    // tests of the writer and of the reader cover.
     by_task.until("three");
     by_job.until("three");
     fs::write(shop.at("go"), "on\n").unwrap();
@@ -321,7 +320,7 @@ fn output_is_followed_while_the_agent_is_at_work_on_postgres() {
     }
 }
 
-/// From a folder that has another `.callboard`, as on another machine: only the store knows the run.
+/// From a folder with another `.callboard`, as on another machine: only the store knows the run.
 fn output_is_followed_through_the_store(schema: Option<Schema>) {
     let shop = Shop::open(schema, "");
     prints_on_demand(&shop);
@@ -374,7 +373,7 @@ fn a_verification_is_canceled_and_its_task_stays() {
     assert!(ok(&shop, &["job", "list", "--all"]).contains("CANCELED"));
 }
 
-/// Speaks ACP, waits until its turn is interrupted, and says what the next turn began with.
+/// An ACP agent that waits until its turn is interrupted, and prints the beginning of the next turn.
 const IS_SPOKEN_TO: &str = r#"
 read -r hello; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
 read -r new; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s1"}}'
@@ -449,7 +448,7 @@ fn the_next_agent_gets_what_none_could_hear_on_postgres() {
     }
 }
 
-/// The line that a process says when it is asked to end while its agent is at work.
+/// The line that a process prints when it is asked to end while its agent is at work.
 fn says_at_its_end(arguments: &[&str]) -> Option<String> {
     let shop = Shop::open(None, "");
     let (begun, go) = (shop.at("begun"), shop.at("go"));
@@ -467,7 +466,7 @@ fn says_at_its_end(arguments: &[&str]) -> Option<String> {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let said = lines.find_map(|line| line.ok().filter(|line| line.contains("stopping")));
     if said.is_some() {
-        // Nobody reads it once the agent is stopped.
+        // The pipe has no reader once the agent is stopped.
         fs::write(go, "on\n").unwrap();
     }
     assert!(child.wait().unwrap().success());

@@ -1,4 +1,4 @@
-//! Who gets in over HTTP, with which token, and what the log says of those who do not.
+//! Admission over HTTP by token, and the log's lines about refused callers.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,7 +17,7 @@ pub struct Door {
     pub folder: tempfile::TempDir,
 }
 
-/// A server whose log is kept, and the board it serves.
+/// A server with a recorded log, and the board it serves.
 pub fn door(settings: &[(&str, &str)]) -> Door {
     let folder = board();
     let mut serve = command(folder.path());
@@ -76,7 +76,7 @@ impl Door {
         self.send(path, token, "tools/list", json!({})).status().as_u16()
     }
 
-    /// The names a token sees.
+    /// The names of the tools that a token sees.
     pub fn tools(&self, path: &str, token: &str) -> Vec<String> {
         let answer = answer_of(&mut self.send(path, token, "tools/list", json!({}))).unwrap();
         let tools = answer["result"]["tools"].as_array().unwrap().iter();
@@ -87,7 +87,7 @@ impl Door {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Asks until the answer is this, at most three seconds.
+    /// Polls until the answer has this status, at most three seconds.
     fn soon(&self, token: &str, status: u16) {
         let start = Instant::now();
         while self.status("/mcp", token) != status {
@@ -159,7 +159,7 @@ fn each_wrong_token_is_refused_and_logged_without_itself() {
     let held = door.call(&other, "release", task).unwrap_err();
     assert_eq!(held["code"], "ALREADY_CLAIMED");
 
-    // The first task of an org makes its project; nobody else sees it.
+    // The first task of an org creates its project; no other org sees it.
     let theirs = door.call(&foreign, "create", json!({"title": "theirs"})).unwrap();
     let theirs = theirs["id"].as_str().unwrap();
     assert!(theirs.starts_with("TASK-"), "{theirs}");
@@ -192,7 +192,7 @@ fn each_wrong_token_is_refused_and_logged_without_itself() {
     }
 }
 
-/// A client that is told no has often sent its next request before the connection could end.
+/// A refused client has often sent its next request before the connection could end.
 #[test]
 fn a_connection_outlives_a_refusal() {
     let door = door(&[]);
@@ -290,7 +290,7 @@ fn the_page_asks_for_a_token_once() {
     let (status, tasks) = page("/", cookie);
     assert_eq!(status, 200);
     assert!(tasks.contains("human:ana") && tasks.contains("Sign out"), "{tasks}");
-    // What the browser keeps for the page opens nothing for agents.
+    // The browser's cookie opens no route for agents.
     let mcp = agent.post(format!("{}/mcp", door.server.url)).header("Cookie", cookie);
     assert_eq!(mcp.send_json(json!({})).unwrap().status(), 401);
     run(door.folder.path(), &["token", "revoke", &id]);

@@ -1,4 +1,4 @@
-//! Two different builds on one file: the older one says so and touches nothing.
+//! Two different builds on one file: the older one refuses and changes nothing.
 
 use rusqlite::Connection;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Waits of the board for clients of the tasks extension: after a second a handle comes instead of the
-//! answer, and whichever process is asked answers for it. On both stores, over both transports.
+//! Waits of the board for clients with the tasks extension: after a second a handle comes instead of the answer, and
+//! any process answers for it. On both stores, over both transports.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn a_cancelled_wait_is_cancelled_in_every_process_and_noted_once() {
     }
 }
 
-/// Nobody cancelled it, so its caller reads that it should wait again.
+/// The wait was not cancelled by a client, so its caller is told to wait again.
 #[test]
 fn a_server_that_ends_interrupts_the_waits_behind_its_handles() {
     for shop in shops() {
@@ -101,7 +101,7 @@ fn a_server_that_ends_interrupts_the_waits_behind_its_handles() {
     }
 }
 
-/// Nobody here runs agents, so the job stays in the queue.
+/// No process here runs agents, so the job stays in the queue.
 #[test]
 fn a_wait_for_a_job_goes_on_behind_a_handle_too() {
     let flags = ["--actor", "agent:w1", "--toolsets", "board", "--lane", "admin", "--no-runner"];

@@ -1,4 +1,4 @@
-//! Many who wait over HTTP, each on a connection of its own, and those who hang up.
+//! Many waiting clients over HTTP, each on its own connection, and clients that hang up.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ fn connect(server: &Server) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// A server that may have 64 open files at first serves more connections than that.
+/// A server with an initial limit of 64 open files serves more connections than that.
 #[test]
 fn connections_are_not_bounded_by_what_a_shell_allows_at_first() {
     let board = board();

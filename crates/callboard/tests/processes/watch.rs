@@ -1,4 +1,4 @@
-//! Waits across processes: a change made by one wakes those who watch in another.
+//! Waits across processes: a change by one process wakes the waits in another.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! The pages of a crew on a real server, as a browser asks for them and sends their forms. What only a
-//! browser can show is in the client lane.
+//! The pages of a crew on a real server, requested and submitted as a browser does. Tests that need a browser are in
+//! the client lane.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ struct Site {
     server: Server,
     agent: ureq::Agent,
     token: String,
-    /// The page session.
+    /// The cookie of the page session.
     cookie: String,
 }
 
-/// What came back: its status, where it leads, what it says.
+/// A response: its status, its redirect, its text.
 struct Seen {
     status: u16,
     to: String,
@@ -34,12 +34,12 @@ impl Site {
         Self { server, agent: agent.build().into(), token, cookie }
     }
 
-    /// A person at the terminal signs in.
+    /// Signs a person at the terminal in.
     fn opened(self, folder: &Path) -> Self {
         Self { cookie: session(folder), ..self }
     }
 
-    /// Somebody signs in with a token.
+    /// Signs in with a token.
     fn with(self, token: &str) -> Self {
         let cookie = session_of(&self.server, token);
         Self { token: token.to_owned(), cookie, ..self }
@@ -93,7 +93,7 @@ pub fn cli(folder: &Path, arguments: &[&str]) -> Value {
 
 pub const HERE: (&str, &str) = ("Sec-Fetch-Site", "same-origin");
 
-/// The id that a form gives its letter.
+/// The id that a form gives its mail.
 pub fn letter_id(page: &str) -> String {
     let start = page.find("name=\"mail\" value=\"").expect("a form") + 19;
     page[start..].split('"').next().unwrap().to_owned()
@@ -113,7 +113,7 @@ fn mail_is_read_and_answered_on_the_page() {
     let blank = site.post(&reply, HERE, &[("mail", &id), ("body", " ")]);
     assert_eq!(blank.status, 400);
     assert!(blank.text.contains("body cannot be blank"), "{}", blank.text);
-    // The same form twice is one answer.
+    // Idempotent: sending the form twice is one reply.
     for _ in 0..2 {
         let sent = site.post(&reply, HERE, &[("mail", &id), ("body", "yes\r\nno")]);
         assert_eq!((sent.status, sent.to), (303, format!("/mail/{id}")));

@@ -1,4 +1,4 @@
-//! An agent that answers as the transcript says, and the spec that transcripts start from.
+//! An agent that answers as the transcript says, and the base spec of transcripts.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,25 +22,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::git_identity;
 
-/// Succeeds with a one-line patch unless told otherwise: `agent> fails CONFLICT words`,
-/// `agent> waits` (until it is stopped), `agent> asks make`; `agent> branchless words` has no branch
-/// made of it, `agent> merged` and `agent> gone` say what became of branches.
+/// Succeeds with a one-line patch unless told otherwise: `agent> fails CONFLICT words`, `agent> waits` (until it is
+/// stopped), `agent> asks make`; with `agent> branchless words` no branch can be made, `agent> merged` and `agent>
+/// gone` set the state of branches.
 ///
-/// On a task of the board: `agent> commits FILE TEXT` and `agent> leaves FILE TEXT` change its worktree
-/// and say that all is done, `agent> says WORDS` (`|` ends a line), `agent> breaks WORDS` fails,
-/// `agent> missing WORDS` never comes up, `agent> stalls` neither until it is stopped, `agent> runs` works
-/// until then, `agent> runs FILE TEXT` on a file, `agent> asks make` goes on with or without it. One that
-/// reviews says what `reviewer> WORDS` says. `left> PROCESS` holds runs back as a process of an earlier
-/// run would, until `left>` says that there is none.
+/// On a task of the board: `agent> commits FILE TEXT` and `agent> leaves FILE TEXT` change its worktree and report
+/// completion, `agent> says WORDS` (`|` ends a line), `agent> breaks WORDS` fails, `agent> missing WORDS` never starts,
+/// `agent> stalls` does not start either until it is stopped, `agent> runs` works until then, `agent> runs FILE TEXT`
+/// on a file, `agent> asks make` goes on with either answer. A reviewing agent says the words of `reviewer> WORDS`.
+/// `left> PROCESS` holds runs back as a process of an earlier run would, until `left>` says that there is none.
 ///
-/// As a worker of a crew `agent> submits FILE TEXT` commits the file and says REVIEW.
+/// As a worker of a crew `agent> submits FILE TEXT` commits the file and sets REVIEW.
 #[derive(Default)]
 pub struct ScriptedAgent {
     next: Mutex<String>,
     at_work: Arc<Notify>,
     told: Mutex<String>,
     review: Mutex<String>,
-    /// What earlier runs left that cannot be ended, and how often that was tried.
+    /// The process of an earlier run that cannot be ended, and the number of tries.
     left: Mutex<(String, u32)>,
     engine: Mutex<Weak<Engine>>,
 }
@@ -50,22 +49,22 @@ impl ScriptedAgent {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = line.trim().to_owned();
     }
 
-    /// Whether the next one asks something first.
+    /// Whether the next agent asks a question first.
     pub fn asks(&self) -> bool {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).starts_with("asks")
     }
 
-    /// Whether the next one works on a task until it is stopped.
+    /// Whether the next agent works on a task until it is stopped.
     pub fn runs(&self) -> bool {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).starts_with("runs")
     }
 
-    /// Whose agents these are.
+    /// Sets the engine of these agents.
     pub fn belongs_to(&self, engine: &Arc<Engine>) {
         *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(engine);
     }
 
-    /// As the worker that the agent is.
+    /// Hands over as the worker that the agent is.
     async fn hand_over(&self, call: &WorkCall) {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         let engine = engine.expect("an agent runs in an engine");
@@ -89,12 +88,12 @@ impl ScriptedAgent {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = (words, 0);
     }
 
-    /// What the last one on a task of the board was told.
+    /// The prompt of the last agent on a task of the board.
     pub fn told(&self) -> String {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends when an agent has begun.
+    /// Resolves when an agent has begun.
     pub fn at_work(&self) -> impl Future<Output = ()> + 'static {
         let at_work = self.at_work.clone();
         async move { at_work.notified().await }
@@ -192,7 +191,7 @@ impl AgentRunner for ScriptedAgent {
 
     async fn clean_up(&self) {}
 
-    /// Says so with the second try: by then the first is written down.
+    /// Notifies at the second try: by then the first is recorded.
     async fn end_earlier(&self, _runs: Vec<EarlierRuns>) -> Vec<String> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.0.is_empty() {
@@ -286,7 +285,7 @@ impl Workers for ScriptedAgent {
     }
 }
 
-/// The reference document's example, with some of it said otherwise; `null` takes a key away.
+/// The reference document's example, with these changes; `null` removes a key.
 pub fn example_with(changes: Value) -> Value {
     let mut spec = json!({
         "repo": {

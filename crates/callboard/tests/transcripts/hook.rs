@@ -1,4 +1,4 @@
-//! Somebody who is told of jobs: a server on loopback that answers as the transcript says.
+//! A receiver of webhooks: a server on loopback that answers as the transcript says.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use standardwebhooks::Webhook;
 
-/// A letter, and how it was answered.
+/// A letter, and its answer.
 pub struct Got {
     pub headers: HeaderMap,
     pub body: String,
@@ -20,7 +20,7 @@ pub struct Got {
 
 #[derive(Default)]
 struct Desk {
-    /// How the next ones are answered; then with 200.
+    /// The next answers; after them 200.
     answers: VecDeque<u16>,
     got: Vec<Got>,
 }
@@ -46,7 +46,7 @@ impl Hook {
             line.split_whitespace().map(|word| word.parse().expect("a status")).collect();
     }
 
-    /// What came since the last look.
+    /// The letters since the last call.
     pub fn got(&self) -> Vec<Got> {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut desk.got)
@@ -70,7 +70,7 @@ impl Got {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    /// Whether another implementation would have signed it so.
+    /// Whether another implementation computes the same signature.
     pub fn is_signed(&self, secret: &str) -> bool {
         let judge = Webhook::new(secret).expect("a secret");
         let at = self.header("webhook-timestamp").parse().expect("seconds");

@@ -36,21 +36,21 @@ impl Transport {
     }
 }
 
-/// A tool's answer, or what it refused with.
+/// A tool's answer, or its refusal.
 pub type Reply = Result<Value, Value>;
 
 pub struct Lane {
     front: Arc<Front>,
     kind: Kind,
     stop: CancellationToken,
-    /// Of those who were given others than everybody has.
+    /// The rights of actors with other rights than the default.
     rights: std::sync::Mutex<HashMap<Actor, Rights>>,
 }
 
 enum Kind {
     Direct,
     Stdio(Mutex<HashMap<Actor, Arc<StdioClient>>>),
-    /// Without tokens all callers of a server have the same rights, so there is one for each.
+    /// Without tokens all callers of a server have equal rights, so there is one server for each set of rights.
     Http(Mutex<Vec<(Rights, String)>>),
 }
 
@@ -221,7 +221,7 @@ fn post(url: &str, tool: &str, asked: &Asked) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| panic!("not an answer: {text}"))
 }
 
-/// What a JSON-RPC answer to `tools/call` says; the text copy must say the same.
+/// The tool's result in a JSON-RPC answer to `tools/call`; its text copy must be equal.
 fn tool_reply(answer: Value) -> Reply {
     if let Some(error) = answer.get("error") {
         let code = error["code"].to_string();

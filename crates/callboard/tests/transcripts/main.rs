@@ -1,7 +1,6 @@
-//! Runs every Markdown file under `transcripts/` on every store and transport; scenes on PostgreSQL are
-//! ignored unless `CALLBOARD_TEST_POSTGRES` names one. `CALLBOARD_BLESS=1` rewrites
-//! the replies instead; review them with `git diff transcripts/`. Each reply must fit the `outputSchema` of
-//! its tool.
+//! Runs every Markdown file under `transcripts/` on every store and transport; scenes on PostgreSQL are ignored unless
+//! `CALLBOARD_TEST_POSTGRES` names one. `CALLBOARD_BLESS=1` rewrites the replies instead; review them with `git diff
+//! transcripts/`. Each reply must fit the `outputSchema` of its tool.
 
 mod agents;
 mod hook;
@@ -41,7 +40,7 @@ fn main() {
         .collect();
     let trials = files.iter().flat_map(|file| trials(&root, file, &lanes)).collect();
     let mut arguments = Arguments::from_args();
-    // Scenes wait more than they reckon: for flushes, for git, for PostgreSQL.
+    // Scenes wait more than they compute: for flushes, for git, for PostgreSQL.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.test_threads = arguments.test_threads.or(Some(2 * processors));
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;

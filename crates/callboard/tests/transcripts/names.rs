@@ -1,5 +1,5 @@
-//! Ids, times, trees and log files under short names: what a reader follows, and the same in
-//! every run. Names are given in the order things first appear.
+//! Short names for ids, times, trees and log files: readable, and equal in every run. Names are given in the order of
+//! first appearance.
 
 use serde_json::Value;
 
@@ -22,12 +22,12 @@ pub struct Names {
 }
 
 impl Names {
-    /// From what the server said to what the reader sees.
+    /// From the server's text to the reader's.
     pub fn shorten(&mut self, text: &str) -> String {
         self.each_word(text, |names, word| names.short(word))
     }
 
-    /// From what the transcript says to what the server understands.
+    /// From the transcript's text to the server's.
     pub fn expand(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.each_word(text, |names, word| names.long(word)).into(),
@@ -141,7 +141,7 @@ impl Names {
     }
 }
 
-/// Of a path, as far as any of them has another name.
+/// Renames the parts of a path; `None` when no part has another name.
 fn each_part(word: &str, mut name: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let mut renamed = false;
     let parts = word.split('/').map(|part| match name(part) {

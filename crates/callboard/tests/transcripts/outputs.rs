@@ -1,5 +1,5 @@
-//! Holds every reply of every transcript against the `outputSchema` of its tool, and afterwards asks
-//! whether every key that a tool names was in some reply.
+//! Checks every reply of every transcript against the `outputSchema` of its tool, and afterwards whether every key that
+//! a tool names was in some reply.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::lanes::Reply;
 
-/// `toolset tool key` of what was in some reply.
+/// `toolset tool key` of every key that was in some reply.
 static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn catalog() -> &'static Catalog {
@@ -20,13 +20,13 @@ fn catalog() -> &'static Catalog {
     CATALOG.get_or_init(|| Catalog::of(toolsets::ALL))
 }
 
-/// Every tool of that name, whichever toolset it is from.
+/// Every tool of that name, in any toolset.
 fn tools_named(name: &str) -> impl Iterator<Item = &'static Tool> {
     toolsets::ALL.iter().flat_map(|toolset| toolset.tools).filter(move |tool| tool.name == name)
 }
 
-/// Panics when a reply is not what its tool publishes, alone and merged with others of its name. A refusal
-/// lacks the keys of an answer, but clients hold it against the schema, too.
+/// Panics when a reply does not fit its tool's schema, alone and merged with others of its name. A refusal lacks the
+/// keys of an answer, but clients validate it against the schema, too.
 pub fn judge(tool: &str, arguments: &Value, reply: &Reply) {
     let Some(found) = catalog().find(tool, arguments) else { return };
     let own = output::keys(found.tool.output);
@@ -48,7 +48,7 @@ pub fn judge(tool: &str, arguments: &Value, reply: &Reply) {
     }
 }
 
-/// The keywords that are published mean here what JSON Schema says; any other is a mistake.
+/// Whether a value fits a schema. The published keywords have the meaning of JSON Schema; any other is a mistake.
 fn fits(schema: &Value, value: &Value) -> Result<(), String> {
     let empty = Map::new();
     for (keyword, argument) in schema.as_object().unwrap_or(&empty) {
@@ -89,7 +89,7 @@ fn is_a(kind: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether every key is there that is not optional.
+/// Whether every key that is not optional is there.
 fn promised(keys: &[Key], answer: &Value) -> Result<(), String> {
     for key in keys {
         match answer.get(key.name) {
@@ -102,7 +102,7 @@ fn promised(keys: &[Key], answer: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The way to each key, those of named objects included.
+/// The path of each key, those of named objects included.
 fn named(keys: &[Key]) -> Vec<Vec<&'static str>> {
     let mut all = Vec::new();
     for key in keys {
@@ -116,7 +116,7 @@ fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
-/// What tools name and no reply had, once every transcript was played.
+/// The keys that tools name and no reply had, once every transcript was played.
 pub fn never_seen() -> Vec<String> {
     let seen = SEEN.lock().expect("not poisoned");
     let mut missing = Vec::new();

@@ -19,7 +19,7 @@ enum Line {
 }
 
 pub struct Step {
-    /// Where it stands in the file.
+    /// Its line in the file.
     pub line: usize,
     pub text: String,
     pub reply: Vec<String>,

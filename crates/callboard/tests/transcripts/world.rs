@@ -1,4 +1,4 @@
-//! One scene's world: a folder, a store, an engine, a clock that moves only when told to.
+//! One scene's world: a folder, a store, an engine, a clock that moves only on command.
 
 mod crew;
 
@@ -68,7 +68,7 @@ impl StoreKind {
     }
 }
 
-/// Stands for the folder of a scene, which is another in every run.
+/// Stands for the folder of a scene, which differs in every run.
 const FOLDER: &str = "FOLDER";
 
 struct World {
@@ -79,7 +79,7 @@ struct World {
     policy: Policy,
     quotas: Quotas,
     checks_enabled: bool,
-    /// Made at the first step that needs it, so that settings can come before.
+    /// Created at the first step that needs it, so that settings can come before.
     server: Option<Server>,
     names: Names,
     under_way: HashMap<String, (JoinHandle<Reply>, Vec<String>)>,
@@ -100,7 +100,7 @@ struct Server {
     store: Arc<dyn Store>,
 }
 
-/// Ids that count up: the same in every run.
+/// Ids that count up: equal in every run.
 #[derive(Default)]
 struct CountingIds(AtomicU64);
 
@@ -193,7 +193,7 @@ impl World {
             "rights" => self.grant(rest).await,
             "waits" => self.until_waiting(rest).await,
             "sql" => self.sql(rest).await,
-            // Where the two databases speak differently.
+            // Statements for one of the two databases only.
             "sqlite" if self.schema.is_none() => self.sql(rest).await,
             "postgres" if self.schema.is_some() => self.sql(rest).await,
             "sqlite" | "postgres" => {}
@@ -205,7 +205,7 @@ impl World {
         Vec::new()
     }
 
-    /// What the runner of a server would do now.
+    /// Does the work of a server's runner now.
     async fn run_jobs(&mut self) -> Vec<String> {
         let engine = self.server().await.engine.clone();
         let verified = engine.run_jobs().await.expect("jobs run");
@@ -213,7 +213,7 @@ impl World {
         vec![format!("ran {}", verified + ran)]
     }
 
-    /// The same in the background, until an agent is at work.
+    /// Runs agents in the background, until an agent is at work.
     async fn start_agents(&mut self) {
         let engine = self.server().await.engine.clone();
         let at_work = self.script.at_work();
@@ -227,7 +227,7 @@ impl World {
         while feed.next().await.is_some_and(|event| event.name != until) {}
     }
 
-    /// `J1 yes`, as a person at a terminal would.
+    /// `J1 yes`: answers as a person at a terminal would.
     async fn answer(&mut self, line: &str) -> Vec<String> {
         let (job, word) = line.trim().split_once(' ').expect("J1 yes");
         let job = self.names.task(job).parse().expect("a job");
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// `approve P1` or `reject P1`, as a person at a terminal would: what was made of it.
+    /// `approve P1` or `reject P1`, as a person at a terminal would: the resulting tasks.
     async fn decide_plan(&mut self, line: &str) -> Vec<String> {
         let (word, plan) = line.trim().split_once(' ').expect("approve P1");
         let plan = self.names.task(plan).parse().expect("a plan");
@@ -269,13 +269,13 @@ impl World {
         self.hook.as_ref().expect("just opened")
     }
 
-    /// Sends what is due; what came of it, and what was in it the first time.
+    /// Sends due letters; returns the received letters with their bodies, and the state of each delivery.
     async fn deliver(&mut self) -> Vec<String> {
         let engine = self.server().await.engine.clone();
         let sent = engine.deliver().await.expect("can be tried");
         let secret = engine.webhook_secret("default").await.expect("a secret");
         let mut lines = vec![format!("sent {sent}")];
-        // They are sent at the same time.
+        // They are sent concurrently.
         let mut letters = self.hook().await.got();
         letters.sort_by_key(|got| got.header("webhook-id").to_owned());
         for got in letters {
@@ -294,14 +294,14 @@ impl World {
         lines
     }
 
-    /// Looks what became of pull requests.
+    /// Looks at the state of pull requests.
     async fn look(&mut self) -> Vec<String> {
         let engine = self.server().await.engine.clone();
         let changed = engine.pulls_look(true).await.expect("can be looked at");
         vec![format!("changed {changed}")]
     }
 
-    /// Looks for sessions that are over, as often as it takes.
+    /// Looks for ended sessions, as often as it takes.
     async fn sweep(&mut self) {
         let engine = self.server().await.engine.clone();
         let mut suspects = std::collections::BTreeSet::new();
@@ -332,7 +332,7 @@ impl World {
         }
     }
 
-    /// Until so many wait for a change.
+    /// Returns when this many calls wait for a change.
     async fn until_waiting(&mut self, count: &str) {
         let count: usize = count.trim().parse().expect("a number");
         let engine = self.server().await.engine.clone();
@@ -362,7 +362,7 @@ impl World {
         self.server().await.lane.grant(who, rights).await;
     }
 
-    /// Something happens to the database that no server did.
+    /// Changes the database directly, which no server does.
     async fn sql(&mut self, statements: &str) {
         self.server().await;
         match &self.schema {
@@ -531,7 +531,7 @@ impl World {
         }
     }
 
-    /// `T1`: the names of its events. Nothing: how many there are in all.
+    /// `T1`: the names of its events. Without a task: the number of all events.
     async fn events(&mut self, of: &str) -> Vec<String> {
         let task: Option<TaskId> = self.names.task(of.trim()).parse().ok();
         let store = self.server().await.store.clone();
@@ -634,7 +634,7 @@ impl World {
     }
 }
 
-/// Git that depends on nobody's settings.
+/// Git variables that make it independent of the machine's settings.
 pub fn git_identity(home: &Path) -> Vec<(&'static str, String)> {
     let mut variables = vec![("HOME", home.display().to_string())];
     for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"] {
@@ -654,7 +654,7 @@ fn actor(who: &str) -> Actor {
     format!("{kind}:{who}").parse().expect("names in transcripts are actors")
 }
 
-/// `provenance.did` over a list gives each one's; `checks.0.result` one; `deps.#` how many.
+/// `provenance.did` over a list gives each item's; `checks.0.result` one; `deps.#` the number.
 fn pick(value: &Value, path: &str) -> Value {
     let Some((first, rest)) = path.split_once('.') else { return part(value, path) };
     match part(value, first) {
@@ -706,8 +706,8 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A retry key as a step writes it: JSON, such as `""` or `"\u0000"`, else the text itself. `k*501` is
-/// that many of them.
+/// A retry key as a step writes it: JSON, such as `""` or `"\u0000"`, else the text itself. `k*501` repeats it that
+/// often.
 fn key_of(text: &str) -> Value {
     match text.split_once('*') {
         Some((of, times)) => of.repeat(times.parse().expect("how many")).into(),

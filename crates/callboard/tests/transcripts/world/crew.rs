@@ -1,4 +1,4 @@
-//! What people do around a crew at a terminal, and the crew's other door.
+//! Actions of people around a crew at a terminal, and the crew's HTTP interface.
 
 use callboard_domain::command::AgentAdd;
 use callboard_domain::crew::AgentId;
@@ -18,7 +18,8 @@ fn agent(name: &str) -> AgentId {
 }
 
 impl World {
-    /// `epic User management`, `task T1 Add login`, `drop T2`, `add w1 WORKER T2`, `add s1 SUPERVISOR T1`, `rm w1`, `mail`, `sweep`, `runs T2`.
+    /// `epic User management`, `task T1 Add login`, `drop T2`, `add w1 WORKER T2`, `add s1 SUPERVISOR T1`, `rm w1`,
+    /// `mail`, `sweep`, `runs T2`.
     pub(super) async fn crew(&mut self, line: &str) -> Vec<String> {
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let engine = self.server().await.engine.clone();
@@ -62,12 +63,12 @@ impl World {
                 engine.task_remove(&op(), task).await.expect("removed");
                 Vec::new()
             }
-            // What a server does by itself.
+            // The background work of a server.
             "sweep" => {
                 let done = engine.crew_sweep().await.expect("can be seen to");
                 vec![format!("did {done}")]
             }
-            // Of a task, which no tool shows.
+            // The runs of a task, which no tool shows.
             "runs" => {
                 let task = self.names.task(rest).parse().expect("a task");
                 let store = self.server().await.store.clone();
@@ -95,7 +96,7 @@ impl World {
         }
     }
 
-    /// The log of an agent, the oldest row first; what a context says on one line.
+    /// The log of an agent, the oldest row first; each context on one line.
     pub(super) async fn decisions(&mut self, of: &str) -> Vec<String> {
         let engine = self.server().await.engine.clone();
         let rows = engine.decision_list(&op(), Some(agent(of.trim())), None, 100).await;
@@ -116,7 +117,7 @@ impl World {
         lines
     }
 
-    /// What `POST /mcp/execute` answers to a body: the status, then the envelope.
+    /// The answer of `POST /mcp/execute` to a body: the status, then the envelope.
     pub(super) async fn execute(&mut self, body: &str) -> Vec<String> {
         let (body, keys) = body.rsplit_once(" | ").unwrap_or((body, ""));
         let body = match serde_json::from_str::<Value>(body) {
