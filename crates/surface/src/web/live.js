@@ -1,13 +1,13 @@
-// Shows on an open page what changed since: hears of it on one stream of events, fetches the page again
-// and replaces the parts that are marked data-live. Forms stand outside of them, so what is being
-// written stays. Without this script the pages are the same, and a reload does what it does.
+// Updates an open page: listens to one stream of events, fetches the page again and replaces the parts
+// that are marked data-live. Forms stand outside of them, so a half-written form stays. Without this
+// script the pages are complete, and a reload updates them.
 //
-// The same file is the page's script and the worker that all tabs share: a browser opens few
+// This file is both the page's script and the worker that all tabs share: a browser opens few
 // connections to one server, and a stream would take one for every tab.
 "use strict";
 
 const AGAIN_MS = 5000;
-// Between two looks at a board on which much happens.
+// The pause between two fetches on a busy board.
 const PAUSE_MS = 300;
 
 // Calls `hear` with the name and the number of every event after `seen`.
@@ -22,7 +22,7 @@ function listen(url, seen, hear) {
       });
     }
     source.addEventListener("error", () => {
-      // A browser tries again by itself and goes on where it was, unless it was turned away.
+      // A browser reconnects and resumes by itself, unless it was refused.
       if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS);
     });
   };
@@ -54,7 +54,7 @@ function beWorker() {
 function bePage() {
   const { stream, events, seen } = document.body.dataset;
   const concerned = events.split(" ");
-  // Without a name, something happened since the page was made.
+  // An empty name: some event came after the page was made.
   const hear = (name) => {
     if (name === "" || concerned.includes(name)) renew();
   };
@@ -73,7 +73,7 @@ function bePage() {
 let isRenewing = false;
 let isStale = false;
 
-// One at a time, and none that nobody sees; what happens meanwhile is fetched once more afterwards.
+// Fetches one at a time, and only for a visible page; events that come meanwhile cause one more fetch.
 async function renew() {
   isStale = true;
   if (isRenewing) return;
@@ -84,7 +84,7 @@ async function renew() {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch {
-      // The server is away; the stream says when it is back.
+      // The server is away; the stream reports its return.
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
@@ -105,7 +105,7 @@ function show(fresh) {
   }
 }
 
-// How the same control is found again.
+// A selector that finds a control again after its part was replaced.
 function place(element) {
   if (element.id) return `#${CSS.escape(element.id)}`;
   const href = element.getAttribute("href");

@@ -18,7 +18,7 @@ const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
 const REVIEW: &str = "review";
 const POLL_MS: u64 = 1500;
-/// How long a ticket of a job is kept.
+/// How long a ticket is kept after the job's time to live.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
 
 pub(crate) async fn find(
