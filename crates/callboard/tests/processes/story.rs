@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Peer, board, clean, command};
 
-/// Writes the file that its task asks for, and another one after a review said so.
+/// Writes its task's text into a file, and into another file after a review said so.
 const AGENT: &str = r#"prompt=$(cat)
 case "$prompt" in
 *"Write one"*) echo one > one.txt ;;
