@@ -42,7 +42,7 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// Whether commands, agents and messages of the store run here.
     pub is_trusted: bool,
-    /// Where the store lies inside the project's folder.
+    /// The place of the store when it lies inside the project's folder.
     inside: Option<Place>,
     repo: Option<String>,
     prompts: OwnPrompts,
@@ -112,10 +112,9 @@ impl App {
         Ok(Self { engine, is_trusted, inside, repo: folder, prompts, long_calls })
     }
 
-    /// Does this process's share of background work; none of it for a store that is not trusted,
-    /// which may come with queued commands of somebody else. Leases that no server watched get their time
-    /// first, before any reader of this server sees them as over. A command that ends after its
-    /// answer does not call this: a read must not write.
+    /// Does this process's share of background work; none for an untrusted store, which may come with another user's
+    /// queued commands. Leases that no server watched get their time first, before any reader of this server sees them
+    /// as expired. A command that ends after its answer does not call this: a read must not write.
     pub async fn work_until(
         &self,
         stop: &CancellationToken,
@@ -135,8 +134,8 @@ impl App {
         }
         self.engine.watch_leases().await?;
         if alert == Alert::Everybody {
-            // Before anybody is told that the server is up. One that serves a single agent says so a
-            // moment later, which costs that agent no time.
+            // Before the server is announced. A process that serves a single agent says so a moment later, which costs
+            // that agent no time.
             self.engine.runner_say().await?;
         }
         Ok(Some(self.engine.clone().work_until(stop, alert)))
@@ -149,9 +148,8 @@ impl App {
     }
 }
 
-/// Opens the store, and says whether what is queued in there may run. A store that the user named
-/// is trusted. The one inside the project may have come with a repository: it is trusted where it
-/// was made.
+/// Opens the store, and says whether its queued work may run. A store that the user named is trusted. The store inside
+/// the project may have come with a repository: it is trusted where it was made.
 async fn open_store(
     settings: &Settings,
     place: Option<&Place>,
@@ -177,7 +175,7 @@ async fn open_store(
     Ok((Arc::new(store), is_trusted))
 }
 
-/// What holds on one machine only must not come from another one by git.
+/// Refuses a file that git tracks: a file for one machine must not come from another one by git.
 async fn refuse_tracked(place: Option<&Place>, name: &str) -> Result<(), Failure> {
     let Some(place) = place.filter(|place| place.is_in_git()) else { return Ok(()) };
     let refused = |words: String| Failure::new(Exit::Auth, "TRACKED_BY_GIT", words);
@@ -192,7 +190,7 @@ async fn refuse_tracked(place: Option<&Place>, name: &str) -> Result<(), Failure
     }
 }
 
-/// Another store in its place would take tasks that belong into the named one.
+/// The refusal of an untrusted store. Another store instead would take tasks that belong into the named one.
 fn untrusted_store() -> Failure {
     let words = "store.url in .callboard/config.toml is not trusted, so no board is opened";
     let failure = Failure::new(Exit::Auth, "NOT_TRUSTED", words);
@@ -209,7 +207,7 @@ fn is_store_trusted(path: &Path) -> bool {
     Mark::of_store(path).is_some_and(|mark| mark.is_trusted())
 }
 
-/// Puts a copy of a backup in the place of an embedded store, which nobody may have open.
+/// Replaces an embedded store by a copy of a backup. No process may have the store open.
 pub fn restore_store(file: &Path, database: &Path) -> Result<Restored, RestoreError> {
     let now = rfc3339_ms(SystemClock.now());
     let stamp: String = now.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
@@ -218,7 +216,7 @@ pub fn restore_store(file: &Path, database: &Path) -> Result<Restored, RestoreEr
     Ok(restored)
 }
 
-/// Of an embedded store; `None` where there is no place for one.
+/// The path of an embedded store; `None` where there is no place for one.
 pub fn store_path(settings: &Settings, place: Option<&Place>) -> Option<PathBuf> {
     match (&settings.store, place) {
         (StoreUrl::Postgres(_), _) | (StoreUrl::Default, None) => None,
@@ -228,7 +226,7 @@ pub fn store_path(settings: &Settings, place: Option<&Place>) -> Option<PathBuf>
     }
 }
 
-/// What somebody changed while servers run; nothing where no store was made yet.
+/// Settings that were changed while servers run; none where no store was made yet.
 pub async fn settings_kept(
     settings: &Settings,
     place: Option<&Place>,
@@ -246,7 +244,7 @@ pub async fn settings_kept(
     }
 }
 
-/// Where a store that was named by itself is: without a project there is no default.
+/// The address of an explicitly named store: without a project there is no default.
 pub fn store_address(url: &StoreUrl) -> Option<Address> {
     match url {
         StoreUrl::Default => None,
@@ -263,8 +261,8 @@ pub async fn move_store(from: &Address, to: &Address, tell: Tell) -> Result<Move
     Ok(moved)
 }
 
-/// Who runs agents here. Whether anybody may name a local repository where no roots are set is
-/// judged with each job.
+/// The runner of agents here. Where no roots are set, each job is judged on whether its caller may name a local
+/// repository.
 fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
     let home = match place {
         Some(place) => place.folder(),
@@ -291,7 +289,7 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
     }))
 }
 
-/// Who makes worktrees, merges them, opens sessions and lets agents work here.
+/// The ports that make worktrees, merge them, open sessions and run agents here.
 fn workshop(
     settings: &Settings,
     place: Option<&Place>,
@@ -311,8 +309,8 @@ fn workshop(
     }
 }
 
-/// How the agent of a person's session starts a server of this board. A password goes into no file that
-/// stays: the address of a session's store must be in the configuration of whoever starts its agent.
+/// The command by which the agent of a person's session starts a server of this board. A password goes into no file
+/// that stays: the address of a session's store must be in the configuration of the user who starts its agent.
 fn server(settings: &Settings, place: Option<&Place>) -> Vec<String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "callboard".into());
     let program = program.to_string_lossy().into_owned();
@@ -334,7 +332,7 @@ fn server(settings: &Settings, place: Option<&Place>) -> Vec<String> {
     words
 }
 
-/// The tokens are nobody's settings: they come from the environment alone.
+/// The forge client. Its tokens are no settings: they come from the environment alone.
 fn forge(settings: &Settings) -> Result<Arc<ForgeClient>, Failure> {
     let token = |name| std::env::var(name).ok().and_then(|text| ForgeToken::new(&text));
     let settings = ForgeSettings {
@@ -352,7 +350,7 @@ fn courier(settings: &Settings) -> Webhooks {
     Webhooks::new(settings.runs.spec.webhook_allow_private, secret)
 }
 
-/// `note` is what agents should know about this server.
+/// `note` holds instructions for agents about this server.
 pub fn mcp_options(settings: &Settings, note: Option<String>, fixtures: bool) -> McpOptions {
     McpOptions {
         version: env!("CARGO_PKG_VERSION").into(),

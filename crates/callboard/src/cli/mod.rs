@@ -181,7 +181,7 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-/// How long tasks of the runtime may take to let go when a command is over.
+/// How long tasks of the runtime may take to end when a command is over.
 const RUNTIME_END: Duration = Duration::from_millis(300);
 
 pub fn run() -> ExitCode {
@@ -222,7 +222,7 @@ fn finish(out: &Out, result: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// What clap has to say: help and version are data, the rest is a mistake.
+/// Prints clap's message: help and version are data, the rest is a mistake.
 fn misused(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -240,7 +240,7 @@ fn misused(error: &clap::Error) -> ExitCode {
     finish(&Out::new(true, Color::Auto), Err(failure.hint("callboard --help")))
 }
 
-/// clap repeats arguments that it does not know, and one may be the address of a store.
+/// Hides passwords: clap repeats unknown arguments, and one may be the address of a store.
 fn without_passwords(said: &str) -> String {
     let hide =
         |said: String, argument: String| said.replace(&argument, &without_password(&argument));
@@ -319,9 +319,9 @@ impl Command {
         }
     }
 
-    /// An HTTP server spreads its calls over the machine. Everything else runs on one thread: for
-    /// `mcp` the writer's own thread is the other half, and each change of threads would cost an
-    /// agent more time than its call takes.
+    /// The runtime. An HTTP server spreads its calls over the machine. Everything else runs on one thread: for `mcp`
+    /// the writer's own thread is the other half, and each change of threads would cost an agent more time than its
+    /// call takes.
     fn runtime(&self) -> std::io::Result<Runtime> {
         let mut builder = if self.is_http_server() {
             Builder::new_multi_thread()

@@ -70,7 +70,7 @@ pub async fn cmd_serve(context: &Context, args: ServeArgs) -> Result<(), Failure
     server.run(context, announce).await
 }
 
-/// What `serve` and `up` have in common.
+/// The common part of `serve` and `up`.
 pub(super) struct Server {
     pub settings: Settings,
     pub place: Option<Place>,
@@ -159,7 +159,7 @@ impl Server {
             Some(place) => served.post(place).await,
             None => None,
         };
-        // Elsewhere than on a terminal it would stay in a log, for every program that can read that.
+        // Outside a terminal the address would stay in a log, readable for other programs.
         let page = match context.out.terminal {
             true => {
                 let person = context.person()?;
@@ -179,7 +179,7 @@ impl Server {
         };
         let served = serve_http(self.listener, routes, limits, stop.clone()).await;
         stop.cancel();
-        // It only prints.
+        // This task only prints.
         let _ = goodbye.await;
         engine.handles_stop().await;
         if let Some(working) = working {
@@ -189,13 +189,13 @@ impl Server {
     }
 }
 
-/// How a person at this terminal comes to act on the pages.
+/// Prints how a person at this terminal signs in on the pages.
 pub(super) fn say_page(context: &Context, page: Option<&str>) -> Result<(), Failure> {
     let Some(page) = page else { return Ok(()) };
     context.out.line(&format!("sign in on the pages, once: {page}"))
 }
 
-/// What the end waits for, so that nobody wonders after Ctrl-C.
+/// Prints what the shutdown waits for after Ctrl-C.
 async fn say_stopping(out: Out, engine: Arc<Engine>, stop: CancellationToken) {
     stop.cancelled().await;
     let waits = match signal::agents_at_work(&engine) {
@@ -214,7 +214,7 @@ fn tokens_needed(address: SocketAddr) -> Failure {
         .hint("callboard token add --actor human:NAME, or callboard serve --listen 127.0.0.1:3001")
 }
 
-/// A front per set of toolsets, made when first asked for.
+/// A front per set of toolsets, created on first use.
 fn fronts(app: App, settings: &Settings) -> FrontFor {
     let usual = app.front(&settings.toolsets);
     let made: Mutex<HashMap<Vec<&'static str>, Arc<Front>>> = Mutex::default();

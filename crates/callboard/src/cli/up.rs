@@ -79,7 +79,7 @@ pub async fn cmd_up(context: &Context, args: UpArgs) -> Result<(), Failure> {
     server.run(context, announce).await
 }
 
-/// The port of the last time, else the one in the settings, else any.
+/// Binds the port of the last time, else the one in the settings, else any.
 async fn listener(place: &Place, settings: &Settings) -> Result<TcpListener, Failure> {
     if let Some(last) = Served::last_address(place, settings)
         && let Ok(listener) = bind(last).await
@@ -97,7 +97,7 @@ async fn listener(place: &Place, settings: &Settings) -> Result<TcpListener, Fai
     }
 }
 
-/// A second server would only be a second address of one board.
+/// Reports the server that serves this project already. A second one would only be a second address of one board.
 async fn found(
     context: &Context,
     settings: &Settings,
@@ -128,7 +128,7 @@ fn fits(wanted: SocketAddr, found: SocketAddr) -> bool {
     wanted.ip() == found.ip() && (wanted.port() == 0 || wanted.port() == found.port())
 }
 
-/// What somebody who comes back should look at.
+/// Prints the tasks that wait for a returning person.
 pub(super) async fn say_waiting(
     context: &Context,
     engine: &Engine,
