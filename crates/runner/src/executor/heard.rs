@@ -20,7 +20,7 @@ const TOOL_BYTES_MAX: usize = 64 * 1024;
 /// The size of an id that an agent gives a tool call.
 const ID_BYTES_MAX: usize = 1000;
 
-/// A text, kept as its end, and whether it stands within a line.
+/// A text within bounds, and whether its last line is unfinished.
 struct Text {
     kept: Tail,
     is_in_line: bool,
