@@ -30,7 +30,7 @@ pub enum PageKeyKind {
 /// Where the rights of a page key come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageGrant {
-    /// The token that somebody signed in with: its rights, for as long as it lives.
+    /// The token of the sign-in. The session has its rights while the token is live.
     Token(TokenId),
     /// The terminal of a user who may write to the store, with the rights of that terminal.
     Terminal(Rights),

@@ -95,7 +95,7 @@ impl PageBook {
         self.open(key.org, key.actor, key.grant).await.map(Some)
     }
 
-    /// Begins a session of whoever showed this token.
+    /// Begins a session for the actor of a token.
     pub async fn open_by_token(&self, token: &Token) -> Result<PageText, EngineError> {
         self.open(token.org.clone(), token.actor.clone(), PageGrant::Token(token.id)).await
     }
@@ -145,7 +145,7 @@ impl PageBook {
         Ok(())
     }
 
-    /// Returns when the session lets nobody in any more; a store that is away decides nothing.
+    /// Returns when the session has ended. While the store is unavailable, the session counts as live.
     pub async fn until_it_ends(&self, id: PageSessionId) {
         loop {
             tokio::time::sleep(BELIEVED).await;

@@ -46,7 +46,7 @@ pub struct AddArgs {
     /// What a supervisor or an orchestrator looks after
     #[arg(long, value_name = "ID", conflicts_with = "task")]
     epic: Option<String>,
-    /// What a worker gets at once, whoever has it now
+    /// The task that the worker gets at once, also from another worker
     #[arg(long, value_name = "ID")]
     task: Option<String>,
 }

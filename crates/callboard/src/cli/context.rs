@@ -108,7 +108,7 @@ impl Context {
         self.open_as(&settings, place, org, principal).await
     }
 
-    /// Whoever types commands on the machine, who may do everything.
+    /// The person who types commands on this machine and may do everything.
     pub fn person(&self) -> Result<Principal, Failure> {
         let mut connection = self.connection(&[], None)?;
         connection.rights.lane = Lane::KaganAdmin;

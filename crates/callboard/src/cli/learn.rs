@@ -6,7 +6,7 @@ use super::context::Context;
 use super::search::entry_json;
 use crate::output::{Failure, Object};
 
-/// Write down something worth knowing for whoever works next
+/// Write down a fact that the next worker should know
 ///
 /// Search finds it at once, by its words; agents see it beside the tasks it matters to.
 #[derive(clap::Args, Debug)]

@@ -37,7 +37,7 @@ struct ListArgs {
     /// Also what was read
     #[arg(long)]
     all: bool,
-    /// What is for people, whoever asks
+    /// Mail for people, also when an agent calls
     #[arg(long)]
     human: bool,
     /// At most this many

@@ -20,7 +20,7 @@ use crate::place::Place;
 
 /// Serve one agent over standard input and output
 ///
-/// This is the command an agent's MCP settings name. Nobody calls it by hand. With --server it opens no
+/// This is the command that an agent's MCP settings name; people do not call it by hand. With --server it opens no
 /// store and needs no project: it passes the agent's messages on to a server, also on another machine.
 #[derive(clap::Args, Debug)]
 #[command(

@@ -54,7 +54,7 @@ pub(super) async fn code_address(
     Ok(format!("{}/open?code={}", served.page_url(settings), code.reveal()))
 }
 
-/// Whether somebody is there to look at a browser.
+/// Whether a person can look at a browser: on a terminal, and not in CI.
 pub(super) fn may_open(context: &Context) -> bool {
     context.out.terminal && !context.out.json && !is_ci()
 }

@@ -5,10 +5,9 @@ use callboard_domain::policy::Phase;
 use super::context::Context;
 use crate::output::Failure;
 
-/// Send a task back from review, with what is to be done better
+/// Send a task back from review, with feedback
 ///
-/// It is offered again unless somebody still works on it, and whoever works on it next reads what
-/// was said.
+/// The task is offered again unless an actor still works on it. The next worker reads the feedback.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  callboard reject SHOP-01j8x2k7 -m \"The error path has no test\""
@@ -16,7 +15,7 @@ use crate::output::Failure;
 pub struct RejectArgs {
     /// The task, or the beginning of its id
     id: String,
-    /// What is to be done better
+    /// The feedback
     #[arg(short, long, value_name = "TEXT")]
     message: String,
     /// Where it goes: in_progress or backlog

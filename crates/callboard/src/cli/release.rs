@@ -7,14 +7,14 @@ use crate::output::Failure;
 
 /// Give a task back that you hold
 ///
-/// With --force a person takes it from whoever holds it: the holder's attempt is over, an agent that
+/// With --force a person takes the task from its holder: the holder's attempt is over, an agent that
 /// Callboard runs on it is stopped, and the task is offered again.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard release SHOP-01j8x2k7 --force")]
 pub struct ReleaseArgs {
     /// The task, or the beginning of its id
     id: String,
-    /// Also when somebody else holds it; for people only
+    /// Also when another actor holds it; for people only
     #[arg(long)]
     force: bool,
 }

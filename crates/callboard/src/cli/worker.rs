@@ -7,7 +7,7 @@ use super::context::Context;
 use super::{signal, trust};
 use crate::output::Failure;
 
-/// Run agents and other background work, and serve nobody
+/// Run agents and other background work, without a server
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard worker --store postgres://callboard@db/callboard")]
 pub struct WorkerArgs {}

@@ -293,7 +293,7 @@ impl Key {
         KEYS.iter().find(|key| key.name == name)
     }
 
-    /// The known name that looks most like what somebody wrote.
+    /// The known key that is most similar to an unknown one.
     pub fn nearest(name: &str) -> Option<&'static str> {
         let distance = |known: &str| strsim::damerau_levenshtein(known, name);
         let nearest = KEYS.iter().map(|key| key.name).min_by_key(|known| distance(known))?;

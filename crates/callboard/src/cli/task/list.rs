@@ -15,7 +15,7 @@ pub struct ListArgs {
     /// Only tasks with this status
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
-    /// Only tasks held by this actor; "" = by nobody
+    /// Only tasks held by this actor; "" = tasks without a holder
     #[arg(long, value_name = "ACTOR")]
     assignee: Option<String>,
     /// Only tasks whose dependencies are closed

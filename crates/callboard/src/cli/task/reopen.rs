@@ -5,7 +5,7 @@ use crate::output::Failure;
 
 /// Send a task back from review
 ///
-/// It starts again from the beginning, held by nobody, and anybody may take it.
+/// The task starts again from the beginning, without a holder, and every actor may take it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard task reopen SHOP-01j8x2k7")]
 pub struct ReopenArgs {

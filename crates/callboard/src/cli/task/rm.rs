@@ -9,8 +9,8 @@ use crate::output::{Failure, Object};
 
 /// Remove a task
 ///
-/// Nobody finds it any more, and what waited for it waits no longer; the tasks that can start
-/// because of that are named. Its history stays.
+/// The task leaves every list, and tasks that waited for it wait no longer; those that can start now
+/// are named. Its history stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  callboard task rm SHOP-01j8x2k7")]
 pub struct RmArgs {
