@@ -161,25 +161,10 @@ impl Engine {
         op: &OpContext,
         applied: Applied,
     ) -> Result<At<TaskRecord>, EngineError> {
-        match applied.outcome {
-            Outcome::Task(record) => {
-                Ok(At { it: record.as_of(&self.parts.policy, applied.at), now: applied.at })
-            }
-            Outcome::Attempt(_)
-            | Outcome::Comment(_)
-            | Outcome::Job(_)
-            | Outcome::Knowledge(_)
-            | Outcome::Run(_)
-            | Outcome::Settings(_)
-            | Outcome::Project(_)
-            | Outcome::Plan(_)
-            | Outcome::Mail(_)
-            | Outcome::Decision(_)
-            | Outcome::Removed(_)
-            | Outcome::Noted => {
-                Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
-            }
-        }
+        let Outcome::Task(record) = applied.outcome else {
+            return Err(EngineError::Internal(format!("{} answered with no task", op.tool)));
+        };
+        Ok(At { it: record.as_of(&self.parts.policy, applied.at), now: applied.at })
     }
 
     pub(crate) async fn act_on_attempt(
@@ -188,22 +173,9 @@ impl Engine {
         command: Command,
     ) -> Result<At<Attempt>, EngineError> {
         let applied = self.act(op, command).await?;
-        match applied.outcome {
-            Outcome::Attempt(attempt) => Ok(At { it: attempt.as_of(applied.at), now: applied.at }),
-            Outcome::Task(_)
-            | Outcome::Comment(_)
-            | Outcome::Job(_)
-            | Outcome::Knowledge(_)
-            | Outcome::Run(_)
-            | Outcome::Settings(_)
-            | Outcome::Project(_)
-            | Outcome::Plan(_)
-            | Outcome::Mail(_)
-            | Outcome::Decision(_)
-            | Outcome::Removed(_)
-            | Outcome::Noted => {
-                Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)))
-            }
-        }
+        let Outcome::Attempt(attempt) = applied.outcome else {
+            return Err(EngineError::Internal(format!("{} answered with no attempt", op.tool)));
+        };
+        Ok(At { it: attempt.as_of(applied.at), now: applied.at })
     }
 }

@@ -116,28 +116,15 @@ impl Engine {
         if !applied.replayed {
             self.learned(org, 1).await;
         }
-        match applied.outcome {
-            Outcome::Knowledge(entry) => Ok(KnowledgeStored {
-                entry: *entry,
-                created: applied.changed,
-                replayed: applied.replayed,
-                embeds: self.parts.embedder.is_some(),
-            }),
-            Outcome::Task(_)
-            | Outcome::Attempt(_)
-            | Outcome::Comment(_)
-            | Outcome::Job(_)
-            | Outcome::Run(_)
-            | Outcome::Settings(_)
-            | Outcome::Project(_)
-            | Outcome::Plan(_)
-            | Outcome::Mail(_)
-            | Outcome::Decision(_)
-            | Outcome::Removed(_)
-            | Outcome::Noted => {
-                Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)))
-            }
-        }
+        let Outcome::Knowledge(entry) = applied.outcome else {
+            return Err(EngineError::Internal(format!("{} answered with no knowledge", op.tool)));
+        };
+        Ok(KnowledgeStored {
+            entry: *entry,
+            created: applied.changed,
+            replayed: applied.replayed,
+            embeds: self.parts.embedder.is_some(),
+        })
     }
 
     /// Counts new entries and wakes the loop that embeds them; the call does not wait for that.

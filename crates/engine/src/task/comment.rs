@@ -59,22 +59,9 @@ impl Engine {
         command: Command,
     ) -> Result<At<Comment>, EngineError> {
         let applied = self.act(op, command).await?;
-        match applied.outcome {
-            Outcome::Comment(comment) => Ok(At { it: *comment, now: applied.at }),
-            Outcome::Task(_)
-            | Outcome::Attempt(_)
-            | Outcome::Job(_)
-            | Outcome::Run(_)
-            | Outcome::Settings(_)
-            | Outcome::Project(_)
-            | Outcome::Plan(_)
-            | Outcome::Mail(_)
-            | Outcome::Decision(_)
-            | Outcome::Knowledge(_)
-            | Outcome::Removed(_)
-            | Outcome::Noted => {
-                Err(EngineError::Internal(format!("{} answered with no comment", op.tool)))
-            }
-        }
+        let Outcome::Comment(comment) = applied.outcome else {
+            return Err(EngineError::Internal(format!("{} answered with no comment", op.tool)));
+        };
+        Ok(At { it: *comment, now: applied.at })
     }
 }

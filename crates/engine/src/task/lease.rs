@@ -153,26 +153,11 @@ impl Engine {
 
     async fn leased(&self, op: &OpContext, command: Command) -> Result<Leased, EngineError> {
         let Applied { outcome, before, changed, at, replayed, .. } = self.act(op, command).await?;
-        match outcome {
-            Outcome::Task(record) => {
-                let seen = At { it: record.as_of(&self.parts.policy, at), now: at };
-                Ok(Leased { seen, before, changed, replayed, job: None, knowledge: Vec::new() })
-            }
-            Outcome::Attempt(_)
-            | Outcome::Comment(_)
-            | Outcome::Job(_)
-            | Outcome::Run(_)
-            | Outcome::Settings(_)
-            | Outcome::Project(_)
-            | Outcome::Plan(_)
-            | Outcome::Mail(_)
-            | Outcome::Decision(_)
-            | Outcome::Knowledge(_)
-            | Outcome::Removed(_)
-            | Outcome::Noted => {
-                Err(EngineError::Internal(format!("{} answered with no task", op.tool)))
-            }
-        }
+        let Outcome::Task(record) = outcome else {
+            return Err(EngineError::Internal(format!("{} answered with no task", op.tool)));
+        };
+        let seen = At { it: record.as_of(&self.parts.policy, at), now: at };
+        Ok(Leased { seen, before, changed, replayed, job: None, knowledge: Vec::new() })
     }
 
     /// Moves a task back from review to the start.
