@@ -226,19 +226,27 @@ fn listen(path: &Path, log: &Connection, shared: &Weak<Shared>) {
         tracing::warn!(%error, "no doorbell; looking once a second instead");
     }
     loop {
+        // The first look finds commits between the beginning of the wait and that of the watch.
+        if let Some(shared) = shared.upgrade() {
+            look(log, &shared);
+        } else {
+            return;
+        }
         match heard.recv_timeout(POLL) {
             Ok(()) => while heard.try_recv().is_ok() {},
             Err(RecvTimeoutError::Timeout) => {}
             // The watcher could not start; only the poll is left.
             Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(POLL),
         }
-        let Some(shared) = shared.upgrade() else { return };
-        // The guard logs once that the file is gone.
-        if shared.guard.check().is_err() {
-            continue;
-        }
-        if let Err(error) = shared.feed.look(|seen| read::events_after(log, seen)) {
-            tracing::warn!(%error, "cannot read the event log");
-        }
+    }
+}
+
+fn look(log: &Connection, shared: &Shared) {
+    // The guard logs once that the file is gone.
+    if shared.guard.check().is_err() {
+        return;
+    }
+    if let Err(error) = shared.feed.look(|seen| read::events_after(log, seen)) {
+        tracing::warn!(%error, "cannot read the event log");
     }
 }
