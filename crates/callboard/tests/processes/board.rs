@@ -51,18 +51,16 @@ fn a_wait_hears_what_another_process_did() {
         let mut boss = start(board.path(), store, ADMIN);
         let mut waiter = start(board.path(), store, WORKER);
         let task = make(&mut boss);
-        let mut fastest = Duration::MAX;
         let mut answer = Value::Null;
-        // A poll would need a second each time; one slow answer is the machine's.
+        // The first wait of a process also begins the watch of the bell, and must miss nothing meanwhile.
         for status in ["IN_PROGRESS", "BACKLOG", "IN_PROGRESS"] {
             let waiting = wait(&mut waiter, json!({"task_id": task, "timeout_seconds": 30.0}));
             boss.call("tasks_move", json!({"task_id": task, "status": status})).unwrap();
             let moved = Instant::now();
             answer = reply(&waiter.answer(waiting)).unwrap();
-            fastest = fastest.min(moved.elapsed());
+            assert!(moved.elapsed() < Duration::from_secs(1), "{:?}", moved.elapsed());
             assert_eq!(answer["current_status"], status, "{answer}");
         }
-        assert!(fastest < Duration::from_secs(1), "{fastest:?}");
         assert_eq!(answer["code"], "TASK_CHANGED", "{answer}");
         assert_eq!(answer["previous_status"], "BACKLOG");
         assert_eq!(answer["changed_at"], answer["task"]["updated_at"]);
@@ -78,7 +76,7 @@ fn waits_block_nothing_else_on_their_connection() {
     let waits: Vec<u64> = (0..10).map(|_| wait(&mut boss, arguments.clone())).collect();
     let listed = Instant::now();
     let list = boss.call("tasks_list", json!({})).unwrap();
-    assert!(listed.elapsed() < Duration::from_secs(10), "{:?}", listed.elapsed());
+    assert!(listed.elapsed() < Duration::from_secs(1), "{:?}", listed.elapsed());
     assert_eq!(list["count"], 1);
     let moved = boss.call("tasks_move", json!({"task_id": task, "status": "DONE"})).unwrap();
     assert_eq!(moved["code"], "MOVED");
@@ -109,7 +107,7 @@ fn a_wait_ends_with_its_caller_and_with_its_server() {
     let params = json!({"requestId": canceled, "reason": "enough"});
     boss.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
     boss.call("tasks_list", json!({})).unwrap();
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 
     let stopped = wait(&mut boss, arguments);
     let pid = Pid::from_raw(boss.child.id() as i32).unwrap();
