@@ -25,42 +25,33 @@
 //! crates load the world and carry out the change.
 
 pub mod actor;
-pub mod attempt;
-pub mod audit;
-pub mod block;
-pub mod card;
+pub mod board;
 pub mod command;
-pub mod comment;
-pub mod contract;
 pub mod crew;
 pub mod decide;
-pub mod delivery;
 pub mod event;
-pub mod forge;
 pub mod handle;
 pub mod ids;
-pub mod job;
 pub mod knowledge;
 pub mod limits;
 pub mod needs;
 pub mod page;
-pub mod plan;
 pub mod policy;
-pub mod project;
-pub mod pull;
+pub mod pulls;
 pub mod refusal;
 pub mod relay;
 pub mod retry;
 pub mod rights;
-pub mod run;
-pub mod settings;
-pub mod standing;
+pub mod runs;
 pub mod task;
 pub mod time;
 pub mod token;
-pub mod watch;
-pub mod work;
 pub mod world;
+
+pub use board::{audit, card, plan, project, settings};
+pub use pulls::{self as pull, forge};
+pub use runs::{delivery, job, run, work};
+pub use task::{attempt, block, comment, contract, standing, watch};
 
 pub use decide::decide;
 

@@ -7,7 +7,7 @@ use crate::ids::TaskId;
 use crate::world::{Change, Reply, World};
 
 /// Logs a refused call. The event names the task only in its data: followers of the task have nothing to look at.
-pub(super) fn call_refuse(
+pub(crate) fn call_refuse(
     world: &World<'_>,
     tool: &str,
     action: Option<&str>,
@@ -22,7 +22,7 @@ pub(super) fn call_refuse(
     noted(Event { actor, name, about: None, data })
 }
 
-pub(super) fn call_answer(world: &World<'_>, tool: &str, task: Option<TaskId>) -> Change {
+pub(crate) fn call_answer(world: &World<'_>, tool: &str, task: Option<TaskId>) -> Change {
     let (actor, name) = (world.actor.clone(), EventName::CallAnswered);
     noted(Event { actor, name, about: None, data: json!({"tool": tool, "task": task}) })
 }

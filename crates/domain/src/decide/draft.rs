@@ -13,7 +13,7 @@ use crate::task::{Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, Subject, World, Write};
 
-pub(super) struct Draft<'w> {
+pub(crate) struct Draft<'w> {
     pub world: &'w World<'w>,
     pub subject: &'w Subject,
     pub now: Timestamp,
@@ -108,7 +108,7 @@ impl<'w> Draft<'w> {
     }
 
     pub fn deps_gate(&self) -> Result<(), Refusal> {
-        super::task::deps_gate(self.task.id, &self.subject.deps)
+        crate::decide::task::deps_gate(self.task.id, &self.subject.deps)
     }
 
     pub fn event(&mut self, name: EventName, data: Value) {

@@ -7,7 +7,7 @@ use crate::limits::*;
 use crate::refusal::Refusal;
 use crate::task::{Check, CheckKind};
 
-pub(super) fn title(text: &str) -> Result<String, Refusal> {
+pub(crate) fn title(text: &str) -> Result<String, Refusal> {
     let text = text.trim();
     if text.is_empty() {
         return Err(Refusal::invalid("title cannot be empty"));
@@ -16,7 +16,7 @@ pub(super) fn title(text: &str) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
-pub(super) fn body(text: &str) -> Result<String, Refusal> {
+pub(crate) fn body(text: &str) -> Result<String, Refusal> {
     if text.len() > BODY_BYTES_MAX {
         let message = format!("body must be at most {BODY_BYTES_MAX} bytes, got {}", text.len());
         return Err(Refusal::invalid(message));
@@ -24,7 +24,7 @@ pub(super) fn body(text: &str) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
-pub(super) fn priority(given: u16) -> Result<u16, Refusal> {
+pub(crate) fn priority(given: u16) -> Result<u16, Refusal> {
     if given > crate::task::PRIORITY_MAX {
         return Err(Refusal::invalid(format!("priority must be 0..1000, got {given}")));
     }
@@ -32,7 +32,7 @@ pub(super) fn priority(given: u16) -> Result<u16, Refusal> {
 }
 
 /// A text that must not be blank; `complaint` is the message when it is.
-pub(super) fn said<'t>(
+pub(crate) fn said<'t>(
     field: &str,
     text: &'t str,
     chars_max: usize,
@@ -45,7 +45,7 @@ pub(super) fn said<'t>(
     Ok(text)
 }
 
-pub(super) fn optional(
+pub(crate) fn optional(
     field: &str,
     text: Option<&String>,
     chars_max: usize,
@@ -56,7 +56,7 @@ pub(super) fn optional(
     }
 }
 
-pub(super) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), Refusal> {
+pub(crate) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), Refusal> {
     // A text has at most as many characters as bytes, so short texts are never counted.
     if text.len() <= chars_max {
         return Ok(());
@@ -70,7 +70,7 @@ pub(super) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), R
 }
 
 /// Judges a contract: it must fit the task's checks, its lists the limits, and its reference a forge.
-pub(super) fn contract(
+pub(crate) fn contract(
     given: Option<&VerificationContract>,
     checks: &[Check],
 ) -> Result<Option<VerificationContract>, Refusal> {
@@ -107,7 +107,7 @@ pub(super) fn contract(
 }
 
 /// Refuses a reference that its forge cannot be asked about.
-pub(super) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
+pub(crate) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
     let Some(given) = given else { return Ok(()) };
     let refuse = |error: PullRefError| Refusal::invalid(format!("externalRef: {error}"));
     match kind.forge() {
@@ -119,7 +119,7 @@ pub(super) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Resul
     }
 }
 
-pub(super) fn execution_contract(given: Option<&String>) -> Result<Option<String>, Refusal> {
+pub(crate) fn execution_contract(given: Option<&String>) -> Result<Option<String>, Refusal> {
     match given {
         Some(text) if text.len() > CONTRACT_BYTES_MAX => Err(Refusal::invalid(format!(
             "executionContract must be at most {CONTRACT_BYTES_MAX} bytes, got {}",
@@ -129,7 +129,7 @@ pub(super) fn execution_contract(given: Option<&String>) -> Result<Option<String
     }
 }
 
-pub(super) fn checks(given: &[NewCheck]) -> Result<Vec<Check>, Refusal> {
+pub(crate) fn checks(given: &[NewCheck]) -> Result<Vec<Check>, Refusal> {
     if given.len() > CHECKS_MAX {
         let message = format!("at most {CHECKS_MAX} checks, got {}", given.len());
         return Err(Refusal::invalid(message));

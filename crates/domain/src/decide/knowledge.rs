@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::draft::Draft;
-use super::input;
 use crate::actor::Actor;
 use crate::command::KnowledgeStore;
+use crate::decide::draft::Draft;
+use crate::decide::input;
 use crate::event::{About, Event, EventName};
 use crate::ids::TaskId;
 use crate::knowledge::*;
@@ -13,7 +13,7 @@ use crate::refusal::{Quota, Refusal};
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
-pub(super) fn knowledge_store(
+pub(crate) fn knowledge_store(
     world: &World<'_>,
     given: &KnowledgeStore,
     now: Timestamp,
@@ -49,7 +49,7 @@ pub(super) fn knowledge_store(
 }
 
 /// The learnings of a completed task, as entries to store.
-pub(super) fn learnings(
+pub(crate) fn learnings(
     task: TaskId,
     learned: &[NewKnowledge],
     by: &Actor,
@@ -68,7 +68,7 @@ pub(super) fn learnings(
 }
 
 /// Stores entries as produced by the draft's task.
-pub(super) fn learn(draft: &mut Draft<'_>, entries: Vec<KnowledgeEntry>) {
+pub(crate) fn learn(draft: &mut Draft<'_>, entries: Vec<KnowledgeEntry>) {
     let task = draft.task.id;
     for entry in entries {
         draft.event(EventName::KnowledgeStored, said_of(&entry));

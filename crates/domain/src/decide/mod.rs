@@ -1,48 +1,30 @@
 //! `decide`: the only place where a rule says yes or no. Total, deterministic, without I/O; it
 //! knows the time only as an argument. The order of refusals is part of the contract.
 
-mod attempt;
-mod block;
+mod board;
 mod call;
-mod card;
-mod check;
-mod comment;
 mod crew;
-mod crew_run;
-mod crew_task;
-mod delivery;
-mod dependency;
 mod draft;
-mod epic;
 mod input;
-mod job;
 mod knowledge;
-mod lease;
-mod on_review;
-mod plan;
-mod project;
-mod pull;
+mod pulls;
 mod review;
-mod run;
-mod run_output;
-mod run_stop;
-mod session;
-mod settings;
-mod stop;
-mod task;
-mod task_update;
-mod tell;
-pub mod verification;
-mod work;
-mod work_start;
+mod runs;
+pub mod task;
 
-pub use attempt::{BeginGround, begin_gate, judge_session_key};
-pub use card::{label_of, same_column};
-pub use check::{checks_to_run, checks_unknown, judge_run_request, log_of};
+pub use board::card::{label_of, same_column};
+pub use board::session::{SessionGround, session_gate};
 pub use knowledge::tags as judge_tags;
 pub use review::{MergeGate, agent_at_work, at_work, merge_gate, rebase_gate};
-pub use session::{SessionGround, session_gate};
+pub use task::attempt::{BeginGround, begin_gate, judge_session_key};
+pub use task::check::{checks_to_run, checks_unknown, judge_run_request, log_of};
+pub use task::verification;
 pub use task::{TransitionGate, transition_gate};
+
+use board::{card, plan, project, session, settings};
+use crew::epic;
+use runs::{delivery, job, output, run, stop_job, work};
+use task::{attempt, block, check, comment, dependency, lease, tell, update};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
@@ -52,7 +34,7 @@ use crate::world::{Change, World};
 pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {
     let mut change = judged(world, command, now)?;
     block::answered(world, command, &mut change);
-    on_review::checks_queued(world, command, &mut change, now);
+    review::checks::checks_queued(world, command, &mut change, now);
     delivery::told(world, &mut change, now);
     Ok(change)
 }
@@ -62,7 +44,7 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::TaskCreate(c) => task::task_create(world, c, now),
         Command::TaskCreateAll(all) => task::task_create_all(world, all, now),
         Command::TaskEdit(c) => task::task_edit(world, c, now),
-        Command::TaskUpdate(c) => task_update::task_update(world, c, now),
+        Command::TaskUpdate(c) => update::task_update(world, c, now),
         Command::TaskRemove { task } => task::task_remove(world, *task, now),
         Command::TaskClaim { task } => task::task_claim(world, *task, false, now),
         Command::TaskClaimStartable { task } => task::task_claim(world, *task, true, now),
@@ -124,22 +106,20 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::RunKeep { job, fence, lease_s } => {
             run::run_keep(world, *job, *fence, *lease_s, now)
         }
-        Command::RunHold { job, fence, left } => {
-            run_output::run_hold(world, *job, *fence, left, now)
-        }
+        Command::RunHold { job, fence, left } => output::run_hold(world, *job, *fence, left, now),
         Command::RunSettle(c) => run::run_settle(world, c, now),
         Command::RunEnd { job, fence, verdict, summary } => {
             run::run_end(world, *job, *fence, *verdict, summary, now)
         }
         Command::RunCancel { job } => run::run_cancel(world, *job, now),
         Command::RunArtifact { job, fence, artifact } => {
-            run_output::run_artifact(world, *job, *fence, artifact, now)
+            output::run_artifact(world, *job, *fence, artifact, now)
         }
         Command::RunAsk { job, fence, text, command } => {
-            run_output::run_ask(world, *job, *fence, text, command.as_deref(), now)
+            output::run_ask(world, *job, *fence, text, command.as_deref(), now)
         }
         Command::RunAnswer { job, number, granted } => {
-            run_output::run_answer(world, *job, *number, *granted, now)
+            output::run_answer(world, *job, *number, *granted, now)
         }
         Command::CardUpdate(c) => card::card_update(world, c, now),
         Command::CardRemove { task } => card::card_remove(world, *task, now),
@@ -168,11 +148,13 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         }
         Command::WorkStop { job } => work::work_stop(world, *job, now),
         Command::WorkGone { job, fence } => work::work_gone(world, *job, *fence, now),
-        Command::StopQueue { job, task, open } => stop::stop_queue(world, *job, *task, *open, now),
-        Command::StopCancel { job } => stop::stop_cancel(world, *job, now),
-        Command::RunPr(c) => pull::run_pr(world, c, now),
-        Command::PullOpen(c) => pull::pull_open(world, c, now),
-        Command::PullSettle(c) => pull::pull_settle(world, c, now),
+        Command::StopQueue { job, task, open } => {
+            stop_job::stop_queue(world, *job, *task, *open, now)
+        }
+        Command::StopCancel { job } => stop_job::stop_cancel(world, *job, now),
+        Command::RunPr(c) => pulls::run_pr(world, c, now),
+        Command::PullOpen(c) => pulls::pull_open(world, c, now),
+        Command::PullSettle(c) => pulls::pull_settle(world, c, now),
         Command::DeliveryTry { job, tries, about, to, receipt } => {
             delivery::delivery_try(world, *job, *tries, (*about, to), receipt, now)
         }
@@ -186,12 +168,12 @@ fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change
         Command::EpicTaskAdd(c) => epic::epic_task_add(world, c, now),
         Command::EpicMove(c) => epic::epic_move(world, c, now),
         Command::EpicFinish(c) => epic::epic_finish(world, c, now),
-        Command::CrewAssign(c) => crew_task::crew_assign(world, c, now),
-        Command::CrewMove(c) => crew_task::crew_move(world, c, now),
-        Command::CrewReturn(c) => crew_task::crew_return(world, c, now),
-        Command::CrewSettle(c) => crew_task::crew_settle(world, c, now),
-        Command::CrewGiveUp(c) => crew_task::crew_give_up(world, c, now),
-        Command::CrewFree { agent, task } => crew_task::crew_free(world, agent, *task, now),
+        Command::CrewAssign(c) => crew::task::crew_assign(world, c, now),
+        Command::CrewMove(c) => crew::task::crew_move(world, c, now),
+        Command::CrewReturn(c) => crew::task::crew_return(world, c, now),
+        Command::CrewSettle(c) => crew::task::crew_settle(world, c, now),
+        Command::CrewGiveUp(c) => crew::task::crew_give_up(world, c, now),
+        Command::CrewFree { agent, task } => crew::task::crew_free(world, agent, *task, now),
         Command::KnowledgeStore(c) => knowledge::knowledge_store(world, c, now),
         Command::SettingsUpdate(c) => settings::settings_update(world, c),
         Command::ProjectCreate(c) => project::project_create(world, c, now),

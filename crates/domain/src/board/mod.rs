@@ -1,0 +1,7 @@
+//! What the board knows besides tasks: cards, plans, projects, settings, and the log as an audit.
+
+pub mod audit;
+pub mod card;
+pub mod plan;
+pub mod project;
+pub mod settings;

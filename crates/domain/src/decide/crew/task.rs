@@ -1,0 +1,510 @@
+//! A crew's tasks: assigned to workers, moved by them, returned, settled, given up. The change that does it also
+//! writes the mail about it.
+
+use serde_json::json;
+
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::card::{Card, Failed, ReviewState};
+use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
+use crate::crew::letters::{self, Letter};
+use crate::crew::state::{TaskState, worker_of};
+use crate::crew::{Agent, AgentId, Mail, MailId};
+use crate::decide::board::card::{go, label_of};
+use crate::decide::crew;
+use crate::decide::draft::Draft;
+use crate::decide::input;
+use crate::decide::pulls;
+use crate::decide::review;
+use crate::decide::runs::stop;
+use crate::decide::task;
+use crate::decide::task::block;
+use crate::decide::task::verification;
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::rights::AgentType;
+use crate::time::Timestamp;
+use crate::world::{Change, CrewWrite, Reply, World, Write};
+
+const REASON_CHARS_MAX: usize = 4000;
+const FEEDBACK_BYTES_MAX: usize = 65536;
+
+pub(crate) fn crew_assign(
+    world: &World<'_>,
+    new: &CrewAssign,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let draft = Draft::of_task(world, new.task, now)?;
+    if let Some(by) = &new.by {
+        leads(world, by, draft.task.parent)?;
+    }
+    assigned(world, new, now)
+}
+
+/// Assigns a task to a worker, without judging who asked for it.
+pub(crate) fn assigned(
+    world: &World<'_>,
+    new: &CrewAssign,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    let worker = known(world, &new.worker)?;
+    if worker.kind != AgentType::Worker {
+        return Err(state(format!("Agent '{}' is not a WORKER", worker.id)));
+    }
+    let actor = worker.id.actor();
+    let holds = draft.live.as_ref().filter(|live| live.kind == AttemptKind::Crew);
+    let old = holds.map(|live| AgentId::of(&live.actor));
+    if old.as_ref() == Some(&worker.id) && worker.task == Some(new.task) {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    if draft.task.is_plan {
+        return Err(state("Task is an epic: assign one of its tasks".into()));
+    }
+    let stands = stands(&draft);
+    if !stands.may_change_hands() {
+        return Err(state(format!("Task is in state {stands}")));
+    }
+    judge_free(&draft, new, &actor)?;
+    judge_idle(world, new, worker)?;
+    if old != new.from {
+        return Err(Refusal::Conflict { task: new.task, what: "its worker" });
+    }
+    if let Some(old) = old {
+        stop::cancel(&mut draft);
+        free(&mut draft, &old);
+        let letter = letters::reassigned(&draft.task, worker.id.as_str());
+        mail(&mut draft, new.mails[1], new.sender.as_ref(), Some(&old), letter);
+    }
+    draft.end_live(AttemptEnd::Canceled { reason: format!("assigned to {}", worker.id) });
+    begin(&mut draft, new, &actor);
+    let agent = Agent {
+        task: Some(new.task),
+        idle_since: None,
+        failed_at: None,
+        updated_at: now,
+        ..worker.clone()
+    };
+    draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    let letter = letters::assigned(
+        &draft.task,
+        draft.subject.body.as_deref().unwrap_or_default(),
+        &new.place,
+        draft.subject.card.base_branch.as_deref(),
+        new.misses.as_deref(),
+    );
+    mail(&mut draft, new.mails[0], new.sender.as_ref(), Some(&worker.id), letter);
+    draft.attempt_entry("assigned", Some(worker.id.to_string()), new.attempt);
+    Ok(draft.done())
+}
+
+/// Refuses a task that is held outside the crew. An automatic assignment (`by` is `None`) takes only a pending task
+/// that has no holder, no block and no open deps.
+fn judge_free(draft: &Draft<'_>, new: &CrewAssign, worker: &Actor) -> Result<(), Refusal> {
+    if let Some(live) = draft.live.as_ref().filter(|live| live.kind != AttemptKind::Crew) {
+        return Err(draft.claimed_by(&live.actor));
+    }
+    let holder = draft.holder().filter(|holder| *holder != worker);
+    match holder {
+        Some(holder) if draft.live.is_none() || new.by.is_none() => Err(draft.claimed_by(holder)),
+        _ if new.by.is_none() && stands(draft) != TaskState::Pending => {
+            Err(Refusal::Conflict { task: new.task, what: "its status" })
+        }
+        _ if new.by.is_none() && draft.task.blocked.is_some() => {
+            Err(Refusal::Conflict { task: new.task, what: "its block" })
+        }
+        _ if new.by.is_none() => draft.deps_gate(),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a worker that has another task. A closed task keeps no worker busy.
+fn judge_idle(world: &World<'_>, new: &CrewAssign, worker: &Agent) -> Result<(), Refusal> {
+    let Some(on) = worker.task.filter(|on| *on != new.task) else { return Ok(()) };
+    let seen = world.named.iter().find(|named| named.id == on && new.was_on == Some(on));
+    match seen {
+        Some(seen) if !seen.is_open() => Ok(()),
+        _ => Err(state(format!("Agent '{}' already has task {on}", worker.id))),
+    }
+}
+
+fn begin(draft: &mut Draft<'_>, new: &CrewAssign, actor: &Actor) {
+    draft.task.fence += 1;
+    draft.task.newest_attempt = Some(new.attempt);
+    let attempt = Attempt {
+        id: new.attempt,
+        task: new.task,
+        kind: AttemptKind::Crew,
+        fence: draft.task.fence,
+        actor: actor.clone(),
+        key: None,
+        client: None,
+        model: None,
+        worktree: new.place.worktree.clone(),
+        branch: new.place.branch.clone(),
+        head_started: new.place.head.clone(),
+        started_at: draft.now,
+        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
+    };
+    draft.write(Write::AttemptInsert { attempt });
+    let data = json!({"agentId": new.worker, "fence": draft.task.fence});
+    draft.attempt_event(EventName::TaskAssigned, new.attempt, data);
+    if draft.task.assignee.as_ref() != Some(actor) {
+        draft.task.assignee = Some(actor.clone());
+        draft.event(EventName::TaskClaimed, json!({"assignee": actor}));
+    }
+}
+
+pub(crate) fn crew_move(
+    world: &World<'_>,
+    new: &CrewMove,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if let Some(reason) = &new.reason {
+        input::said("reason", reason, REASON_CHARS_MAX, "reason cannot be blank")?;
+    }
+    let by = known(world, &new.by)?;
+    if by.task != Some(new.task) {
+        return Err(state("Agent does not have a current task assigned".into()));
+    }
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    let actor = new.by.actor();
+    if let Some(holder) = draft.holder().filter(|holder| **holder != actor) {
+        return Err(draft.claimed_by(holder));
+    }
+    if new.to == TaskState::Completed {
+        return Err(Refusal::CrewDenied {
+            message: "Only a supervisor can complete a task".into(),
+        });
+    }
+    let stands = stands(&draft);
+    if stands == new.to {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    if stands != new.from {
+        return Err(Refusal::Conflict { task: new.task, what: "its status" });
+    }
+    if draft.task.phase == Phase::Initial && !matches!(new.to, TaskState::Assigned) {
+        draft.deps_gate()?;
+    }
+    if !stands.by_worker().contains(&new.to) {
+        return Err(no_way(stands.as_str(), new.to.as_str()));
+    }
+    if stands == TaskState::Review {
+        pulls::revoke(&mut draft);
+    }
+    let reason = |of: TaskState| {
+        let missing = || Refusal::CrewInput { message: format!("reason is required for {of}") };
+        new.reason.as_deref().ok_or_else(missing)
+    };
+    let who = new.by.as_str();
+    let letter = match new.to {
+        TaskState::Pending => {
+            stop::cancel(&mut draft);
+            draft.end_live(AttemptEnd::Released);
+            free(&mut draft, &new.by);
+            draft.unassign();
+            None
+        }
+        TaskState::InProgress => {
+            shift(&mut draft, Phase::Working, None)?;
+            None
+        }
+        TaskState::Review => {
+            shift(&mut draft, Phase::Review, None)?;
+            Some(letters::to_review(&draft.task, who, new.url.as_deref()))
+        }
+        TaskState::Blocked => {
+            let reason = reason(TaskState::Blocked)?;
+            shift(&mut draft, Phase::Working, Some((&actor, reason)))?;
+            Some(letters::blocked(&draft.task, who, reason))
+        }
+        TaskState::Failed => {
+            let reason = reason(TaskState::Failed)?;
+            if let Err(refusal) = give_up(&mut draft, reason)? {
+                return Ok(draft.done_but(refusal));
+            }
+            free(&mut draft, &new.by);
+            Some(letters::failed(&draft.task, who, reason))
+        }
+        TaskState::Assigned | TaskState::Completed => {
+            return Err(no_way(stands.as_str(), new.to.as_str()));
+        }
+    };
+    if let Some(letter) = letter {
+        let to = new.supervisor.as_ref().filter(|to| world.crew.agent(to).is_some());
+        mail(&mut draft, new.mail, Some(&new.by), to, letter);
+    }
+    draft.entry(format!("moved to {}", new.to), new.reason.clone().or(new.url.clone()));
+    Ok(draft.done())
+}
+
+/// Moves the task to a phase, blocked or not. Logs an event also where the phase stays.
+fn shift(
+    draft: &mut Draft<'_>,
+    phase: Phase,
+    blocked: Option<(&Actor, &str)>,
+) -> Result<(), Refusal> {
+    let label = label_of(draft.world.policy, phase)?.clone();
+    if draft.task.phase == phase {
+        let label = &draft.task.label;
+        let data =
+            json!({"from": label, "to": label, "phase": phase, "blocked": blocked.is_some()});
+        draft.event(EventName::TaskStatusChanged, data);
+    } else {
+        go(draft, &label);
+    }
+    match blocked {
+        Some((by, reason)) => block::block(draft, by, reason),
+        None => block::lift(draft),
+    }
+    Ok(())
+}
+
+/// Closes the task as canceled, if the gates allow it.
+fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, Refusal> {
+    let label = label_of(draft.world.policy, Phase::ClosedCanceled)?.name.clone();
+    let label = match task::passage(draft, &label, (None, None), false)? {
+        Ok((label, _)) => label,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
+    let card = Card { failed, ..draft.subject.card.clone() };
+    draft.move_to(&label);
+    block::lift(draft);
+    pulls::revoke(draft);
+    stop::cancel(draft);
+    put(draft, card);
+    Ok(Ok(()))
+}
+
+pub(crate) fn crew_return(
+    world: &World<'_>,
+    new: &CrewReturn,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let feedback = &new.feedback;
+    if feedback.trim().is_empty() || feedback.len() > FEEDBACK_BYTES_MAX {
+        let words = format!("feedback must be 1 to {FEEDBACK_BYTES_MAX} bytes");
+        return Err(Refusal::invalid(words));
+    }
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    leads(world, &new.by, draft.task.parent)?;
+    in_review(&draft)?;
+    let worker = worker_of(draft.live.as_ref(), now)
+        .ok_or_else(|| state("Task has no assigned worker".into()))?;
+    if new.worker.as_ref() != Some(&worker) || world.crew.agent(&worker).is_none() {
+        return Err(state("Task has no assigned worker".into()));
+    }
+    let words: String = feedback.chars().take(crate::limits::REVIEW_CHARS_MAX).collect();
+    // Work that is done again is judged again.
+    pulls::revoke(&mut draft);
+    draft.task.verification = None;
+    let record = review::decision(&draft, ReviewState::Rejected, &words);
+    let card = Card { review: Some(record), ..draft.subject.card.clone() };
+    put(&mut draft, card);
+    block::lift(&mut draft);
+    draft.event(EventName::ReviewRejected, json!({}));
+    let label = label_of(world.policy, Phase::Working)?.clone();
+    go(&mut draft, &label);
+    // An agent that handed its work over and still runs is canceled: the next run hears of the feedback.
+    stop::cancel(&mut draft);
+    let letter = letters::changes_requested(&draft.task, feedback);
+    mail(&mut draft, new.mail, Some(&new.by), Some(&worker), letter);
+    draft.entry("requested changes", Some(words));
+    Ok(draft.done())
+}
+
+/// Records a merge that has happened, so a closed task stays as it is. An approval that finds the task closed came
+/// second and is refused.
+pub(crate) fn crew_settle(
+    world: &World<'_>,
+    new: &CrewSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    if draft.task.phase.is_closed() {
+        if new.is_approval {
+            in_review(&draft)?;
+        }
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    let label = label_of(world.policy, Phase::ClosedDone)?.clone();
+    let worker = worker_of(draft.live.as_ref(), now);
+    verification::approve(&mut draft, true, None);
+    let record = review::merged_record(&draft, new.commit.clone());
+    let card = Card { review: Some(record), ..draft.subject.card.clone() };
+    put(&mut draft, card);
+    block::lift(&mut draft);
+    match new.is_merged {
+        true => draft.event(EventName::ReviewMerged, json!({"commit": new.commit})),
+        false => draft.event(EventName::ReviewApproved, json!({"unmerged": false})),
+    }
+    go(&mut draft, &label);
+    if let Some(worker) = worker.filter(|worker| new.worker.as_ref() == Some(worker)) {
+        free(&mut draft, &worker);
+    }
+    for behind in &new.behind {
+        if world.crew.agent(&behind.worker).is_none() {
+            continue;
+        }
+        let task = behind.task.to_string();
+        let letter =
+            letters::rebase_required(&task, &behind.title, &new.epic_branch, new.is_remote);
+        mail(&mut draft, behind.mail, new.sender.as_ref(), Some(&behind.worker), letter);
+    }
+    match new.is_merged {
+        true => draft.entry("merged", new.commit.clone()),
+        false => draft.entry("approved", Some("nothing to merge".into())),
+    }
+    Ok(draft.done())
+}
+
+pub(crate) fn crew_give_up(
+    world: &World<'_>,
+    new: &CrewGiveUp,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    if draft.task.phase.is_closed() {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    let worker = worker_of(draft.live.as_ref(), now);
+    let is_its = worker.is_some() && worker == new.worker;
+    if new.lost.is_some() && !(is_its && stands(&draft).is_at_work()) {
+        return Ok(draft.unchanged(Reply::Task(new.task)));
+    }
+    if let Err(refusal) = give_up(&mut draft, &new.reason)? {
+        return Ok(draft.done_but(refusal));
+    }
+    if let Some(worker) = worker.filter(|_| is_its) {
+        match &new.lost {
+            Some(lost) => fail(&mut draft, &worker, lost, &new.reason),
+            None => free(&mut draft, &worker),
+        }
+    }
+    draft.entry("gave up", Some(new.reason.clone()));
+    Ok(draft.done())
+}
+
+/// Frees a worker whose task is closed, removed or held by another actor.
+pub(crate) fn crew_free(
+    world: &World<'_>,
+    id: &AgentId,
+    on: TaskId,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let agent = known(world, id)?;
+    let nothing = Change { writes: Vec::new(), events: Vec::new(), reply: Reply::Noted, but: None };
+    if agent.task != Some(on) {
+        return Ok(nothing);
+    }
+    let keeps = world.subject.as_ref().is_some_and(|subject| {
+        let actor = id.actor();
+        let holder = subject.task.assignee.as_ref().or(subject.live().map(|live| &live.actor));
+        !subject.task.phase.is_closed() && holder.is_none_or(|holder| *holder == actor)
+    });
+    if keeps {
+        return Ok(nothing);
+    }
+    let data = json!({"agentId": id, "taskId": on});
+    let change = crew::noted(
+        vec![CrewWrite::AgentUpdate { agent: idle(agent, now) }],
+        vec![crew::event(world, EventName::AgentFreed, data)],
+    );
+    Ok(change)
+}
+
+pub(crate) fn state(message: String) -> Refusal {
+    Refusal::AgentState { message }
+}
+
+pub(crate) fn no_way(from: &str, to: &str) -> Refusal {
+    let message = format!("Invalid state transition from {from} to {to}");
+    Refusal::CrewInput { message }
+}
+
+pub(crate) fn known<'w>(world: &'w World<'_>, id: &AgentId) -> Result<&'w Agent, Refusal> {
+    world.crew.agent(id).ok_or_else(|| Refusal::AgentNotFound { agent: id.to_string() })
+}
+
+/// Refuses an agent that does not lead the epic. A supervisor leads its own epic, an orchestrator all of them.
+fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Refusal> {
+    let agent = known(world, by)?;
+    if agent.leads(epic) {
+        return Ok(());
+    }
+    if agent.kind == AgentType::Supervisor && agent.epic.is_none() {
+        return Err(state("Agent does not have a current epic".into()));
+    }
+    Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() })
+}
+
+pub(crate) fn stands(draft: &Draft<'_>) -> TaskState {
+    TaskState::of(&draft.task, draft.holder().is_some())
+}
+
+fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {
+    match stands(draft) {
+        TaskState::Review => Ok(()),
+        stands => Err(state(format!("Task is in state {stands}, expected REVIEW"))),
+    }
+}
+
+fn idle(agent: &Agent, now: Timestamp) -> Agent {
+    Agent { task: None, idle_since: Some(now), updated_at: now, ..agent.clone() }
+}
+
+/// Makes the worker idle, unless it has another task by now.
+fn free(draft: &mut Draft<'_>, id: &AgentId) {
+    let agent = draft.world.crew.agent(id).filter(|agent| agent.task == Some(draft.task.id));
+    if let Some(agent) = agent {
+        let agent = idle(agent, draft.now);
+        draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    }
+}
+
+/// Marks the worker as failed and idle, so it is assigned nothing automatically. Mail tells why: to its supervisor,
+/// if there is one, and to people always.
+fn fail(draft: &mut Draft<'_>, id: &AgentId, lost: &CrewLoss, reason: &str) {
+    if let Some(agent) = draft.world.crew.agent(id) {
+        let agent = Agent { failed_at: Some(draft.now), ..idle(agent, draft.now) };
+        draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    }
+    let letter = letters::runs_failed(&draft.task, id.as_str(), reason);
+    let supervisor = lost.supervisor.as_ref().filter(|to| draft.world.crew.agent(to).is_some());
+    if supervisor.is_some() {
+        mail(draft, lost.mails[0], Some(id), supervisor, letter.clone());
+    }
+    mail(draft, lost.mails[1], Some(id), None, letter);
+}
+
+pub(crate) fn put(draft: &mut Draft<'_>, card: Card) {
+    if card != draft.subject.card {
+        draft.write(Write::CardPut { task: draft.task.id, card });
+    }
+}
+
+pub(crate) fn mail(
+    draft: &mut Draft<'_>,
+    id: MailId,
+    from: Option<&AgentId>,
+    to: Option<&AgentId>,
+    letter: Letter,
+) {
+    let Letter { subject, body } = letter;
+    let mail = Mail {
+        id,
+        from: from.cloned(),
+        to: to.cloned(),
+        subject,
+        body,
+        in_reply_to: None,
+        created_at: draft.now,
+        read_at: None,
+    };
+    let Change { writes, events, .. } = crew::sent(draft.world, mail);
+    draft.take_over(writes, events);
+}

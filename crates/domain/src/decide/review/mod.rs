@@ -1,0 +1,326 @@
+//! Reviews: requested, approved, rejected, and the outcome of merging and rebasing the reviewed work. The record
+//! stays with the card.
+
+pub mod checks;
+
+use serde_json::json;
+
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptKind, AttemptState};
+use crate::card::{Card, Review, ReviewState};
+use crate::command::{ReviewDecide, ReviewOutcome, ReviewSettle, ReviewVerdict};
+use crate::decide::board::card::{go, kept, label_of};
+use crate::decide::draft::Draft;
+use crate::decide::input;
+use crate::decide::pulls;
+use crate::decide::runs::work;
+use crate::decide::task;
+use crate::decide::task::verification;
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::job::JobState;
+use crate::limits::REVIEW_CHARS_MAX;
+use crate::policy::Phase;
+use crate::refusal::{Refusal, ReviewAction};
+use crate::run::RunRecord;
+use crate::task::Task;
+use crate::time::Timestamp;
+use crate::work::Role;
+use crate::world::{Change, Reply, World, Write};
+
+pub(crate) fn review_request(
+    world: &World<'_>,
+    id: TaskId,
+    summary: &str,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let summary = input::said("summary", summary, REVIEW_CHARS_MAX, "summary cannot be blank")?;
+    let mut draft = Draft::of_task(world, id, now)?;
+    let label = label_of(world.policy, Phase::Review)?.clone();
+    if draft.task.phase == Phase::Initial {
+        draft.deps_gate()?;
+    }
+    let review = Review {
+        state: ReviewState::Requested,
+        summary: summary.trim().to_owned(),
+        feedback: None,
+        by: world.actor.clone(),
+        requested_at: now,
+        decided_at: None,
+        conflict_files: Vec::new(),
+        merge_commit: None,
+        is_advice: false,
+        tree: None,
+    };
+    put(&mut draft, review);
+    draft.event(EventName::ReviewRequested, json!({}));
+    if draft.task.phase != Phase::Review {
+        go(&mut draft, &label);
+    }
+    draft.entry("requested a review", Some(summary.to_owned()));
+    Ok(draft.done())
+}
+
+pub(crate) fn review_decide(
+    world: &World<'_>,
+    decision: &ReviewDecide,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    input::longest("feedback", &decision.feedback, REVIEW_CHARS_MAX)?;
+    let mut draft = Draft::of_task(world, decision.task, now)?;
+    if draft.task.phase != Phase::Review {
+        let label = draft.task.label.clone();
+        return Err(Refusal::ReviewNotReady { task: decision.task, label });
+    }
+    match decision.verdict {
+        ReviewVerdict::Approve { unmerged, as_reviewer } => {
+            approve(draft, decision, unmerged, as_reviewer)
+        }
+        ReviewVerdict::Reject { to } => {
+            let label = label_of(world.policy, to)?.clone();
+            decided(&mut draft, ReviewState::Rejected, &decision.feedback);
+            // Work that is done again is judged again.
+            draft.task.verification = None;
+            draft.event(EventName::ReviewRejected, json!({}));
+            go(&mut draft, &label);
+            if draft.live.is_none() && draft.task.assignee.is_some() {
+                draft.unassign();
+            }
+            draft.entry("rejected", said(&decision.feedback));
+            Ok(draft.done())
+        }
+    }
+}
+
+/// Approves a review. Work that is not merged yet stays in review; the checks must pass either way.
+fn approve(
+    mut draft: Draft<'_>,
+    decision: &ReviewDecide,
+    unmerged: bool,
+    as_reviewer: bool,
+) -> Result<Change, Refusal> {
+    let done = label_of(draft.world.policy, Phase::ClosedDone)?.name.clone();
+    let seen = (decision.checked.as_ref(), decision.work.as_deref());
+    let passed = task::passage(&mut draft, &done, seen, as_reviewer)?;
+    let (label, ran) = match passed {
+        Ok(passed) => passed,
+        Err(refusal) => return Ok(draft.done_but(refusal)),
+    };
+    let is_advice = !(as_reviewer || draft.actor().is_human());
+    let approval = self::decision(&draft, ReviewState::Approved, &decision.feedback);
+    put(&mut draft, Review { is_advice, tree: decision.work.clone(), ..approval });
+    draft.event(EventName::ReviewApproved, json!({"unmerged": unmerged}));
+    if !unmerged {
+        go(&mut draft, &label);
+    }
+    draft.entry("approved", ran.map(|ran| format!("checks: {ran}")).or(said(&decision.feedback)));
+    Ok(draft.done())
+}
+
+/// How far a task is on the way into its target, before any check has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeGate {
+    /// The work is merged as this commit; nothing is left to do.
+    Merged(String),
+    /// This agent has to stop first.
+    Occupied(Actor),
+    Open,
+}
+
+/// The part of a merge that needs no check results. The engine asks before git does anything; `decide` asks again
+/// in the transaction. Outside of review an agent is in the middle of its work, and a merge would take half of
+/// that. `work` is the state of the task's own files: an approval counts for the files it was given for.
+pub fn merge_gate(
+    task: &Task,
+    card: &Card,
+    agent: Option<Actor>,
+    needs_approval: bool,
+    work: Option<&str>,
+) -> Result<MergeGate, Refusal> {
+    let review = card.review.as_ref();
+    if task.phase == Phase::ClosedDone
+        && let Some(commit) = review.and_then(|review| review.merge_commit.clone())
+    {
+        return Ok(MergeGate::Merged(commit));
+    }
+    let is_approved = |review: &Review| {
+        let at = review.decided_at.unwrap_or(review.requested_at);
+        review.is_approved() && task.is_as_approved(at, review.tree.as_deref(), work)
+    };
+    if needs_approval && !review.is_some_and(is_approved) {
+        return Err(Refusal::NotApproved { task: task.id });
+    }
+    match agent {
+        None => Ok(MergeGate::Open),
+        Some(agent) if task.phase == Phase::Review => Ok(MergeGate::Occupied(agent)),
+        Some(agent) => Err(at_work(task, agent, ReviewAction::Merge)),
+    }
+}
+
+/// Allows a rebase only in review; an agent at work has to stop first.
+pub fn rebase_gate(task: &Task, agent: Option<Actor>) -> Result<MergeGate, Refusal> {
+    if task.phase != Phase::Review {
+        return Err(Refusal::ReviewNotReady { task: task.id, label: task.label.clone() });
+    }
+    Ok(agent.map_or(MergeGate::Open, MergeGate::Occupied))
+}
+
+pub fn at_work(task: &Task, agent: Actor, action: ReviewAction) -> Refusal {
+    Refusal::AgentAtWork { task: task.id, agent, action }
+}
+
+/// The agent that may change a task's files on its own: that of the live run, or of an ended run with processes
+/// left. A reviewer only reads.
+pub fn agent_at_work(newest: Option<&Attempt>, works: &[RunRecord]) -> Option<Actor> {
+    let newest = newest.filter(|newest| newest.kind == AttemptKind::Job);
+    if let Some(live) = newest.filter(|live| matches!(live.state, AttemptState::Live { .. })) {
+        return Some(live.actor.clone());
+    }
+    works.iter().find_map(|work| {
+        let is_leased = matches!(work.job.state, JobState::Running { .. } | JobState::Stale { .. });
+        let order = work.run.order.work().filter(|_| is_leased || work.is_alive())?;
+        match order.role {
+            Role::Reviewer => None,
+            Role::Crew => Some(order.asked_by.clone()),
+            Role::Worker => Some(newest.map_or(&order.asked_by, |run| &run.actor).clone()),
+        }
+    })
+}
+
+/// Judges whether the reviewed work may be merged. Moves nothing: the merge itself comes later.
+pub(crate) fn review_clear(
+    world: &World<'_>,
+    id: TaskId,
+    needs_approval: bool,
+    seen: task::Seen<'_>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, id, now)?;
+    let open = work::open_work(world);
+    let agent = agent_at_work(draft.subject.newest.as_ref(), open.as_slice());
+    match merge_gate(&draft.task, &draft.subject.card, agent, needs_approval, seen.1)? {
+        MergeGate::Merged(_) => return Ok(draft.unchanged(Reply::Task(id))),
+        MergeGate::Occupied(agent) => {
+            return Err(at_work(&draft.task, agent, ReviewAction::Merge));
+        }
+        MergeGate::Open => {}
+    }
+    let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
+    match task::gates(&mut draft, &done, seen, true)? {
+        Ok((_, None)) => Ok(draft.unchanged(Reply::Task(id))),
+        Ok((_, ran)) => {
+            draft.entry("ran checks", ran);
+            Ok(draft.done())
+        }
+        Err(refusal) => Ok(draft.done_but(refusal)),
+    }
+}
+
+/// Records what git did. Nothing here can be refused, because it has happened.
+pub(crate) fn review_settle(
+    world: &World<'_>,
+    settle: &ReviewSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, settle.task, now)?;
+    let label = |phase| label_of(world.policy, phase).cloned();
+    match &settle.outcome {
+        ReviewOutcome::Merged { commit, pushed, branches } => {
+            verification::approve(&mut draft, true, None);
+            merged(&mut draft, commit.clone());
+            pulls::branches_merged(&mut draft, branches);
+            let data = json!({"commit": commit, "pushed": pushed});
+            draft.event(EventName::ReviewMerged, data);
+            if draft.task.phase != Phase::ClosedDone {
+                go(&mut draft, &label(Phase::ClosedDone)?);
+            }
+            draft.entry("merged", Some(settle.words.clone()));
+        }
+        ReviewOutcome::MergeFailed { files } => {
+            in_conflict(&mut draft, files);
+            draft.event(EventName::ReviewFailed, json!({"action": "merge", "files": files.len()}));
+            let waits = draft.task.phase == Phase::Initial && draft.deps_gate().is_err();
+            if draft.task.phase != Phase::Review && !waits {
+                go(&mut draft, &label(Phase::Review)?);
+            }
+            draft.entry("could not merge", Some(settle.words.clone()));
+        }
+        ReviewOutcome::Rebased => {
+            in_conflict(&mut draft, &[]);
+            draft.event(EventName::ReviewRebased, json!({}));
+            draft.entry("rebased", Some(settle.words.clone()));
+        }
+        ReviewOutcome::RebaseConflict { files } => {
+            in_conflict(&mut draft, files);
+            draft.event(EventName::ReviewFailed, json!({"action": "rebase", "files": files.len()}));
+            let text = kept(&draft.subject.scratchpad, &settle.words);
+            draft.write(Write::ScratchpadPut { task: settle.task, text });
+            go(&mut draft, &label(Phase::Working)?);
+            draft.entry("could not rebase", Some(settle.words.clone()));
+        }
+        ReviewOutcome::RebaseFailed => {
+            draft.event(EventName::ReviewFailed, json!({"action": "rebase"}));
+            draft.entry("could not rebase", Some(settle.words.clone()));
+        }
+    }
+    Ok(draft.done())
+}
+
+/// Records a merge. The actor that merges approves the work with that, unless it was approved before.
+fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
+    let review = merged_record(draft, commit);
+    put(draft, review);
+}
+
+pub(crate) fn merged_record(draft: &Draft<'_>, commit: Option<String>) -> Review {
+    let approved = |review: &&Review| review.is_approved();
+    let review = match draft.subject.card.review.as_ref().filter(approved) {
+        Some(known) => known.clone(),
+        None => decision(draft, ReviewState::Approved, ""),
+    };
+    Review { conflict_files: Vec::new(), merge_commit: commit, ..review }
+}
+
+/// Records the files in conflict, if the card has a review.
+fn in_conflict(draft: &mut Draft<'_>, files: &[String]) {
+    let Some(known) = draft.subject.card.review.clone() else { return };
+    if known.conflict_files != files {
+        put(draft, Review { conflict_files: files.to_vec(), ..known });
+    }
+}
+
+fn said(feedback: &str) -> Option<String> {
+    Some(feedback.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Puts a decision on the card. The card may have no review yet: a task can come into review without a request.
+pub(crate) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
+    let review = decision(draft, state, feedback);
+    put(draft, review);
+}
+
+pub(crate) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) -> Review {
+    let (by, now) = (draft.actor().clone(), draft.now);
+    let known = draft.subject.card.review.clone();
+    let (summary, requested_at, conflict_files) = match known {
+        Some(known) => (known.summary, known.requested_at, known.conflict_files),
+        None => (String::new(), now, Vec::new()),
+    };
+    Review {
+        state,
+        summary,
+        feedback: said(feedback),
+        by,
+        requested_at,
+        decided_at: Some(now),
+        conflict_files,
+        merge_commit: None,
+        is_advice: false,
+        tree: None,
+    }
+}
+
+pub(crate) fn put(draft: &mut Draft<'_>, review: Review) {
+    let card = Card { review: Some(review), ..draft.subject.card.clone() };
+    draft.write(Write::CardPut { task: draft.task.id, card });
+}

@@ -1,0 +1,99 @@
+//! What a run reports and leaves: artifacts, questions and their answers, and what keeps it from starting.
+
+use serde_json::json;
+
+use crate::decide::runs::run::Step;
+use crate::event::EventName;
+use crate::job::{JobId, JobState};
+use crate::refusal::Refusal;
+use crate::run::{Artifact, ArtifactName, Question};
+use crate::time::Timestamp;
+use crate::world::{Change, World};
+
+pub(crate) fn run_artifact(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    artifact: &Artifact,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    let open = match step.job.state {
+        JobState::Running { .. } | JobState::Stale { .. } => true,
+        JobState::Queued { .. } => false,
+        // The logs of a killed run may come after its end; nothing else may.
+        JobState::Done { .. }
+        | JobState::Failed { .. }
+        | JobState::Canceled { .. }
+        | JobState::Expired { .. } => artifact.name == ArtifactName::Logs,
+    };
+    if !open || step.run.fence != fence {
+        return Err(Refusal::JobLost { job: id });
+    }
+    match step.run.artifacts.iter_mut().find(|known| known.name == artifact.name) {
+        Some(known) => *known = artifact.clone(),
+        None => step.run.artifacts.push(artifact.clone()),
+    }
+    let more = json!({
+        "artifact": artifact.name.as_str(),
+        "size": artifact.size,
+        "sha256": artifact.sha256,
+    });
+    Ok(step.alone(EventName::JobArtifact, more))
+}
+
+pub(crate) fn run_ask(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    text: &str,
+    command: Option<&str>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    let number = step.run.question.as_ref().map_or(0, |asked| asked.number) + 1;
+    step.summary(&format!("Waiting for an answer: {text}"));
+    step.run.question = Some(Question {
+        number,
+        text: text.to_owned(),
+        command: command.map(str::to_owned),
+        answer: None,
+    });
+    Ok(step.alone(EventName::JobAsked, json!({"question": number})))
+}
+
+pub(crate) fn run_answer(
+    world: &World<'_>,
+    id: JobId,
+    number: Option<u32>,
+    granted: bool,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    let open = step.run.open_question().cloned().filter(|_| !step.job.is_over());
+    let open = open.filter(|asked| number.is_none_or(|number| asked.number == number));
+    let question = open.ok_or(Refusal::NoQuestion { job: id })?;
+    let answered = json!({"question": question.number, "granted": granted});
+    step.run.question = Some(Question { answer: Some(granted), ..question });
+    step.run.summary = None;
+    Ok(step.alone(EventName::JobAnswered, answered))
+}
+
+/// Records which processes hold a run back, and once that none does any more.
+pub(crate) fn run_hold(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    left: &[String],
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    let before = step.run.summary.take();
+    if !left.is_empty() {
+        step.summary(&format!("Waiting for {}: an earlier run left it", left.join(", ")));
+    }
+    if step.run.summary == before {
+        return Ok(step.unchanged());
+    }
+    Ok(step.alone(EventName::JobHeld, json!({"left": left})))
+}

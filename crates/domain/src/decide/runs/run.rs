@@ -1,0 +1,578 @@
+//! Jobs for agents: submitted, leased, kept, lost, ended. Each visible step is one event, whose number is the job's
+//! version from then on. A worker with an old fencing token, or of a job that is over, is refused and writes
+//! nothing.
+
+use serde_json::{Map, Value, json};
+
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::card::Card;
+use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
+use crate::decide::crew;
+use crate::decide::draft::Draft;
+use crate::decide::runs::delivery;
+use crate::decide::runs::work;
+use crate::decide::task;
+use crate::decide::task::check;
+use crate::event::{About, Event, EventName};
+use crate::ids::AttemptId;
+use crate::job::{Job, JobId, JobKind, JobState};
+use crate::limits::{BODY_BYTES_MAX, CRITERIA_MAX, CRITERION_CHARS_MAX};
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::relay::spec::Wanted;
+use crate::relay::{FailReason, RunVerdict};
+use crate::run::{ArtifactName, Order, Question, Run, holder, run_key};
+use crate::time::Timestamp;
+use crate::work::{Role, WorkFault};
+use crate::world::{Change, Reply, World, Write};
+
+pub(crate) const CANCELED: &str = "Canceled by user";
+pub(crate) const LOST: &str = "Worker lost";
+const SUMMARY_CHARS_MAX: usize = 500;
+
+/// A job on its way to its next step.
+pub(crate) struct Step<'w> {
+    pub world: &'w World<'w>,
+    pub job: Job,
+    pub run: Run,
+    pub now: Timestamp,
+}
+
+impl<'w> Step<'w> {
+    /// The job a command names.
+    pub fn of(world: &'w World<'w>, id: JobId, now: Timestamp) -> Result<Self, Refusal> {
+        match (&world.job, &world.run) {
+            (Some(job), Some(run)) if job.id == id => {
+                Ok(Self { world, job: job.clone(), run: run.clone(), now })
+            }
+            _ => Err(Refusal::JobNotFound { job: id.to_string() }),
+        }
+    }
+
+    /// The job a runner names, if `fence` is the token of its current run.
+    pub fn own(
+        world: &'w World<'w>,
+        id: JobId,
+        fence: u64,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        let step = Self::of(world, id, now)?;
+        let lost = Err(Refusal::JobLost { job: id });
+        match step.job.state {
+            JobState::Running { .. } | JobState::Stale { .. } if step.run.fence == fence => {
+                Ok(step)
+            }
+            _ => lost,
+        }
+    }
+
+    pub fn is_too_late(&self) -> bool {
+        self.now >= self.run.expires_at
+    }
+
+    pub fn summary(&mut self, text: &str) {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.run.summary = Some(line.chars().take(SUMMARY_CHARS_MAX).collect());
+    }
+
+    pub fn event(&self, name: EventName, more: Value) -> Event {
+        let mut data = Map::new();
+        data.insert("job".into(), self.job.id.to_string().into());
+        data.insert("state".into(), self.job.state.as_str().into());
+        data.insert("attempt".into(), self.run.attempt.into());
+        if let Value::Object(more) = more {
+            data.extend(more);
+        }
+        let about = self.world.subject.as_ref().map(|subject| About {
+            project: subject.task.project,
+            task: subject.task.id,
+            attempt: None,
+        });
+        let actor = self.world.actor.clone();
+        Event { actor, name, about, data: data.into() }
+    }
+
+    /// Makes the step: the rows to write and the events to log. A step that ends the job also queues the webhook
+    /// about it.
+    pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Vec<Event>) {
+        self.run.changed_at = self.now;
+        let mut events = vec![self.event(name, more)];
+        let webhook = self.run.webhook.as_ref();
+        let told = webhook.and_then(|to| delivery::queued(&self.job, to, &events[0], self.now));
+        let mut writes =
+            vec![Write::JobUpdate { job: self.job }, Write::RunUpdate { run: self.run }];
+        if let Some((more, event)) = told {
+            writes.extend(more);
+            events.push(event);
+        }
+        (writes, events)
+    }
+
+    /// The whole change, when the task has no part in it.
+    pub fn alone(self, name: EventName, more: Value) -> Change {
+        let reply = Reply::Run(self.job.id);
+        let (writes, events) = self.taken(name, more);
+        Change { writes, events, reply, but: None }
+    }
+
+    pub fn unchanged(&self) -> Change {
+        let (writes, events) = Default::default();
+        Change { writes, events, reply: Reply::Run(self.job.id), but: None }
+    }
+
+    /// The change together with that of the task.
+    pub fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
+        let reply = Reply::Run(self.job.id);
+        let (mut writes, steps) = self.taken(name, more);
+        let mut events = Vec::new();
+        if let Some(draft) = draft {
+            let change = draft.done();
+            writes.extend(change.writes);
+            events.extend(change.events);
+        }
+        // The job's events come after the task's: a reader of a job event finds the task as that event says.
+        events.extend(steps);
+        Change { writes, events, reply, but: None }
+    }
+
+    /// The job's task; `None` when it was removed.
+    pub fn draft(&self) -> Option<Draft<'w>> {
+        let task = self.job.task?;
+        Draft::of_task(self.world, task, self.now).ok()
+    }
+
+    /// The data of the event that ends the job, for the callers that wait for it.
+    pub fn last_words(&self) -> Value {
+        let ms = |at: Timestamp| at.0 / 1000;
+        let names: Vec<&str> = self.run.artifact_names().map(ArtifactName::as_str).collect();
+        let mut words = json!({
+            "summary": self.run.summary,
+            "artifacts": names,
+            "finished_at": ms(self.now),
+        });
+        if let Some(started) = self.run.started_at {
+            words["started_at"] = ms(started).into();
+        }
+        if let JobState::Failed { reason, .. } = &self.job.state {
+            words["reason"] = reason.as_str().into();
+        }
+        words
+    }
+
+    /// Ends the job without a result: the task of a patch is canceled, that of other work is given back.
+    pub fn give_up(mut self, name: EventName, state: JobState, summary: &str) -> Change {
+        self.job.state = state;
+        self.summary(summary);
+        let mut draft = self.draft();
+        if let Some(draft) = &mut draft {
+            match &self.run.order {
+                Order::Patch(_) => close_canceled(draft, summary),
+                Order::Work(order) => work::give_back(draft, order, summary),
+            }
+        }
+        let words = self.last_words();
+        self.with(draft, name, words)
+    }
+
+    /// Hands the job to the runner that leases it.
+    pub fn begin(&mut self, lease: &RunLease, fence: u64) {
+        let run = &mut self.run;
+        run.fence = fence;
+        run.attempt = run.attempt.max(1);
+        run.started_at = Some(self.now);
+        run.gone_at = None;
+        run.terminal = None;
+        run.runs_on = Some(lease.machine.clone());
+        run.summary = None;
+        run.question = run.question.take().map(|asked| Question { answer: Some(false), ..asked });
+        self.job.tries += 1;
+        let runner = self.world.actor.clone();
+        self.job.state = JobState::Running { runner, until: self.now.plus_s(lease.lease_s) };
+    }
+
+    pub fn expire(self) -> Change {
+        let ttl_s = self.run.expires_at.ms_since(self.job.created_at) / 1000;
+        let summary = format!("Exceeded TTL of {ttl_s}s");
+        let at = self.now;
+        self.give_up(EventName::JobExpired, JobState::Expired { at }, &summary)
+    }
+
+    pub fn fail(self, reason: &'static str, summary: &str) -> Change {
+        let state = JobState::Failed { at: self.now, reason: reason.into() };
+        self.give_up(EventName::JobFailed, state, summary)
+    }
+}
+
+pub(crate) fn end_run(draft: &mut Draft<'_>, end: AttemptEnd) {
+    // A task that was taken from us may have another attempt by now.
+    if draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Job) {
+        draft.end_live(end);
+    }
+}
+
+fn close_canceled(draft: &mut Draft<'_>, reason: &str) {
+    end_run(draft, AttemptEnd::Canceled { reason: reason.to_owned() });
+    if draft.task.phase.is_closed() {
+        return;
+    }
+    match draft.world.policy.first_of(Phase::ClosedCanceled).cloned() {
+        Some(label) => draft.move_to(&label),
+        // A project without a canceled label keeps the task, free for any actor.
+        None => {
+            draft.back_to_start();
+            draft.unassign();
+        }
+    }
+    draft.entry("job ended", Some(reason.to_owned()));
+}
+
+pub(crate) fn run_submit(
+    world: &World<'_>,
+    new: &RunSubmit,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    if let (Some(job), Some(_)) = (&world.job, &world.run) {
+        let ended = match job.state {
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => None,
+            JobState::Done { at }
+            | JobState::Failed { at, .. }
+            | JobState::Canceled { at }
+            | JobState::Expired { at } => Some(at),
+        };
+        if ended.is_none_or(|at| now < at.plus_s(new.window_s)) {
+            let (writes, events) = Default::default();
+            return Ok(Change { writes, events, reply: Reply::Run(job.id), but: None });
+        }
+    }
+    let open = world.open_runs;
+    if open.queued + open.running >= new.open_max {
+        return Err(Refusal::TooManyJobs { open, limit: new.open_max });
+    }
+    let execution = &new.spec.execution;
+    let priority = execution.priority.rank();
+    let create = TaskCreate {
+        task: new.task,
+        project: new.project,
+        title: new.spec.task.title.clone(),
+        body: body(&new.spec.task),
+        priority,
+        parent: None,
+        deps: Vec::new(),
+        checks: Vec::new(),
+        verification: None,
+        execution_contract: None,
+        over_quota: None,
+        card: Box::new(Card { criteria: criteria(&new.spec.task), ..Card::default() }),
+        phase: Phase::Initial,
+        is_plan: false,
+    };
+    let mut change = task::task_create(world, &create, now)?;
+    for write in &mut change.writes {
+        if let Write::TaskInsert { task, .. } = write {
+            task.assignee = Some(holder());
+        }
+    }
+    let job = Job {
+        id: new.job,
+        kind: JobKind::Run,
+        key: run_key(&new.spec.idempotency_key),
+        task: Some(new.task),
+        priority,
+        tries: 0,
+        created_at: now,
+        state: JobState::Queued { due_at: now },
+    };
+    let run = Run {
+        job: new.job,
+        order: Order::Patch(Box::new(new.spec.clone())),
+        content_hash: new.spec.content_hash(),
+        changed_at: now,
+        summary: None,
+        attempt: 0,
+        fence: 0,
+        started_at: None,
+        up_at: None,
+        gone_at: None,
+        expires_at: now.plus_s(execution.ttl_s),
+        bound_to: new.bound_to.clone(),
+        runs_on: None,
+        artifacts: Vec::new(),
+        question: None,
+        pr: None,
+        webhook: new.webhook.clone(),
+        terminal: None,
+    };
+    let about = Some(About { project: new.project, task: new.task, attempt: None });
+    let claimed = json!({"assignee": holder()});
+    change.events.push(Event {
+        actor: world.actor.clone(),
+        name: EventName::TaskClaimed,
+        about,
+        data: claimed,
+    });
+    let step = Step { world, job: job.clone(), run: run.clone(), now };
+    let asked = json!({
+        "idempotencyKey": new.spec.idempotency_key,
+        "priority": execution.priority.as_str(),
+    });
+    change.events.push(Event { about, ..step.event(EventName::JobSubmitted, asked) });
+    change.writes.extend([Write::JobInsert { job }, Write::RunInsert { run, task: new.task }]);
+    Ok(Change { reply: Reply::Run(new.job), ..change })
+}
+
+/// The acceptance criteria of a request, cut to the number and length that a card allows.
+fn criteria(wanted: &Wanted) -> Vec<String> {
+    let cut = |text: &String| text.chars().take(CRITERION_CHARS_MAX).collect();
+    wanted.acceptance.iter().take(CRITERIA_MAX).map(cut).collect()
+}
+
+fn body(wanted: &Wanted) -> String {
+    let mut text = wanted.description.clone();
+    if !wanted.acceptance.is_empty() {
+        text.push_str("\n\nAcceptance:\n");
+        for item in &wanted.acceptance {
+            text.push_str(&format!("- {item}\n"));
+        }
+    }
+    while text.len() > BODY_BYTES_MAX {
+        text.pop();
+    }
+    text
+}
+
+pub(crate) fn run_lease(
+    world: &World<'_>,
+    lease: &RunLease,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, lease.job, now)?;
+    let elsewhere = step.run.bound_to.as_ref().is_some_and(|bound| *bound != lease.machine);
+    let queued = match step.job.state {
+        JobState::Queued { due_at } => now >= due_at || lease.early,
+        _ => false,
+    };
+    if elsewhere || !queued || step.is_too_late() {
+        return Err(Refusal::JobLost { job: lease.job });
+    }
+    if world.runs_here >= lease.running_max {
+        return Err(Refusal::NoPlace { limit: lease.running_max });
+    }
+    let model = match &step.run.order {
+        Order::Work(_) => return Ok(work::admit(step, lease)),
+        Order::Patch(spec) => spec.execution.preferred_model.clone(),
+    };
+    let mut draft = step.draft().ok_or(Refusal::JobLost { job: lease.job })?;
+    draft.deps_gate()?;
+    if draft.task.phase == Phase::Initial
+        && let Some(working) = world.policy.working().cloned()
+    {
+        draft.move_to(&working);
+    }
+    begin_attempt(&mut draft, lease.attempt, holder(), Some(model));
+    let fence = draft.task.fence;
+    step.begin(lease, fence);
+    draft.attempt_entry("started a run", None, lease.attempt);
+    Ok(step.with(Some(draft), EventName::JobStarted, json!({"fence": fence})))
+}
+
+/// Begins the next attempt on a task, for the agent of a run.
+pub(crate) fn begin_attempt(
+    draft: &mut Draft<'_>,
+    id: AttemptId,
+    actor: Actor,
+    model: Option<String>,
+) {
+    draft.task.fence += 1;
+    draft.task.newest_attempt = Some(id);
+    let attempt = Attempt {
+        id,
+        task: draft.task.id,
+        kind: AttemptKind::Job,
+        fence: draft.task.fence,
+        actor,
+        key: None,
+        client: None,
+        model,
+        worktree: None,
+        branch: None,
+        head_started: None,
+        started_at: draft.now,
+        // The lease belongs to the job: this file decides what its end means, not the task's other rules.
+        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
+    };
+    draft.live = Some(attempt.clone());
+    draft.write(Write::AttemptInsert { attempt });
+    let data = json!({"kind": AttemptKind::Job.as_str(), "fence": draft.task.fence});
+    draft.attempt_event(EventName::AttemptStarted, id, data);
+}
+
+pub(crate) fn run_keep(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    lease_s: u32,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    let was_stale = matches!(step.job.state, JobState::Stale { .. });
+    step.job.state = JobState::Running { runner: world.actor.clone(), until: now.plus_s(lease_s) };
+    let beat = beat(world, &step.run, now);
+    if was_stale {
+        step.run.summary = None;
+        let mut change = step.alone(EventName::JobStarted, json!({"resumed": true}));
+        change.writes.extend(beat);
+        return Ok(change);
+    }
+    // A heartbeat is no visible step: `job.kept` is logged, but the job's version stays.
+    let event = step.event(EventName::JobKept, Value::Null);
+    let mut writes = vec![Write::JobUpdate { job: step.job }];
+    writes.extend(beat);
+    Ok(Change { writes, events: vec![event], reply: Reply::Run(id), but: None })
+}
+
+/// The attempt of a run; for a worker of a crew the attempt that the run is a part of.
+pub(crate) fn attempt_of<'w>(world: &'w World<'_>, run: &Run) -> Option<&'w Attempt> {
+    let live = world.subject.as_ref()?.live()?;
+    let is_own = match run.order.work().filter(|order| order.role == Role::Crew) {
+        Some(order) => live.kind == AttemptKind::Crew && live.actor == order.asked_by,
+        None => live.fence == run.fence,
+    };
+    is_own.then_some(live)
+}
+
+/// The heartbeat of the run's attempt.
+fn beat(world: &World<'_>, run: &Run, now: Timestamp) -> Option<Write> {
+    let live = attempt_of(world, run)?;
+    let AttemptState::Live { progress, lease, .. } = &live.state else { return None };
+    let state = AttemptState::Live { heartbeat_at: now, progress: progress.clone(), lease: *lease };
+    Some(Write::AttemptUpdate { attempt: Attempt { state, ..live.clone() } })
+}
+
+pub(crate) fn run_settle(
+    world: &World<'_>,
+    settle: &RunSettle,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, settle.job, now)?;
+    if step.job.is_over() {
+        return Ok(step.unchanged());
+    }
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    match step.job.state.clone() {
+        JobState::Running { runner, until } if now >= until || settle.is_gone => {
+            if settle.is_gone {
+                step.run.gone_at = Some(now);
+            }
+            step.job.state = JobState::Stale { runner, until: now.plus_s(settle.hold_s) };
+            step.summary(LOST);
+            Ok(step.alone(EventName::JobStale, Value::Null))
+        }
+        JobState::Stale { until, .. } if now >= until => Ok(requeue(step, settle.attempts_max)),
+        _ => Ok(step.unchanged()),
+    }
+}
+
+/// Puts a lost run back into the queue, unless it was lost too often.
+fn requeue(mut step: Step<'_>, attempts_max: u32) -> Change {
+    let is_crew = work::role(&step.run) == Some(Role::Crew);
+    if is_crew && crew::run::is_last(&step, attempts_max) {
+        return crew::run::lost(step);
+    }
+    if step.run.attempt >= attempts_max {
+        let summary = match step.run.attempt {
+            1 => LOST.to_owned(),
+            times => format!("{LOST} {times} times"),
+        };
+        let reason = match step.run.order {
+            Order::Patch(_) => FailReason::InternalError.as_str(),
+            Order::Work(_) => WorkFault::Lost.as_str(),
+        };
+        return step.fail(reason, &summary);
+    }
+    step.run.attempt += 1;
+    step.job.state = JobState::Queued { due_at: step.now };
+    let mut draft = step.draft();
+    if let Some(draft) = &mut draft {
+        end_run(draft, AttemptEnd::Expired);
+        match step.run.order {
+            Order::Patch(_) => draft.back_to_start(),
+            // The next run goes on where this one was. The task keeps its status, so it is not offered to others
+            // meanwhile.
+            Order::Work(_) => work::unassign(draft),
+        }
+        let why = step.run.summary.clone().filter(|why| why != LOST);
+        draft.entry("run lost", why);
+    }
+    step.with(draft, EventName::JobRequeued, Value::Null)
+}
+
+pub(crate) fn run_end(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    verdict: RunVerdict,
+    summary: &str,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    match verdict {
+        RunVerdict::Failed(reason) => Ok(step.fail(reason.as_str(), summary)),
+        // The worker goes away, so another one may lease the job at once.
+        RunVerdict::Stopped => {
+            step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
+            step.summary(LOST);
+            Ok(step.alone(EventName::JobStale, Value::Null))
+        }
+        RunVerdict::Succeeded => {
+            step.job.state = JobState::Done { at: now };
+            step.summary(summary);
+            let mut draft = step.draft();
+            if let Some(draft) = &mut draft {
+                close_done(draft, summary);
+            }
+            let words = step.last_words();
+            Ok(step.with(draft, EventName::JobSucceeded, words))
+        }
+    }
+}
+
+fn close_done(draft: &mut Draft<'_>, summary: &str) {
+    end_run(draft, AttemptEnd::Finished { summary: summary.to_owned(), head: None });
+    if draft.task.phase.is_closed() {
+        return;
+    }
+    // Checks that were added meanwhile gate the task as anywhere.
+    let unmet = !check::unmet(&draft.task, |check| check.passes_for(None, None)).is_empty();
+    let phase = if unmet { Phase::Review } else { Phase::ClosedDone };
+    if let Some(label) = draft.world.policy.first_of(phase).cloned() {
+        draft.move_to(&label);
+    }
+    draft.entry("job ended", Some(summary.to_owned()));
+}
+
+pub(crate) fn run_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
+    let step = Step::of(world, id, now)?;
+    if step.job.is_over() {
+        return Ok(step.unchanged());
+    }
+    if step.is_too_late() {
+        return Ok(step.expire());
+    }
+    match step.run.order {
+        Order::Patch(_) => {
+            Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, CANCELED))
+        }
+        // The job asked for a start, which has happened; an agent at work is stopped by other commands.
+        Order::Work(_) if step.run.up_at.is_some() => Ok(step.unchanged()),
+        Order::Work(_) => Ok(work::cancel(step, CANCELED)),
+    }
+}

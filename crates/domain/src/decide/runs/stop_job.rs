@@ -1,0 +1,61 @@
+//! Stop jobs: a request to end an agent's work. Queued unless there is nothing to stop, taken and logged like any
+//! job (`job.rs`). The effect on the run and its task is `work_stop`.
+
+use crate::card::Mode;
+use crate::decide::runs::job::changed;
+use crate::event::EventName;
+use crate::ids::TaskId;
+use crate::job::{Job, JobId, JobKind, JobState};
+use crate::refusal::Refusal;
+use crate::time::Timestamp;
+use crate::work::stop_key;
+use crate::world::{Change, Reply, World, Write};
+
+pub(crate) fn stop_queue(
+    world: &World<'_>,
+    id: JobId,
+    task: TaskId,
+    open: Option<JobId>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let not_found = || Refusal::TaskNotFound { task: task.to_string() };
+    let subject = world.subject.as_ref().ok_or_else(not_found)?;
+    if subject.card.mode != Mode::Auto {
+        return Err(Refusal::NotAuto { task });
+    }
+    if let Some(under_way) = &world.job {
+        return Ok(unchanged(under_way));
+    }
+    if open.is_none() {
+        return Err(Refusal::NotRunning { task });
+    }
+    let job = Job {
+        id,
+        kind: JobKind::Stop,
+        key: stop_key(task),
+        task: Some(task),
+        priority: subject.task.priority,
+        tries: 0,
+        created_at: now,
+        state: JobState::Queued { due_at: now },
+    };
+    let mut change = changed(world, EventName::JobSubmitted, job.clone());
+    change.writes = vec![Write::JobInsert { job }];
+    Ok(change)
+}
+
+/// Cancels a stop job. An agent that is being stopped already does not come back by this.
+pub(crate) fn stop_cancel(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
+    let job = world.job.as_ref().filter(|job| job.id == id && job.kind == JobKind::Stop);
+    let job = job.ok_or_else(|| Refusal::JobNotFound { job: id.to_string() })?;
+    if job.is_over() {
+        return Ok(unchanged(job));
+    }
+    let job = Job { state: JobState::Canceled { at: now }, ..job.clone() };
+    Ok(changed(world, EventName::JobCanceled, job))
+}
+
+fn unchanged(job: &Job) -> Change {
+    let (writes, events) = Default::default();
+    Change { writes, events, reply: Reply::Job(job.id), but: None }
+}

@@ -1,0 +1,508 @@
+//! Agents that work on a task in its workspace: requested, admitted, at work, ended. This file decides about the
+//! task; leases and losses are those of every run (`run.rs`).
+
+use serde_json::{Value, json};
+
+use crate::actor::Actor;
+use crate::attempt::{Attempt, AttemptEnd};
+use crate::card::{Mode, Review, ReviewState};
+use crate::command::{RunLease, Start, TerminalStart, WorkPlace, WorkSubmit};
+use crate::decide::board::card;
+use crate::decide::crew;
+use crate::decide::draft::Draft;
+use crate::decide::review;
+use crate::decide::runs::run::{Step, attempt_of, begin_attempt, end_run};
+use crate::decide::runs::start;
+use crate::decide::task::block;
+use crate::event::{About, Event, EventName};
+use crate::job::{Job, JobId, JobState};
+use crate::policy::Phase;
+use crate::refusal::Refusal;
+use crate::run::{Order, Run, RunRecord, Terminal};
+use crate::task::PRIORITY_DEFAULT;
+use crate::time::Timestamp;
+use crate::work::ending::without_tags;
+use crate::work::{Ending, Role, WorkEnd, WorkFault, WorkOrder, work_key};
+use crate::world::{Change, Reply, World, Write};
+
+/// How much of an agent's last message is kept beside the task.
+const REPLY_CHARS_KEPT: usize = 2000;
+
+pub(crate) fn work_submit(
+    world: &World<'_>,
+    new: &WorkSubmit,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    if new.order.role == Role::Crew {
+        return crew::run::submit(draft, new);
+    }
+    let open = open_work(world);
+    match (&open, new.order.role) {
+        (Some(open), Role::Reviewer | Role::Crew) => {
+            return Ok(draft.unchanged(Reply::Run(open.job.id)));
+        }
+        (Some(open), Role::Worker) if role(&open.run) == Some(Role::Worker) => {
+            let waits = matches!(open.job.state, JobState::Queued { .. });
+            // At a terminal the answer is the run under way, so that the person can follow it.
+            if waits && open.run.up_at.is_none() || new.start != Start::Board {
+                return Ok(draft.unchanged(Reply::Run(open.job.id)));
+            }
+            // A worker is at work already, as requested; the request and its answer stay on record as a job that is
+            // done.
+            return Ok(queued(&mut draft, new, JobState::Done { at: now }, Some(now)));
+        }
+        (Some(_), Role::Worker) | (None, _) => {}
+    }
+    if let (Role::Worker, Start::Terminal(wish)) = (new.order.role, &new.start) {
+        return terminal(draft, new, wish, open);
+    }
+    if new.order.role == Role::Worker {
+        if draft.subject.card.mode != Mode::Auto {
+            return Err(Refusal::NotAuto { task: new.task });
+        }
+        draft.deps_gate()?;
+        if let Some(refusal) = draft.held_by_another() {
+            return Err(refusal);
+        }
+        if let Some(open) = open {
+            make_room(&mut draft, open);
+        }
+    }
+    Ok(queued(&mut draft, new, JobState::Queued { due_at: now }, None))
+}
+
+/// Cancels a review that is under way, because its task is worked on again.
+fn make_room(draft: &mut Draft<'_>, RunRecord { job, run }: RunRecord) {
+    let step = Step { world: draft.world, job, run, now: draft.now };
+    let change = cancel(step, "An agent works on the task again");
+    change.writes.into_iter().for_each(|write| draft.write(write));
+    change.events.into_iter().for_each(|event| draft.event(event.name, event.data));
+}
+
+fn terminal(
+    mut draft: Draft<'_>,
+    new: &WorkSubmit,
+    wish: &TerminalStart,
+    open: Option<RunRecord>,
+) -> Result<Change, Refusal> {
+    let (world, now) = (draft.world, draft.now);
+    let is_canceled = start::prepare(&mut draft, wish)?;
+    if let Some(open) = open.filter(|_| !is_canceled) {
+        make_room(&mut draft, open);
+    }
+    let before = draft.has_changes().then(|| draft.done());
+    let mut draft = Draft::of_task(world, new.task, now)?;
+    // The effects of time on the task are in `before` already.
+    drop(draft.taken());
+    let due_at = now.plus_s(wish.held_s);
+    let mut change = queued(&mut draft, new, JobState::Queued { due_at }, None);
+    if let Some(before) = before {
+        change.writes = before.writes.into_iter().chain(change.writes).collect();
+        change.events = before.events.into_iter().chain(change.events).collect();
+    }
+    Ok(change)
+}
+
+pub(crate) fn role(run: &Run) -> Option<Role> {
+    run.order.work().map(|order| order.role)
+}
+
+/// The open run in the subject's workspace.
+pub(crate) fn open_work(world: &World<'_>) -> Option<RunRecord> {
+    let (job, run) = (world.job.as_ref()?, world.run.as_ref()?);
+    let open = !job.is_over() && role(run).is_some();
+    open.then(|| RunRecord { job: job.clone(), run: run.clone() })
+}
+
+/// Queues a run, or records one that is over.
+pub(crate) fn queued(
+    draft: &mut Draft<'_>,
+    new: &WorkSubmit,
+    state: JobState,
+    up_at: Option<Timestamp>,
+) -> Change {
+    let now = draft.now;
+    let job = Job {
+        id: new.job,
+        kind: new.order.role.job_kind(),
+        key: work_key(new.order.role, new.task),
+        task: Some(new.task),
+        // First come, first served, whatever the priority of the tasks.
+        priority: PRIORITY_DEFAULT,
+        tries: 0,
+        created_at: now,
+        state,
+    };
+    let run = Run {
+        job: new.job,
+        order: Order::Work(new.order.clone()),
+        content_hash: String::new(),
+        changed_at: now,
+        summary: None,
+        attempt: 0,
+        fence: 0,
+        started_at: None,
+        up_at,
+        gone_at: up_at,
+        expires_at: now.plus_s(new.ttl_s),
+        bound_to: new.bound_to.clone(),
+        runs_on: None,
+        artifacts: Vec::new(),
+        question: None,
+        pr: None,
+        webhook: None,
+        terminal: None,
+    };
+    let step = Step { world: draft.world, job: job.clone(), run: run.clone(), now };
+    let asked = json!({"role": new.order.role.as_str(), "waits": new.waits});
+    let asked = step.event(EventName::JobSubmitted, asked);
+    let about = About { project: draft.task.project, task: new.task, attempt: None };
+    let mut events = vec![Event { about: Some(about), ..asked }];
+    if up_at.is_some() {
+        let up = step.event(EventName::JobSucceeded, Value::Null);
+        events.push(Event { about: Some(about), ..up });
+    }
+    let (mut writes, before) = draft.taken();
+    writes.extend([Write::JobInsert { job }, Write::RunInsert { run, task: new.task }]);
+    Change {
+        writes,
+        events: before.into_iter().chain(events).collect(),
+        reply: Reply::Run(new.job),
+        but: None,
+    }
+}
+
+/// Lets the agent begin, unless an obstacle came up since the request.
+pub(crate) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
+    let Some(order) = step.run.order.work().cloned() else { return step.unchanged() };
+    let Some(mut draft) = step.draft() else {
+        return step.fail(WorkFault::TaskGone.as_str(), "The task was deleted");
+    };
+    let fence = match order.role {
+        Role::Crew => return crew::run::admit(step, draft, lease),
+        Role::Reviewer => step.run.fence + 1,
+        Role::Worker => {
+            if let Some((fault, words)) = obstacle(&draft, &order) {
+                return refused(step, fault, &words);
+            }
+            let working = draft.world.policy.working().cloned();
+            if let Some(working) = working.filter(|_| draft.task.phase != Phase::Working) {
+                draft.move_to(&working);
+            }
+            let agent = lease.agent.clone().unwrap_or_else(|| order.asked_by.clone());
+            begin_attempt(&mut draft, lease.attempt, agent.clone(), order.model.clone());
+            draft.task.assignee = Some(agent.clone());
+            draft.event(EventName::TaskClaimed, json!({"assignee": agent}));
+            draft.attempt_entry("started a run", None, lease.attempt);
+            draft.task.fence
+        }
+    };
+    step.begin(lease, fence);
+    let draft = (order.role == Role::Worker).then_some(draft);
+    step.with(draft, EventName::JobStarted, json!({"fence": fence}))
+}
+
+fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)> {
+    if draft.subject.card.mode != Mode::Auto {
+        let refusal = Refusal::NotAuto { task: draft.task.id };
+        return Some((WorkFault::NotAuto, refusal.message()));
+    }
+    if let Err(refusal) = draft.deps_gate() {
+        return Some((WorkFault::DepsOpen, refusal.message()));
+    }
+    let holder = draft.live.as_ref().map(|live| &live.actor);
+    let holder = holder.or(draft.task.assignee.as_ref().filter(|who| **who != order.asked_by));
+    holder.map(|holder| (WorkFault::Held, format!("{} is held by {holder}", draft.task.id)))
+}
+
+/// Fails a run that never began; the task stays as it is.
+pub(crate) fn refused(mut step: Step<'_>, fault: WorkFault, words: &str) -> Change {
+    step.job.state = JobState::Failed { at: step.now, reason: fault.as_str().into() };
+    step.run.gone_at = Some(step.now);
+    step.summary(words);
+    let words = step.last_words();
+    step.alone(EventName::JobFailed, words)
+}
+
+pub(crate) fn work_up(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    (place, terminal): (&WorkPlace, Option<&Terminal>),
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::own(world, id, fence, now)?;
+    step.run.terminal = terminal.cloned();
+    let placed = attempt_of(world, &step.run).map(|live| Write::AttemptUpdate {
+        attempt: Attempt {
+            worktree: place.worktree.clone(),
+            branch: place.branch.clone(),
+            head_started: place.head.clone(),
+            ..live.clone()
+        },
+    });
+    let is_first = step.run.up_at.is_none();
+    step.run.up_at = step.run.up_at.or(Some(now));
+    let mut change = match is_first {
+        true => step.alone(EventName::JobSucceeded, Value::Null),
+        false => step.alone(EventName::JobStarted, json!({"resumed": true})),
+    };
+    change.writes.extend(placed);
+    Ok(change)
+}
+
+pub(crate) fn work_end(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    end: &WorkEnd,
+    agent: &Actor,
+    reviewer: Option<JobId>,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    // The fence rises only with the next run; until then a lost run is known by its state in the queue.
+    let is_lost = matches!(step.job.state, JobState::Queued { .. });
+    if step.run.fence != fence || is_lost {
+        return Err(Refusal::JobLost { job: id });
+    }
+    step.run.gone_at = Some(now);
+    if step.job.is_over() {
+        return Ok(step.alone(EventName::JobEnded, json!({"gone": true})));
+    }
+    let role = role(&step.run).ok_or(Refusal::JobLost { job: id })?;
+    match (end, role) {
+        (WorkEnd::NotStarted { reason }, Role::Crew) => Ok(crew::run::not_started(step, reason)),
+        (WorkEnd::Failed { reason }, Role::Crew) => Ok(crew::run::ended(step, Some(reason))),
+        (WorkEnd::Replied { .. }, Role::Crew) => Ok(crew::run::ended(step, None)),
+        (WorkEnd::NotStarted { reason }, _) => Ok(not_started(step, reason, agent)),
+        (WorkEnd::Failed { reason }, _) => Ok(step.fail(WorkFault::Failed.as_str(), reason)),
+        (WorkEnd::Stopped, _) => {
+            step.job.state = JobState::Stale { runner: world.actor.clone(), until: now };
+            Ok(step.alone(EventName::JobStale, Value::Null))
+        }
+        (WorkEnd::Replied { reply, ending }, Role::Worker) => {
+            Ok(worked(step, reply, ending.as_ref(), agent, reviewer))
+        }
+        (WorkEnd::Replied { ending, .. }, Role::Reviewer) => {
+            Ok(reviewed(step, ending.as_ref(), agent))
+        }
+    }
+}
+
+/// The agent did not start. The next one would not start either before the cause is removed, so a worker's task is
+/// blocked.
+fn not_started(mut step: Step<'_>, reason: &str, agent: &Actor) -> Change {
+    let Some(order) = step.run.order.work().cloned().filter(|it| it.role == Role::Worker) else {
+        return step.fail(WorkFault::NotStarted.as_str(), reason);
+    };
+    let fault = WorkFault::NotStarted.as_str().into();
+    step.job.state = JobState::Failed { at: step.now, reason: fault };
+    step.summary(reason);
+    let mut draft = step.draft();
+    if let Some(draft) = &mut draft {
+        give_back(draft, &order, reason);
+        if !draft.task.phase.is_closed() {
+            block::block(draft, agent, reason);
+        }
+    }
+    let words = step.last_words();
+    step.with(draft, EventName::JobFailed, words)
+}
+
+/// The run of a worker ended by itself.
+fn worked(
+    mut step: Step<'_>,
+    reply: &str,
+    ending: Option<&Ending>,
+    agent: &Actor,
+    reviewer: Option<JobId>,
+) -> Change {
+    step.job.state = JobState::Done { at: step.now };
+    let tail = tail(reply);
+    let mut draft = step.draft();
+    let mut to_review = false;
+    if let Some(draft) = &mut draft {
+        let note = match ending {
+            Some(Ending::Blocked { reason }) => format!("{tail}\n\nBlocked: {reason}"),
+            _ => tail.clone(),
+        };
+        noted(draft, &note);
+        let said = without_tags(&tail);
+        let summary = said.lines().last().unwrap_or_default().to_owned();
+        end_run(draft, AttemptEnd::Finished { summary, head: None });
+        unassign(draft);
+        match ending {
+            // The agent requested a review itself, or the task was moved meanwhile.
+            _ if draft.task.phase != Phase::Working => {
+                to_review = draft.task.phase == Phase::Review;
+            }
+            Some(Ending::Complete) => {
+                to_review = true;
+                requested(draft, &said, agent);
+                if let Some(review) = draft.world.policy.review().cloned() {
+                    draft.move_to(&review);
+                }
+            }
+            Some(Ending::Blocked { reason }) => {
+                draft.back_to_start();
+                block::block(draft, agent, reason);
+            }
+            Some(Ending::Continue | Ending::Approve { .. } | Ending::Reject { .. }) | None => {}
+        }
+        draft.entry("run ended", None);
+    }
+    let bound_to = step.run.runs_on.clone();
+    let (world, now, task) = (step.world, step.now, step.job.task);
+    let words = step.last_words();
+    let mut change = step.with(draft, EventName::JobEnded, words);
+    if let (true, Some(reviewer), Some(task)) = (to_review, reviewer, task)
+        && let Ok(mut draft) = Draft::of_task(world, task, now)
+    {
+        let order = WorkOrder {
+            role: Role::Reviewer,
+            asked_by: world.actor.clone(),
+            instructions: None,
+            model: None,
+        };
+        let (waits, ttl_s) = (false, REVIEW_TTL_S);
+        let start = Start::Board;
+        let new = WorkSubmit { job: reviewer, task, order, bound_to, waits, ttl_s, start };
+        let asked = queued(&mut draft, &new, JobState::Queued { due_at: now }, None);
+        change.writes.extend(asked.writes);
+        change.events.extend(asked.events);
+    }
+    change
+}
+
+/// How long a review may wait and take.
+const REVIEW_TTL_S: u32 = 3600;
+
+/// Records what a reviewer found, as advice; the task stays in review for a decision.
+fn reviewed(mut step: Step<'_>, ending: Option<&Ending>, agent: &Actor) -> Change {
+    step.job.state = JobState::Done { at: step.now };
+    let verdict = match ending {
+        Some(Ending::Approve { summary }) => Some((ReviewState::Approved, summary)),
+        Some(Ending::Reject { reason }) => Some((ReviewState::Rejected, reason)),
+        Some(Ending::Complete | Ending::Continue | Ending::Blocked { .. }) | None => None,
+    };
+    let mut draft = step.draft().filter(|draft| draft.task.phase == Phase::Review);
+    if let (Some(draft), Some((state, words))) = (&mut draft, verdict) {
+        let found = review::decision(draft, state, words);
+        review::put(draft, Review { by: agent.clone(), is_advice: true, ..found });
+        let name = match state {
+            ReviewState::Approved => EventName::ReviewApproved,
+            ReviewState::Requested | ReviewState::Rejected => EventName::ReviewRejected,
+        };
+        draft.event(name, json!({"by": agent, "advice": true}));
+        draft.entry("reviewed", Some(words.clone()));
+    }
+    if let (Some(draft), Some(Ending::Blocked { reason })) = (&mut draft, ending) {
+        block::block(draft, agent, reason);
+        draft.entry("blocked", Some(reason.clone()));
+    }
+    let words = step.last_words();
+    step.with(draft, EventName::JobEnded, words)
+}
+
+pub(crate) fn work_stop(world: &World<'_>, id: JobId, now: Timestamp) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    if step.job.is_over() {
+        return Ok(step.unchanged());
+    }
+    if step.run.runs_on.is_none() {
+        step.run.gone_at = Some(now);
+    }
+    Ok(step.give_up(EventName::JobCanceled, JobState::Canceled { at: now }, "Stopped"))
+}
+
+/// Records that no process of a run is left. Idempotent: nothing changes when a later run has begun or the end of
+/// this one is on record.
+pub(crate) fn work_gone(
+    world: &World<'_>,
+    id: JobId,
+    fence: u64,
+    now: Timestamp,
+) -> Result<Change, Refusal> {
+    let mut step = Step::of(world, id, now)?;
+    if step.run.fence != fence || !step.job.is_over() || step.run.gone_at.is_some() {
+        return Ok(step.unchanged());
+    }
+    step.run.gone_at = Some(now);
+    Ok(step.alone(EventName::JobEnded, json!({"gone": true})))
+}
+
+/// Cancels a run that is not wanted any more; the task keeps its status.
+pub(crate) fn cancel(mut step: Step<'_>, words: &str) -> Change {
+    step.job.state = JobState::Canceled { at: step.now };
+    if step.run.runs_on.is_none() {
+        step.run.gone_at = Some(step.now);
+    }
+    step.summary(words);
+    let mut draft = step.draft().filter(|_| role(&step.run) == Some(Role::Worker));
+    if let Some(draft) = &mut draft {
+        end_run(draft, AttemptEnd::Canceled { reason: words.to_owned() });
+        unassign(draft);
+    }
+    let words = step.last_words();
+    step.with(draft, EventName::JobCanceled, words)
+}
+
+/// Frees the task of a worker whose run ended without a result.
+pub(crate) fn give_back(draft: &mut Draft<'_>, order: &WorkOrder, reason: &str) {
+    if order.role != Role::Worker {
+        return;
+    }
+    end_run(draft, AttemptEnd::Canceled { reason: reason.to_owned() });
+    unassign(draft);
+    noted(draft, reason);
+    if draft.task.phase == Phase::Working {
+        draft.back_to_start();
+    }
+    draft.entry("run ended", Some(reason.to_owned()));
+}
+
+/// Unassigns the agent of the last attempt, unless another actor has taken the task meanwhile.
+pub(crate) fn unassign(draft: &mut Draft<'_>) {
+    let last = draft.subject.newest.as_ref().map(|attempt| &attempt.actor);
+    if draft.live.is_none() && draft.task.assignee.is_some() && draft.task.assignee.as_ref() == last
+    {
+        draft.unassign();
+    }
+}
+
+/// Appends to the task's notes. At most once in a change: the text is appended to the notes as they were loaded.
+fn noted(draft: &mut Draft<'_>, text: &str) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let text = card::kept(&draft.subject.scratchpad, text);
+    draft.event(EventName::TaskScratchpad, json!({"chars": text.chars().count()}));
+    draft.write(Write::ScratchpadPut { task: draft.task.id, text });
+}
+
+/// Requests a review with the run's summary, for an agent that did not request it itself.
+fn requested(draft: &mut Draft<'_>, summary: &str, agent: &Actor) {
+    let (by, now) = (agent.clone(), draft.now);
+    let review = Review {
+        state: ReviewState::Requested,
+        summary: summary.to_owned(),
+        feedback: None,
+        by,
+        requested_at: now,
+        decided_at: None,
+        conflict_files: Vec::new(),
+        merge_commit: None,
+        is_advice: false,
+        tree: None,
+    };
+    review::put(draft, review);
+    draft.event(EventName::ReviewRequested, json!({"by": agent}));
+}
+
+fn tail(reply: &str) -> String {
+    let reply = reply.trim();
+    let skip = reply.chars().count().saturating_sub(REPLY_CHARS_KEPT);
+    reply.chars().skip(skip).collect()
+}

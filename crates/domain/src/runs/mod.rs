@@ -1,0 +1,6 @@
+//! Jobs, the runs in which agents do them, and the messages about jobs that ended.
+
+pub mod delivery;
+pub mod job;
+pub mod run;
+pub mod work;
