@@ -29,6 +29,7 @@ pub mod board;
 pub mod command;
 pub mod crew;
 pub mod decide;
+pub mod desk;
 pub mod event;
 pub mod handle;
 pub mod ids;

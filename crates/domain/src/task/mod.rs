@@ -67,6 +67,23 @@ impl Task {
         TaskName { prefix: self.id.prefix, number: self.number }
     }
 
+    /// This task with the columns that most commands change taken from `after`. A comparison of the result with
+    /// `after` tells whether anything else differs, also in columns that are added later.
+    pub fn with_moves_of(&self, after: &Self) -> Self {
+        Self {
+            label: after.label.clone(),
+            phase: after.phase,
+            phase_at: after.phase_at,
+            assignee: after.assignee.clone(),
+            open_deps: after.open_deps,
+            fence: after.fence,
+            newest_attempt: after.newest_attempt,
+            entries: after.entries,
+            updated_at: after.updated_at,
+            ..self.clone()
+        }
+    }
+
     /// Whether the task can start: every dep is closed and it is not blocked.
     pub fn is_ready(&self) -> bool {
         self.open_deps == 0 && self.blocked.is_none()

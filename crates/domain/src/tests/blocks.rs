@@ -1,7 +1,7 @@
 //! What blocks a task and what lifts a block, as a table: the steps after `w1 block A why=key`, and the state of
 //! the task after them.
 
-use super::model::{Model, task_named};
+use super::model::Model;
 use crate::event::EventName;
 use crate::policy::Policy;
 use crate::standing::Standing;
@@ -49,8 +49,8 @@ fn played(steps: &[&str]) -> Model {
 fn a_block_lasts_until_it_gets_an_answer() {
     for (steps, expected) in TABLE {
         let model = played(steps);
-        let task = &model.tasks[&task_named("A")];
-        let newest = task.newest_attempt.map(|id| model.attempts[&id].clone());
+        let task = model.task("A");
+        let newest = task.newest_attempt.map(|id| model.rows.attempts[&id].clone());
         let standing = Standing::of(task, newest.as_ref(), model.now);
         assert_eq!(standing.blocked, task.blocked.is_some(), "{steps:?}");
         let found = match (&task.blocked, standing) {

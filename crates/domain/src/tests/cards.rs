@@ -180,7 +180,7 @@ fn what_a_verifier_still_judges_waits_for_nobody() {
     use crate::contract::{Verification, VerificationStatus};
     use crate::decide::verification::{self, waits_for_person};
     let model = after(&["create A", "ask A"]);
-    let task = &model.tasks[&task_named("A")];
+    let task = model.task("A");
     assert!(waits_for_person(task));
     let table = [
         (VerificationStatus::Pending, None, false),
@@ -199,7 +199,7 @@ fn what_a_verifier_still_judges_waits_for_nobody() {
         task.verification = Some(known.clone());
         assert_eq!(waits_for_person(&task), waits, "{known:?}");
     }
-    assert!(!waits_for_person(&after(&["create A"]).tasks[&task_named("A")]));
+    assert!(!waits_for_person(after(&["create A"]).task("A")));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn each_change_has_its_own_moment() {
     for line in lines {
         let command = model.command(line);
         model.act("ana", &command).expect("accepted");
-        let moment = model.tasks[&task_named("A")].updated_at;
+        let moment = model.task("A").updated_at;
         if line.starts_with("scribble") {
             assert_eq!(Some(moment), last, "notes move nothing");
         } else {
@@ -271,7 +271,7 @@ fn a_merge_is_cleared_by_checks_and_then_simply_true() {
         ",
     );
     let model = after(&["create A", "ask A", "merged A"]);
-    let review = model.cards[&task_named("A")].review.clone().expect("one was asked for");
+    let review = model.card("A").review.clone().expect("one was asked for");
     assert_eq!(review.state, ReviewState::Approved, "merging is approving");
     assert_eq!(review.merge_commit.as_deref(), Some("c1"));
 }
@@ -337,9 +337,9 @@ fn an_agent_is_stopped_for_a_merge_or_rebase_in_review_alone() {
     };
     let gates = |steps: &[&str]| {
         let model = after(steps);
-        let task = &model.tasks[&task_named("A")];
-        let card = model.cards.get(&task.id).cloned().unwrap_or_default();
-        let newest = task.newest_attempt.and_then(|id| model.attempts.get(&id));
+        let task = model.task("A");
+        let card = model.card("A").clone();
+        let newest = task.newest_attempt.and_then(|id| model.rows.attempts.get(&id));
         let agent = agent_at_work(newest, &[]);
         let merge = merge_gate(task, &card, agent.clone(), false, None);
         (code(merge), code(rebase_gate(task, agent)))
@@ -373,10 +373,9 @@ fn what_git_cannot_do_goes_where_somebody_looks_at_it() {
         ",
     );
     let model = after(&["create A", "ask A", "conflict A"]);
-    let id = task_named("A");
-    let review = model.cards[&id].review.clone().expect("one was asked for");
+    let review = model.card("A").review.clone().expect("one was asked for");
     assert_eq!(review.conflict_files, ["a.rs"]);
-    assert_eq!(model.scratchpads[&id], "git");
+    assert_eq!(model.rows.tasks[&task_named("A")].scratchpad, "git");
 }
 
 /// The world after these lines.

@@ -7,24 +7,6 @@ use crate::ids::Id;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
-use crate::world::{CrewWorld, CrewWrite};
-
-pub fn apply(crew: &mut CrewWorld, write: &CrewWrite) {
-    match write {
-        CrewWrite::AgentInsert { agent } => crew.agents.push(agent.clone()),
-        CrewWrite::AgentUpdate { agent } => {
-            crew.agents.retain(|known| known.id != agent.id);
-            crew.agents.push(agent.clone());
-        }
-        CrewWrite::AgentRemove { agent } => crew.agents.retain(|known| known.id != *agent),
-        CrewWrite::MailInsert { mail } => crew.mails.push(mail.clone()),
-        CrewWrite::MailRead { mail, at } => {
-            let mut mails = crew.mails.iter_mut();
-            mails.find(|known| known.id == *mail).expect("it is there").read_at = Some(*at);
-        }
-        CrewWrite::DecisionInsert { .. } => {}
-    }
-}
 
 fn id(name: &str) -> AgentId {
     AgentId::parse(name).expect("an agent's id")
@@ -78,7 +60,7 @@ fn an_agent_is_there_once_and_keeps_its_type() {
     assert_eq!(model.act("ana", &Command::AgentAdd(again.clone())), Err(exists));
     let kept = Command::AgentAdd(AgentAdd { or_keep: true, ..again });
     assert!(model.act("w1", &kept).expect("kept").is_empty());
-    let worker = model.crew.agent(&id("w1")).expect("there");
+    let worker = model.rows.crew.agent(&id("w1")).expect("there");
     assert_eq!((worker.kind, worker.idle_since), (AgentType::Worker, Some(model.now)));
     let nowhere = AgentAdd { epic: Some(task_named("A")), ..add("s2", AgentType::Supervisor) };
     let refused = model.act("ana", &Command::AgentAdd(nowhere));
@@ -87,7 +69,7 @@ fn an_agent_is_there_once_and_keeps_its_type() {
     model.now = model.now.plus_s(60);
     let seen = model.act("w1", &Command::AgentTouch { agent: id("w1") }).expect("seen");
     assert!(seen.events.is_empty());
-    assert_eq!(model.crew.agent(&id("w1")).expect("there").last_active_at, model.now);
+    assert_eq!(model.rows.crew.agent(&id("w1")).expect("there").last_active_at, model.now);
     model.act("ana", &Command::AgentRemove { agent: id("w1") }).expect("removed");
     let gone = model.act("w1", &Command::AgentTouch { agent: id("w1") }).expect("nothing");
     assert!(gone.is_empty());
@@ -111,11 +93,11 @@ fn mail_is_sent_once_read_by_its_recipient_and_answered() {
     let first = model.now;
     model.now = model.now.plus_s(1);
     assert!(model.act("s1", &read(1, Some("s1"))).expect("read before").is_empty());
-    assert_eq!(model.crew.mail(mail(1)).expect("there").read_at, Some(first));
+    assert_eq!(model.rows.crew.mail(mail(1)).expect("there").read_at, Some(first));
 
     model.act("s1", &reply(3, 1, "s1")).expect("answered");
     model.act("w1", &reply(4, 3, "w1")).expect("answered");
-    let answers: Vec<_> = model.crew.mails[1..]
+    let answers: Vec<_> = model.rows.crew.mails[1..]
         .iter()
         .map(|mail| (mail.to.clone(), mail.subject.as_str(), mail.in_reply_to))
         .collect();

@@ -48,7 +48,7 @@ impl Crew {
     }
 
     fn newest(&self) -> JobId {
-        *self.model.runs.keys().max().expect("there is one")
+        *self.model.rows.runs.keys().max().expect("there is one")
     }
 
     fn lease(&mut self, job: JobId) -> Result<Change, Refusal> {
@@ -74,7 +74,7 @@ impl Crew {
     }
 
     fn ends(&mut self, job: JobId, end: WorkEnd) -> Result<Change, Refusal> {
-        let fence = self.model.runs[&job].fence;
+        let fence = self.model.rows.runs[&job].fence;
         let (agent, reviewer) = (super::model::actor("bot"), None);
         self.model.act("r1", &Command::WorkEnd { job, fence, end, agent, reviewer })
     }
@@ -85,7 +85,11 @@ impl Crew {
     }
 
     fn run(&self, job: JobId) -> String {
-        format!("{} a{}", self.model.jobs[&job].state.as_str(), self.model.runs[&job].attempt)
+        format!(
+            "{} a{}",
+            self.model.rows.jobs[&job].state.as_str(),
+            self.model.rows.runs[&job].attempt
+        )
     }
 
     fn give_up(&mut self, worker: &str) -> Change {
@@ -117,10 +121,10 @@ fn a_run_is_part_of_the_attempt_that_its_worker_has() {
     let job = crew.running();
     assert_eq!(crew.submit("w1").expect("again"), job, "one at a time");
     crew.model.now = crew.model.now.plus_s(15);
-    let fence = crew.model.runs[&job].fence;
+    let fence = crew.model.rows.runs[&job].fence;
     let keep = Command::RunKeep { job, fence, lease_s: 60 };
     crew.model.act("r1", &keep).expect("it is its own");
-    let attempts: Vec<_> = crew.model.attempts.values().collect();
+    let attempts: Vec<_> = crew.model.rows.attempts.values().collect();
     assert_eq!(attempts.len(), 1, "and no other");
     let seen = matches!(attempts[0].state, AttemptState::Live { heartbeat_at, .. }
         if heartbeat_at == crew.model.now);
@@ -155,9 +159,11 @@ fn an_agent_that_does_not_start_is_not_tried_again_on_a_blocked_task() {
     }
     crew.ends(job, missing()).expect("it is its own");
     assert_eq!((crew.run(job).as_str(), crew.stands("A")), ("failed a1", TaskState::Blocked));
-    let JobState::Failed { reason, .. } = &crew.model.jobs[&job].state else { panic!("it failed") };
+    let JobState::Failed { reason, .. } = &crew.model.rows.jobs[&job].state else {
+        panic!("it failed")
+    };
     assert_eq!(reason, "not_started");
-    assert_eq!(crew.model.runs[&job].summary.as_deref(), Some("no program"));
+    assert_eq!(crew.model.rows.runs[&job].summary.as_deref(), Some("no program"));
     let mut crew = Crew::assigned();
     let job = crew.running();
     crew.ends(job, missing()).expect("it is its own");
@@ -172,7 +178,7 @@ fn what_a_run_hands_over_is_checked() {
     let (title, body, priority) = (None, None, None);
     let edit = TaskEdit { task, title, body, priority, checks: Some(vec![check]) };
     let state = |crew: &Crew| {
-        let job = crew.model.jobs.get(&check_job(task));
+        let job = crew.model.rows.jobs.get(&check_job(task));
         job.map(|job| job.state.as_str())
     };
     for is_run in [true, false] {
@@ -184,7 +190,7 @@ fn what_a_run_hands_over_is_checked() {
         crew.said("w1", TaskState::Review).expect("it may");
         assert_eq!(state(&crew), is_run.then_some("queued"));
         let Some(job) = job else { continue };
-        crew.model.jobs.remove(&check_job(task));
+        crew.model.rows.jobs.remove(&check_job(task));
         crew.ends(job, silent()).expect("it is its own");
         assert_eq!(state(&crew), Some("queued"), "it may have gone on after it handed over");
     }
@@ -204,7 +210,7 @@ fn who_hands_nothing_over_is_tried_three_times() {
     crew.ends(job, failed()).expect("it is its own");
     crew.settle(job);
     assert_eq!(crew.run(job), "failed a3");
-    let summary = crew.model.runs[&job].summary.clone().unwrap_or_default();
+    let summary = crew.model.rows.runs[&job].summary.clone().unwrap_or_default();
     assert_eq!(summary, "Its agent was started 3 times and left no result; at last: exit 3");
     assert_eq!(crew.stands("A"), TaskState::Assigned, "what follows is the crew's to say");
     assert!(crew.give_up("w2").is_empty(), "not that one's");
@@ -263,7 +269,7 @@ fn a_run_ends_with_its_workers_part_in_the_task() {
         assert_eq!(crew.run(job), "canceled a1", "{what}");
         let (stands, holder) = (crew.stands("A"), crew.holder("A"));
         let late = crew.ends(job, silent()).expect("that it is gone is worth knowing");
-        assert!(crew.model.runs[&job].gone_at.is_some() && !late.is_empty());
+        assert!(crew.model.rows.runs[&job].gone_at.is_some() && !late.is_empty());
         assert_eq!((crew.run(job).as_str(), crew.stands("A")), ("canceled a1", stands), "{what}");
         assert_eq!(crew.holder("A"), holder, "{what}");
     }

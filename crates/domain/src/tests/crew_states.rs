@@ -1,6 +1,6 @@
 //! The states of tasks and epics in a crew's words, and the moves between them, as tables.
 
-use super::model::{Model, task_named};
+use super::model::Model;
 use crate::block::Blocked;
 use crate::card::{Card, Failed};
 use crate::crew::state::{EpicState, TaskState, failure_reason};
@@ -39,7 +39,7 @@ fn facts_have_words() {
         let model = played(steps);
         let (by, at) = (super::model::actor("w1"), Timestamp(1));
         let blocked = is_blocked.then(|| Blocked { by, at, reason: "waits".into() });
-        let task = &Task { blocked, ..model.tasks[&task_named("A")].clone() };
+        let task = &Task { blocked, ..model.task("A").clone() };
         let found = TaskState::of(task, task.assignee.is_some());
         assert_eq!(found.as_str(), *task_word, "{steps:?}");
         assert_eq!(EpicState::of(task).as_str(), *epic_word, "{steps:?}");
@@ -101,21 +101,21 @@ fn a_task_goes_where_the_machine_says() {
 #[test]
 fn a_reason_speaks_of_the_last_end_alone() {
     let mut model = played(&["ana move A canceled"]);
-    let at = model.tasks[&task_named("A")].phase_at;
+    let at = model.task("A").phase_at;
     let card = Card { failed: Some(Failed { reason: "no way".into(), at }), ..Card::default() };
-    assert_eq!(failure_reason(&model.tasks[&task_named("A")], &card), Some("no way"));
+    assert_eq!(failure_reason(model.task("A"), &card), Some("no way"));
     model.now = model.now.plus_s(1);
     for step in ["move A backlog", "move A canceled"] {
         let command = model.command(step);
         model.act("ana", &command).expect("it can be moved");
     }
-    assert_eq!(failure_reason(&model.tasks[&task_named("A")], &card), None);
+    assert_eq!(failure_reason(model.task("A"), &card), None);
 }
 
 #[test]
 fn a_phase_is_dated_by_whatever_brought_it_about() {
     let mut model = played(&[]);
-    let made = model.tasks[&task_named("A")].phase_at;
+    let made = model.task("A").phase_at;
     for (step, moves) in [
         ("claim A", false),
         ("card A title=x", false),
@@ -128,10 +128,10 @@ fn a_phase_is_dated_by_whatever_brought_it_about() {
         ("move A done", true),
     ] {
         model.now = model.now.plus_s(1);
-        let before = model.tasks[&task_named("A")].phase_at;
+        let before = model.task("A").phase_at;
         let command = model.command(step);
         model.act("w1", &command).expect("it can be done");
-        let after = model.tasks[&task_named("A")].phase_at;
+        let after = model.task("A").phase_at;
         assert_eq!(after == model.now, moves, "{step}");
         assert_eq!(after == before, !moves, "{step}");
         assert!(after >= made);

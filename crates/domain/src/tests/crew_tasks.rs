@@ -72,12 +72,12 @@ impl Crew {
     }
 
     pub fn worker(&self, name: &str) -> Agent {
-        self.model.crew.agent(&id(name)).expect("it is there").clone()
+        self.model.rows.crew.agent(&id(name)).expect("it is there").clone()
     }
 
     pub fn holder(&self, task: &str) -> Option<AgentId> {
-        let newest = self.model.tasks[&task_named(task)].newest_attempt?;
-        let attempt = &self.model.attempts[&newest];
+        let newest = self.model.task(task).newest_attempt?;
+        let attempt = &self.model.rows.attempts[&newest];
         attempt.is_live(self.model.now).then(|| AgentId::of(&attempt.actor))
     }
 
@@ -123,18 +123,18 @@ impl Crew {
     }
 
     fn stands_at(&self, task: TaskId) -> TaskState {
-        let task = &self.model.tasks[&task];
+        let task = self.model.task_of(task);
         TaskState::of(task, task.assignee.is_some())
     }
 
     fn epic(&self) -> EpicState {
         let epic = task_named("E");
-        EpicState::of(&self.model.tasks[&epic])
+        EpicState::of(self.model.task_of(epic))
     }
 
     /// The letters with their recipients, in the order they were written.
     pub fn letters(&mut self) -> Vec<String> {
-        let mails = std::mem::take(&mut self.model.crew.mails);
+        let mails = std::mem::take(&mut self.model.rows.crew.mails);
         let line = |mail: &crate::crew::Mail| {
             let to = mail.to.as_ref().map_or("people", AgentId::as_str);
             format!("{to}: {}", mail.subject)
@@ -147,10 +147,10 @@ impl Crew {
 fn the_first_task_begins_an_epic_and_knows_where_it_goes() {
     let mut crew = Crew::new();
     assert_eq!(crew.epic(), EpicState::InProgress);
-    let card = crew.model.cards[&task_named("A")].clone();
+    let card = crew.model.card("A").clone();
     assert_eq!(card.base_branch.as_deref(), Some("callboard/epic-e"));
     assert_eq!(card.workspace.as_deref(), Some("task-A"));
-    assert!(crew.model.tasks[&task_named("E")].is_plan);
+    assert!(crew.model.task("E").is_plan);
     crew.model.events.clear();
     crew.add("B");
     assert_eq!(crew.model.events, ["task.created"]);
@@ -172,9 +172,9 @@ fn a_task_goes_from_worker_to_worker_and_both_are_told() {
     assert!(crew.assign(Some("s1"), "A", "w1").expect("again").is_empty());
     // An automatic assignment does not take the task from its worker.
     assert!(crew.assign(None, "A", "w2").is_err());
-    let fence = crew.model.tasks[&task_named("A")].fence;
+    let fence = crew.model.task("A").fence;
     crew.assign(Some("s1"), "A", "w2").expect("somebody says so");
-    assert_eq!(crew.model.tasks[&task_named("A")].fence, fence + 1);
+    assert_eq!(crew.model.task("A").fence, fence + 1);
     assert_eq!(crew.letters(), ["w1: Task Reassigned: A", "w2: Task Assignment"]);
     let freed = crew.worker("w1");
     assert_eq!((freed.task, freed.idle_since), (None, Some(crew.model.now)));
@@ -305,7 +305,7 @@ fn what_is_in_review_goes_back_or_is_settled_for_good() {
     };
     let settle = Command::CrewSettle(Box::new(settle));
     crew.model.act("s1", &settle).expect("it has happened");
-    assert!(crew.model.crew.mails[0].body.contains("git rebase callboard/epic-e"));
+    assert!(crew.model.rows.crew.mails[0].body.contains("git rebase callboard/epic-e"));
     assert_eq!(crew.letters(), ["w2: Rebase Required"]);
     assert_eq!((crew.stands("A"), crew.stands("B")), (TaskState::Completed, TaskState::Review));
     assert_eq!((crew.worker("w1").task, crew.holder("A")), (None, None));
@@ -402,7 +402,7 @@ fn what_leaves_its_review_is_not_to_be_merged() {
                 crew.model.act("s1", &Command::CrewGiveUp(end)).expect("ends")
             }
         };
-        let pull = crew.model.pulls[0].clone();
+        let pull = crew.model.rows.pulls[0].clone();
         assert_eq!((pull.is_awaited, pull.is_revoked), (false, true), "{way}");
         crew.letters();
         // The forge was faster: the worker that is still on the task goes on from the merged work.
@@ -475,7 +475,7 @@ fn a_new_worker_has_its_task_or_is_not_added() {
     assert!(boss.message().contains("only a WORKER has a task"), "{boss:?}");
     let epic = add(&mut crew, "w4", AgentType::Worker, "E").expect_err("an epic");
     assert!(epic.message().contains("assign one of its tasks"), "{epic:?}");
-    assert!(crew.model.crew.agent(&id("w4")).is_none() && crew.letters().is_empty());
+    assert!(crew.model.rows.crew.agent(&id("w4")).is_none() && crew.letters().is_empty());
     crew.graph("move E done");
     let late = AgentAdd {
         agent: id("s4"),

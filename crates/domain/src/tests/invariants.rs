@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::model::Model;
 use crate::attempt::AttemptState;
+use crate::desk::TaskRows;
 use crate::policy::Policy;
 
 const VERBS: &[&str] = &[
@@ -69,7 +70,7 @@ proptest! {
                 continue;
             }
             let command = model.command(&line);
-            let before = (model.events.len(), model.entries.len());
+            let before = (model.events.len(), model.touched.entries.len());
             let change = model.act(["ana", "w1", "w2"][who], &command);
             let wrote = change.is_ok_and(|change| !change.writes.is_empty());
             prop_assert_eq!(wrote, model.events.len() > before.0, "{}", line);
@@ -79,21 +80,22 @@ proptest! {
 }
 
 fn check(model: &Model) -> Result<(), TestCaseError> {
-    for (id, task) in model.tasks.iter().filter(|(id, _)| !model.removed.contains(id)) {
-        let open = model.deps.iter().filter(|(of, dep)| {
-            of == id && !model.removed.contains(dep) && !model.tasks[dep].phase.is_closed()
+    let tasks = &model.rows.tasks;
+    for (id, TaskRows { task, deps, .. }) in tasks.iter().filter(|(_, t)| t.removed_at.is_none()) {
+        let open = deps.iter().filter(|(_, dep)| {
+            tasks[dep].removed_at.is_none() && !tasks[dep].task.phase.is_closed()
         });
         prop_assert_eq!(task.open_deps as usize, open.count(), "open deps of {}", id);
-        let live = model.attempts.values().filter(|attempt| {
+        let live = model.rows.attempts.values().filter(|attempt| {
             attempt.task == *id && matches!(attempt.state, AttemptState::Live { .. })
         });
         prop_assert!(live.clone().count() <= 1, "two live attempts on {}", id);
         for attempt in live {
             prop_assert_eq!(attempt.fence, task.fence, "a live attempt has the highest fence");
         }
-        let blockers = model.comments.values().filter(|c| c.task == *id && c.blocks()).count();
+        let blockers = model.rows.comments.values().filter(|c| c.task == *id && c.blocks()).count();
         prop_assert_eq!(task.open_blockers as usize, blockers, "blockers of {}", id);
-        let entries = model.entries.range((*id, 0)..=(*id, u32::MAX)).count();
+        let entries = model.touched.entries.range((*id, 0)..=(*id, u32::MAX)).count();
         prop_assert_eq!(task.entries as usize, entries, "entries of {}", id);
     }
     Ok(())

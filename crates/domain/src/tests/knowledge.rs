@@ -44,13 +44,13 @@ fn storing_judges_what_was_written() {
         }
     }
     let (k, l) = (knowledge_named("K"), knowledge_named("L"));
-    assert_eq!(model.knowledge[&k].tags, ["big-one", "2"]);
-    assert_eq!(model.knowledge[&k].superseded_by, Some(l));
-    assert_eq!(model.knowledge[&k].source_task, None, "a reference is not its source");
-    assert_eq!(model.knowledge[&l].source_task, Some(task_named("A")));
-    assert_eq!(model.knowledge[&l].source, KnowledgeSource::Agent);
+    assert_eq!(model.rows.knowledge[&k].tags, ["big-one", "2"]);
+    assert_eq!(model.rows.knowledge[&k].superseded_by, Some(l));
+    assert_eq!(model.rows.knowledge[&k].source_task, None, "a reference is not its source");
+    assert_eq!(model.rows.knowledge[&l].source_task, Some(task_named("A")));
+    assert_eq!(model.rows.knowledge[&l].source, KnowledgeSource::Agent);
     assert_eq!(
-        model.edges,
+        model.touched.edges,
         [(task_named("A"), k, EdgeKind::References), (task_named("A"), l, EdgeKind::Produced)]
     );
     assert_eq!(
@@ -93,12 +93,12 @@ fn a_completed_task_produces_its_learnings() {
     let complete = completing(&mut model, vec![new("K"), new("L")]);
     let change = model.act("w1", &complete).expect("completed");
     let task = task_named("A");
-    let entry = &model.knowledge[&knowledge_named("K")];
+    let entry = &model.rows.knowledge[&knowledge_named("K")];
     assert_eq!(entry.source, KnowledgeSource::TaskCompletion);
     assert_eq!((entry.source_task, entry.confidence), (Some(task), 80));
     assert_eq!(entry.tags, ["web-hooks"]);
-    assert!(model.edges.iter().all(|edge| (edge.0, edge.2) == (task, EdgeKind::Produced)));
-    assert_eq!(model.edges.len(), 2);
+    assert!(model.touched.edges.iter().all(|edge| (edge.0, edge.2) == (task, EdgeKind::Produced)));
+    assert_eq!(model.touched.edges.len(), 2);
     let stored = change.events.iter().filter(|event| event.name == EventName::KnowledgeStored);
     let of_task = stored.filter(|event| event.about.is_some_and(|about| about.task == task));
     assert_eq!(of_task.count(), 2);
@@ -135,5 +135,5 @@ fn a_quota_is_judged_last() {
     assert!(matches!(held, Refusal::NotHolder { .. }), "{held:?}");
     let over = model.act("w1", &complete).expect_err("too many");
     assert_eq!(over.message(), "knowledge_stored: 1 of 1 used in 2026-06, 1 requested");
-    assert!(model.knowledge.is_empty());
+    assert!(model.rows.knowledge.is_empty());
 }

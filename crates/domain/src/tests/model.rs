@@ -1,54 +1,55 @@
 //! A world in memory: applies changes as a store would, and reads commands from lines of text.
 
-use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptKind};
+use crate::attempt::AttemptKind;
 use crate::card::{Card, Mode};
 use crate::command::{
     AttemptBegin, Basis, CardUpdate, Checked, Command, CommentAdd, Found, JobEnd, KnowledgeStore,
     LeaseComplete, LeaseTarget, LeaseUpdate, NewCheck, ReviewDecide, ReviewOutcome, ReviewSettle,
     ReviewVerdict, SessionBegin, TaskCreate, TaskEdit, TaskUpdate,
 };
-use crate::comment::{Comment, CommentId, CommentKind};
+use crate::comment::{CommentId, CommentKind};
 use crate::contract::{VerificationContract, VerificationKind};
 use crate::decide;
+use crate::desk::{Desk, TaskRows};
 use crate::ids::{AttemptId, Id, Prefix, TaskId};
-use crate::job::{Job, JobId, JobState};
-use crate::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge};
-use crate::needs::verify_key;
+use crate::job::{JobId, JobState};
+use crate::knowledge::{EdgeKind, KnowledgeId, NewKnowledge};
+use crate::needs::Needs;
 use crate::policy::{Phase, Policy};
-use crate::pull::{LOCAL, Pull};
+use crate::project::ProjectRoom;
+use crate::pull::LOCAL;
 use crate::refusal::Refusal;
-use crate::run::{OpenRuns, Run, run_key};
-use crate::task::{Check, Dep, Dependent, Entry, Task, Verdict, VerdictSource};
+use crate::run::OpenRuns;
+use crate::task::{Check, Task, Verdict, VerdictSource};
 use crate::time::Timestamp;
-use crate::world::{Change, CrewWorld, LastEntry, Subject, World, Write};
+use crate::world::{Change, Write};
 
-use super::org::OrgModel;
 use super::pulls::merged_branch;
 
 #[derive(Clone)]
 pub struct Model {
     pub policy: Policy,
-    pub now: Timestamp,
-    pub tasks: BTreeMap<TaskId, Task>,
-    pub removed: Vec<TaskId>,
-    pub deps: Vec<(TaskId, TaskId)>,
-    pub attempts: BTreeMap<AttemptId, Attempt>,
-    pub entries: BTreeMap<(TaskId, u32), (Entry, Option<AttemptId>)>,
-    pub comments: BTreeMap<CommentId, Comment>,
-    pub jobs: BTreeMap<JobId, Job>,
-    pub runs: BTreeMap<JobId, Run>,
-    pub knowledge: BTreeMap<KnowledgeId, KnowledgeEntry>,
-    pub edges: Vec<(TaskId, KnowledgeId, EdgeKind)>,
-    pub pulls: Vec<Pull>,
+    /// Every row there is.
+    pub desk: Desk,
     pub events: Vec<&'static str>,
-    pub org: OrgModel,
-    pub crew: CrewWorld,
     next: u128,
-    pub cards: BTreeMap<TaskId, Card>,
-    pub scratchpads: BTreeMap<TaskId, String>,
+}
+
+impl Deref for Model {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+impl DerefMut for Model {
+    fn deref_mut(&mut self) -> &mut Desk {
+        &mut self.desk
+    }
 }
 
 pub fn task_named(name: &str) -> TaskId {
@@ -84,242 +85,73 @@ pub fn actor(name: &str) -> Actor {
 
 impl Model {
     pub fn new(policy: Policy) -> Self {
-        Self {
-            policy,
-            now: Timestamp(1_000_000_000),
-            tasks: BTreeMap::new(),
-            removed: Vec::new(),
-            deps: Vec::new(),
-            attempts: BTreeMap::new(),
-            entries: BTreeMap::new(),
-            comments: BTreeMap::new(),
-            jobs: BTreeMap::new(),
-            runs: BTreeMap::new(),
-            knowledge: BTreeMap::new(),
-            edges: Vec::new(),
-            pulls: Vec::new(),
-            events: Vec::new(),
-            org: OrgModel::default(),
-            crew: CrewWorld::default(),
-            next: 0,
-            cards: BTreeMap::new(),
-            scratchpads: BTreeMap::new(),
-        }
+        let now = Timestamp(1_000_000_000);
+        let desk = Desk { now, ..Desk::default() };
+        Self { policy, desk, events: Vec::new(), next: 0 }
     }
 
     pub fn act(&mut self, who: &str, command: &Command) -> Result<Change, Refusal> {
-        let who = actor(who);
-        let policy = self.policy.clone();
-        let world = self.world(&policy, &who, command);
+        let (who, policy) = (actor(who), self.policy.clone());
+        self.fetch(&command.needs(&who));
+        let world = self.desk.world(&policy, &who, command);
         let change = decide(&world, command, self.now)?;
         for write in &change.writes {
-            self.apply(write);
+            self.apply(write.clone());
         }
         self.events.extend(change.events.iter().map(|event| event.name.as_str()));
         Ok(change)
     }
 
-    fn world<'a>(&self, policy: &'a Policy, actor: &'a Actor, command: &Command) -> World<'a> {
-        let needs = command.needs(actor);
-        let attempt = match (&needs.attempt, &needs.attempt_by_key) {
-            (Some(id), _) => self.attempts.get(id).cloned(),
-            (None, Some((task, actor, key))) => self
-                .attempts
-                .values()
-                .find(|a| a.task == *task && a.actor == *actor && a.key.as_ref() == Some(key))
-                .cloned(),
-            (None, None) => None,
-        };
-        let of_attempt = needs.attempt.and(attempt.as_ref()).map(|attempt| attempt.task);
-        let comment = needs.comment.and_then(|id| self.comments.get(&id).cloned());
-        let named_job = needs.job.and_then(|id| self.jobs.get(&id).cloned());
-        let of_comment = comment.as_ref().map(|comment| comment.task);
-        let of_job = named_job.as_ref().and_then(|job| job.task);
-        let subject = needs.task.or(of_attempt).or(of_comment).or(of_job);
-        let subject = subject.and_then(|id| self.subject(id));
-        let key = subject.as_ref().filter(|_| needs.verify_job).map(|s| verify_key(s.task.id));
-        let key = key.or_else(|| needs.job_key.clone());
-        let under_way = |job: &&Job| Some(&job.key) == key.as_ref() && !job.is_over();
-        let job = named_job.or_else(|| self.jobs.values().find(under_way).cloned());
-        let of_task = subject.as_ref().filter(|_| needs.run_of_task).map(|s| s.task.id);
-        let run_key = needs.run_key.as_deref().map(run_key);
-        let fits = |job: &&Job| {
-            self.runs.contains_key(&job.id)
-                && (of_task.is_some() && job.task == of_task || Some(&job.key) == run_key.as_ref())
-        };
-        let job =
-            job.or_else(|| self.jobs.values().filter(fits).max_by_key(|j| j.created_at).cloned());
-        let run = job.as_ref().and_then(|job| self.runs.get(&job.id).cloned());
-        let mut open_runs = OpenRuns::default();
-        let mut runs_here = 0;
-        for run in self.runs.values() {
-            let job = &self.jobs[&run.job];
+    pub fn apply(&mut self, write: Write) {
+        self.desk.apply(write).expect("every task is on the desk");
+    }
+
+    /// Counts and closures, which a store asks its database for.
+    fn fetch(&mut self, needs: &Needs) {
+        let rows = &mut self.desk.rows;
+        rows.open_runs = OpenRuns::default();
+        rows.runs_here = 0;
+        for run in rows.runs.values() {
+            let job = &rows.jobs[&run.job];
             match job.state {
-                JobState::Queued { .. } => open_runs.queued += 1,
+                JobState::Queued { .. } => rows.open_runs.queued += 1,
                 JobState::Running { .. } | JobState::Stale { .. } => {
-                    open_runs.running += 1;
-                    runs_here +=
-                        u32::from(needs.runs_on.as_ref().is_some_and(|(kind, machine)| {
-                            job.kind == *kind && run.runs_on.as_ref() == Some(machine)
-                        }));
+                    rows.open_runs.running += 1;
+                    let here = needs.runs_on.as_ref().is_some_and(|(kind, machine)| {
+                        job.kind == *kind && run.runs_on.as_ref() == Some(machine)
+                    });
+                    rows.runs_here += u32::from(here);
                 }
                 _ => {}
             }
         }
-        let of = subject.as_ref().map(|subject| subject.task.id);
-        World {
-            policy,
-            actor,
-            subject,
-            attempt,
-            comment,
-            job,
-            named: needs.named.iter().filter_map(|id| self.dep(*id)).collect(),
-            ancestry: self.deps.clone(),
-            knowledge: needs.knowledge.and_then(|id| self.knowledge.get(&id).cloned()),
-            run,
-            open_runs,
-            runs_here,
-            org: self.org.world(actor, &needs.org),
-            above: self.above(needs.above),
-            crew: self.crew.clone(),
-            numbers: self.numbers(),
-            pulls_last: self.pulls_last(),
-            pulls: match needs.task_pulls {
-                true => self.pulls.iter().filter(|pull| pull.task == of).cloned().collect(),
-                false => Vec::new(),
-            },
-        }
-    }
-
-    fn numbers(&self) -> BTreeMap<Prefix, u32> {
-        let mut last = BTreeMap::new();
-        for Task { id, number, .. } in self.tasks.values() {
-            let newest = last.entry(id.prefix).or_insert(0);
-            *newest = (*newest).max(*number);
-        }
-        last
-    }
-
-    fn pulls_last(&self) -> u64 {
-        let own = self.pulls.iter().filter(|pull| pull.forge == LOCAL);
-        own.map(|pull| pull.number).max().unwrap_or(0)
-    }
-
-    fn subject(&self, id: TaskId) -> Option<Subject> {
-        let task = self.tasks.get(&id).filter(|_| !self.removed.contains(&id))?.clone();
-        let dependent = |id: &TaskId| {
-            let task = &self.tasks[id];
-            Dependent { id: *id, project: 1, open_deps: task.open_deps, phase: task.phase }
+        let own = rows.pulls.iter().filter(|pull| pull.forge == LOCAL);
+        rows.pulls_last = own.map(|pull| pull.number).max().unwrap_or(0);
+        let edges = |rows: &TaskRows| -> Vec<(TaskId, TaskId)> {
+            rows.deps.iter().map(|(_, dep)| (rows.task.id, *dep)).collect()
         };
-        let last = self.entries.range(..=(id, u32::MAX)).next_back();
-        let last = last.filter(|((task, _), _)| *task == id).map(|(_, (entry, attempt))| {
-            LastEntry { did: entry.did.clone(), has_text: entry.text.is_some(), attempt: *attempt }
+        rows.ancestry = rows.tasks.values().flat_map(edges).collect();
+        let parent = |id: &TaskId| rows.tasks.get(id).and_then(|rows| rows.task.parent);
+        let above = needs.above.as_ref().and_then(parent);
+        rows.above = std::iter::successors(above, parent).collect();
+        let number = rows.org.projects.len() as i64 + 1;
+        rows.org.room = needs.org.room.map(|repos| ProjectRoom {
+            project: number,
+            repos: (0..repos as i64).map(|repo| number * 100 + repo).collect(),
+            is_first: rows.org.projects.is_empty(),
         });
-        let on = |pair: &&(TaskId, TaskId)| pair.1 == id && !self.removed.contains(&pair.0);
-        Some(Subject {
-            deps: self.deps.iter().filter(|d| d.0 == id).filter_map(|d| self.dep(d.1)).collect(),
-            dependents: self.deps.iter().filter(on).map(|d| dependent(&d.0)).collect(),
-            newest: task.newest_attempt.map(|id| self.attempts[&id].clone()),
-            last_entry: last,
-            blockers: self
-                .comments
-                .values()
-                .filter(|c| c.task == id && c.blocks())
-                .cloned()
-                .collect(),
-            card: self.cards.get(&id).cloned().unwrap_or_default(),
-            body: Some(String::new()),
-            scratchpad: self.scratchpads.get(&id).cloned().unwrap_or_default(),
-            task,
-        })
     }
 
-    fn above(&self, start: Option<TaskId>) -> Vec<TaskId> {
-        let parent = |id: &TaskId| self.tasks.get(id).and_then(|task| task.parent);
-        std::iter::successors(start.as_ref().and_then(parent), parent).collect()
+    pub fn task(&self, name: &str) -> &Task {
+        self.task_of(task_named(name))
     }
 
-    fn dep(&self, id: TaskId) -> Option<Dep> {
-        let task = self.tasks.get(&id)?;
-        let removed = self.removed.contains(&id);
-        let lease_expires_at = None;
-        Some(Dep { id, label: task.label.clone(), phase: task.phase, removed, lease_expires_at })
+    pub fn task_of(&self, id: TaskId) -> &Task {
+        &self.rows.tasks[&id].task
     }
 
-    pub fn apply(&mut self, write: &Write) {
-        match write {
-            Write::TaskInsert { task, deps, .. } => {
-                self.deps.extend(deps.iter().map(|dep| (task.id, *dep)));
-                self.tasks.insert(task.id, task.clone());
-            }
-            Write::TaskUpdate { task } => {
-                self.tasks.insert(task.id, task.clone());
-            }
-            Write::TaskTombstone { task } => self.removed.push(*task),
-            Write::BodyReplace { .. } | Write::OutputPut { .. } => {}
-            Write::PlanMark { task } => {
-                self.tasks.get_mut(task).expect("parents exist").is_plan = true;
-            }
-            Write::CommentInsert { comment } | Write::CommentUpdate { comment } => {
-                self.comments.insert(comment.id, comment.clone());
-            }
-            Write::JobInsert { job } | Write::JobUpdate { job } => {
-                self.jobs.insert(job.id, job.clone());
-            }
-            Write::JobPut { job } => {
-                let known = self.jobs.get(&job.id);
-                let job = match known {
-                    Some(known) if matches!(known.state, JobState::Running { .. }) => {
-                        Job { created_at: job.created_at, ..known.clone() }
-                    }
-                    Some(known) => Job { tries: known.tries, ..job.clone() },
-                    None => job.clone(),
-                };
-                self.jobs.insert(job.id, job);
-            }
-            Write::RunInsert { run, .. } | Write::RunUpdate { run } => {
-                self.runs.insert(run.job, run.clone());
-            }
-            Write::CardPut { task, card } => {
-                self.cards.insert(*task, card.clone());
-            }
-            Write::ScratchpadPut { task, text } => {
-                self.scratchpads.insert(*task, text.clone());
-            }
-            Write::DeliveryInsert { .. } | Write::DeliveryTried { .. } => {}
-            Write::PullPut { pull } => {
-                self.pulls.retain(|known| !known.is(pull));
-                self.pulls.push(pull.clone());
-            }
-            Write::DepInsert { task, dep } => self.deps.push((*task, *dep)),
-            Write::DepDelete { task, dep } => self.deps.retain(|d| *d != (*task, *dep)),
-            Write::DependentsAdjust { dep, delta } => {
-                let removed = self.removed.clone();
-                let waits = |d: &&(TaskId, TaskId)| d.1 == *dep && !removed.contains(&d.0);
-                for (task, _) in self.deps.clone().iter().filter(waits) {
-                    let task = self.tasks.get_mut(task).expect("deps name tasks that exist");
-                    task.open_deps =
-                        task.open_deps.checked_add_signed(*delta).expect("not below 0");
-                }
-            }
-            Write::AttemptInsert { attempt } | Write::AttemptUpdate { attempt } => {
-                self.attempts.insert(attempt.id, attempt.clone());
-            }
-            Write::EntryPut { task, number, entry, attempt } => {
-                self.entries.insert((*task, *number), (entry.clone(), *attempt));
-            }
-            Write::KnowledgeInsert { entry } => {
-                self.knowledge.insert(entry.id, entry.clone());
-            }
-            Write::KnowledgeLink { task, entry, kind } => self.edges.push((*task, *entry, *kind)),
-            Write::KnowledgeSupersede { entry, by } => {
-                let old = self.knowledge.get_mut(entry).expect("only what exists is superseded");
-                old.superseded_by = Some(*by);
-            }
-            Write::Org(write) => self.org.apply(write),
-            Write::Crew(write) => super::crew::apply(&mut self.crew, write),
-        }
+    pub fn card(&self, name: &str) -> &Card {
+        &self.rows.tasks[&task_named(name)].card
     }
 
     /// `begin A key=k1 takeover`: a verb, a name, options.
@@ -539,7 +371,7 @@ impl Model {
                 let reason = option("why").unwrap_or_else(|| "why".into());
                 Command::VerificationJudge {
                     job: job_named(name),
-                    tries: self.jobs.get(&job_named(name)).map_or(0, |job| job.tries),
+                    tries: self.rows.jobs.get(&job_named(name)).map_or(0, |job| job.tries),
                     found: match rest[0] {
                         "pass" => Found::Passed,
                         "pending" => Found::Pending { reason },
@@ -572,7 +404,7 @@ impl Model {
 
     /// `0:pass,1:fail`, run on the task as it is now.
     fn checked(&self, id: TaskId, ran: &Option<String>, tree: Option<String>) -> Option<Checked> {
-        let task = self.tasks.get(&id)?;
+        let TaskRows { task, deps, .. } = self.rows.tasks.get(&id)?;
         let verdict = |pass| Verdict {
             pass,
             at: self.now,
@@ -586,7 +418,7 @@ impl Model {
         let runs = ran.as_ref()?.split(',').filter(|w| !w.is_empty()).map(run).collect();
         let basis = Basis {
             label: task.label.clone(),
-            deps: self.deps.iter().filter(|d| d.0 == id).map(|d| d.1).collect(),
+            deps: deps.iter().map(|(_, dep)| *dep).collect(),
             checks: task.checks.clone(),
         };
         Some(Checked { basis, tree, runs })
@@ -594,7 +426,7 @@ impl Model {
 
     /// `in_progress w1`: label, assignee, and everything unusual.
     pub fn summary(&self, name: &str) -> String {
-        let task = &self.tasks[&task_named(name)];
+        let task = self.task(name);
         let holder =
             task.assignee.as_ref().map_or("-", |a| a.as_str().split_once(':').expect("kind").1);
         let mut text = format!("{} {holder}", task.label);
@@ -617,7 +449,7 @@ impl Model {
 
     /// `queued +30s`: a task's verify job and when it is due.
     pub fn job_of(&self, name: &str) -> String {
-        match self.jobs.get(&job_named(name)).map(|job| &job.state) {
+        match self.rows.jobs.get(&job_named(name)).map(|job| &job.state) {
             None => "none".into(),
             Some(JobState::Queued { due_at }) => {
                 format!("queued +{}s", due_at.ms_since(self.now) / 1000)
@@ -628,7 +460,8 @@ impl Model {
 
     pub fn entries_of(&self, name: &str) -> Vec<String> {
         let id = task_named(name);
-        self.entries
+        self.touched
+            .entries
             .range((id, 0)..=(id, u32::MAX))
             .map(|(_, (entry, _))| {
                 let did = entry.did.split(" ses_").next().expect("split gives one").to_owned();

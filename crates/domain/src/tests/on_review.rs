@@ -38,7 +38,7 @@ fn a_way_into_review_queues_the_checks() {
             (ChecksOnReview::Never, false),
         ] {
             let model = played(setting, steps);
-            let job = model.jobs.get(&check_job(task_named("A")));
+            let job = model.rows.jobs.get(&check_job(task_named("A")));
             assert_eq!(job.is_some(), expected, "{setting:?} {steps:?}");
             assert!(job.is_none_or(|job| matches!(job.state, JobState::Queued { .. })));
         }
@@ -67,7 +67,7 @@ fn a_pass_is_shown_for_the_files_it_was_given_for() {
             tree: Some("w1".into()),
         };
         model.act("ana", &attest).expect("attests");
-        let mut task = model.tasks[&id].clone();
+        let mut task = model.task_of(id).clone();
         if closed {
             task.phase = crate::policy::Phase::ClosedDone;
         }

@@ -1,64 +1,14 @@
 //! What an org has besides tasks: settings, projects and plans, and the rules of each.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::model::{Model, actor, task_named};
-use crate::actor::Actor;
 use crate::command::*;
 use crate::ids::Id;
-use crate::needs::OrgNeeds;
 use crate::plan::*;
 use crate::policy::Policy;
-use crate::project::{Project, ProjectRepo, ProjectRoom};
 use crate::refusal::Refusal;
 use crate::settings::{BoardSettings, SettingKey};
-use crate::world::{OrgWorld, OrgWrite};
-
-#[derive(Clone, Default)]
-pub struct OrgModel {
-    pub settings: BTreeMap<SettingKey, Value>,
-    pub projects: BTreeMap<i64, Project>,
-    pub repos: Vec<ProjectRepo>,
-    pub opened: BTreeMap<Actor, i64>,
-    pub plans: BTreeMap<PlanId, Plan>,
-}
-
-impl OrgModel {
-    pub fn world(&self, actor: &Actor, needs: &OrgNeeds) -> OrgWorld {
-        let number = self.projects.len() as i64 + 1;
-        OrgWorld {
-            settings: self.settings.iter().map(|(key, value)| (*key, value.clone())).collect(),
-            project: needs.project.and_then(|id| self.projects.get(&id).cloned()),
-            opened: self.opened.get(actor).copied(),
-            room: needs.room.map(|repos| ProjectRoom {
-                project: number,
-                repos: (0..repos as i64).map(|repo| number * 100 + repo).collect(),
-                is_first: self.projects.is_empty(),
-            }),
-            plan: needs.plan.and_then(|id| self.plans.get(&id).cloned()),
-        }
-    }
-
-    pub fn apply(&mut self, write: &OrgWrite) {
-        match write {
-            OrgWrite::SettingPut { key, value } => {
-                self.settings.insert(*key, value.clone());
-            }
-            OrgWrite::ProjectInsert { project } => {
-                self.projects.insert(project.id, project.clone());
-            }
-            OrgWrite::RepoInsert { repo } => self.repos.push(repo.clone()),
-            OrgWrite::ProjectOpen { project, actor } => {
-                self.opened.insert(actor.clone(), *project);
-            }
-            OrgWrite::PlanInsert { plan } | OrgWrite::PlanUpdate { plan } => {
-                self.plans.insert(plan.id, plan.clone());
-            }
-        }
-    }
-}
 
 fn settings(set: &[(SettingKey, Value)]) -> Command {
     Command::SettingsUpdate(Box::new(SettingsUpdate {
@@ -76,7 +26,7 @@ fn settings_change_together_or_not_at_all() {
     let message = "general.max_concurrent_agents must be 1..10, got 11";
     assert_eq!(refused, Err(Refusal::InvalidSetting { message: message.into() }));
     assert!(model.act("w1", &settings(&[])).is_err());
-    assert!(model.org.settings.is_empty() && model.events.is_empty());
+    assert!(model.rows.org.settings.is_empty() && model.events.is_empty());
 
     let change = model.act("w1", &settings(&[(review, json!("false")), (agents, json!(3))]));
     let change = change.expect("both fit");
@@ -103,17 +53,18 @@ fn the_first_project_is_open_and_a_path_counts_once() {
     assert!(model.act("w1", &project("  ", &[])).is_err());
     model.act("w1", &project(" shop ", &["/a", "/b", "/a"])).expect("made");
     model.act("w1", &project("till", &[])).expect("made");
-    assert_eq!(model.org.projects[&1].name, "shop");
-    assert_eq!(model.org.projects[&1].prefix.as_str(), "SHOP");
-    let places: Vec<_> = model.org.repos.iter().map(|r| (r.path.to_str(), r.position)).collect();
+    assert_eq!(model.rows.org.projects[&1].name, "shop");
+    assert_eq!(model.rows.org.projects[&1].prefix.as_str(), "SHOP");
+    let places: Vec<_> =
+        model.rows.org.repos.iter().map(|r| (r.path.to_str(), r.position)).collect();
     assert_eq!(places, [(Some("/a"), 0), (Some("/b"), 1)]);
-    assert_eq!(model.org.opened[&actor("w1")], 1);
+    assert_eq!(model.rows.org.opened[&actor("w1")], 1);
     let open = |model: &mut Model, project| model.act("w1", &Command::ProjectOpen { project });
     let unknown = Refusal::ProjectNotFound { project: "prj_9".into() };
     assert_eq!(open(&mut model, 9), Err(unknown));
     assert!(open(&mut model, 1).expect("it is open").events.is_empty());
     open(&mut model, 2).expect("opens");
-    assert_eq!(model.org.opened[&actor("w1")], 2);
+    assert_eq!(model.rows.org.opened[&actor("w1")], 2);
     let events = ["project.created", "project.opened", "project.created", "project.opened"];
     assert_eq!(model.events, events);
 }
@@ -143,16 +94,16 @@ fn a_plan_is_judged_kept_and_decided_once() {
         assert!(model.act("w1", &propose(plan, titles)).is_err());
     }
     model.act("w1", &propose(plan, &[" A ", "B"])).expect("kept");
-    let kept = &model.org.plans[&plan];
+    let kept = &model.rows.org.plans[&plan];
     assert_eq!(kept.tasks[0].title, "A");
     assert_eq!(kept.tasks[0].acceptance_criteria, ["it works"]);
     assert_eq!(kept.todos[0].content, "look");
-    assert!(model.tasks.is_empty(), "nothing is made before the yes");
+    assert!(model.rows.tasks.is_empty(), "nothing is made before the yes");
 
     let tasks = vec![task_named("A"), task_named("B")];
     let yes = Command::PlanApprove(PlanApprove { plan, project: 1, tasks: tasks.clone() });
     model.act("ana", &yes).expect("approved");
-    let task = &model.tasks[&tasks[0]];
+    let task = model.task_of(tasks[0]);
     assert_eq!((task.title.as_str(), task.priority), ("A", 100));
     let decided = Refusal::PlanDecided { plan, state: "approved" };
     assert_eq!(model.act("ana", &yes), Err(decided.clone()));
@@ -164,5 +115,5 @@ fn a_plan_is_judged_kept_and_decided_once() {
     let other = PlanId(Id(9));
     model.act("w1", &propose(other, &["C"])).expect("kept");
     model.act("ana", &Command::PlanReject { plan: other }).expect("rejected");
-    assert_eq!(model.org.plans[&other].state.as_str(), "rejected");
+    assert_eq!(model.rows.org.plans[&other].state.as_str(), "rejected");
 }

@@ -53,7 +53,7 @@ fn command(line: &str) -> Option<Command> {
 }
 
 fn shown(model: &Model, task: &str) -> String {
-    let of_task = model.pulls.iter().filter(|pull| pull.task == Some(task_named(task)));
+    let of_task = model.rows.pulls.iter().filter(|pull| pull.task == Some(task_named(task)));
     let words = of_task.map(|pull| {
         let awaited = match (pull.is_awaited, pull.is_revoked) {
             (false, false) => "",
@@ -161,7 +161,7 @@ fn a_merge_of_the_board_is_the_merge_of_its_branchs_pull_request() {
         w1  open A branch=other              => 1 open - [pr.opened]
         w1  open A                           => 1 open -, 2 open - [pr.opened]
         w1  open A forge=github number=7     => 1 open -, 2 open -, 7 open - [pr.opened]
-        ana merged A                         => 1 open -, 7 open -, 2 merged c1 [pr.merged]
+        ana merged A                         => 1 open -, 2 merged c1, 7 open - [pr.merged]
         ",
     );
 }

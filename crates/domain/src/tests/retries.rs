@@ -99,8 +99,8 @@ fn a_claim_is_repeated_only_while_it_holds() {
             }
         }
         let (task, newest) = newest(&model);
-        let task = task.filter(|task| !model.removed.contains(&task.id));
-        let attempt = held.attempt.and_then(|attempt| model.attempts.get(&attempt));
+        let task = task.filter(|task| model.rows.visible(task.id).is_some());
+        let attempt = held.attempt.and_then(|attempt| model.rows.attempts.get(&attempt));
         let at = HeldNow { task, newest, attempt };
         let judged = held.judge(&actor("w1"), at, &model.policy, model.now);
         let said = judged.err().map(|refusal| refusal.message()).unwrap_or_default();
@@ -129,7 +129,7 @@ fn act(model: &mut Model, line: &str) -> Command {
 }
 
 fn newest(model: &Model) -> (Option<&crate::task::Task>, Option<&crate::attempt::Attempt>) {
-    let task = model.tasks.get(&task_named("A"));
+    let task = model.rows.tasks.get(&task_named("A")).map(|rows| &rows.task);
     let newest = task.and_then(|task| task.newest_attempt);
-    (task, newest.and_then(|newest| model.attempts.get(&newest)))
+    (task, newest.and_then(|newest| model.rows.attempts.get(&newest)))
 }

@@ -145,9 +145,9 @@ impl Jobs {
     }
 
     fn shown(&self, name: &str) -> String {
-        let Some(run) = self.model.runs.get(&job(name)) else { return "none".into() };
-        let state = self.model.jobs[&job(name)].state.as_str();
-        let task = &self.model.tasks[&task(name)];
+        let Some(run) = self.model.rows.runs.get(&job(name)) else { return "none".into() };
+        let state = self.model.rows.jobs[&job(name)].state.as_str();
+        let task = self.model.task_of(task(name));
         let held = task.assignee == Some(crate::run::holder());
         let held = if held { "held" } else { "free" };
         format!("{state} a{} {} {held}", run.attempt, task.label)
@@ -170,12 +170,12 @@ fn table(text: &str) {
             }
             "?" => jobs.shown(rest),
             "pr" => {
-                let pr = jobs.model.runs[&job(rest)].pr.clone().expect("there is one");
+                let pr = jobs.model.rows.runs[&job(rest)].pr.clone().expect("there is one");
                 format!("{} {} {}", pr.status, pr.number, pr.url)
             }
-            "letter" => jobs.model.jobs[&delivery(rest)].state.as_str().into(),
+            "letter" => jobs.model.rows.jobs[&delivery(rest)].state.as_str().into(),
             "summary" => {
-                jobs.model.runs[&job(rest)].summary.clone().unwrap_or_else(|| "none".into())
+                jobs.model.rows.runs[&job(rest)].summary.clone().unwrap_or_else(|| "none".into())
             }
             "events" => {
                 let last: usize = rest.parse().expect("how many");
@@ -434,7 +434,7 @@ fn a_message_is_given_up_after_the_last_pause() {
     let act = |jobs: &mut Jobs, line: &str| {
         let command = jobs.command(line);
         jobs.model.act("w1", &command).expect("allowed");
-        jobs.model.jobs.get(&delivery("A")).map(|job| job.state.as_str())
+        jobs.model.rows.jobs.get(&delivery("A")).map(|job| job.state.as_str())
     };
     act(&mut jobs, "submit A tell=https://x");
     assert_eq!(act(&mut jobs, "cancel A"), Some("queued"));

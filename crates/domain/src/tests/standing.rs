@@ -1,6 +1,6 @@
 //! Readers see a lease that is over in the state that is written later.
 
-use super::model::{Model, task_named};
+use super::model::Model;
 use crate::attempt::{Attempt, AttemptEnd, AttemptState};
 use crate::command::Command;
 use crate::policy::{Phase, Policy};
@@ -15,9 +15,9 @@ const TABLE: &[(&[&str], &str)] = &[
 ];
 
 fn read(model: &Model) -> (Task, Attempt) {
-    let task = model.tasks[&task_named("A")].clone();
+    let task = model.task("A").clone();
     let newest = task.newest_attempt.expect("there was an attempt");
-    (task, model.attempts[&newest].clone())
+    (task, model.rows.attempts[&newest].clone())
 }
 
 #[test]

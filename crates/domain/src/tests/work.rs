@@ -31,7 +31,7 @@ impl Works {
         let rest = words.next().unwrap_or_default();
         let task = task_named(name);
         let job = self.newest.unwrap_or(JobId(Id(1)));
-        let fence = self.model.runs.get(&job).map_or(0, |run| run.fence);
+        let fence = self.model.rows.runs.get(&job).map_or(0, |run| run.fence);
         let agent = super::model::actor("bot");
         let end = |end| Command::WorkEnd { job, fence, end, agent: agent.clone(), reviewer: None };
         match verb {
@@ -114,11 +114,11 @@ impl Works {
             "cancel" => Command::RunCancel { job },
             "stop" => Command::WorkStop { job },
             "halt" => {
-                let open = self.newest.filter(|id| !self.model.jobs[id].is_over());
+                let open = self.newest.filter(|id| !self.model.rows.jobs[id].is_over());
                 Command::StopQueue { job: JobId(self.number()), task, open }
             }
             "halted" | "resume" => {
-                let stops = self.model.jobs.values().filter(|job| job.kind == JobKind::Stop);
+                let stops = self.model.rows.jobs.values().filter(|job| job.kind == JobKind::Stop);
                 let job = stops.map(|job| job.id).max().unwrap_or(job);
                 match verb {
                     "resume" => Command::StopCancel { job },
@@ -130,23 +130,24 @@ impl Works {
     }
 
     fn record(&self, id: JobId) -> Option<RunRecord> {
-        let (job, run) = self.model.jobs.get(&id).zip(self.model.runs.get(&id))?;
+        let (job, run) = self.model.rows.jobs.get(&id).zip(self.model.rows.runs.get(&id))?;
         Some(RunRecord { job: job.clone(), run: run.clone() })
     }
 
     fn shown(&self, name: &str) -> String {
-        let task = &self.model.tasks[&task_named(name)];
+        let task = self.model.task(name);
         let holder =
             task.assignee.as_ref().map_or("free", |who| who.as_str().trim_start_matches("agent:"));
-        let job =
-            match self.newest.and_then(|id| self.model.jobs.get(&id).zip(self.model.runs.get(&id)))
-            {
-                Some((job, run)) => {
-                    let up = if run.up_at.is_some() { "up" } else { "down" };
-                    format!("{} a{} {up}", job.state.as_str(), run.attempt)
-                }
-                None => "none".into(),
-            };
+        let job = match self
+            .newest
+            .and_then(|id| self.model.rows.jobs.get(&id).zip(self.model.rows.runs.get(&id)))
+        {
+            Some((job, run)) => {
+                let up = if run.up_at.is_some() { "up" } else { "down" };
+                format!("{} a{} {up}", job.state.as_str(), run.attempt)
+            }
+            None => "none".into(),
+        };
         format!("{job}, {} {holder}", task.label)
     }
 }
@@ -183,15 +184,13 @@ fn table(text: &str) {
                 newest.as_ref().and_then(RunRecord::held).unwrap_or("no").to_owned()
             }
             "told" => {
-                let card = works.model.cards.get(&task_named(rest));
-                let told = card.map(|card| card.told.as_slice()).unwrap_or_default();
-                let said: Vec<_> = told.iter().map(|told| told.text.as_str()).collect();
+                let told = works.model.card(rest).told.iter();
+                let said: Vec<_> = told.map(|told| told.text.as_str()).collect();
                 said.join(", ")
             }
-            "notes" => works.model.scratchpads.get(&task_named(rest)).cloned().unwrap_or_default(),
+            "notes" => works.model.rows.tasks[&task_named(rest)].scratchpad.clone(),
             "record" => {
-                let card = works.model.cards.get(&task_named(rest));
-                let review = card.and_then(|card| card.review.as_ref());
+                let review = works.model.card(rest).review.as_ref();
                 let said = |review: &Review| {
                     let advice = if review.is_advice { ", advice" } else { "" };
                     let by = review.by.as_str().trim_start_matches("agent:");
@@ -205,7 +204,7 @@ fn table(text: &str) {
                     Err(refusal) => refusal.code().into(),
                     Ok(change) => {
                         // The newest job is the one that the next steps name.
-                        works.newest = works.model.runs.keys().max().copied();
+                        works.newest = works.model.rows.runs.keys().max().copied();
                         if change.writes.is_empty() { "same".into() } else { works.shown(name) }
                     }
                 }
@@ -345,7 +344,7 @@ fn jobs_of_the_server_are_canceled_by_their_kind() {
     let refused = model.act("ana", &Command::JobCancel { job: vectors }).expect_err("refused");
     assert_eq!(refused.code(), "NOT_CANCELABLE");
     model.act("ana", &Command::JobCancel { job: message }).expect("canceled");
-    assert_eq!(model.jobs[&message].state.as_str(), "canceled");
+    assert_eq!(model.rows.jobs[&message].state.as_str(), "canceled");
     let again = model.act("ana", &Command::JobCancel { job: message }).expect("idempotent");
     assert!(again.writes.is_empty() && again.events.is_empty());
 }

@@ -1,0 +1,268 @@
+//! Carries out writes on the desk. Later commands see the changed rows, and `Touched` lists them.
+
+use super::{Desk, EntryRow, TaskRows};
+use crate::ids::TaskId;
+use crate::job::{Job, JobState};
+use crate::pull::Pull;
+use crate::rights::AgentType;
+use crate::task::Task;
+use crate::world::{CrewWrite, OrgWrite, Write};
+
+/// A write names a task that is not on the desk: `Command::needs` and `decide` disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("task {0} was not fetched")]
+pub struct NotFetched(pub TaskId);
+
+impl Desk {
+    pub fn apply(&mut self, write: Write) -> Result<(), NotFetched> {
+        let Self { now, rows, touched } = self;
+        match write {
+            Write::TaskInsert { task, body, execution_contract, deps } => {
+                self.task_insert(task, body, execution_contract, &deps)?;
+            }
+            Write::TaskUpdate { task } => {
+                let id = task.id;
+                let known = &mut self.task(id)?.task;
+                let only_moved = known.with_moves_of(&task) == task;
+                *known = task;
+                self.touched.tasks.insert(id);
+                if !only_moved {
+                    self.touched.tasks_edited.insert(id);
+                }
+            }
+            Write::PlanMark { task: id } => {
+                let task = &mut self.task(id)?.task;
+                if !task.is_plan {
+                    task.is_plan = true;
+                    self.touched.tasks.insert(id);
+                    self.touched.tasks_edited.insert(id);
+                }
+            }
+            Write::TaskTombstone { task } => {
+                let now = *now;
+                self.task(task)?.removed_at = Some(now);
+                self.touched.tasks.insert(task);
+            }
+            Write::BodyReplace { task, body } => {
+                self.task(task)?.body = body;
+                self.touched.bodies.insert(task);
+            }
+            Write::CardPut { task, card } => {
+                self.task(task)?.card = card;
+                self.touched.cards.insert(task);
+            }
+            Write::ScratchpadPut { task, text } => {
+                self.task(task)?.scratchpad = text;
+                self.touched.scratchpads.insert(task);
+            }
+            Write::DepInsert { task, dep } => self.dep_insert(task, dep)?,
+            Write::DepDelete { task, dep } => self.dep_delete(task, dep)?,
+            Write::DependentsAdjust { dep, delta } => self.dependents_adjust(dep, delta)?,
+            Write::EntryPut { task, number, entry, attempt } => {
+                let key = (task, number);
+                let fresh = touched.entries.insert(key, (entry.clone(), attempt)).is_none();
+                // The first line of a new task comes before the task itself.
+                if let Some(known) = rows.tasks.get_mut(&task) {
+                    let replaces = known.put_entry(EntryRow { number, entry, attempt });
+                    if fresh && replaces {
+                        touched.entries_again.insert(key);
+                    }
+                }
+            }
+            Write::AttemptInsert { attempt } => {
+                touched.attempts_new.insert(attempt.id);
+                rows.attempts.insert(attempt.id, attempt);
+            }
+            Write::AttemptUpdate { attempt } => {
+                touched.attempts.insert(attempt.id);
+                rows.attempts.insert(attempt.id, attempt);
+            }
+            Write::OutputPut { attempt, output } => {
+                touched.outputs.insert(attempt, output);
+            }
+            Write::CommentInsert { comment } => {
+                touched.comments_new.insert(comment.id);
+                rows.comments.insert(comment.id, comment);
+            }
+            Write::CommentUpdate { comment } => {
+                touched.comments.insert(comment.id);
+                rows.comments.insert(comment.id, comment);
+            }
+            Write::JobInsert { job } => {
+                touched.jobs_new.insert(job.id);
+                rows.jobs.insert(job.id, job);
+            }
+            Write::JobUpdate { job } => {
+                touched.jobs.insert(job.id);
+                rows.jobs.insert(job.id, job);
+            }
+            Write::JobPut { job } => {
+                let job = match rows.jobs.get(&job.id) {
+                    Some(known) if matches!(known.state, JobState::Running { .. }) => {
+                        Job { created_at: job.created_at, ..known.clone() }
+                    }
+                    Some(known) => Job { tries: known.tries, ..job },
+                    None => job,
+                };
+                touched.jobs_put.insert(job.id);
+                rows.jobs.insert(job.id, job);
+            }
+            Write::RunInsert { run, task } => {
+                touched.runs_new.insert(run.job, task);
+                rows.runs.insert(run.job, run);
+            }
+            Write::RunUpdate { run } => {
+                touched.runs.insert(run.job);
+                rows.runs.insert(run.job, run);
+            }
+            Write::DeliveryInsert { delivery } => touched.deliveries_new.push(delivery),
+            Write::DeliveryTried { job, tried } => {
+                touched.deliveries_tried.insert(job, tried);
+            }
+            Write::PullPut { pull } => {
+                put(&mut rows.pulls, &pull);
+                put(&mut touched.pulls, &pull);
+            }
+            Write::KnowledgeInsert { entry } => {
+                rows.knowledge.insert(entry.id, entry.clone());
+                touched.knowledge_new.push(entry);
+            }
+            Write::KnowledgeLink { task, entry, kind } => touched.edges.push((task, entry, kind)),
+            Write::KnowledgeSupersede { entry, by } => {
+                if let Some(old) = rows.knowledge.get_mut(&entry) {
+                    old.superseded_by = Some(by);
+                }
+                touched.superseded.push((entry, by));
+            }
+            Write::Org(write) => self.apply_to_org(write),
+            Write::Crew(write) => self.apply_to_crew(write),
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, id: TaskId) -> Result<&mut TaskRows, NotFetched> {
+        self.rows.tasks.get_mut(&id).ok_or(NotFetched(id))
+    }
+
+    fn task_insert(
+        &mut self,
+        task: Task,
+        body: String,
+        execution_contract: Option<String>,
+        deps: &[TaskId],
+    ) -> Result<(), NotFetched> {
+        let id = task.id;
+        self.rows.numbers.insert(id.prefix, task.number);
+        let mut rows = TaskRows::of(task, None);
+        for ((_, number), (entry, attempt)) in self.touched.entries.range((id, 0)..=(id, u32::MAX))
+        {
+            let (number, entry, attempt) = (*number, entry.clone(), *attempt);
+            rows.put_entry(EntryRow { number, entry, attempt });
+        }
+        if !body.is_empty() || execution_contract.is_some() {
+            self.touched.bodies.insert(id);
+            (rows.body, rows.execution_contract) = (body, execution_contract);
+        }
+        self.rows.tasks.insert(id, rows);
+        self.touched.tasks_new.insert(id);
+        deps.iter().try_for_each(|dep| self.dep_insert(id, *dep))
+    }
+
+    fn dep_insert(&mut self, task: TaskId, dep: TaskId) -> Result<(), NotFetched> {
+        let deps = &mut self.task(task)?.deps;
+        let position = deps.last().map_or(0, |(position, _)| position + 1);
+        deps.push((position, dep));
+        let dependents = &mut self.task(dep)?.dependents;
+        if let Err(place) = dependents.binary_search(&task) {
+            dependents.insert(place, task);
+        }
+        self.touched.deps_new.insert((task, dep), position);
+        Ok(())
+    }
+
+    fn dep_delete(&mut self, task: TaskId, dep: TaskId) -> Result<(), NotFetched> {
+        self.task(task)?.deps.retain(|(_, id)| *id != dep);
+        if let Some(dep) = self.rows.tasks.get_mut(&dep) {
+            dep.dependents.retain(|id| *id != task);
+        }
+        if self.touched.deps_new.remove(&(task, dep)).is_none() {
+            self.touched.deps_gone.insert((task, dep));
+        }
+        Ok(())
+    }
+
+    fn dependents_adjust(&mut self, dep: TaskId, delta: i32) -> Result<(), NotFetched> {
+        let Self { rows, touched, .. } = self;
+        for id in rows.tasks.get(&dep).ok_or(NotFetched(dep))?.dependents.clone() {
+            if let Some(TaskRows { task, removed_at, .. }) = rows.tasks.get_mut(&id) {
+                if removed_at.is_none() {
+                    task.open_deps = task.open_deps.saturating_add_signed(delta);
+                    touched.tasks.insert(id);
+                }
+                continue;
+            }
+            let beside = rows.neighbours.get_mut(&id).ok_or(NotFetched(id))?;
+            if !beside.removed {
+                beside.open_deps = beside.open_deps.saturating_add_signed(delta);
+                touched.open_deps.insert(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_to_org(&mut self, write: OrgWrite) {
+        let rows = &mut self.rows.org;
+        match &write {
+            OrgWrite::SettingPut { key, value } => {
+                rows.settings.retain(|(known, _)| known != key);
+                rows.settings.push((*key, value.clone()));
+            }
+            OrgWrite::ProjectInsert { project } => {
+                rows.projects.insert(project.id, project.clone());
+            }
+            OrgWrite::RepoInsert { repo } => rows.repos.push(repo.clone()),
+            OrgWrite::ProjectOpen { project, actor } => {
+                rows.opened.insert(actor.clone(), *project);
+                if let Some(project) = rows.projects.get_mut(project) {
+                    project.opened_at = Some(self.now);
+                }
+            }
+            OrgWrite::PlanInsert { plan } | OrgWrite::PlanUpdate { plan } => {
+                rows.plans.insert(plan.id, plan.clone());
+            }
+        }
+        self.touched.org.push(write);
+    }
+
+    fn apply_to_crew(&mut self, write: CrewWrite) {
+        let rows = &mut self.rows.crew;
+        match &write {
+            CrewWrite::AgentInsert { agent } => {
+                rows.workers += u32::from(agent.kind == AgentType::Worker);
+                rows.agents.push(agent.clone());
+            }
+            CrewWrite::AgentUpdate { agent } => {
+                rows.agents.retain(|known| known.id != agent.id);
+                rows.agents.push(agent.clone());
+            }
+            CrewWrite::AgentRemove { agent } => rows.agents.retain(|known| known.id != *agent),
+            CrewWrite::MailInsert { mail } => rows.mails.push(mail.clone()),
+            CrewWrite::MailRead { mail, at } => {
+                let mut mails = rows.mails.iter_mut();
+                if let Some(mail) = mails.find(|known| known.id == *mail) {
+                    mail.read_at = Some(*at);
+                }
+            }
+            CrewWrite::DecisionInsert { .. } => {}
+        }
+        self.touched.crew.push(write);
+    }
+}
+
+/// Inserts a pull request, or replaces the known one.
+fn put(pulls: &mut Vec<Pull>, pull: &Pull) {
+    match pulls.iter_mut().find(|known| known.is(pull)) {
+        Some(known) => *known = pull.clone(),
+        None => pulls.push(pull.clone()),
+    }
+}
