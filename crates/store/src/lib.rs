@@ -18,6 +18,7 @@ mod handles;
 mod id_table;
 mod jobs;
 mod journal;
+mod judge;
 pub mod knowledge;
 mod org;
 mod pages;
@@ -41,26 +42,22 @@ use callboard_domain::actor::Actor;
 use callboard_domain::attempt::{Attempt, ExecutionState, Health};
 use callboard_domain::command::Command;
 use callboard_domain::comment::{Comment, CommentId};
-use callboard_domain::crew::{DecisionId, Mail};
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::handle::{Handle, HandleChange, HandleId};
 use callboard_domain::ids::{AttemptId, Id, Prefix, TaskId};
 use callboard_domain::job::{Job, JobId, JobKind};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId};
-use callboard_domain::plan::Plan;
 use callboard_domain::policy::Policy;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::RetryKey;
 use callboard_domain::rights::Rights;
-use callboard_domain::run::RunRecord;
-use callboard_domain::settings::SettingsKept;
 use callboard_domain::standing::Standing;
 use callboard_domain::task::{TaskRecord, TaskRow};
 use callboard_domain::time::Timestamp;
 use callboard_domain::token::{Token, TokenId};
 use callboard_domain::world::Queued;
-use serde::{Deserialize, Serialize};
 
+pub use callboard_domain::desk::Outcome;
 pub use cards::{CardPage, CardQuery, CardRow, CardStore, Removed};
 pub use crew::{AgentQuery, CrewStore, DecisionQuery, MAIL_SHOWN_CHARS, MailQuery, MailSeen};
 pub use deliveries::DeliveryStore;
@@ -290,26 +287,6 @@ pub struct Applied {
     pub replayed: bool,
     /// Work that the change left to loops in the background.
     pub queued: Queued,
-}
-
-/// The subject of the change, as of the commit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Outcome {
-    Task(Box<TaskRecord>),
-    Attempt(Box<Attempt>),
-    Comment(Box<Comment>),
-    Job(Box<Job>),
-    Knowledge(Box<KnowledgeEntry>),
-    Run(Box<RunRecord>),
-    Settings(SettingsKept),
-    Project(Box<callboard_domain::project::Project>),
-    Plan(Box<Plan>),
-    Mail(Box<Mail>),
-    Decision(DecisionId),
-    /// The task was removed (`TaskRemove`).
-    Removed(TaskId),
-    /// The command only added to the history.
-    Noted,
 }
 
 #[derive(Debug, thiserror::Error)]

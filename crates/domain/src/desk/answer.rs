@@ -70,7 +70,7 @@ impl Desk {
             task: rows.task.clone(),
             body: rows.body.clone(),
             execution_contract: rows.execution_contract.clone(),
-            deps: self.rows.deps(rows),
+            deps: self.rows.deps_of(rows),
             entries: rows.entries.iter().map(|row| row.entry.clone()).collect(),
             newest: self.rows.newest(&rows.task).cloned(),
         }

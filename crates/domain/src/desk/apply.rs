@@ -201,11 +201,9 @@ impl Desk {
                 }
                 continue;
             }
-            let beside = rows.neighbours.get_mut(&id).ok_or(NotFetched(id))?;
-            if !beside.removed {
-                beside.open_deps = beside.open_deps.saturating_add_signed(delta);
-                touched.open_deps.insert(id);
-            }
+            let dependent = rows.dependents.get_mut(&id).ok_or(NotFetched(id))?;
+            dependent.open_deps = dependent.open_deps.saturating_add_signed(delta);
+            touched.open_deps.insert(id);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ mod world;
 
 pub use answer::Outcome;
 pub use apply::NotFetched;
-pub use rows::{EntryRow, Neighbour, OrgRows, Rows, TaskRows};
+pub use rows::{EntryRow, OrgRows, Rows, TaskRows};
 pub use touched::{EntryKey, Touched};
 
 use crate::time::Timestamp;

@@ -11,7 +11,6 @@ use crate::job::{Job, JobId};
 use crate::knowledge::{KnowledgeEntry, KnowledgeId};
 use crate::limits::ENTRIES_SHOWN_MAX;
 use crate::plan::{Plan, PlanId};
-use crate::policy::Phase;
 use crate::project::{Project, ProjectRepo, ProjectRoom};
 use crate::pull::Pull;
 use crate::run::{OpenRuns, Run};
@@ -24,8 +23,10 @@ use crate::world::CrewWorld;
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     pub tasks: BTreeMap<TaskId, TaskRows>,
-    /// Deps and dependents of tasks on the desk, as they were fetched. A task in `tasks` takes precedence.
-    pub neighbours: BTreeMap<TaskId, Neighbour>,
+    /// Deps of tasks on the desk, as they were fetched. A dep that is in `tasks` too is taken from there.
+    pub deps: BTreeMap<TaskId, Dep>,
+    /// Dependents of tasks on the desk, likewise; removed ones are left out.
+    pub dependents: BTreeMap<TaskId, Dependent>,
     pub attempts: BTreeMap<AttemptId, Attempt>,
     /// Each comment with the row of its task in `tasks`.
     pub comments: BTreeMap<CommentId, Comment>,
@@ -73,19 +74,6 @@ pub struct EntryRow {
     pub number: u32,
     pub entry: Entry,
     pub attempt: Option<AttemptId>,
-}
-
-/// The facts about a dep or a dependent that decisions look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
-    pub id: TaskId,
-    pub project: i64,
-    pub label: String,
-    pub phase: Phase,
-    pub open_deps: u32,
-    pub removed: bool,
-    /// When the lease of the live attempt ends.
-    pub lease_expires_at: Option<Timestamp>,
 }
 
 /// Rows of the org that belong to no task.
@@ -139,18 +127,6 @@ impl TaskRows {
     }
 }
 
-impl Neighbour {
-    pub fn dep(&self) -> Dep {
-        let Self { id, label, phase, removed, lease_expires_at, .. } = self.clone();
-        Dep { id, label, phase, removed, lease_expires_at }
-    }
-
-    pub fn dependent(&self) -> Dependent {
-        let Self { id, project, open_deps, phase, .. } = *self;
-        Dependent { id, project, open_deps, phase }
-    }
-}
-
 impl Rows {
     /// The task, unless it is removed.
     pub fn visible(&self, id: TaskId) -> Option<&TaskRows> {
@@ -173,26 +149,26 @@ impl Rows {
     }
 
     pub fn dep(&self, id: TaskId) -> Option<Dep> {
-        let beside = self.neighbours.get(&id);
+        let fetched = self.deps.get(&id);
         let Some(TaskRows { task, removed_at, .. }) = self.tasks.get(&id) else {
-            return beside.map(Neighbour::dep);
+            return fetched.cloned();
         };
         let lease_expires_at = match self.newest(task) {
             Some(attempt) => attempt.lease().map(|lease| lease.expires_at),
-            None => beside.and_then(|beside| beside.lease_expires_at),
+            None => fetched.and_then(|dep| dep.lease_expires_at),
         };
         let (label, removed) = (task.label.clone(), removed_at.is_some());
         Some(Dep { id: task.id, label, phase: task.phase, removed, lease_expires_at })
     }
 
-    pub fn deps(&self, rows: &TaskRows) -> Vec<Dep> {
+    pub fn deps_of(&self, rows: &TaskRows) -> Vec<Dep> {
         rows.deps.iter().filter_map(|(_, dep)| self.dep(*dep)).collect()
     }
 
     /// A dependent, unless it is removed.
     pub fn dependent(&self, id: TaskId) -> Option<Dependent> {
         let Some(TaskRows { task, removed_at, .. }) = self.tasks.get(&id) else {
-            return self.neighbours.get(&id).filter(|it| !it.removed).map(Neighbour::dependent);
+            return self.dependents.get(&id).cloned();
         };
         let Task { id, project, open_deps, phase, .. } = *task;
         removed_at.is_none().then_some(Dependent { id, project, open_deps, phase })

@@ -20,7 +20,7 @@ pub struct Touched {
     pub tasks: BTreeSet<TaskId>,
     /// The part of `tasks` in which more changed than `Task::with_moves_of` covers.
     pub tasks_edited: BTreeSet<TaskId>,
-    /// Neighbours whose number of open deps changed.
+    /// Tasks in `Rows::dependents` whose number of open deps changed.
     pub open_deps: BTreeSet<TaskId>,
     pub bodies: BTreeSet<TaskId>,
     pub cards: BTreeSet<TaskId>,

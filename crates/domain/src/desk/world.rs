@@ -118,7 +118,7 @@ impl Desk {
         let last = rows.entries.last().filter(|_| needs.last_entry);
         Some(Subject {
             task: rows.task.clone(),
-            deps: self.rows.deps(rows),
+            deps: self.rows.deps_of(rows),
             dependents: dependents.filter_map(|id| self.rows.dependent(*id)).collect(),
             newest: self.rows.newest(&rows.task).cloned(),
             last_entry: last.map(|row| LastEntry {

@@ -14,9 +14,9 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::PostgresStore;
+use super::clock;
 use super::db::Db;
 use super::errors::Trouble;
-use super::load;
 use super::read::{self, Taken};
 use super::rows::{self, uuid};
 use crate::StoreError;
@@ -216,7 +216,7 @@ impl CardStore for PostgresStore {
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, &query.org).await?;
-                list(&db, org, query, load::now(&db, &self.shared.clock).await?).await
+                list(&db, org, query, clock::now(&db, &self.shared.clock).await?).await
             })
             .await
     }

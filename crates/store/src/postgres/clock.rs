@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use callboard_domain::time::Timestamp;
 
+use super::db::Db;
+use super::errors::Trouble;
 use crate::clock::{Clock, Floor, SystemClock};
 
 /// The server's time in microseconds, as SQL.
@@ -54,4 +56,11 @@ impl SharedClock {
     pub fn stand_in(&self) -> Option<&dyn Clock> {
         self.stand_in.as_deref()
     }
+}
+
+/// The time a read is judged at, fresh from the database.
+pub(super) async fn now(db: &Db, clock: &SharedClock) -> Result<Timestamp, Trouble> {
+    let sql = format!("SELECT {NOW}, last_at FROM log_position WHERE one");
+    let row = db.query_one(&db.prepare_cached(&sql).await?, &[]).await?;
+    Ok(clock.learn(row.try_get(0)?, row.try_get(1)?))
 }

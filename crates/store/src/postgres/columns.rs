@@ -1,13 +1,13 @@
 //! Rows as one array per column: the form in which the writes of every command are sent.
 
 use callboard_domain::actor::Actor;
+use callboard_domain::desk::{EntryKey, TaskRows};
 use callboard_domain::event::{Event, step_of};
 use callboard_domain::ids::AttemptId;
 use callboard_domain::task::Entry;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::desk::{LineKey, Sheet};
 use super::rows::uuid;
 
 type Value<'a> = &'a (dyn ToSql + Sync);
@@ -29,10 +29,10 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub fn of(entries: &[(&'a LineKey, &'a (Entry, Option<AttemptId>))]) -> Self {
+    pub fn of(entries: &[(&'a EntryKey, &'a (Entry, Option<AttemptId>))]) -> Self {
         let mut lines = Self::default();
         for ((task, number), (entry, attempt)) in entries {
-            lines.tasks.push(uuid(*task));
+            lines.tasks.push(uuid(task.id));
             lines.numbers.push(*number as i32);
             lines.who.push(entry.who.as_str());
             lines.at.push(entry.at.0);
@@ -74,9 +74,9 @@ pub(super) struct Moves<'a> {
 }
 
 impl<'a> Moves<'a> {
-    pub fn of(sheets: &[&'a Sheet]) -> Self {
+    pub fn of(tasks: &[&'a TaskRows]) -> Self {
         let mut moves = Self::default();
-        for Sheet { task, removed_at, .. } in sheets {
+        for TaskRows { task, removed_at, .. } in tasks {
             moves.tasks.push(uuid(task.id.id));
             moves.labels.push(&task.label);
             moves.phases.push(task.phase.as_str());
@@ -86,7 +86,7 @@ impl<'a> Moves<'a> {
             moves.newest.push(attempt_uuid(task.newest_attempt));
             moves.entries.push(task.entries as i32);
             moves.updated_at.push(task.updated_at.0);
-            moves.removed_at.push(*removed_at);
+            moves.removed_at.push(removed_at.map(|at| at.0));
             moves.phase_at.push(task.phase_at.0);
         }
         moves

@@ -1,6 +1,6 @@
 //! A crew's agents, mail and decisions: locked and loaded for a batch, written, read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use callboard_domain::crew::{Agent, AgentId, Decision, DecisionId, Mail, MailId};
@@ -8,10 +8,11 @@ use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::needs::CrewNeeds;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{CrewWorld, CrewWrite};
+use callboard_domain::world::CrewWrite;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::batch::Batch;
 use super::db::Db;
 use super::errors::Trouble;
 use super::rows::{self, uuid};
@@ -39,93 +40,41 @@ impl Wanted {
     }
 }
 
-/// Rows of crews on a desk, with their org.
-#[derive(Default)]
-pub(super) struct Crews {
-    agents: HashMap<(i64, AgentId), Agent>,
-    mails: HashMap<MailId, (i64, Mail)>,
-    workers: HashMap<i64, u32>,
-}
-
-impl Crews {
-    /// Locks mails first, then agents, each in the order of their keys. Every process locks in this order.
-    pub async fn load(db: &Db, wanted: &Wanted) -> Result<Self> {
-        let mut crews = Self::default();
-        let mut agents = wanted.agents.clone();
-        if !wanted.mails.is_empty() {
-            let ids: Vec<_> = wanted.mails.iter().map(|id| uuid(*id)).collect();
-            let sql = format!(
-                "SELECT {} WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE OF m",
-                mail_columns("m.body").replacen(" FROM", ", m.org FROM", 1)
-            );
-            for row in read::all(db, &sql, &[&ids]).await? {
-                let (org, MailSeen { mail, .. }) = (row.try_get(10)?, mail_row(&row)?);
-                agents.extend(mail.from.clone().map(|from| (org, from)));
-                crews.mails.insert(mail.id, (org, mail));
-            }
-        }
-        if !agents.is_empty() {
-            let orgs: Vec<i64> = agents.iter().map(|(org, _)| *org).collect();
-            let ids: Vec<&str> = agents.iter().map(|(_, id)| id.as_str()).collect();
-            let sql = format!(
-                "SELECT {} WHERE (a.org, a.id) IN (SELECT * FROM unnest($1::bigint[], $2::text[])) \
-                 ORDER BY a.org, a.id FOR UPDATE OF a",
-                AGENT.replacen(" FROM", ", a.org FROM", 1)
-            );
-            for row in read::all(db, &sql, &[&orgs, &ids]).await? {
-                let agent = agent_row(&row)?;
-                crews.agents.insert((row.try_get(11)?, agent.id.clone()), agent);
-            }
-        }
-        for org in &wanted.workers {
-            // Without the lock, two batches that count at once would both see room for one more.
-            db.batch_execute(&schema::alone_with(&format!("workers of {org}"))).await?;
-            let count = read::one(db, &workers_count('$'), &[org]).await?;
-            let count = count.map(|row| row.try_get::<_, i64>(0)).transpose()?;
-            crews.workers.insert(*org, count.unwrap_or_default() as u32);
-        }
-        Ok(crews)
-    }
-
-    pub fn world(&self, org: i64) -> CrewWorld {
-        let agents = self.agents.iter().filter(|((of, _), _)| *of == org);
-        let mails = self.mails.values().filter(|(of, _)| *of == org);
-        CrewWorld {
-            agents: agents.map(|(_, agent)| agent.clone()).collect(),
-            mails: mails.map(|(_, mail)| mail.clone()).collect(),
-            workers: self.workers.get(&org).copied().unwrap_or_default(),
+/// Locks mails first, then agents, each in the order of their keys. Every process locks in this order.
+pub(super) async fn fetch(db: &Db, wanted: &Wanted, batch: &mut Batch) -> Result<()> {
+    let mut agents = wanted.agents.clone();
+    if !wanted.mails.is_empty() {
+        let ids: Vec<_> = wanted.mails.iter().map(|id| uuid(*id)).collect();
+        let sql = format!(
+            "SELECT {} WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE OF m",
+            mail_columns("m.body").replacen(" FROM", ", m.org FROM", 1)
+        );
+        for row in read::all(db, &sql, &[&ids]).await? {
+            let (org, MailSeen { mail, .. }) = (row.try_get(10)?, mail_row(&row)?);
+            agents.extend(mail.from.clone().map(|from| (org, from)));
+            batch.desk(org).rows.crew.mails.push(mail);
         }
     }
-
-    pub fn mail(&self, org: i64, id: MailId) -> Option<&Mail> {
-        self.mails.get(&id).filter(|(of, _)| *of == org).map(|(_, mail)| mail)
-    }
-
-    pub fn write(&mut self, org: i64, write: &CrewWrite) {
-        match write {
-            CrewWrite::AgentInsert { agent } | CrewWrite::AgentUpdate { agent } => {
-                if matches!(write, CrewWrite::AgentInsert { .. })
-                    && agent.kind == AgentType::Worker
-                    && let Some(count) = self.workers.get_mut(&org)
-                {
-                    *count += 1;
-                }
-                self.agents.insert((org, agent.id.clone()), agent.clone());
-            }
-            CrewWrite::AgentRemove { agent } => {
-                self.agents.remove(&(org, agent.clone()));
-            }
-            CrewWrite::MailInsert { mail } => {
-                self.mails.insert(mail.id, (org, mail.clone()));
-            }
-            CrewWrite::MailRead { mail, at } => {
-                if let Some((_, mail)) = self.mails.get_mut(mail) {
-                    mail.read_at = Some(*at);
-                }
-            }
-            CrewWrite::DecisionInsert { .. } => {}
+    if !agents.is_empty() {
+        let orgs: Vec<i64> = agents.iter().map(|(org, _)| *org).collect();
+        let ids: Vec<&str> = agents.iter().map(|(_, id)| id.as_str()).collect();
+        let sql = format!(
+            "SELECT {} WHERE (a.org, a.id) IN (SELECT * FROM unnest($1::bigint[], $2::text[])) \
+             ORDER BY a.org, a.id FOR UPDATE OF a",
+            AGENT.replacen(" FROM", ", a.org FROM", 1)
+        );
+        for row in read::all(db, &sql, &[&orgs, &ids]).await? {
+            batch.desk(row.try_get(11)?).rows.crew.agents.push(agent_row(&row)?);
         }
     }
+    for org in &wanted.workers {
+        // Without the lock, two batches that count at once would both see room for one more.
+        db.batch_execute(&schema::alone_with(&format!("workers of {org}"))).await?;
+        let count = read::one(db, &workers_count('$'), &[org]).await?;
+        let count = count.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+        batch.desk(*org).rows.crew.workers = count.unwrap_or_default() as u32;
+    }
+    Ok(())
 }
 
 pub(super) fn agent_row(row: &Row) -> Result<Agent> {

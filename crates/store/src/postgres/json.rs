@@ -3,15 +3,16 @@
 use callboard_domain::attempt::{Attempt, AttemptState};
 use callboard_domain::comment::Comment;
 use callboard_domain::delivery::{Delivery, Tried};
+use callboard_domain::desk::TaskRows;
 use callboard_domain::ids::{AttemptId, Id, TaskId};
-use callboard_domain::job::Job;
+use callboard_domain::job::{Job, JobId};
 use callboard_domain::pull::Pull;
 use callboard_domain::run::Run;
 use callboard_domain::task::Check;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::desk::{CallKey, Sheet};
+use super::batch::CallKey;
 use super::rows::uuid;
 use crate::jobs::columns;
 use crate::retries::{Row, hex};
@@ -33,12 +34,12 @@ fn text_of<T: Serialize>(value: Option<&T>) -> Option<String> {
     value.map(|value| serde_json::to_string(value).expect("contracts are plain data"))
 }
 
-pub(super) fn task_row(sheet: &Sheet) -> Value {
-    let task = &sheet.task;
+pub(super) fn task_row(org: i64, rows: &TaskRows) -> Value {
+    let task = &rows.task;
     json!({
         "id": text(task.id.id),
         "prefix": task.id.prefix.as_str(),
-        "org": sheet.org,
+        "org": org,
         "project": task.project,
         "title": task.title,
         "label": task.label,
@@ -57,23 +58,23 @@ pub(super) fn task_row(sheet: &Sheet) -> Value {
         "entries": task.entries,
         "created_at": task.created_at,
         "updated_at": task.updated_at,
-        "removed_at": sheet.removed_at,
+        "removed_at": rows.removed_at,
         "phase_at": task.phase_at,
         "blocked": text_of(task.blocked.as_ref()),
         "number": task.number,
     })
 }
 
-pub(super) fn body_row(sheet: &Sheet) -> Value {
+pub(super) fn body_row(rows: &TaskRows) -> Value {
     json!({
-        "task": text(sheet.task.id.id),
-        "body": sheet.body,
-        "execution_contract": sheet.execution_contract,
+        "task": text(rows.task.id.id),
+        "body": rows.body,
+        "execution_contract": rows.execution_contract,
     })
 }
 
-pub(super) fn dep_row((task, dep): &(Id, Id), position: i32) -> Value {
-    json!({"task": text(*task), "dep": text(*dep), "position": position})
+pub(super) fn dep_row((task, dep): &(TaskId, TaskId), position: i32) -> Value {
+    json!({"task": text(task.id), "dep": text(dep.id), "position": position})
 }
 
 pub(super) fn attempt_row(attempt: &Attempt) -> Value {
@@ -108,8 +109,8 @@ pub(super) fn attempt_row(attempt: &Attempt) -> Value {
     row
 }
 
-pub(super) fn output_row((attempt, output): (&Id, &String)) -> Value {
-    json!({"attempt": text(*attempt), "output": output})
+pub(super) fn output_row((attempt, output): (&AttemptId, &String)) -> Value {
+    json!({"attempt": text(attempt.0), "output": output})
 }
 
 pub(super) fn comment_row(comment: &Comment) -> Value {
@@ -129,7 +130,7 @@ pub(super) fn comment_row(comment: &Comment) -> Value {
     })
 }
 
-pub(super) fn job_row((org, job): &(i64, Job)) -> Value {
+pub(super) fn job_row(org: i64, job: &Job) -> Value {
     let (due_at, runner, ended_at, reason) = columns(&job.state);
     json!({
         "id": text(job.id.0),
@@ -148,7 +149,8 @@ pub(super) fn job_row((org, job): &(i64, Job)) -> Value {
     })
 }
 
-pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
+/// `task` is needed for a new run only.
+pub(super) fn run_row(org: i64, run: &Run, task: Option<TaskId>) -> Value {
     json!({
         "job": text(run.job.0),
         "org": org,
@@ -175,7 +177,7 @@ pub(super) fn run_row((org, run, task): &(i64, Run, Option<TaskId>)) -> Value {
     })
 }
 
-pub(super) fn delivery_row((org, delivery): &(i64, Delivery)) -> Value {
+pub(super) fn delivery_row(org: i64, delivery: &Delivery) -> Value {
     json!({
         "job": text(delivery.job.0),
         "org": org,
@@ -187,11 +189,11 @@ pub(super) fn delivery_row((org, delivery): &(i64, Delivery)) -> Value {
     })
 }
 
-pub(super) fn tried_row((job, tried): (&Id, &Tried)) -> Value {
-    json!({"job": text(*job), "tried_at": tried.at, "outcome": tried.outcome})
+pub(super) fn tried_row((job, tried): (&JobId, &Tried)) -> Value {
+    json!({"job": text(job.0), "tried_at": tried.at, "outcome": tried.outcome})
 }
 
-pub(super) fn pull_row((org, pull): &(i64, Pull)) -> Value {
+pub(super) fn pull_row(org: i64, pull: &Pull) -> Value {
     json!({
         "org": org,
         "forge": pull.forge,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::batch::Batch;
 use super::db::Db;
-use super::desk::Changes;
 use super::errors::Trouble;
 use super::read::all;
 use super::rows::{self, uuid};
@@ -40,22 +40,26 @@ async fn put(db: &Db, sql: &str, rows: Vec<Value>) -> Result<()> {
 
 /// Writes the learnings of a batch. The counts of each org are locked first, in order, so that numbers have no gaps
 /// and two writers cannot deadlock.
-pub(super) async fn write(db: &Db, changes: &Changes) -> Result<()> {
-    let mut numbers = count(db, changes).await?;
+pub(super) async fn write(db: &Db, batch: &Batch) -> Result<()> {
+    let mut numbers = count(db, batch).await?;
     let mut entries = Vec::new();
     let mut terms: BTreeMap<(i64, String, i64), String> = BTreeMap::new();
     let mut tokens: BTreeMap<i64, i64> = BTreeMap::new();
-    for (org, entry) in &changes.knowledge_new {
-        let number = numbers.get_mut(org).map_or(0, |next| {
+    let learned = batch
+        .touched()
+        .into_iter()
+        .flat_map(|(org, touched)| touched.knowledge_new.iter().map(move |entry| (org, entry)));
+    for (org, entry) in learned {
+        let number = numbers.get_mut(&org).map_or(0, |next| {
             *next += 1;
             *next - 1
         });
         let indexed = index::index(entry, number);
-        *tokens.entry(*org).or_default() += indexed.tokens;
-        entries.push(row_of(*org, number, entry));
+        *tokens.entry(org).or_default() += indexed.tokens;
+        entries.push(row_of(org, number, entry));
         for (term, posting) in indexed.terms {
             let hex: String = posting.iter().map(|byte| format!("{byte:02x}")).collect();
-            terms.entry((*org, term, index::row_of(number))).or_default().push_str(&hex);
+            terms.entry((org, term, index::row_of(number))).or_default().push_str(&hex);
         }
     }
     put(
@@ -91,28 +95,34 @@ pub(super) async fn write(db: &Db, changes: &Changes) -> Result<()> {
         db,
         "INSERT INTO knowledge_edges SELECT * \
          FROM json_populate_recordset(NULL::knowledge_edges, $1::text::json)",
-        changes.edges.iter().map(edge).collect(),
+        batch
+            .touched()
+            .into_iter()
+            .flat_map(|(_, touched)| touched.edges.iter().map(edge))
+            .collect(),
     )
     .await?;
-    for (org, entry, by) in &changes.superseded {
+    let superseded = batch.touched().into_iter().flat_map(|(org, touched)| {
+        touched.superseded.iter().map(move |(entry, by)| (org, entry, by))
+    });
+    let superseded: Vec<_> = superseded.collect();
+    for (org, entry, by) in superseded {
         let sql = "UPDATE knowledge SET superseded_by = $3 WHERE id = $1 AND org = $2";
         let statement = db.prepare_cached(sql).await?;
-        db.execute(&statement, &[&uuid(entry.0), org, &uuid(by.0)]).await?;
+        db.execute(&statement, &[&uuid(entry.0), &org, &uuid(by.0)]).await?;
     }
     Ok(())
 }
 
 /// Locks and raises the counts; returns each org's next number.
-async fn count(db: &Db, changes: &Changes) -> Result<HashMap<i64, u32>> {
-    let mut added: BTreeMap<i64, (i32, i64)> = BTreeMap::new();
-    for (org, _) in &changes.knowledge_new {
-        let sums = added.entry(*org).or_default();
-        *sums = (sums.0 + 1, sums.1 + 1);
-    }
-    for (org, _, _) in &changes.superseded {
-        added.entry(*org).or_default().1 += 1;
-    }
+async fn count(db: &Db, batch: &Batch) -> Result<HashMap<i64, u32>> {
+    let added = batch.touched().into_iter().filter_map(|(org, touched)| {
+        let entries = touched.knowledge_new.len();
+        let version = entries + touched.superseded.len();
+        (version > 0).then_some((org, (entries as i32, version as i64)))
+    });
     let mut numbers = HashMap::new();
+    let added: Vec<_> = added.collect();
     for (org, (entries, version)) in added {
         let sql = "INSERT INTO knowledge_counts AS c (org, entries, tokens, version, stamp) \
              VALUES ($1, $2, 0, $3, 0) ON CONFLICT (org) DO UPDATE \

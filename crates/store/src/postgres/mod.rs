@@ -5,6 +5,7 @@
 
 mod address;
 mod around;
+mod batch;
 mod bell;
 mod cards;
 mod clock;
@@ -14,18 +15,17 @@ mod connections;
 mod crew;
 mod db;
 mod deliveries;
-mod desk;
-mod desk_write;
 mod epics;
 mod errors;
+mod fetch;
 mod files;
 mod find;
 mod free;
 mod handles;
 mod jobs;
 mod json;
+mod keep;
 mod knowledge;
-mod load;
 mod lookups;
 mod org;
 mod orgs;
@@ -44,7 +44,6 @@ mod tls;
 mod tokens;
 mod transfer;
 mod verify;
-mod write;
 mod writer;
 
 use std::path::PathBuf;
@@ -125,7 +124,7 @@ impl PostgresStore {
             vectors: VectorCache::default(),
         });
         let clock = &shared.clock;
-        shared.read(|db| async move { load::now(&db, clock).await }).await?;
+        shared.read(|db| async move { clock::now(&db, clock).await }).await?;
         let (inbox, jobs) = mpsc::unbounded_channel();
         tokio::spawn(Writer::new(shared.clone()).run(jobs));
         let (asks, asked) = mpsc::unbounded_channel();
@@ -171,7 +170,7 @@ impl Store for PostgresStore {
             .read(|db| async move {
                 let now = match Leg::of(query) {
                     [Leg::Every] if query.execution.is_none() => clock.now(),
-                    _ => load::now(&db, clock).await?,
+                    _ => clock::now(&db, clock).await?,
                 };
                 read::tasks(&db, query, now).await
             })
@@ -183,7 +182,7 @@ impl Store for PostgresStore {
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, &query.org).await?;
-                free::tasks(&db, org, query, load::now(&db, clock).await?).await
+                free::tasks(&db, org, query, clock::now(&db, clock).await?).await
             })
             .await
     }
@@ -232,7 +231,7 @@ impl Store for PostgresStore {
         let clock = &self.shared.clock;
         self.shared
             .read(
-                |db| async move { jobs::due(&db, kind, load::now(&db, clock).await?, limit).await },
+                |db| async move { jobs::due(&db, kind, clock::now(&db, clock).await?, limit).await },
             )
             .await
     }
@@ -284,7 +283,9 @@ impl Store for PostgresStore {
     async fn tasks_by_state(&self) -> Result<TasksByState, StoreError> {
         let clock = &self.shared.clock;
         self.shared
-            .read(|db| async move { read::tasks_by_state(&db, load::now(&db, clock).await?).await })
+            .read(
+                |db| async move { read::tasks_by_state(&db, clock::now(&db, clock).await?).await },
+            )
             .await
     }
 
@@ -324,7 +325,7 @@ impl Store for PostgresStore {
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, &query.org).await?;
-                read::attempts(&db, org, query, load::now(&db, clock).await?).await
+                read::attempts(&db, org, query, clock::now(&db, clock).await?).await
             })
             .await
     }
@@ -333,7 +334,7 @@ impl Store for PostgresStore {
         let clock = &self.shared.clock;
         self.shared
             .read(|db| async move {
-                read::attempts_overdue(&db, load::now(&db, clock).await?, limit).await
+                read::attempts_overdue(&db, clock::now(&db, clock).await?, limit).await
             })
             .await
     }
@@ -368,7 +369,7 @@ impl Store for PostgresStore {
         self.shared
             .read(|db| async move {
                 let org = shared.orgs.get(&db, &query.org).await?;
-                let now = load::now(&db, &shared.clock).await?;
+                let now = clock::now(&db, &shared.clock).await?;
                 knowledge::search(&db, org, &shared.vectors, query, now).await
             })
             .await
@@ -447,7 +448,7 @@ impl Store for PostgresStore {
     async fn token_add(&self, grant: TokenGrant) -> Result<Token, StoreError> {
         let (grant, clock) = (&grant, &self.shared.clock);
         let add = |db: Arc<Db>| async move {
-            let now = load::now(&db, clock).await?;
+            let now = clock::now(&db, clock).await?;
             tokens::add(&db, grant, now).await
         };
         Ok(self.shared.connections.run(&TRANSACTION, add).await?)
@@ -457,7 +458,7 @@ impl Store for PostgresStore {
         let (by, clock) = (&by, &self.shared.clock);
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, clock).await?;
+                let now = clock::now(&db, clock).await?;
                 tokens::revoke(&db, id, by, now).await
             })
             .await
@@ -523,7 +524,7 @@ impl Store for PostgresStore {
         let clock = &self.shared.clock;
         self.shared
             .read(|db| async move {
-                load::now(&db, clock).await?;
+                clock::now(&db, clock).await?;
                 Ok(handles::find(&db, id).await?.filter(|handle| *handle.org == *org))
             })
             .await
@@ -535,7 +536,7 @@ impl Store for PostgresStore {
     ) -> Result<Vec<Handle>, StoreError> {
         let (changes, clock) = (&changes, &self.shared.clock);
         let change = |db: Arc<Db>| async move {
-            let now = load::now(&db, clock).await?;
+            let now = clock::now(&db, clock).await?;
             handles::change(&db, changes, now).await
         };
         Ok(self.shared.connections.run(&TRANSACTION, change).await?)
@@ -572,7 +573,7 @@ impl Store for PostgresStore {
             if version > schema::latest() {
                 return Err(schema::newer(version).into());
             }
-            load::now(&db, clock).await?;
+            clock::now(&db, clock).await?;
             // Takes the lock that every write needs; fails on a standby.
             db.batch_execute("SELECT 1 FROM log_position WHERE one FOR UPDATE").await?;
             Ok(())

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
+use callboard_domain::desk::OrgRows;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::Prefix;
 use callboard_domain::ids::{Id, IdKind};
@@ -12,7 +13,7 @@ use callboard_domain::plan::{Plan, PlanId, PlanState};
 use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
 use callboard_domain::settings::{SettingKey, SettingsKept};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{OrgWorld, OrgWrite};
+use callboard_domain::world::OrgWrite;
 use tokio_postgres::Row;
 
 use super::db::Db;
@@ -25,25 +26,26 @@ use crate::{BackQuery, OrgStore, StoreError};
 
 type Result<T, E = Trouble> = std::result::Result<T, E>;
 
-pub(super) async fn world(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgWorld> {
+pub(super) async fn rows(db: &Db, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
     db.batch_execute(&schema::alone_with(&format!("org {org}"))).await?;
-    let mut world = OrgWorld::default();
+    let mut rows = OrgRows::default();
     if needs.settings {
-        world.settings = settings(db, org).await?;
+        rows.settings = settings(db, org).await?;
     }
     if let Some(id) = needs.project {
-        world.project = project(db, org, id).await?;
+        rows.projects.extend(project(db, org, id).await?.map(|project| (id, project)));
         let sql = "SELECT project FROM open_projects WHERE org = $1 AND actor = $2";
-        let found = read::one(db, sql, &[&org, &actor.as_str()]).await?;
-        world.opened = found.map(|row| row.try_get(0)).transpose()?;
+        if let Some(row) = read::one(db, sql, &[&org, &actor.as_str()]).await? {
+            rows.opened.insert(actor.clone(), row.try_get(0)?);
+        }
     }
     if let Some(repos) = needs.room {
-        world.room = Some(room(db, org, repos).await?);
+        rows.room = Some(room(db, org, repos).await?);
     }
     if let Some(id) = needs.plan {
-        world.plan = plan(db, org, id).await?;
+        rows.plans.extend(plan(db, org, id).await?.map(|plan| (id, plan)));
     }
-    Ok(world)
+    Ok(rows)
 }
 
 /// Numbers from the tables' own sequences, so that no other process gets them.

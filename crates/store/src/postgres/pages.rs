@@ -7,7 +7,7 @@ use callboard_domain::token::TokenId;
 use tokio_postgres::Row;
 
 use super::errors::Trouble;
-use super::{PostgresStore, load, read, rows};
+use super::{PostgresStore, clock, read, rows};
 use crate::{NewPageKey, PageHash, PageStore, StoreError};
 
 const KEY: &str = "kind, (SELECT name FROM orgs WHERE orgs.id = page_keys.org), actor, token, \
@@ -38,7 +38,7 @@ impl PageStore for PostgresStore {
         let (key, shared) = (&key, &self.shared);
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, &shared.clock).await?;
+                let now = clock::now(&db, &shared.clock).await?;
                 let org = shared.orgs.get(&db, &key.org).await?;
                 let token = match &key.grant {
                     PageGrant::Token(token) => Some(rows::uuid(token.0)),
@@ -67,7 +67,7 @@ impl PageStore for PostgresStore {
         let clock = &self.shared.clock;
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, clock).await?;
+                let now = clock::now(&db, clock).await?;
                 let sql = format!(
                     "DELETE FROM page_keys WHERE hash = $1 AND kind = 'code' AND expires_at > $2 \
                      RETURNING {KEY}"

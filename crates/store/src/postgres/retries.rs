@@ -1,16 +1,13 @@
 //! Calls with a retry key, in the shared store.
 
 use async_trait::async_trait;
-use callboard_domain::refusal::Refusal;
-use callboard_domain::retry::{Held, HeldNow};
 use callboard_domain::time::Timestamp;
 use tokio_postgres::Row as Line;
 
-use super::desk::Desk;
 use super::errors::Trouble;
-use super::{PostgresStore, load, read, rows};
+use super::{PostgresStore, clock, read, rows};
 use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
-use crate::{CallKey, KeptCall, Op, RetryStore, StoreError};
+use crate::{CallKey, KeptCall, RetryStore, StoreError};
 
 /// Reads four columns from `first` on: step, at, digest, kept.
 pub(super) fn row(line: &Line, first: usize) -> Result<Row, Trouble> {
@@ -23,28 +20,13 @@ pub(super) fn row(line: &Line, first: usize) -> Result<Row, Trouble> {
     })
 }
 
-impl Desk {
-    /// Refuses unless the caller still holds what the first call gave.
-    pub fn judge_held(&self, org: i64, op: &Op, held: Held) -> Result<(), Refusal> {
-        let sheet = self.visible(org, held.task);
-        let at = HeldNow {
-            task: sheet.map(|sheet| &sheet.task),
-            newest: sheet
-                .and_then(|sheet| sheet.task.newest_attempt)
-                .and_then(|newest| self.attempt(org, newest)),
-            attempt: held.attempt.and_then(|attempt| self.attempt(org, attempt)),
-        };
-        held.judge(&op.actor, at, &op.policy, self.now)
-    }
-}
-
 #[async_trait]
 impl RetryStore for PostgresStore {
     async fn retry(&self, call: CallKey) -> Result<Option<KeptCall>, StoreError> {
         let (call, shared) = (&call, &self.shared);
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, &shared.clock).await?;
+                let now = clock::now(&db, &shared.clock).await?;
                 let org = shared.orgs.get(&db, &call.org).await?;
                 let (actor, key) = (call.actor.as_str(), call.key.key());
                 let since = now.plus_ms(-RETRIES_KEPT_MS).0;
@@ -62,7 +44,7 @@ impl RetryStore for PostgresStore {
         let (call, shared, kept) = (&call, &self.shared, answer_text(answer));
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, &shared.clock).await?;
+                let now = clock::now(&db, &shared.clock).await?;
                 let org = shared.orgs.get(&db, &call.org).await?;
                 let (actor, key) = (call.actor.as_str(), call.key.key());
                 let since = now.plus_ms(-RETRIES_KEPT_MS).0;

@@ -13,7 +13,7 @@ use super::db::Db;
 use super::errors::Trouble;
 use super::jobs::{JOB, JOB_COLUMNS, JOB_FROM, job};
 use super::rows::{self, uuid};
-use super::{PostgresStore, load, read};
+use super::{PostgresStore, clock, read};
 use crate::runs::{
     FOLLOWED_MS, FORGOTTEN_MAX, POSITION, RUN, RUNNERS, RUNNERS_KEPT_MS, follow, is_followed,
     overdue, runner_put, tail, tail_drop, tail_put,
@@ -221,7 +221,7 @@ impl RunStore for PostgresStore {
         let clock = &self.shared.clock;
         self.shared
             .read(|db| async move {
-                waiting(&db, kind, machine, load::now(&db, clock).await?, limit).await
+                waiting(&db, kind, machine, clock::now(&db, clock).await?, limit).await
             })
             .await
     }
@@ -252,7 +252,7 @@ impl RunStore for PostgresStore {
     async fn runs_overdue(&self, limit: usize) -> Result<Vec<DueJob>, StoreError> {
         let clock = &self.shared.clock;
         self.shared
-            .read(|db| async move { late(&db, load::now(&db, clock).await?, limit).await })
+            .read(|db| async move { late(&db, clock::now(&db, clock).await?, limit).await })
             .await
     }
 
@@ -284,7 +284,7 @@ impl RunStore for PostgresStore {
         self.shared
             .read(|db| async move {
                 let org = self.shared.orgs.get(&db, org).await?;
-                let until = load::now(&db, clock).await?.plus_ms(FOLLOWED_MS).0;
+                let until = clock::now(&db, clock).await?.plus_ms(FOLLOWED_MS).0;
                 let sql = follow("$1", "$2", "$3");
                 read::one(&db, &sql, &[&id, &org, &until]).await.map(|_| ())
             })
@@ -295,7 +295,7 @@ impl RunStore for PostgresStore {
         let (clock, id) = (&self.shared.clock, uuid(job.0));
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, clock).await?.0;
+                let now = clock::now(&db, clock).await?.0;
                 Ok(read::one(&db, &is_followed("$1", "$2"), &[&id, &now]).await?.is_some())
             })
             .await
@@ -328,7 +328,7 @@ impl RunStore for PostgresStore {
         let (clock, runner) = (&self.shared.clock, runner.as_str());
         self.shared
             .read(|db| async move {
-                let now = load::now(&db, clock).await?;
+                let now = clock::now(&db, clock).await?;
                 let put = runner_put("$1", "$2", "$3");
                 read::one(&db, &put, &[&runner, &machine, &now.0]).await?;
                 let before = now.plus_ms(-RUNNERS_KEPT_MS).0;

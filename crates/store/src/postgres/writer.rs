@@ -1,25 +1,21 @@
-//! The one task of a process that writes. It takes up to 64 queued commands, decides them on one desk and commits
+//! The one task of a process that writes. It takes up to 64 queued commands, decides them in memory and commits
 //! once. Other processes do the same concurrently: row locks keep them apart, the log's lock orders their commits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_domain::command::Command;
-use callboard_domain::decide;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::standing::Standing;
 use callboard_domain::watch::is_unwatched;
-use callboard_domain::world::{Queued, Reply};
 use tokio::sync::{mpsc, oneshot};
 
+use super::batch::Batch;
 use super::connections::{STATEMENTS, late, within};
 use super::db::Db;
-use super::desk::{CallKey, Desk};
 use super::errors::Trouble;
-use super::{Shared, load, lookups, orgs, write};
-use crate::retries::{Row, earlier};
+use super::{Shared, fetch, keep, lookups, orgs};
+use crate::judge::judge;
 use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
@@ -44,7 +40,7 @@ pub(super) struct Job {
 struct Line {
     db: Db,
     load: lookups::Statements,
-    write: write::Statements,
+    keep: keep::Statements,
 }
 
 /// Why a batch failed.
@@ -178,14 +174,14 @@ impl Writer {
         let db = self.shared.connections.get().await?;
         db.batch_execute(&self.begin).await?;
         let load = lookups::Statements::prepare(&db).await?;
-        let write = write::Statements::prepare(&db).await?;
+        let keep = keep::Statements::prepare(&db).await?;
         // Nothing was written, and the prepared statements stay.
         db.batch_execute("ROLLBACK").await?;
-        Ok(Line { db, load, write })
+        Ok(Line { db, load, keep })
     }
 
     async fn transact(&self, line: &Line, ops: &[&Op]) -> Result<Done, Failed> {
-        let Line { db, load, write } = line;
+        let Line { db, load, keep } = line;
         let mut orgs = Vec::with_capacity(ops.len());
         for op in ops {
             orgs.push(self.org(&op.org).await?);
@@ -193,31 +189,31 @@ impl Writer {
         let known = orgs.iter().zip(ops);
         let known: Vec<(i64, &Op)> =
             known.filter_map(|(org, op)| org.map(|org| (org, *op))).collect();
-        let mut desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
-        if self.is_unwatched(&desk) {
+        let mut batch = fetch::batch(db, &self.begin, load, &self.shared.clock, &known).await?;
+        if self.is_unwatched(&batch) {
             // Holders that had no way to keep their leases get grace before any command is decided. That locks
             // other rows than these, so it needs a transaction of its own.
             db.batch_execute("ROLLBACK").await?;
             self.shared.judge_leases().await?;
-            desk = load::desk(db, &self.begin, load, &self.shared.clock, &known).await?;
+            batch = fetch::batch(db, &self.begin, load, &self.shared.clock, &known).await?;
         }
-        if self.is_unwatched(&desk) {
+        if self.is_unwatched(&batch) {
             let words = "the machine slept while the call was under way; try again";
             return Err(StoreError::Unavailable(words.into()).into());
         }
-        self.shared.watch.judged(desk.now);
+        self.shared.watch.judged(batch.now);
         let mut verdicts = Vec::with_capacity(ops.len());
         for (org, op) in orgs.iter().zip(ops) {
             verdicts.push(match org {
-                Some(org) => judge(&mut desk, *org, op)?,
+                Some(org) => decide(&mut batch, *org, op)?,
                 None => Err(orgs::unknown(&op.org).into()),
             });
         }
-        if desk.changes.is_empty() {
+        if batch.is_unchanged() {
             db.batch_execute("COMMIT").await?;
             return Ok(Done { verdicts, events: Vec::new() });
         }
-        let events = write::desk(db, write, desk, &self.shared.channel).await;
+        let events = keep::batch(db, keep, batch, &self.shared.channel).await;
         let events = events.map_err(|trouble| {
             if trouble.is_lost() { Failed::Unknown(trouble) } else { Failed::Before(trouble) }
         })?;
@@ -228,8 +224,8 @@ impl Writer {
         Ok(Done { verdicts, events })
     }
 
-    fn is_unwatched(&self, desk: &Desk) -> bool {
-        is_unwatched(self.shared.seen_at(desk.ticked_at), desk.now)
+    fn is_unwatched(&self, batch: &Batch) -> bool {
+        is_unwatched(self.shared.seen_at(batch.ticked_at), batch.now)
     }
 
     /// Looks up the org on another connection: the batch's own transaction sends everything at once.
@@ -245,24 +241,16 @@ impl Writer {
     }
 }
 
-/// Whether a command needs a batch of its own. Adding an edge depends on edges that other commands of its batch
-/// might change; likewise a command that counts jobs before it adds one, or decides on rows of an org besides
-/// tasks.
+/// Whether a command needs a batch of its own: it decides on edges, counts or rows of its org that other commands of
+/// the batch might change.
 fn goes_alone(job: &Job) -> bool {
-    matches!(
-        job.op.command,
-        Command::DependencyAdd { .. }
-            | Command::RunSubmit(_)
-            | Command::RunLease(_)
-            | Command::SettingsUpdate(_)
-            | Command::ProjectCreate(_)
-            | Command::ProjectOpen { .. }
-            | Command::PlanPropose(_)
-            | Command::PlanApprove(_)
-            | Command::PlanReject { .. }
-            | Command::RunPr(_)
-            | Command::PullOpen(_)
-    ) || job.op.command.needs(&job.op.actor).above.is_some()
+    let needs = job.op.command.needs(&job.op.actor);
+    !needs.ancestry_of.is_empty()
+        || needs.above.is_some()
+        || needs.open_runs
+        || needs.runs_on.is_some()
+        || needs.pulls
+        || !needs.org.is_empty()
 }
 
 fn refuse(jobs: Vec<Job>, failed: Failed) {
@@ -290,56 +278,19 @@ fn refuse(jobs: Vec<Job>, failed: Failed) {
 }
 
 /// Decides one command. The outer error stops the batch; the inner one is this command's answer.
-fn judge(desk: &mut Desk, org: i64, op: &Op) -> Result<Verdict, StoreError> {
-    match replayed(desk, org, op) {
+fn decide(batch: &mut Batch, org: i64, op: &Op) -> Result<Verdict, StoreError> {
+    match batch.replayed(org, op) {
         Ok(None) => {}
         Ok(Some(applied)) => return Ok(Ok(applied)),
         Err(refusal) => return Ok(Err(ApplyError::Refused(refusal))),
     }
-    let world = desk.world(org, op);
-    let decided = catch_unwind(AssertUnwindSafe(|| decide(&world, &op.command, desk.now)));
-    let change = match decided {
-        Ok(Ok(change)) => change,
-        Ok(Err(refusal)) => return Ok(Err(ApplyError::Refused(refusal))),
+    let desk = batch.desk(org);
+    match catch_unwind(AssertUnwindSafe(|| judge(desk, op))) {
+        Ok(Ok(judged)) => batch.carry_out(org, op, judged).map(Ok),
+        Ok(Err(refusal)) => Ok(Err(ApplyError::Refused(refusal))),
         Err(_) => {
             let words = format!("a bug stopped {}; nothing was written", op.tool);
-            return Ok(Err(StoreError::Internal(words).into()));
+            Ok(Err(StoreError::Internal(words).into()))
         }
-    };
-    let before = world.standing(desk.now);
-    if change.is_empty() {
-        let verdict = unchanged(desk, org, change.reply, before);
-        if let Ok(applied) = &verdict {
-            desk.remember(org, op, applied);
-        }
-        return Ok(verdict);
     }
-    Ok(Ok(desk.carry_out(org, op, before, change)?))
-}
-
-/// The first result of a command whose key is known.
-fn replayed(desk: &Desk, org: i64, op: &Op) -> Result<Option<Applied>, Refusal> {
-    let Some(key) = CallKey::of(org, op) else { return Ok(None) };
-    let rows = desk.retries.get(&key).into_iter().flatten();
-    let rows: Vec<Row> = rows.filter(|row| row.is_known(desk.now)).cloned().collect();
-    let Some(kept) = earlier(&rows, op)? else { return Ok(None) };
-    if let Some(held) = kept.held {
-        desk.judge_held(org, op, held)?;
-    }
-    kept.again(op.tool).map(Some)
-}
-
-fn unchanged(desk: &Desk, org: i64, reply: Reply, before: Option<Standing>) -> Verdict {
-    let outcome = desk.outcome(org, reply)?;
-    Ok(Applied {
-        outcome,
-        before,
-        but: None,
-        last_seq: None,
-        at: desk.now,
-        taken: None,
-        changed: false,
-        replayed: false,
-        queued: Queued::default(),
-    })
 }

@@ -8,7 +8,7 @@ use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, load, read, rows};
+use super::{SqliteStore, fetch, read, rows};
 use crate::StoreError;
 use crate::cards::{
     CARD, CardPage, CardQuery, CardRow, CardStore, Removed, criteria_json, review_json, told_json,
@@ -147,7 +147,7 @@ pub(super) fn page_of(
         cards.push(CardRow {
             body: body_of(db, id)?,
             card: of_task(db, id)?,
-            deps: load::deps(db, id)?,
+            deps: fetch::deps(db, id)?,
             scratchpad: match with_scratchpad {
                 true => Some(scratchpad_of(db, id)?),
                 false => None,
@@ -177,7 +177,7 @@ impl CardStore for SqliteStore {
     async fn card(&self, org: &str, task: TaskId) -> Result<Option<Card>, StoreError> {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
-            let known = load::task(db, org, task).map_err(from_sqlite)?;
+            let known = fetch::task(db, org, task).map_err(from_sqlite)?;
             known.map(|task| of_task(db, task.id).map_err(from_sqlite)).transpose()
         })
     }
@@ -185,7 +185,7 @@ impl CardStore for SqliteStore {
     async fn scratchpad(&self, org: &str, task: TaskId) -> Result<Option<String>, StoreError> {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
-            let known = load::task(db, org, task).map_err(from_sqlite)?;
+            let known = fetch::task(db, org, task).map_err(from_sqlite)?;
             known.map(|task| scratchpad_of(db, task.id).map_err(from_sqlite)).transpose()
         })
     }

@@ -15,23 +15,23 @@ use crate::crew::{AGENT, AGENT_ALL, epics_sql, mail_columns, unread_sql};
 use crate::epics::workers_count;
 use crate::{AgentQuery, CrewStore, DecisionQuery, MailQuery, MailSeen, StoreError};
 
-pub(super) fn world(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
-    let mut world = CrewWorld::default();
+pub(super) fn rows(db: &Connection, org: i64, needs: &CrewNeeds) -> Result<CrewWorld> {
+    let mut found = CrewWorld::default();
     let mut wanted = needs.agents.clone();
     for id in &needs.mails {
         if let Some(MailSeen { mail, .. }) = mail(db, org, *id)? {
             wanted.extend(mail.from.clone());
-            world.mails.push(mail);
+            found.mails.push(mail);
         }
     }
     for id in &wanted {
-        world.agents.extend(agent(db, org, id)?);
+        found.agents.extend(agent(db, org, id)?);
     }
     if needs.workers {
         let mut count = db.prepare_cached(&workers_count('?'))?;
-        world.workers = count.query_row([org], |row| row.get(0))?;
+        found.workers = count.query_row([org], |row| row.get(0))?;
     }
-    Ok(world)
+    Ok(found)
 }
 
 fn agent(db: &Connection, org: i64, id: &AgentId) -> Result<Option<Agent>> {

@@ -10,13 +10,14 @@ mod crew;
 mod deliveries;
 mod epics;
 mod errors;
+mod fetch;
 mod files;
 mod free;
 mod handles;
 mod identity;
 mod jobs;
+mod keep;
 mod knowledge;
-mod load;
 mod org;
 mod pages;
 mod pulls;
@@ -33,7 +34,6 @@ mod tokens;
 mod transfer;
 mod turnstile;
 mod verify;
-mod write;
 mod writer;
 
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ impl Store for SqliteStore {
     async fn task(&self, org: &str, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
-            load::record(db, org, id).map_err(from_sqlite)
+            fetch::record(db, org, id).map_err(from_sqlite)
         })
     }
 
@@ -121,7 +121,7 @@ impl Store for SqliteStore {
     async fn comments(&self, org: &str, task: TaskId) -> Result<Vec<Comment>, StoreError> {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
-            match load::task(db, org, task).map_err(from_sqlite)? {
+            match fetch::task(db, org, task).map_err(from_sqlite)? {
                 Some(_) => comments::of_task(db, task, COMMENTS_SHOWN_MAX).map_err(from_sqlite),
                 None => Ok(Vec::new()),
             }
@@ -239,7 +239,7 @@ impl Store for SqliteStore {
     async fn attempt(&self, org: &str, id: AttemptId) -> Result<Option<Attempt>, StoreError> {
         self.shared.read(|db, _| {
             let org = read::org(db, org)?;
-            load::attempt(db, org, id).map_err(from_sqlite)
+            fetch::attempt(db, org, id).map_err(from_sqlite)
         })
     }
 

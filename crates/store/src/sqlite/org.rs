@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use callboard_domain::actor::Actor;
+use callboard_domain::desk::OrgRows;
 use callboard_domain::event::LoggedEvent;
 use callboard_domain::ids::Prefix;
 use callboard_domain::ids::{Id, IdKind};
@@ -12,7 +13,7 @@ use callboard_domain::plan::{Plan, PlanId, PlanState};
 use callboard_domain::project::{Project, ProjectRepo, ProjectRoom};
 use callboard_domain::settings::{SettingKey, SettingsKept};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{OrgWorld, OrgWrite};
+use callboard_domain::world::OrgWrite;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::errors::from_sqlite;
@@ -20,27 +21,22 @@ use super::{SqliteStore, read, rows};
 use crate::org::{PLAN, PROJECT, PROJECT_ORDER, REPO, REPO_ORDER, decided, json};
 use crate::{BackQuery, OrgStore, StoreError};
 
-pub(super) fn world(
-    db: &Connection,
-    org: i64,
-    actor: &Actor,
-    needs: &OrgNeeds,
-) -> Result<OrgWorld> {
-    let mut world = OrgWorld::default();
+pub(super) fn rows(db: &Connection, org: i64, actor: &Actor, needs: &OrgNeeds) -> Result<OrgRows> {
+    let mut rows = OrgRows::default();
     if needs.settings {
-        world.settings = settings(db, org)?;
+        rows.settings = settings(db, org)?;
     }
     if let Some(id) = needs.project {
-        world.project = project(db, org, id)?;
-        world.opened = opened(db, org, actor)?;
+        rows.projects.extend(project(db, org, id)?.map(|project| (id, project)));
+        rows.opened.extend(opened(db, org, actor)?.map(|open| (actor.clone(), open)));
     }
     if let Some(repos) = needs.room {
-        world.room = Some(room(db, org, repos)?);
+        rows.room = Some(room(db, org, repos)?);
     }
     if let Some(id) = needs.plan {
-        world.plan = plan(db, org, id)?;
+        rows.plans.extend(plan(db, org, id)?.map(|plan| (id, plan)));
     }
-    Ok(world)
+    Ok(rows)
 }
 
 /// Unused numbers; no other transaction writes meanwhile.

@@ -11,7 +11,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params, params_from_iter};
 
 use super::errors::from_sqlite;
-use super::{load, rows, tick};
+use super::{fetch, rows, tick};
 use crate::filter::{Filter, Leg, Value};
 use crate::id_table::id_table;
 use crate::queue::{COUNTED, COUNTS, freed_names, lapsed_counts};
@@ -133,7 +133,7 @@ pub(super) fn task_rows(db: &Connection, sql: &str, values: Vec<Value>) -> Resul
         match (rows::task(row), rows::attempt_beside_task(row)) {
             (Ok(task), Ok(newest)) => {
                 let deps =
-                    load::deps(db, task.id)?.iter().filter(|d| !d.removed).map(|d| d.id).collect();
+                    fetch::deps(db, task.id)?.iter().filter(|d| !d.removed).map(|d| d.id).collect();
                 tasks.push(TaskRow { task, deps, newest });
             }
             (Err(error), _) | (_, Err(error)) => {

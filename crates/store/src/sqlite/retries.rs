@@ -7,7 +7,7 @@ use callboard_domain::time::Timestamp;
 use rusqlite::{Connection, Result, params};
 
 use super::errors::from_sqlite;
-use super::{SqliteStore, load, read};
+use super::{SqliteStore, fetch, read};
 use crate::retries::{ANSWER, RETRIES_KEPT_MS, Row, answer_text, hex, unhex};
 use crate::{CallKey, KeptCall, Op, RetryStore, Store, StoreError};
 
@@ -65,9 +65,9 @@ pub(super) fn judge_held(
     held: Held,
     now: Timestamp,
 ) -> Result<std::result::Result<(), Refusal>> {
-    let record = load::record(db, org, held.task)?;
+    let record = fetch::record(db, org, held.task)?;
     let attempt = match held.attempt {
-        Some(attempt) => load::attempt(db, org, attempt)?,
+        Some(attempt) => fetch::attempt(db, org, attempt)?,
         None => None,
     };
     let at = HeldNow {

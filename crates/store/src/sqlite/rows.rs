@@ -16,7 +16,7 @@ pub(super) const TASK: &str = "t.id, t.prefix, t.project, t.title, t.label, t.ph
      t.newest_attempt, t.entries, t.created_at, t.updated_at, t.contract, t.verification, \
      t.open_blockers, t.phase_at, t.blocked, t.number";
 pub(super) const TASK_FROM: &str = "tasks t LEFT JOIN tasks p ON p.id = t.parent";
-const TASK_COLUMNS: usize = 24;
+pub(super) const TASK_COLUMNS: usize = 24;
 
 pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.actor, a.key, \
      a.client, a.model, a.worktree, a.branch, a.head_started, a.started_at, a.heartbeat_at, \
@@ -24,6 +24,7 @@ pub(super) const ATTEMPT: &str = "a.id, a.task, t.prefix, a.kind, a.fence, a.act
 
 pub(super) const DEP: &str = "d.id, d.prefix, d.label, d.phase, d.removed_at IS NOT NULL, \
      (SELECT l.lease_expires_at FROM attempts l WHERE l.task = d.id AND l.ended_at IS NULL)";
+pub(super) const DEP_COLUMNS: usize = 6;
 
 pub(super) const EVENT: &str =
     "e.seq, e.at, e.actor, e.name, e.project, e.task, t.prefix, e.attempt, e.data";

@@ -1,26 +1,24 @@
 //! The one thread of a process that writes. It takes up to 64 queued commands, gives each its own savepoint, and
 //! commits once: many durable writes for one flush of the disk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use callboard_domain::decide;
-use callboard_domain::event::LoggedEvent;
-use callboard_domain::standing::Standing;
-use callboard_domain::task::{Dep, Task};
+use callboard_domain::desk::Desk;
+use callboard_domain::event::{Event, LoggedEvent};
+use callboard_domain::ids::TaskId;
+use callboard_domain::task::Task;
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::{Change, Queued, Reply, Subject, Write};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
 use super::errors::from_sqlite;
-use super::{
-    Shared, comments, crew, jobs, knowledge, load, org, read, retries, runs, schema, tick, write,
-};
+use super::{Shared, fetch, keep, read, retries, schema, tick};
+use crate::judge::judge;
 use crate::retries::{Row, earlier};
-use crate::{Applied, ApplyError, MailSeen, Op, Outcome, StoreError, Taken, journal, tally};
+use crate::{Applied, ApplyError, Op, StoreError, journal, tally};
 
 const BATCH_MAX: usize = 64;
 
@@ -175,123 +173,41 @@ impl Writer {
         if let Some(applied) = self.replayed(org, op, batch.now)? {
             return Ok(applied);
         }
-        let world = load::world(&self.db, org, &op.actor, &op.policy, &op.command);
-        let world = world.map_err(from_sqlite)?;
-        let change = decide(&world, &op.command, batch.now).map_err(ApplyError::Refused)?;
-        let before = world.standing(batch.now);
-        if change.is_empty() {
-            let applied = self.unchanged(org, change.reply, before, batch.now)?;
+        let needs = op.command.needs(&op.actor);
+        let rows = fetch::rows(&self.db, org, &op.actor, &needs).map_err(from_sqlite)?;
+        let mut desk = Desk { now: batch.now, rows, ..Desk::default() };
+        let judged = judge(&desk, op).map_err(ApplyError::Refused)?;
+        let (reply, subject) = (judged.change.reply, judged.subject);
+        fetch::for_reply(&self.db, org, reply, subject, &mut desk.rows).map_err(from_sqlite)?;
+        let fetched = desk.rows.tasks.iter().map(|(id, rows)| (*id, rows.task.clone())).collect();
+        let (mut applied, events) = judged.carry_out(&mut desk)?;
+        if !applied.changed {
             self.remember(org, op, &applied).map_err(from_sqlite)?;
             return Ok(applied);
         }
-        let subject = world.subject;
-        Ok(self.carry_out(org, op, (subject, before), change, batch).map_err(from_sqlite)?)
-    }
-
-    fn carry_out(
-        &self,
-        org: i64,
-        op: &Op,
-        (subject, stood): (Option<Subject>, Option<Standing>),
-        change: Change,
-        batch: &mut Batch,
-    ) -> rusqlite::Result<Applied> {
-        self.db.prepare_cached("SAVEPOINT one")?.execute([])?;
-        let before = subject.as_ref().map(|subject| &subject.task);
-        let known = subject.as_ref().map(|subject| (&subject.task, subject.deps.len()));
-        let (taken, queued) = (Taken::of(&change.events, known), change.queued());
-        for item in &change.writes {
-            write::write(&self.db, org, before, item, batch.now)?;
-        }
-        let mut last_seq = batch.last_seq;
-        let events = write::append_events(&self.db, org, change.events, batch.now, &mut last_seq)?;
-        let outcome = match as_written(subject, change.writes, change.reply) {
-            Some((task, deps)) => {
-                Outcome::Task(Box::new(load::record_of(&self.db, org, task, deps)?))
-            }
-            None => self.outcome(org, change.reply)?,
-        };
-        let applied = Applied {
-            outcome,
-            before: stood,
-            but: change.but,
-            last_seq: Some(last_seq),
-            at: batch.now,
-            taken,
-            changed: true,
-            replayed: false,
-            queued,
-        };
-        self.remember(org, op, &applied)?;
-        self.db.prepare_cached("RELEASE one")?.execute([])?;
-        batch.last_seq = last_seq;
-        batch.events.extend(events);
+        applied.last_seq = Some(batch.last_seq + events.len() as u64);
+        self.keep(org, op, (&desk, &fetched), events, &applied, batch).map_err(from_sqlite)?;
         Ok(applied)
     }
 
-    fn unchanged(
+    fn keep(
         &self,
         org: i64,
-        reply: Reply,
-        before: Option<Standing>,
-        now: Timestamp,
-    ) -> Result<Applied, StoreError> {
-        let outcome = self.outcome(org, reply).map_err(from_sqlite)?;
-        Ok(Applied {
-            outcome,
-            before,
-            but: None,
-            last_seq: None,
-            at: now,
-            taken: None,
-            changed: false,
-            replayed: false,
-            queued: Queued::default(),
-        })
-    }
-
-    fn outcome(&self, org: i64, reply: Reply) -> rusqlite::Result<Outcome> {
-        match reply {
-            Reply::Task(id) => Ok(match load::record(&self.db, org, id)? {
-                Some(record) => Outcome::Task(Box::new(record)),
-                None => Outcome::Removed(id),
-            }),
-            Reply::Attempt(id) => match load::attempt(&self.db, org, id)? {
-                Some(attempt) => Ok(Outcome::Attempt(Box::new(attempt))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Comment(id) => match comments::find(&self.db, org, id)? {
-                Some(comment) => Ok(Outcome::Comment(Box::new(comment))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Job(id) => match jobs::find(&self.db, org, id)? {
-                Some(job) => Ok(Outcome::Job(Box::new(job))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Run(id) => match runs::of_job(&self.db, org, id)? {
-                Some(record) => Ok(Outcome::Run(Box::new(record))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Knowledge(id) => match knowledge::find(&self.db, org, id)? {
-                Some(entry) => Ok(Outcome::Knowledge(Box::new(entry))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Noted => Ok(Outcome::Noted),
-            Reply::Decision(id) => Ok(Outcome::Decision(id)),
-            Reply::Settings => Ok(Outcome::Settings(org::settings(&self.db, org)?)),
-            Reply::Project(id) => match org::project(&self.db, org, id)? {
-                Some(project) => Ok(Outcome::Project(Box::new(project))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Plan(id) => match org::plan(&self.db, org, id)? {
-                Some(plan) => Ok(Outcome::Plan(Box::new(plan))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-            Reply::Mail(id) => match crew::mail(&self.db, org, id)? {
-                Some(MailSeen { mail, .. }) => Ok(Outcome::Mail(Box::new(mail))),
-                None => Err(rusqlite::Error::QueryReturnedNoRows),
-            },
-        }
+        op: &Op,
+        (desk, fetched): (&Desk, &BTreeMap<TaskId, Task>),
+        events: Vec<Event>,
+        applied: &Applied,
+        batch: &mut Batch,
+    ) -> rusqlite::Result<()> {
+        self.db.prepare_cached("SAVEPOINT one")?.execute([])?;
+        keep::rows(&self.db, org, desk, fetched)?;
+        let mut last_seq = batch.last_seq;
+        let events = keep::append_events(&self.db, org, events, batch.now, &mut last_seq)?;
+        self.remember(org, op, applied)?;
+        self.db.prepare_cached("RELEASE one")?.execute([])?;
+        batch.last_seq = last_seq;
+        batch.events.extend(events);
+        Ok(())
     }
 
     fn org(&mut self, name: &Arc<str>) -> Result<i64, StoreError> {
@@ -335,51 +251,6 @@ impl Writer {
 
 fn no_turn(error: &std::io::Error) -> StoreError {
     StoreError::Unavailable(format!("the locks beside the database cannot be used: {error}"))
-}
-
-/// The task after a change, when the writes alone tell everything about it.
-fn as_written(
-    subject: Option<Subject>,
-    writes: Vec<Write>,
-    reply: Reply,
-) -> Option<(Task, Vec<Dep>)> {
-    let Reply::Task(id) = reply else { return None };
-    let mut written = None;
-    for write in writes {
-        match write {
-            Write::TaskUpdate { task } if task.id == id => written = Some(task),
-            Write::TaskUpdate { .. }
-            | Write::BodyReplace { .. }
-            | Write::CardPut { .. }
-            | Write::ScratchpadPut { .. }
-            | Write::DependentsAdjust { .. }
-            | Write::AttemptInsert { .. }
-            | Write::AttemptUpdate { .. }
-            | Write::OutputPut { .. }
-            | Write::CommentInsert { .. }
-            | Write::CommentUpdate { .. }
-            | Write::JobInsert { .. }
-            | Write::JobUpdate { .. }
-            | Write::JobPut { .. }
-            | Write::RunInsert { .. }
-            | Write::RunUpdate { .. }
-            | Write::DeliveryInsert { .. }
-            | Write::DeliveryTried { .. }
-            | Write::PullPut { .. }
-            | Write::EntryPut { .. }
-            | Write::KnowledgeInsert { .. }
-            | Write::KnowledgeLink { .. }
-            | Write::KnowledgeSupersede { .. }
-            | Write::Org(_)
-            | Write::Crew(_) => {}
-            Write::TaskInsert { .. }
-            | Write::TaskTombstone { .. }
-            | Write::PlanMark { .. }
-            | Write::DepInsert { .. }
-            | Write::DepDelete { .. } => return None,
-        }
-    }
-    Some((written?, subject?.deps))
 }
 
 /// The work of one transaction.

@@ -8,6 +8,7 @@ mod checks;
 mod conformance;
 mod crew;
 mod deliveries;
+mod deps;
 mod epics;
 mod fixture;
 mod handles;

@@ -1,19 +1,21 @@
-//! Writes a desk back: one statement per table for a whole batch, then the events with the next numbers of the log.
+//! Writes a batch back: one statement per table for a whole batch, then the events with the next numbers of the log.
 //! Common writes are sent as one array per column, rarer ones as one JSON array of rows, which needs no type per
 //! column and costs the server more.
 
+use callboard_domain::desk::{Desk, TaskRows};
 use callboard_domain::event::{Event, LoggedEvent};
-use callboard_domain::ids::Id;
+use callboard_domain::ids::{AttemptId, TaskId};
+use callboard_domain::job::JobId;
 use callboard_domain::time::Timestamp;
 use futures_util::future;
 use serde_json::Value;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
+use super::batch::Batch;
 use super::cards::{card_row, scratchpad_row};
 use super::columns::{Lines, Logged, Moves};
 use super::db::{Db, Statement};
-use super::desk::{Desk, Sheet};
 use super::errors::Trouble;
 use super::json::{
     attempt_row, body_row, comment_row, delivery_row, dep_row, job_row, key_row, output_row,
@@ -283,32 +285,34 @@ async fn run(db: &Db, statement: &Statement, rows: Vec<Value>) -> Result<(), Err
 
 /// Sends everything a batch changed, its events and the commit, without waiting in between unless there are rare
 /// writes. The server works through it in this order; after a failure it only rolls back.
-pub(super) async fn desk(
+pub(super) async fn batch(
     db: &Db,
     statements: &Statements,
-    desk: Desk,
+    batch: Batch,
     channel: &str,
 ) -> Result<Vec<LoggedEvent>, Trouble> {
-    let rows = rows(db, statements, &desk);
-    let log = log_and_commit(db, statements, &desk, channel);
-    let (last, at) = if desk.changes.is_rare() {
+    let rows = rows(db, statements, &batch);
+    let log = log_and_commit(db, statements, &batch, channel);
+    let (last, at) = if batch.is_rare() {
         // These have to wait: the database numbers the learnings, and their index is made of these numbers.
-        for (of, write) in &desk.changes.org {
-            org::write(db, *of, write, desk.now).await?;
-        }
-        for (of, write) in &desk.changes.crew {
-            crew::write(db, *of, write).await?;
+        for (org, touched) in batch.touched() {
+            for write in &touched.org {
+                org::write(db, org, write, batch.now).await?;
+            }
+            for write in &touched.crew {
+                crew::write(db, org, write).await?;
+            }
         }
         rows.await?;
-        if desk.changes.learned() {
-            knowledge::write(db, &desk.changes).await?;
+        if batch.learned() {
+            knowledge::write(db, &batch).await?;
         }
         log.await?
     } else {
         // `try_join` sends its first half first, and of two errors returns the first one's.
         future::try_join(rows, log).await?.1
     };
-    let first = last - desk.changes.events.len() as u64 + 1;
+    let first = last - batch.events.len() as u64 + 1;
     let number = |(n, (_, event)): (usize, (i64, Event))| LoggedEvent {
         seq: first + n as u64,
         at,
@@ -317,77 +321,134 @@ pub(super) async fn desk(
         about: event.about,
         data: event.data,
     };
-    Ok(desk.changes.events.into_iter().enumerate().map(number).collect())
+    Ok(batch.events.into_iter().enumerate().map(number).collect())
+}
+
+/// The rows of a batch by table, as objects.
+#[derive(Default)]
+struct Objects {
+    tasks_new: Vec<Value>,
+    tasks_edited: Vec<Value>,
+    bodies: Vec<Value>,
+    cards: Vec<Value>,
+    scratchpads: Vec<Value>,
+    scratchpads_gone: Vec<Value>,
+    deps_gone: Vec<Value>,
+    deps_new: Vec<Value>,
+    attempts: Vec<Value>,
+    attempts_new: Vec<Value>,
+    outputs: Vec<Value>,
+    comments_new: Vec<Value>,
+    comments: Vec<Value>,
+    jobs: Vec<Value>,
+    jobs_new: Vec<Value>,
+    jobs_put: Vec<Value>,
+    runs_new: Vec<Value>,
+    runs: Vec<Value>,
+    deliveries_new: Vec<Value>,
+    deliveries_tried: Vec<Value>,
+    pulls: Vec<Value>,
+}
+
+impl Objects {
+    fn of(batch: &Batch) -> Self {
+        let mut objects = Self::default();
+        for (org, desk) in &batch.desks {
+            objects.add(*org, desk);
+        }
+        objects
+    }
+
+    fn add(&mut self, org: i64, Desk { rows, touched, .. }: &Desk) {
+        let task = |id: &TaskId| rows.tasks.get(id);
+        let attempt = |id: &AttemptId| rows.attempts.get(id).map(attempt_row);
+        let job = |id: &JobId| rows.jobs.get(id).map(|job| job_row(org, job));
+        let run = |id: &JobId, task| rows.runs.get(id).map(|run| run_row(org, run, task));
+        let comment = |id| rows.comments.get(id).map(comment_row);
+        let new = touched.tasks_new.iter().filter_map(task);
+        self.tasks_new.extend(new.map(|rows| task_row(org, rows)));
+        let edited = touched.tasks_edited().filter_map(task);
+        self.tasks_edited.extend(edited.map(|rows| task_row(org, rows)));
+        self.bodies.extend(touched.bodies.iter().filter_map(task).map(body_row));
+        let cards = touched.cards.iter().filter_map(task);
+        self.cards.extend(cards.map(|rows| card_row(rows.task.id.id, &rows.card)));
+        for TaskRows { task, scratchpad, .. } in touched.scratchpads.iter().filter_map(task) {
+            let rows = match scratchpad.is_empty() {
+                true => &mut self.scratchpads_gone,
+                false => &mut self.scratchpads,
+            };
+            rows.push(scratchpad_row(task.id.id, scratchpad));
+        }
+        self.deps_gone.extend(touched.deps_gone.iter().map(|edge| dep_row(edge, 0)));
+        self.deps_new.extend(touched.deps_new.iter().map(|(edge, place)| dep_row(edge, *place)));
+        let begun_before = touched.attempts.difference(&touched.attempts_new);
+        self.attempts.extend(begun_before.filter_map(attempt));
+        for mut row in touched.attempts_new.iter().filter_map(attempt) {
+            if row["heartbeat_at"].is_null() {
+                row["heartbeat_at"] = row["started_at"].clone();
+            }
+            self.attempts_new.push(row);
+        }
+        self.outputs.extend(touched.outputs.iter().map(output_row));
+        self.comments_new.extend(touched.comments_new.iter().filter_map(comment));
+        let said_before = touched.comments.difference(&touched.comments_new);
+        self.comments.extend(said_before.filter_map(comment));
+        self.jobs.extend(touched.jobs.difference(&touched.jobs_new).filter_map(job));
+        self.jobs_new.extend(touched.jobs_new.iter().filter_map(job));
+        self.jobs_put.extend(touched.jobs_put.iter().filter_map(job));
+        let new = touched.runs_new.iter();
+        self.runs_new.extend(new.filter_map(|(id, task)| run(id, Some(*task))));
+        let known = touched.runs.iter().filter(|id| !touched.runs_new.contains_key(id));
+        self.runs.extend(known.filter_map(|id| run(id, None)));
+        let told = touched.deliveries_new.iter();
+        self.deliveries_new.extend(told.map(|delivery| delivery_row(org, delivery)));
+        self.deliveries_tried.extend(touched.deliveries_tried.iter().map(tried_row));
+        self.pulls.extend(touched.pulls.iter().map(|pull| pull_row(org, pull)));
+    }
 }
 
 /// Writes every changed row of every table but the log. An attempt ends before the next one of its task begins, a
 /// job before the next one with its key, and an edge is deleted before its place is taken.
-async fn rows(db: &Db, statements: &Statements, desk: &Desk) -> Result<(), Error> {
-    let changes = &desk.changes;
-    let sheets = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<&Sheet> {
-        ids.filter_map(|id| desk.tasks.get(id)).collect()
-    };
-    let attempts = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
-        ids.filter_map(|id| desk.attempts.get(id)).map(|(_, a)| attempt_row(a)).collect()
-    };
-    let task_rows = |sheets: Vec<&Sheet>| sheets.into_iter().map(task_row).collect();
-    let edited = &mut changes.tasks_edited.difference(&changes.tasks_new);
-    let known = changes.tasks.difference(&changes.tasks_new);
-    let moved = &mut known.filter(|id| !changes.tasks_edited.contains(*id));
-    let begun_before = &mut changes.attempts.difference(&changes.attempts_new);
-    let bodies = sheets(&mut changes.bodies.iter()).into_iter().map(body_row);
-    let cards = sheets(&mut changes.cards.iter());
-    let cards = cards.into_iter().map(|sheet| card_row(sheet.task.id.id, &sheet.card));
-    let notes = |gone: bool| -> Vec<Value> {
-        let sheets = sheets(&mut changes.scratchpads.iter()).into_iter();
-        let wanted = sheets.filter(|sheet| sheet.scratchpad.is_empty() == gone);
-        wanted.map(|sheet| scratchpad_row(sheet.task.id.id, &sheet.scratchpad)).collect()
-    };
-    let comments = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
-        ids.filter_map(|id| desk.comments.get(id)).map(comment_row).collect()
-    };
-    let jobs = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
-        ids.filter_map(|id| desk.jobs.get(id)).map(job_row).collect()
-    };
-    let runs = |ids: &mut dyn Iterator<Item = &Id>| -> Vec<Value> {
-        ids.filter_map(|id| desk.runs.get(id)).map(run_row).collect()
-    };
-    let run_before = &mut changes.runs.difference(&changes.runs_new);
-    let said_before = &mut changes.comments.difference(&changes.comments_new);
-    let queued_before = &mut changes.jobs.difference(&changes.jobs_new);
-    let mut begun = attempts(&mut changes.attempts_new.iter());
-    for row in begun.iter_mut().filter(|row| row["heartbeat_at"].is_null()) {
-        row["heartbeat_at"] = row["started_at"].clone();
-    }
-    let s = statements;
+async fn rows(db: &Db, s: &Statements, batch: &Batch) -> Result<(), Error> {
+    let objects = Objects::of(batch);
     let rare = [
-        run(db, &s.tasks_insert, task_rows(sheets(&mut changes.tasks_new.iter()))),
-        run(db, &s.tasks_update, task_rows(sheets(edited))),
-        run(db, &s.bodies, bodies.collect()),
-        run(db, &s.cards, cards.collect()),
-        run(db, &s.scratchpads, notes(false)),
-        run(db, &s.scratchpads_gone, notes(true)),
-        run(db, &s.deps_delete, changes.deps_gone.iter().map(|k| dep_row(k, 0)).collect()),
-        run(db, &s.deps_insert, changes.deps_new.iter().map(|(k, p)| dep_row(k, *p)).collect()),
-        run(db, &s.attempts_update, attempts(begun_before)),
-        run(db, &s.attempts_insert, begun),
-        run(db, &s.outputs, changes.outputs.iter().map(output_row).collect()),
-        run(db, &s.comments_insert, comments(&mut changes.comments_new.iter())),
-        run(db, &s.comments_update, comments(said_before)),
-        run(db, &s.jobs_update, jobs(queued_before)),
-        run(db, &s.jobs_insert, jobs(&mut changes.jobs_new.iter())),
-        run(db, &s.jobs_put, jobs(&mut changes.jobs_put.iter())),
-        run(db, &s.runs_insert, runs(&mut changes.runs_new.iter())),
-        run(db, &s.runs_update, runs(run_before)),
-        run(db, &s.deliveries_insert, changes.deliveries_new.iter().map(delivery_row).collect()),
-        run(db, &s.deliveries_tried, changes.deliveries_tried.iter().map(tried_row).collect()),
-        run(db, &s.pulls, changes.pulls.iter().map(pull_row).collect()),
-        run(db, &s.retries_old, changes.retries_old.iter().map(key_row).collect()),
-        run(db, &s.retries, changes.retries.iter().map(retry_row).collect()),
+        run(db, &s.tasks_insert, objects.tasks_new),
+        run(db, &s.tasks_update, objects.tasks_edited),
+        run(db, &s.bodies, objects.bodies),
+        run(db, &s.cards, objects.cards),
+        run(db, &s.scratchpads, objects.scratchpads),
+        run(db, &s.scratchpads_gone, objects.scratchpads_gone),
+        run(db, &s.deps_delete, objects.deps_gone),
+        run(db, &s.deps_insert, objects.deps_new),
+        run(db, &s.attempts_update, objects.attempts),
+        run(db, &s.attempts_insert, objects.attempts_new),
+        run(db, &s.outputs, objects.outputs),
+        run(db, &s.comments_insert, objects.comments_new),
+        run(db, &s.comments_update, objects.comments),
+        run(db, &s.jobs_update, objects.jobs),
+        run(db, &s.jobs_insert, objects.jobs_new),
+        run(db, &s.jobs_put, objects.jobs_put),
+        run(db, &s.runs_insert, objects.runs_new),
+        run(db, &s.runs_update, objects.runs),
+        run(db, &s.deliveries_insert, objects.deliveries_new),
+        run(db, &s.deliveries_tried, objects.deliveries_tried),
+        run(db, &s.pulls, objects.pulls),
+        run(db, &s.retries_old, batch.retries_old.iter().map(key_row).collect()),
+        run(db, &s.retries, batch.retries_new.iter().map(retry_row).collect()),
     ];
-    let (again, new): (Vec<_>, Vec<_>) =
-        changes.entries.iter().partition(|(key, _)| changes.entries_again.contains(*key));
-    let (again, new, moved) = (Lines::of(&again), Lines::of(&new), Moves::of(&sheets(moved)));
+    let entries = batch.touched().into_iter().flat_map(|(_, touched)| {
+        touched.entries.iter().map(|(key, entry)| (key, entry, touched.entries_again.contains(key)))
+    });
+    let (mut again, mut new) = (Vec::new(), Vec::new());
+    for (key, entry, replaces) in entries {
+        if replaces { &mut again } else { &mut new }.push((key, entry));
+    }
+    let moved: Vec<&TaskRows> = batch
+        .desks
+        .values()
+        .flat_map(|desk| desk.touched.tasks_moved().filter_map(|id| desk.rows.tasks.get(id)))
+        .collect();
+    let (again, new, moved) = (Lines::of(&again), Lines::of(&new), Moves::of(&moved));
     let writes = future::try_join3(
         future::try_join_all(rare),
         execute_if(db, !new.is_empty() || !moved.is_empty(), &s.everyday, new.and(&moved)),
@@ -413,11 +474,11 @@ async fn execute_if(
 async fn log_and_commit(
     db: &Db,
     statements: &Statements,
-    desk: &Desk,
+    batch: &Batch,
     channel: &str,
 ) -> Result<(u64, Timestamp), Error> {
-    let events = Logged::of(&desk.changes.events);
-    let mut values = events.and(&desk.now.0, &channel).to_vec();
+    let events = Logged::of(&batch.events);
+    let mut values = events.and(&batch.now.0, &channel).to_vec();
     let statement = match events.has_steps() {
         true => &statements.events_of_jobs,
         false => &statements.events,

@@ -1,9 +1,10 @@
 //! Reads what `decide` needs, inside the transaction that will write. First every row that the batch decides on is
 //! locked, in one order everywhere; what is read after that stays true until the commit.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use callboard_domain::actor::Actor;
+use callboard_domain::desk::{EntryRow, TaskRows};
 use callboard_domain::ids::{Id, Prefix, TaskId};
 use callboard_domain::job::JobKind;
 use callboard_domain::needs::{OrgNeeds, verify_key};
@@ -15,10 +16,10 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::around::{self, Part};
+use super::batch::{Batch, CallKey};
 use super::cards::{self, Beside};
-use super::clock::{NOW, SharedClock};
+use super::clock::SharedClock;
 use super::db::{Db, Statement};
-use super::desk::{CallKey, Desk, Line, Sheet};
 use super::errors::Trouble;
 use super::lookups::Statements;
 use super::rows::{self, uuid};
@@ -28,6 +29,7 @@ use crate::{Op, StoreError};
 /// The rows that a batch needs.
 #[derive(Default)]
 struct Wanted {
+    orgs: BTreeSet<i64>,
     /// Tasks with everything around them: subjects, and tasks that earlier calls gave their callers.
     whole: BTreeSet<Id>,
     /// Tasks that are only named.
@@ -79,6 +81,7 @@ impl Wanted {
         let mut wanted = Self::default();
         for (org, op) in ops {
             let needs = op.command.needs(&op.actor);
+            wanted.orgs.insert(*org);
             wanted.whole.extend(needs.task.map(|task| task.id));
             wanted.named.extend(needs.named.iter().map(|task| task.id));
             wanted.turning.extend(needs.task.filter(|_| needs.dependents).map(|task| task.id));
@@ -135,21 +138,21 @@ async fn rows_if(
 }
 
 /// Begins a transaction, and locks and loads everything that these commands need.
-pub(super) async fn desk(
+pub(super) async fn batch(
     db: &Db,
     begin: &str,
     statements: &Statements,
     clock: &SharedClock,
     ops: &[(i64, &Op)],
-) -> Result<Desk, Trouble> {
+) -> Result<Batch, Trouble> {
     // `try_join` sends its first half first, and neither half waits for an answer before it goes on.
     let begin = async {
         let settings = db.query_one(&statements.settings, &[]);
         future::try_join(db.batch_execute(begin), settings).await?;
         Ok(())
     };
-    let ((), desk) = future::try_join(begin, fill(db, statements, clock, ops)).await?;
-    Ok(desk)
+    let ((), batch) = future::try_join(begin, fill(db, statements, clock, ops)).await?;
+    Ok(batch)
 }
 
 async fn fill(
@@ -157,34 +160,31 @@ async fn fill(
     statements: &Statements,
     clock: &SharedClock,
     ops: &[(i64, &Op)],
-) -> Result<Desk, Trouble> {
+) -> Result<Batch, Trouble> {
     let mut wanted = Wanted::of(ops);
-    let mut desk = Desk::default();
+    let mut batch = Batch::default();
     if !wanted.ancestry_of.is_empty() || wanted.above.is_some() {
         // Without the lock, two edges that close a cycle only together would pass each other unseen.
         db.batch_execute(schema::ALONE).await?;
     }
-    counted(db, statements, &wanted, &mut desk).await?;
-    earlier(db, statements, &mut wanted, &mut desk).await?;
+    counted(db, statements, &wanted, &mut batch).await?;
+    earlier(db, statements, &mut wanted, &mut batch).await?;
     if let Some((org, actor, needs)) = &wanted.org {
-        desk.org = org::world(db, *org, actor, needs).await?;
+        batch.desk(*org).rows.org = org::rows(db, *org, actor, needs).await?;
     }
-    desk.crews = crew::Crews::load(db, &wanted.crew).await?;
-    numbers(db, statements, &wanted, &mut desk).await?;
+    crew::fetch(db, &wanted.crew, &mut batch).await?;
+    numbers(db, statements, &wanted, &mut batch).await?;
     if !wanted.knowledge.is_empty() {
         let found = knowledge::by_id(db, &uuids(&wanted.knowledge)).await?;
-        desk.knowledge.extend(found.into_iter().map(|(org, entry)| (entry.id, (org, entry))));
+        for (org, entry) in found {
+            batch.desk(org).rows.knowledge.insert(entry.id, entry);
+        }
     }
     const ROUNDS: usize = 4;
     for _ in 0..ROUNDS {
-        let locked = lock_and_load(db, statements, clock, &wanted, &mut desk).await?;
-        let turning = wanted.turning.iter().filter_map(|id| desk.tasks.get(id));
-        let late: Vec<Id> = turning
-            .flat_map(|sheet| sheet.dependents.iter().copied())
-            .filter(|id| !locked.contains(id))
-            .collect();
+        let late = lock_and_load(db, statements, clock, &wanted, &mut batch).await?;
         if late.is_empty() {
-            return Ok(desk);
+            return Ok(batch);
         }
         wanted.late.extend(late);
     }
@@ -196,23 +196,25 @@ async fn counted(
     db: &Db,
     statements: &Statements,
     wanted: &Wanted,
-    desk: &mut Desk,
+    batch: &mut Batch,
 ) -> Result<(), Trouble> {
     let count = |row: &Row, column| Ok::<u32, Trouble>(row.try_get::<_, i64>(column)? as u32);
     if let Some(org) = wanted.open_runs {
         db.batch_execute(&schema::alone_with(&format!("runs of {org}"))).await?;
         let row = db.query_one(&statements.open_runs, &[&org]).await?;
-        desk.open_runs = OpenRuns { queued: count(&row, 0)?, running: count(&row, 1)? };
+        batch.desk(org).rows.open_runs =
+            OpenRuns { queued: count(&row, 0)?, running: count(&row, 1)? };
     }
     if let Some((kind, machine)) = &wanted.runs_on {
         db.batch_execute(&schema::alone_with(&format!("runs on {machine}"))).await?;
         let row = db.query_one(&statements.runs_here, &[&kind.as_str(), machine]).await?;
-        desk.runs_here = count(&row, 0)?;
+        let here = count(&row, 0)?;
+        wanted.orgs.iter().for_each(|org| batch.desk(*org).rows.runs_here = here);
     }
     if let Some(org) = wanted.pulls_of {
         db.batch_execute(&schema::alone_with(&format!("pulls of {org}"))).await?;
         let row = db.query_one(&statements.pulls_last, &[&org]).await?;
-        desk.pulls_last = row.try_get::<_, i64>(0)?.unsigned_abs();
+        batch.desk(org).rows.pulls_last = row.try_get::<_, i64>(0)?.unsigned_abs();
     }
     Ok(())
 }
@@ -223,7 +225,7 @@ async fn numbers(
     db: &Db,
     statements: &Statements,
     wanted: &Wanted,
-    desk: &mut Desk,
+    batch: &mut Batch,
 ) -> Result<(), Trouble> {
     if wanted.numbers.is_empty() {
         return Ok(());
@@ -239,7 +241,7 @@ async fn numbers(
     let asked = db.query(&statements.numbers, &values);
     let ((), rows) = future::try_join(db.batch_execute(&locks), asked).await?;
     for ((org, prefix), row) in wanted.numbers.iter().zip(&rows) {
-        desk.numbers.insert((*org, *prefix), rows::count(row, 0)?);
+        batch.desk(*org).rows.numbers.insert(*prefix, rows::count(row, 0)?);
     }
     Ok(())
 }
@@ -249,7 +251,7 @@ async fn earlier(
     db: &Db,
     statements: &Statements,
     wanted: &mut Wanted,
-    desk: &mut Desk,
+    batch: &mut Batch,
 ) -> Result<(), Trouble> {
     let keys = &wanted.retries;
     let orgs: Vec<i64> = keys.iter().map(|key| key.org).collect();
@@ -287,7 +289,7 @@ async fn earlier(
             wanted.whole.insert(held.task.id);
             wanted.attempts.extend(held.attempt.map(|attempt| attempt.0));
         }
-        let known = desk.retries.entry(key).or_default();
+        let known = batch.retries.entry(key).or_default();
         // Two commands of the batch may have one key.
         if !known.iter().any(|old| old.step == row.step) {
             known.push(row);
@@ -320,11 +322,14 @@ async fn lock_and_load(
     statements: &Statements,
     clock: &SharedClock,
     wanted: &Wanted,
-    desk: &mut Desk,
-) -> Result<HashSet<Id>, Trouble> {
+    batch: &mut Batch,
+) -> Result<BTreeSet<Id>, Trouble> {
     let all = wanted.whole.iter().chain(&wanted.named).chain(&wanted.late);
     let all: Vec<Uuid> = all.collect::<BTreeSet<_>>().into_iter().map(|id| uuid(*id)).collect();
     let (whole, turning) = (uuids(&wanted.whole), uuids(&wanted.turning));
+    // The leases of tasks that are only named are shown with their dependents.
+    let known: BTreeSet<Id> = wanted.whole.union(&wanted.named).copied().collect();
+    let known = uuids(&known);
     let attempts = uuids(&wanted.attempts);
     let key_tasks: Vec<Uuid> = wanted.keyed.iter().map(|(task, _, _)| uuid(*task)).collect();
     let key_actors: Vec<&str> = wanted.keyed.iter().map(|(_, actor, _)| actor.as_str()).collect();
@@ -338,11 +343,11 @@ async fn lock_and_load(
     let comment_values: [&(dyn ToSql + Sync); 2] = [&comments, &blocked];
     let job_values: [&(dyn ToSql + Sync); 3] = [&jobs, &job_orgs, &job_keys];
     let around_values: [&(dyn ToSql + Sync); 2] = [&whole, &turning];
-    let attempt_values: [&(dyn ToSql + Sync); 2] = [&whole, &attempts];
+    let attempt_values: [&(dyn ToSql + Sync); 2] = [&known, &attempts];
     let keyed_values: [&(dyn ToSql + Sync); 3] = [&key_tasks, &key_actors, &keys];
     let start = uuids(&wanted.ancestry_of);
     let start_values: [&(dyn ToSql + Sync); 1] = [&start];
-    let any_attempt = !whole.is_empty() || !attempts.is_empty();
+    let any_attempt = !known.is_empty() || !attempts.is_empty();
     let any_comment = !comments.is_empty() || !blocked.is_empty();
     let run_tasks = uuids(&wanted.run_tasks);
     let run_values: [&(dyn ToSql + Sync); 2] = [&jobs, &run_tasks];
@@ -374,86 +379,110 @@ async fn lock_and_load(
     let lock = rows_if(db, !all.is_empty(), &statements.lock, &lock_values);
     let (locked, loaded) = future::try_join(lock, loads).await?;
     let (_, around, attempts, keyed, comments, jobs, runs, ancestry, beside, above, pulls) = loaded;
-    desk.tasks.clear();
-    desk.attempts.clear();
-    desk.comments.clear();
-    desk.jobs.clear();
-    desk.runs.clear();
-    let mut ids = HashSet::with_capacity(locked.len());
+    batch.tasks.clear();
+    for desk in batch.desks.values_mut() {
+        let rows = &mut desk.rows;
+        rows.tasks.clear();
+        rows.attempts.clear();
+        rows.comments.clear();
+        rows.jobs.clear();
+        rows.runs.clear();
+        rows.pulls.clear();
+    }
     for row in &locked {
-        let (org, removed_at) =
-            (row.try_get(rows::TASK_COLUMNS)?, row.try_get(rows::TASK_COLUMNS + 1)?);
-        let sheet = Sheet::row(org, rows::task(row)?, removed_at);
-        ids.insert(sheet.task.id.id);
-        desk.tasks.insert(sheet.task.id.id, sheet);
+        let org = row.try_get(rows::TASK_COLUMNS)?;
+        let removed_at: Option<i64> = row.try_get(rows::TASK_COLUMNS + 1)?;
+        let task = TaskRows::of(rows::task(row)?, removed_at.map(Timestamp));
+        let id = task.task.id;
+        batch.tasks.insert(id.id, (org, id));
+        batch.desk(org).rows.tasks.insert(id, task);
     }
+    let mut late = BTreeSet::new();
     for row in &around {
-        lay_out(desk, clock, around::owner(row)?, around::part(row)?)?;
+        lay_out(batch, clock, around::owner(row)?, around::part(row)?, &mut late)?;
     }
-    desk.tasks.values_mut().for_each(Sheet::sort);
     for row in attempts.iter().chain(&keyed) {
         let attempt = rows::attempt(row)?;
         let org = row.try_get(rows::ATTEMPT_COLUMNS)?;
-        desk.attempts.insert(attempt.id.0, (org, attempt));
+        batch.desk(org).rows.attempts.insert(attempt.id, attempt);
     }
     for row in &comments {
         let comment = comments::comment(row)?;
-        desk.comments.insert(comment.id.0, comment);
+        if let Some((rows, _)) = batch.rows_with(comment.task.id) {
+            rows.comments.insert(comment.id, comment);
+        }
     }
     for row in &jobs {
         let job = jobs::job(row)?;
-        desk.jobs.insert(job.id.0, (row.try_get(jobs::JOB_COLUMNS)?, job));
+        batch.desk(row.try_get(jobs::JOB_COLUMNS)?).rows.jobs.insert(job.id, job);
     }
     for row in &runs {
         let RunRecord { job, run } = runs::record(row)?;
         let org = row.try_get(jobs::JOB_COLUMNS + runs::RUN_COLUMNS)?;
-        desk.jobs.insert(job.id.0, (org, job));
-        desk.runs.insert(run.job.0, (org, run, None));
+        let rows = &mut batch.desk(org).rows;
+        rows.jobs.insert(job.id, job);
+        rows.runs.insert(run.job, run);
     }
     for row in &beside {
         let (task, Beside { card, scratchpad, .. }) = cards::beside(row)?;
-        if let Some(sheet) = desk.tasks.get_mut(&task) {
-            (sheet.card, sheet.scratchpad) = (card, scratchpad);
+        let rows = batch.rows_with(task).and_then(|(rows, id)| rows.tasks.get_mut(&id));
+        if let Some(rows) = rows {
+            (rows.card, rows.scratchpad) = (card, scratchpad);
         }
     }
-    desk.pulls = pulls.iter().map(pulls::of_task).collect::<Result<_, _>>()?;
-    desk.above = above.iter().map(|row| rows::task_id(row, 0, 1)).collect::<Result<_, _>>()?;
+    for row in &pulls {
+        let (org, pull) = pulls::of_task(row)?;
+        batch.desk(org).rows.pulls.push(pull);
+    }
+    let above: Vec<TaskId> =
+        above.iter().map(|row| rows::task_id(row, 0, 1)).collect::<Result<_, _>>()?;
     let edge = |row: &Row| Ok((rows::task_id(row, 0, 1)?, rows::task_id(row, 2, 3)?));
-    desk.ancestry = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;
-    Ok(ids)
+    let ancestry: Vec<_> = ancestry.iter().map(edge).collect::<Result<_, Trouble>>()?;
+    for desk in batch.desks.values_mut() {
+        desk.now = batch.now;
+        desk.rows.tasks.values_mut().for_each(TaskRows::sort);
+        // A command that needs either goes alone, so there is one desk then.
+        (desk.rows.above, desk.rows.ancestry) = (above.clone(), ancestry.clone());
+    }
+    Ok(late)
 }
 
+/// Puts a part of a task where it belongs. Dependents that are not locked go into `late`.
 fn lay_out(
-    desk: &mut Desk,
+    batch: &mut Batch,
     clock: &SharedClock,
     owner: Option<Id>,
     part: Part,
+    late: &mut BTreeSet<Id>,
 ) -> Result<(), Trouble> {
     if let Part::State(state) = part {
         if state.version > schema::latest() {
             return Err(schema::newer(state.version).into());
         }
-        desk.now = clock.learn(state.now, state.last_at.max(state.ticked_at));
-        desk.ticked_at = state.ticked_at;
+        batch.now = clock.learn(state.now, state.last_at.max(state.ticked_at));
+        batch.ticked_at = state.ticked_at;
         return Ok(());
     }
-    let Some(sheet) = owner.and_then(|id| desk.tasks.get_mut(&id)) else { return Ok(()) };
+    let dependent = match part {
+        Part::Dependent(id) => batch.tasks.get(&id).map(|(_, dependent)| *dependent),
+        _ => None,
+    };
+    let Some((of_org, id)) = owner.and_then(|id| batch.rows_with(id)) else { return Ok(()) };
+    let Some(rows) = of_org.tasks.get_mut(&id) else { return Ok(()) };
     match part {
-        Part::Body(body, contract) => (sheet.body, sheet.execution_contract) = (body, contract),
-        Part::Line(number, entry, attempt) => sheet.lines.push(Line { number, entry, attempt }),
-        Part::Dep(position, dep) => {
-            sheet.deps.push((position, dep.id.id));
-            desk.neighbours.insert(dep.id.id, dep);
+        Part::Body(body, contract) => (rows.body, rows.execution_contract) = (body, contract),
+        Part::Line(number, entry, attempt) => {
+            rows.entries.push(EntryRow { number, entry, attempt });
         }
-        Part::Dependent(dependent) => sheet.dependents.push(dependent),
+        Part::Dep(position, dep) => {
+            rows.deps.push((position, dep.id));
+            of_org.deps.insert(dep.id, dep);
+        }
+        Part::Dependent(id) => match dependent {
+            Some(dependent) => rows.dependents.push(dependent),
+            None => drop(late.insert(id)),
+        },
         Part::State(..) => {}
     }
     Ok(())
-}
-
-/// The time a read is judged at, fresh from the database.
-pub(super) async fn now(db: &Db, clock: &SharedClock) -> Result<Timestamp, Trouble> {
-    let sql = format!("SELECT {NOW}, last_at FROM log_position WHERE one");
-    let row = db.query_one(&db.prepare_cached(&sql).await?, &[]).await?;
-    Ok(clock.learn(row.try_get(0)?, row.try_get(1)?))
 }

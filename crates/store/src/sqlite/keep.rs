@@ -1,84 +1,138 @@
-//! Carries out a `Change`: rows first, then its events with the next numbers of the log.
+//! Writes the changed rows of a desk, and appends events with the next numbers of the log.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::attempt::{Attempt, AttemptState};
+use callboard_domain::desk::{Desk, Rows, TaskRows, Touched};
 use callboard_domain::event::{Event, LoggedEvent, step_of};
 use callboard_domain::ids::{AttemptId, TaskId};
-use callboard_domain::task::{Check, Entry, Task};
+use callboard_domain::job::JobId;
+use callboard_domain::task::{Check, Dependent, Entry, Task};
 use callboard_domain::time::Timestamp;
-use callboard_domain::world::Write;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result, params, params_from_iter};
 
 use super::{cards, comments, crew, deliveries, jobs, knowledge, org, pulls, runs};
 
-/// Carries out one write. `before` is the subject as it was loaded.
-pub(super) fn write(
+/// Writes the changed rows of a desk. `fetched` are its tasks as they were read. An attempt ends before the next one
+/// of its task begins, a job before the next one with its key, and an edge is deleted before its place is taken.
+pub(super) fn rows(
     db: &Connection,
     org: i64,
-    before: Option<&Task>,
-    write: &Write,
-    now: Timestamp,
+    Desk { now, rows, touched }: &Desk,
+    fetched: &BTreeMap<TaskId, Task>,
 ) -> Result<()> {
-    match write {
-        Write::TaskInsert { task, body, execution_contract, deps } => {
-            task_insert(db, org, task, body, execution_contract.as_deref(), deps)
-        }
-        Write::TaskUpdate { task } => {
-            task_update(db, before.filter(|before| before.id == task.id), task)
-        }
-        Write::TaskTombstone { task } => {
-            db.prepare_cached("UPDATE tasks SET removed_at = ?2 WHERE id = ?1")?
-                .execute(params![task.id.to_bytes(), now.0])?;
-            Ok(())
-        }
-        Write::BodyReplace { task, body } => body_replace(db, *task, body),
-        Write::CardPut { task, card } => cards::put(db, *task, card),
-        Write::ScratchpadPut { task, text } => cards::scratchpad_put(db, *task, text),
-        Write::DepInsert { task, dep } => dep_insert(db, *task, *dep),
-        Write::DepDelete { task, dep } => {
-            db.prepare_cached("DELETE FROM deps WHERE task = ?1 AND dep = ?2")?
-                .execute([task.id.to_bytes(), dep.id.to_bytes()])?;
-            Ok(())
-        }
-        Write::DependentsAdjust { dep, delta } => {
-            db.prepare_cached(
-                "UPDATE tasks SET open_deps = open_deps + ?2 \
-                 WHERE id IN (SELECT task FROM deps WHERE dep = ?1) AND removed_at IS NULL",
-            )?
-            .execute(params![dep.id.to_bytes(), delta])?;
-            Ok(())
-        }
-        Write::PlanMark { task } => {
-            db.prepare_cached("UPDATE tasks SET is_plan = 1 WHERE id = ?1 AND is_plan = 0")?
-                .execute([task.id.to_bytes()])?;
-            Ok(())
-        }
-        Write::OutputPut { attempt, output } => {
-            db.prepare_cached("INSERT OR REPLACE INTO outputs (attempt, output) VALUES (?1, ?2)")?
-                .execute(params![attempt.0.to_bytes(), output])?;
-            Ok(())
-        }
-        Write::CommentInsert { comment } => comments::insert(db, comment),
-        Write::CommentUpdate { comment } => comments::update(db, comment),
-        Write::JobInsert { job } => jobs::insert(db, org, job),
-        Write::JobUpdate { job } => jobs::update(db, job),
-        Write::JobPut { job } => jobs::put(db, org, job),
-        Write::RunInsert { run, task } => runs::insert(db, org, run, *task),
-        Write::RunUpdate { run } => runs::update(db, run),
-        Write::DeliveryInsert { delivery } => deliveries::insert(db, org, delivery),
-        Write::DeliveryTried { job, tried } => deliveries::tried(db, *job, tried),
-        Write::PullPut { pull } => pulls::put(db, org, pull),
-        Write::AttemptInsert { attempt } => attempt_insert(db, attempt),
-        Write::AttemptUpdate { attempt } => attempt_update(db, attempt),
-        Write::EntryPut { task, number, entry, attempt } => {
-            entry_put(db, *task, *number, entry, *attempt)
-        }
-        Write::KnowledgeInsert { entry } => knowledge::insert(db, org, entry),
-        Write::KnowledgeLink { task, entry, kind } => knowledge::link(db, *task, *entry, *kind),
-        Write::KnowledgeSupersede { entry, by } => knowledge::supersede(db, org, *entry, *by),
-        Write::Org(write) => org::write(db, org, write, now),
-        Write::Crew(write) => crew::write(db, org, write),
+    for write in &touched.org {
+        org::write(db, org, write, *now)?;
     }
+    for write in &touched.crew {
+        crew::write(db, org, write)?;
+    }
+    let tasks = |ids: &BTreeSet<TaskId>| -> Vec<&TaskRows> {
+        ids.iter().filter_map(|id| rows.tasks.get(id)).collect()
+    };
+    for TaskRows { task, .. } in tasks(&touched.tasks_new) {
+        task_insert(db, org, task)?;
+    }
+    for id in touched.tasks.difference(&touched.tasks_new) {
+        if let Some(rows) = rows.tasks.get(id) {
+            task_update(db, fetched.get(id), rows)?;
+        }
+    }
+    for Dependent { id, open_deps, .. } in
+        touched.open_deps.iter().filter_map(|id| rows.dependents.get(id))
+    {
+        db.prepare_cached("UPDATE tasks SET open_deps = ?2 WHERE id = ?1")?
+            .execute(params![id.id.to_bytes(), open_deps])?;
+    }
+    for rows in tasks(&touched.bodies) {
+        body_put(db, rows)?;
+    }
+    for TaskRows { task, card, .. } in tasks(&touched.cards) {
+        cards::put(db, task.id, card)?;
+    }
+    for TaskRows { task, scratchpad, .. } in tasks(&touched.scratchpads) {
+        cards::scratchpad_put(db, task.id, scratchpad)?;
+    }
+    for (task, dep) in &touched.deps_gone {
+        db.prepare_cached("DELETE FROM deps WHERE task = ?1 AND dep = ?2")?
+            .execute([task.id.to_bytes(), dep.id.to_bytes()])?;
+    }
+    for ((task, dep), position) in &touched.deps_new {
+        db.prepare_cached("INSERT INTO deps (task, position, dep) VALUES (?1, ?2, ?3)")?
+            .execute(params![task.id.to_bytes(), position, dep.id.to_bytes()])?;
+    }
+    history(db, rows, touched)?;
+    work(db, org, rows, touched)?;
+    for entry in &touched.knowledge_new {
+        knowledge::insert(db, org, entry)?;
+    }
+    for (task, entry, kind) in &touched.edges {
+        knowledge::link(db, *task, *entry, *kind)?;
+    }
+    for (entry, by) in &touched.superseded {
+        knowledge::supersede(db, org, *entry, *by)?;
+    }
+    Ok(())
+}
+
+/// Attempts, comments and lines of history.
+fn history(db: &Connection, rows: &Rows, touched: &Touched) -> Result<()> {
+    let attempt = |id: &AttemptId| rows.attempts.get(id);
+    let begun_before = touched.attempts.difference(&touched.attempts_new);
+    for attempt in begun_before.filter_map(attempt) {
+        attempt_update(db, attempt)?;
+    }
+    for attempt in touched.attempts_new.iter().filter_map(attempt) {
+        attempt_insert(db, attempt)?;
+    }
+    for (attempt, output) in &touched.outputs {
+        db.prepare_cached("INSERT OR REPLACE INTO outputs (attempt, output) VALUES (?1, ?2)")?
+            .execute(params![attempt.0.to_bytes(), output])?;
+    }
+    for comment in touched.comments_new.iter().filter_map(|id| rows.comments.get(id)) {
+        comments::insert(db, comment)?;
+    }
+    for comment in touched.comments.iter().filter_map(|id| rows.comments.get(id)) {
+        comments::update(db, comment)?;
+    }
+    for ((task, number), (entry, attempt)) in &touched.entries {
+        entry_put(db, *task, *number, entry, *attempt)?;
+    }
+    Ok(())
+}
+
+/// Jobs with their runs and deliveries, and pull requests.
+fn work(db: &Connection, org: i64, rows: &Rows, touched: &Touched) -> Result<()> {
+    let job = |id: &JobId| rows.jobs.get(id);
+    for job in touched.jobs.difference(&touched.jobs_new).filter_map(job) {
+        jobs::update(db, job)?;
+    }
+    for job in touched.jobs_new.iter().filter_map(job) {
+        jobs::insert(db, org, job)?;
+    }
+    for job in touched.jobs_put.iter().filter_map(job) {
+        jobs::put(db, org, job)?;
+    }
+    for (run, task) in
+        touched.runs_new.iter().filter_map(|(id, task)| Some((rows.runs.get(id)?, task)))
+    {
+        runs::insert(db, org, run, *task)?;
+    }
+    let known = touched.runs.iter().filter(|id| !touched.runs_new.contains_key(id));
+    for run in known.filter_map(|id| rows.runs.get(id)) {
+        runs::update(db, run)?;
+    }
+    for delivery in &touched.deliveries_new {
+        deliveries::insert(db, org, delivery)?;
+    }
+    for (job, tried) in &touched.deliveries_tried {
+        deliveries::tried(db, *job, tried)?;
+    }
+    for pull in &touched.pulls {
+        pulls::put(db, org, pull)?;
+    }
+    Ok(())
 }
 
 fn json<T: serde::Serialize>(value: Option<&T>) -> Option<String> {
@@ -92,14 +146,7 @@ fn checks_json(checks: &[Check]) -> String {
     serde_json::to_string(checks).expect("checks are plain data")
 }
 
-fn task_insert(
-    db: &Connection,
-    org: i64,
-    task: &Task,
-    body: &str,
-    execution_contract: Option<&str>,
-    deps: &[TaskId],
-) -> Result<()> {
+fn task_insert(db: &Connection, org: i64, task: &Task) -> Result<()> {
     db.prepare_cached(
         "INSERT INTO tasks (id, prefix, org, project, title, label, phase, priority, assignee, \
              parent, is_plan, checks, open_deps, fence, entries, created_at, updated_at, \
@@ -130,21 +177,13 @@ fn task_insert(
         json(task.blocked.as_ref()),
         task.number,
     ])?;
-    if !body.is_empty() || execution_contract.is_some() {
-        db.prepare_cached(
-            "INSERT INTO bodies (task, body, execution_contract) VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![task.id.id.to_bytes(), body, execution_contract])?;
-    }
-    for dep in deps {
-        dep_insert(db, task.id, *dep)?;
-    }
     Ok(())
 }
 
 /// Writes the columns that changed and no others: SQLite rewrites every index whose columns an
 /// UPDATE names, whether their values differ or not.
-fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()> {
+fn task_update(db: &Connection, before: Option<&Task>, rows: &TaskRows) -> Result<()> {
+    let task = &rows.task;
     let mut columns: Vec<(&str, Value)> = Vec::new();
     macro_rules! changed {
         ($column:literal, $field:ident, $value:expr) => {
@@ -172,7 +211,11 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
     let newest = task.newest_attempt.map(|attempt| attempt.0.to_bytes().to_vec());
     changed!("newest_attempt", newest_attempt, newest);
     changed!("entries", entries, task.entries);
-    columns.push(("updated_at", task.updated_at.0.into()));
+    changed!("updated_at", updated_at, task.updated_at.0);
+    columns.extend(rows.removed_at.map(|at| ("removed_at", at.0.into())));
+    if columns.is_empty() {
+        return Ok(());
+    }
     let list: Vec<String> = columns
         .iter()
         .enumerate()
@@ -185,21 +228,15 @@ fn task_update(db: &Connection, before: Option<&Task>, task: &Task) -> Result<()
     Ok(())
 }
 
-fn body_replace(db: &Connection, task: TaskId, body: &str) -> Result<()> {
+fn body_put(
+    db: &Connection,
+    TaskRows { task, body, execution_contract, .. }: &TaskRows,
+) -> Result<()> {
     db.prepare_cached(
-        "INSERT INTO bodies (task, body) VALUES (?1, ?2) \
+        "INSERT INTO bodies (task, body, execution_contract) VALUES (?1, ?2, ?3) \
          ON CONFLICT (task) DO UPDATE SET body = excluded.body",
     )?
-    .execute(params![task.id.to_bytes(), body])?;
-    Ok(())
-}
-
-fn dep_insert(db: &Connection, task: TaskId, dep: TaskId) -> Result<()> {
-    db.prepare_cached(
-        "INSERT INTO deps (task, position, dep) VALUES (?1, \
-             (SELECT coalesce(max(position), -1) + 1 FROM deps WHERE task = ?1), ?2)",
-    )?
-    .execute([task.id.to_bytes(), dep.id.to_bytes()])?;
+    .execute(params![task.id.id.to_bytes(), body, execution_contract])?;
     Ok(())
 }
 
