@@ -3,7 +3,6 @@
 //! No rule lives in this crate. What a command may do is decided in `domain`; a subcommand reads flags, calls
 //! verbs of the engine and prints.
 
-mod bench;
 mod cli;
 mod compose;
 mod config;

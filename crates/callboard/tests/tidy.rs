@@ -151,22 +151,22 @@ const RESERVED: &[Reserved] = &[
     },
     Reserved {
         word: "rusqlite::",
-        only_in: &["crates/store/"],
+        only_in: &["crates/store/", "crates/bench/"],
         fix: "ask the store; only crates/store names a database",
     },
     Reserved {
         word: "tokio_postgres::",
-        only_in: &["crates/store/"],
+        only_in: &["crates/store/", "crates/bench/"],
         fix: "ask the store; only crates/store names a database",
     },
     Reserved {
         word: "Command::new(",
-        only_in: &["crates/runner/src/process.rs", "crates/callboard/src/bench/"],
+        only_in: &["crates/runner/src/process.rs", "crates/bench/src/"],
         fix: "spawn through runner/src/process.rs",
     },
     Reserved {
         word: "store.apply(",
-        only_in: &["crates/engine/src/act.rs", "crates/callboard/src/bench/"],
+        only_in: &["crates/engine/src/act.rs", "crates/bench/src/"],
         fix: "act, act_as_runner, act_as_clock or note in engine/src/act.rs",
     },
     Reserved {

@@ -4,8 +4,6 @@
 //! A store loads the rows a command needs, asks `domain::decide`, and writes the change with its
 //! events in one transaction. No rule lives here, and nothing above knows which database it is.
 
-#[doc(hidden)]
-pub mod baseline;
 mod cards;
 pub mod clock;
 mod crew;

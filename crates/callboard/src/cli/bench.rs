@@ -2,16 +2,18 @@
 
 use std::io::Write;
 
+use callboard_bench::{self as bench, BenchArgs, Figure};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use crate::bench::{self, BenchArgs, Figure};
 use crate::output::{Exit, Failure, Object};
 
 pub async fn cmd_bench(context: &Context, args: BenchArgs) -> Result<(), Failure> {
     let out = context.out;
     let say = move |what: &str| out.note(&format!("measuring {what}"));
     let postgres = context.postgres_named()?;
+    // Every measured wait holds a connection.
+    crate::limits::open_files();
     let figures = apart(move || bench::run(&args, postgres.as_deref(), say)).await?;
     if out.json {
         let figures: Vec<Value> = figures.iter().map(Figure::json).collect();

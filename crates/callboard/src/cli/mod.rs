@@ -173,7 +173,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
     Migrate(migrate::MigrateArgs),
-    Bench(crate::bench::BenchArgs),
+    Bench(callboard_bench::BenchArgs),
     #[command(hide = true)]
     BenchServer,
     #[command(hide = true)]

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use callboard_store::baseline;
 use tokio::runtime::Runtime;
 
+use super::baseline;
 use super::bed::{Bed, actor, context, database};
 use super::{Figure, Goal, Scale, micros, percentile};
 

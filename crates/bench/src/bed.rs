@@ -128,7 +128,9 @@ impl Bed {
             store_is_inside: false,
         };
         Ok(Engine::new(Parts {
-            runner: crate::identity::runner(),
+            runner: format!("runner:bench-{}", std::process::id())
+                .parse()
+                .map_err(|error| anyhow!("{error}"))?,
             home: store.settle(place).await?,
             store,
             ids: Arc::new(TimeOrderedIds),

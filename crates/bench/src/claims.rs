@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use callboard_store::baseline;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use super::baseline;
 use super::bed::{Bed, actor, context};
 use super::peer::Peer;
 use super::{Figure, Goal, Scale, micros, percentile};

@@ -10,11 +10,11 @@ use callboard_domain::relay::spec::Repo;
 use callboard_domain::relay::{Problem, RunVerdict};
 use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
 use callboard_engine::{Alert, Engine, RunRule};
-use callboard_store::baseline;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::baseline;
 use super::bed::{Bed, actor, context};
 use super::{Figure, Scale};
 

@@ -14,8 +14,8 @@ use callboard_engine::store::knowledge::{Calibration, Embedded, KnowledgeQuery, 
 use callboard_engine::{Completion, DigestTask, Engine, Learning, TaskDraft};
 
 use super::{Set, TITLE_CHARS, fill, named, vector, waiting};
-use crate::bench::bed::{Bed, Site, actor, context};
-use crate::bench::{Figure, Goal, percentile};
+use crate::bed::{Bed, Site, actor, context};
+use crate::{Figure, Goal, percentile};
 
 const SEARCHES: usize = 1000;
 /// The number of tasks that `get_next_actionable` shows.

@@ -36,7 +36,6 @@ pub fn measure(
     site: Option<&Site>,
     scale: Scale,
 ) -> anyhow::Result<Vec<Figure>> {
-    crate::limits::open_files();
     let bed = runtime.block_on(Bed::on(folder, "waits", site))?;
     let tasks = runtime.block_on(bed.tasks(scale.waits))?;
     let server = Served::start(&bed.folder)?;
