@@ -1,25 +1,39 @@
-//! A change in the making: the subject as it will be, with the writes and events so far.
+//! A change in the making: rows as they will be, with the other writes and the events so far.
+//!
+//! Rules change the live copies in `Draft`. Each row that differs from the loaded one is written once, at the end.
 
 use serde_json::{Value, json};
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::card::Card;
+use crate::crew::{Agent, AgentId};
 use crate::event::{About, Event, EventName};
 use crate::ids::{AttemptId, TaskId};
+use crate::job::Job;
 use crate::policy::{Label, Phase};
 use crate::refusal::{Hold, Refusal};
+use crate::run::Run;
 use crate::standing::{Standing, phase_after_lease};
 use crate::task::{Entry, Task};
 use crate::time::Timestamp;
-use crate::world::{Change, Reply, Subject, World, Write};
+use crate::world::{Change, CrewWrite, Reply, Subject, World, Write};
 
 pub(crate) struct Draft<'w> {
     pub world: &'w World<'w>,
+    /// The subject as it was loaded.
     pub subject: &'w Subject,
     pub now: Timestamp,
     pub task: Task,
     /// The live attempt, judged at `now`.
     pub live: Option<Attempt>,
+    pub card: Card,
+    pub scratchpad: String,
+    /// The job of `World::job` with its run. Jobs that the change adds go through `insert_job`.
+    pub job: Option<Job>,
+    pub run: Option<Run>,
+    agents: Vec<Agent>,
+    /// Writes that are no live copy of a loaded row.
     writes: Vec<Write>,
     events: Vec<Event>,
 }
@@ -36,6 +50,11 @@ impl<'w> Draft<'w> {
             now,
             task: subject.task.clone(),
             live: subject.live().cloned(),
+            card: subject.card.clone(),
+            scratchpad: subject.scratchpad.clone(),
+            job: world.job.clone(),
+            run: world.run.clone(),
+            agents: world.crew.agents.clone(),
             writes: Vec::new(),
             events: Vec::new(),
         };
@@ -124,8 +143,22 @@ impl<'w> Draft<'w> {
         self.events.push(Event { actor: by.clone(), name, about: Some(about), data });
     }
 
+    /// Adds a write of a row that the draft has no live copy of.
     pub fn write(&mut self, write: Write) {
         self.writes.push(write);
+    }
+
+    /// The agent as it will be.
+    pub fn agent(&mut self, id: &AgentId) -> Option<&mut Agent> {
+        self.agents.iter_mut().find(|agent| agent.id == *id)
+    }
+
+    /// Adds a job to the queue, with the run in which an agent does it.
+    pub fn insert_job(&mut self, job: Job, run: Option<Run>) {
+        self.write(Write::JobInsert { job });
+        if let Some(run) = run {
+            self.write(Write::RunInsert { run, task: self.task.id });
+        }
     }
 
     /// Whether this change adds `dep` to the task.
@@ -259,8 +292,16 @@ impl<'w> Draft<'w> {
         self.event(EventName::TaskReleased, json!({"assignee": was}));
     }
 
+    /// Whether anything will be written.
     pub fn has_changes(&self) -> bool {
+        let (world, subject) = (self.world, self.subject);
         !self.writes.is_empty()
+            || self.task != subject.task
+            || self.card != subject.card
+            || self.scratchpad != subject.scratchpad
+            || self.job != world.job
+            || self.run != world.run
+            || self.agents != world.crew.agents
     }
 
     /// A repeat that changes nothing: no row, no event, no entry.
@@ -268,16 +309,37 @@ impl<'w> Draft<'w> {
         Change { writes: Vec::new(), events: Vec::new(), reply, but: None }
     }
 
-    /// Takes the writes and events so far, for a change that leaves the task's row alone.
-    pub fn taken(&mut self) -> (Vec<Write>, Vec<Event>) {
-        (std::mem::take(&mut self.writes), std::mem::take(&mut self.events))
-    }
-
+    /// The change of a command about the task: the task's row is written with the time of the change.
     pub fn done(mut self) -> Change {
         self.task.updated_at = self.moment();
-        let reply = Reply::Task(self.task.id);
-        self.writes.push(Write::TaskUpdate { task: self.task });
-        Change { writes: self.writes, events: self.events, reply, but: None }
+        let (id, world, subject) = (self.task.id, self.world, self.subject);
+        // A job that ends comes before the insert of the next one: both may have one key.
+        let run = self.run.filter(|run| world.run.as_ref() != Some(run));
+        let mut writes = job_writes(world, self.job, run);
+        writes.extend(self.writes);
+        if self.card != subject.card {
+            writes.push(Write::CardPut { task: id, card: self.card });
+        }
+        if self.scratchpad != subject.scratchpad {
+            writes.push(Write::ScratchpadPut { task: id, text: self.scratchpad });
+        }
+        for agent in self.agents {
+            if world.crew.agent(&agent.id) != Some(&agent) {
+                writes.push(Write::Crew(CrewWrite::AgentUpdate { agent }));
+            }
+        }
+        writes.push(Write::TaskUpdate { task: self.task });
+        Change { writes, events: self.events, reply: Reply::Task(id), but: None }
+    }
+
+    /// The change of a command about something beside the task: the task's row is written only if it differs.
+    pub fn done_beside(self, reply: Reply) -> Change {
+        let is_as_loaded = self.task == self.subject.task;
+        let mut change = Change { reply, ..self.done() };
+        if is_as_loaded {
+            change.writes.pop();
+        }
+        change
     }
 
     pub fn done_with(self, attempt: AttemptId) -> Change {
@@ -287,4 +349,10 @@ impl<'w> Draft<'w> {
     pub fn done_but(self, refusal: Refusal) -> Change {
         Change { but: Some(refusal), ..self.done() }
     }
+}
+
+/// The update of the loaded job, if it differs, and the update of a run that takes a step.
+pub(crate) fn job_writes(world: &World<'_>, job: Option<Job>, run: Option<Run>) -> Vec<Write> {
+    let job = job.filter(|job| world.job.as_ref() != Some(job)).map(|job| Write::JobUpdate { job });
+    job.into_iter().chain(run.map(|run| Write::RunUpdate { run })).collect()
 }

@@ -69,6 +69,7 @@ impl Works {
             "hear" => Command::TaskHear { task, job, upto: self.model.now },
             "take" => Command::TaskClaim { task },
             "claim" => Command::TaskClaimStartable { task },
+            "rent" => Command::LeaseTake { attempt: AttemptId(self.number()), task, lease_s: 60 },
             "lease" | "early" => Command::RunLease(RunLease {
                 job,
                 kind: JobKind::Work,
@@ -288,6 +289,21 @@ fn a_start_may_be_canceled_while_nobody_is_at_work() {
         ana submit T     => queued a0 down, backlog free
         w1  lease T      => running a1 down, in_progress bot
         ana cancel T     => canceled a1 down, in_progress free
+        ",
+    );
+}
+
+#[test]
+fn a_lease_that_is_over_does_not_hold_a_run_back() {
+    table(
+        "
+        made T =>
+        ana auto T       => none, backlog free
+        bob rent T       => none, backlog bob
+        ana submit T     => ALREADY_CLAIMED
+        clock +60s       =>
+        ana submit T     => queued a0 down, backlog free
+        w1  lease T      => running a1 down, in_progress bot
         ",
     );
 }

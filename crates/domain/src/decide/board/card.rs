@@ -50,18 +50,14 @@ pub(crate) fn card_update(
             }
         }
     };
-    let mut card = draft.subject.card.clone();
-    let mut changed = fields.apply(&mut draft, &mut card);
+    let mut changed = fields.apply(&mut draft);
     changed.extend(place(&mut draft, update));
-    let back = update.mode.filter(|mode| *mode != card.mode).is_some_and(|mode| {
+    let back = update.mode.filter(|mode| *mode != draft.card.mode).is_some_and(|mode| {
         changed.push("mode");
-        turn(&mut draft, &mut card, mode)
+        turn(&mut draft, mode)
     });
     if changed.is_empty() && to.is_none() {
         return Ok(draft.unchanged(Reply::Task(update.task)));
-    }
-    if card != draft.subject.card {
-        draft.write(Write::CardPut { task: update.task, card });
     }
     if !changed.is_empty() {
         draft.event(EventName::TaskUpdated, json!({"fields": changed}));
@@ -102,11 +98,11 @@ pub(crate) fn go(draft: &mut Draft<'_>, label: &Label) {
 }
 
 /// Changes the mode and ends what runs in the other one; says whether the task goes back to the start.
-fn turn(draft: &mut Draft<'_>, card: &mut Card, mode: Mode) -> bool {
-    card.mode = mode;
+fn turn(draft: &mut Draft<'_>, mode: Mode) -> bool {
+    draft.card.mode = mode;
     match mode {
         Mode::Auto => {
-            card.terminal = None;
+            draft.card.terminal = None;
             if draft.live.as_ref().is_some_and(|live| live.kind == AttemptKind::Pair) {
                 draft.end_live(AttemptEnd::Canceled { reason: "turned to auto".into() });
                 if draft.task.assignee.is_some() {
@@ -126,18 +122,16 @@ fn turn(draft: &mut Draft<'_>, card: &mut Card, mode: Mode) -> bool {
 
 /// Turns the task into one for an agent alone (`Mode::Auto`), and for `agent` if it is named.
 pub(crate) fn for_agent(draft: &mut Draft<'_>, agent: Option<&String>) -> Result<(), Refusal> {
-    let mut card = draft.subject.card.clone();
     let mut changed = Vec::new();
-    if let Some(agent) = named("agent", agent)?.filter(|agent| *agent != card.agent) {
-        card.agent = agent;
+    if let Some(agent) = named("agent", agent)?.filter(|agent| *agent != draft.card.agent) {
+        draft.card.agent = agent;
         changed.push("agent");
     }
-    if card.mode != Mode::Auto {
-        turn(draft, &mut card, Mode::Auto);
+    if draft.card.mode != Mode::Auto {
+        turn(draft, Mode::Auto);
         changed.push("mode");
     }
     if !changed.is_empty() {
-        draft.write(Write::CardPut { task: draft.task.id, card });
         draft.event(EventName::TaskUpdated, json!({"fields": changed}));
         draft.entry("edited", Some(changed.join(", ")));
     }
@@ -169,7 +163,7 @@ impl Fields {
     }
 
     /// Applies the fields that differ; returns their names.
-    fn apply(self, draft: &mut Draft<'_>, card: &mut Card) -> Vec<&'static str> {
+    fn apply(self, draft: &mut Draft<'_>) -> Vec<&'static str> {
         let mut changed = Vec::new();
         let mut note = |differs: bool, name| {
             if differs {
@@ -188,6 +182,7 @@ impl Fields {
             note(draft.task.priority != priority, "priority");
             draft.task.priority = priority;
         }
+        let card = &mut draft.card;
         if let Some(criteria) = self.criteria {
             note(card.criteria != criteria, "criteria");
             card.criteria = criteria;
@@ -297,15 +292,15 @@ pub(crate) fn card_remove(
     id: TaskId,
     now: Timestamp,
 ) -> Result<Change, Refusal> {
-    let draft = Draft::of_task(world, id, now)?;
+    let mut draft = Draft::of_task(world, id, now)?;
     let waits = draft.subject.dependents.iter().filter(|waits| !waits.phase.is_closed());
     let open: Vec<TaskId> = waits.map(|waits| waits.id).collect();
     if !open.is_empty() {
         return Err(Refusal::HasDependents { task: id, open });
     }
-    let mut change = task::removed(draft);
-    change.writes.push(Write::ScratchpadPut { task: id, text: String::new() });
-    Ok(change)
+    // The notes were not loaded, so the draft cannot see that they change.
+    draft.write(Write::ScratchpadPut { task: id, text: String::new() });
+    Ok(task::removed(draft))
 }
 
 /// Appends to a task's notes; only the end of long notes is kept.

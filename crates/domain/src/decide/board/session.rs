@@ -25,7 +25,7 @@ pub(crate) fn session_begin(
     let mut draft = Draft::of_task(world, new.task, now)?;
     let ground = SessionGround {
         task: &draft.task,
-        card: &draft.subject.card,
+        card: &draft.card,
         deps: &draft.subject.deps,
         newest: draft.subject.newest.as_ref(),
     };

@@ -8,7 +8,7 @@ use crate::crew::AgentId;
 use crate::crew::letters;
 use crate::crew::state::EpicState;
 use crate::decide::board::card::label_of;
-use crate::decide::crew::task::{known, mail, no_way, put, state};
+use crate::decide::crew::task::{known, mail, no_way, state};
 use crate::decide::draft::Draft;
 use crate::decide::task;
 use crate::decide::task::block;
@@ -34,8 +34,8 @@ pub(crate) fn epic_task_add(
     if !stands.is_open() {
         return Err(state(format!("Epic is in state {stands}")));
     }
-    let mut card = draft.subject.card.clone();
-    let epic_branch = card.branch.get_or_insert_with(|| new.epic_branch.clone()).clone();
+    let is_branched = draft.card.branch.is_some();
+    let epic_branch = draft.card.branch.get_or_insert_with(|| new.epic_branch.clone()).clone();
     let create = TaskCreate {
         task: new.task,
         project: draft.task.project,
@@ -59,11 +59,10 @@ pub(crate) fn epic_task_add(
     };
     let mut made = task::task_create(world, &create, now)?;
     let begins = stands == EpicState::Planning && draft.deps_gate().is_ok();
-    if !begins && card == draft.subject.card {
+    if !begins && is_branched {
         return Ok(made);
     }
     draft.task.is_plan = true;
-    put(&mut draft, card);
     if begins {
         let working = label_of(world.policy, Phase::Working)?.clone();
         draft.move_to(&working);

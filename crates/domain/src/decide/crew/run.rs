@@ -26,7 +26,8 @@ pub(crate) fn submit(mut draft: Draft<'_>, new: &WorkSubmit) -> Result<Change, R
     }
     draft.deps_gate()?;
     let due_at = draft.now;
-    Ok(work::queued(&mut draft, new, JobState::Queued { due_at }, None))
+    work::queue(&mut draft, new, JobState::Queued { due_at }, None);
+    Ok(draft.done_beside(Reply::Run(new.job)))
 }
 
 /// Whether the worker of the order still has the task.

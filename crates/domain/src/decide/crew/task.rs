@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
-use crate::card::{Card, Failed, ReviewState};
+use crate::card::{Failed, ReviewState};
 use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::letters::{self, Letter};
 use crate::crew::state::{TaskState, worker_of};
@@ -80,19 +80,15 @@ pub(crate) fn assigned(
     }
     draft.end_live(AttemptEnd::Canceled { reason: format!("assigned to {}", worker.id) });
     begin(&mut draft, new, &actor);
-    let agent = Agent {
-        task: Some(new.task),
-        idle_since: None,
-        failed_at: None,
-        updated_at: now,
-        ..worker.clone()
-    };
-    draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    if let Some(agent) = draft.agent(&worker.id) {
+        (agent.task, agent.idle_since, agent.failed_at) = (Some(new.task), None, None);
+        agent.updated_at = now;
+    }
     let letter = letters::assigned(
         &draft.task,
         draft.subject.body.as_deref().unwrap_or_default(),
         &new.place,
-        draft.subject.card.base_branch.as_deref(),
+        draft.card.base_branch.as_deref(),
         new.misses.as_deref(),
     );
     mail(&mut draft, new.mails[0], new.sender.as_ref(), Some(&worker.id), letter);
@@ -270,13 +266,11 @@ fn give_up(draft: &mut Draft<'_>, reason: &str) -> Result<Result<(), Refusal>, R
         Ok((label, _)) => label,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
-    let card = Card { failed, ..draft.subject.card.clone() };
+    draft.card.failed = Some(Failed { reason: reason.to_owned(), at: draft.now });
     draft.move_to(&label);
     block::lift(draft);
     pulls::revoke(draft);
     stop::cancel(draft);
-    put(draft, card);
     Ok(Ok(()))
 }
 
@@ -302,9 +296,7 @@ pub(crate) fn crew_return(
     // Work that is done again is judged again.
     pulls::revoke(&mut draft);
     draft.task.verification = None;
-    let record = review::decision(&draft, ReviewState::Rejected, &words);
-    let card = Card { review: Some(record), ..draft.subject.card.clone() };
-    put(&mut draft, card);
+    draft.card.review = Some(review::decision(&draft, ReviewState::Rejected, &words));
     block::lift(&mut draft);
     draft.event(EventName::ReviewRejected, json!({}));
     let label = label_of(world.policy, Phase::Working)?.clone();
@@ -334,9 +326,7 @@ pub(crate) fn crew_settle(
     let label = label_of(world.policy, Phase::ClosedDone)?.clone();
     let worker = worker_of(draft.live.as_ref(), now);
     verification::approve(&mut draft, true, None);
-    let record = review::merged_record(&draft, new.commit.clone());
-    let card = Card { review: Some(record), ..draft.subject.card.clone() };
-    put(&mut draft, card);
+    review::merged(&mut draft, new.commit.clone());
     block::lift(&mut draft);
     match new.is_merged {
         true => draft.event(EventName::ReviewMerged, json!({"commit": new.commit})),
@@ -410,8 +400,10 @@ pub(crate) fn crew_free(
         return Ok(nothing);
     }
     let data = json!({"agentId": id, "taskId": on});
+    let mut agent = agent.clone();
+    make_idle(&mut agent, now);
     let change = crew::noted(
-        vec![CrewWrite::AgentUpdate { agent: idle(agent, now) }],
+        vec![CrewWrite::AgentUpdate { agent }],
         vec![crew::event(world, EventName::AgentFreed, data)],
     );
     Ok(change)
@@ -453,25 +445,25 @@ fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {
     }
 }
 
-fn idle(agent: &Agent, now: Timestamp) -> Agent {
-    Agent { task: None, idle_since: Some(now), updated_at: now, ..agent.clone() }
+fn make_idle(agent: &mut Agent, now: Timestamp) {
+    (agent.task, agent.idle_since, agent.updated_at) = (None, Some(now), now);
 }
 
 /// Makes the worker idle, unless it has another task by now.
 fn free(draft: &mut Draft<'_>, id: &AgentId) {
-    let agent = draft.world.crew.agent(id).filter(|agent| agent.task == Some(draft.task.id));
-    if let Some(agent) = agent {
-        let agent = idle(agent, draft.now);
-        draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    let (task, now) = (draft.task.id, draft.now);
+    if let Some(agent) = draft.agent(id).filter(|agent| agent.task == Some(task)) {
+        make_idle(agent, now);
     }
 }
 
 /// Marks the worker as failed and idle, so it is assigned nothing automatically. Mail tells why: to its supervisor,
 /// if there is one, and to people always.
 fn fail(draft: &mut Draft<'_>, id: &AgentId, lost: &CrewLoss, reason: &str) {
-    if let Some(agent) = draft.world.crew.agent(id) {
-        let agent = Agent { failed_at: Some(draft.now), ..idle(agent, draft.now) };
-        draft.write(Write::Crew(CrewWrite::AgentUpdate { agent }));
+    let now = draft.now;
+    if let Some(agent) = draft.agent(id) {
+        make_idle(agent, now);
+        agent.failed_at = Some(now);
     }
     let letter = letters::runs_failed(&draft.task, id.as_str(), reason);
     let supervisor = lost.supervisor.as_ref().filter(|to| draft.world.crew.agent(to).is_some());
@@ -479,12 +471,6 @@ fn fail(draft: &mut Draft<'_>, id: &AgentId, lost: &CrewLoss, reason: &str) {
         mail(draft, lost.mails[0], Some(id), supervisor, letter.clone());
     }
     mail(draft, lost.mails[1], Some(id), None, letter);
-}
-
-pub(crate) fn put(draft: &mut Draft<'_>, card: Card) {
-    if card != draft.subject.card {
-        draft.write(Write::CardPut { task: draft.task.id, card });
-    }
 }
 
 pub(crate) fn mail(

@@ -26,7 +26,7 @@ use crate::run::RunRecord;
 use crate::task::Task;
 use crate::time::Timestamp;
 use crate::work::Role;
-use crate::world::{Change, Reply, World, Write};
+use crate::world::{Change, Reply, World};
 
 pub(crate) fn review_request(
     world: &World<'_>,
@@ -52,7 +52,7 @@ pub(crate) fn review_request(
         is_advice: false,
         tree: None,
     };
-    put(&mut draft, review);
+    draft.card.review = Some(review);
     draft.event(EventName::ReviewRequested, json!({}));
     if draft.task.phase != Phase::Review {
         go(&mut draft, &label);
@@ -78,7 +78,8 @@ pub(crate) fn review_decide(
         }
         ReviewVerdict::Reject { to } => {
             let label = label_of(world.policy, to)?.clone();
-            decided(&mut draft, ReviewState::Rejected, &decision.feedback);
+            let rejection = self::decision(&draft, ReviewState::Rejected, &decision.feedback);
+            draft.card.review = Some(rejection);
             // Work that is done again is judged again.
             draft.task.verification = None;
             draft.event(EventName::ReviewRejected, json!({}));
@@ -108,7 +109,7 @@ fn approve(
     };
     let is_advice = !(as_reviewer || draft.actor().is_human());
     let approval = self::decision(&draft, ReviewState::Approved, &decision.feedback);
-    put(&mut draft, Review { is_advice, tree: decision.work.clone(), ..approval });
+    draft.card.review = Some(Review { is_advice, tree: decision.work.clone(), ..approval });
     draft.event(EventName::ReviewApproved, json!({"unmerged": unmerged}));
     if !unmerged {
         go(&mut draft, &label);
@@ -198,7 +199,7 @@ pub(crate) fn review_clear(
     let mut draft = Draft::of_task(world, id, now)?;
     let open = work::open_work(world);
     let agent = agent_at_work(draft.subject.newest.as_ref(), open.as_slice());
-    match merge_gate(&draft.task, &draft.subject.card, agent, needs_approval, seen.1)? {
+    match merge_gate(&draft.task, &draft.card, agent, needs_approval, seen.1)? {
         MergeGate::Merged(_) => return Ok(draft.unchanged(Reply::Task(id))),
         MergeGate::Occupied(agent) => {
             return Err(at_work(&draft.task, agent, ReviewAction::Merge));
@@ -253,8 +254,7 @@ pub(crate) fn review_settle(
         ReviewOutcome::RebaseConflict { files } => {
             in_conflict(&mut draft, files);
             draft.event(EventName::ReviewFailed, json!({"action": "rebase", "files": files.len()}));
-            let text = kept(&draft.subject.scratchpad, &settle.words);
-            draft.write(Write::ScratchpadPut { task: settle.task, text });
+            draft.scratchpad = kept(&draft.scratchpad, &settle.words);
             go(&mut draft, &label(Phase::Working)?);
             draft.entry("could not rebase", Some(settle.words.clone()));
         }
@@ -267,25 +267,18 @@ pub(crate) fn review_settle(
 }
 
 /// Records a merge. The actor that merges approves the work with that, unless it was approved before.
-fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
-    let review = merged_record(draft, commit);
-    put(draft, review);
-}
-
-pub(crate) fn merged_record(draft: &Draft<'_>, commit: Option<String>) -> Review {
-    let approved = |review: &&Review| review.is_approved();
-    let review = match draft.subject.card.review.as_ref().filter(approved) {
-        Some(known) => known.clone(),
+pub(crate) fn merged(draft: &mut Draft<'_>, commit: Option<String>) {
+    let review = match draft.card.review.take_if(|review| review.is_approved()) {
+        Some(known) => known,
         None => decision(draft, ReviewState::Approved, ""),
     };
-    Review { conflict_files: Vec::new(), merge_commit: commit, ..review }
+    draft.card.review = Some(Review { conflict_files: Vec::new(), merge_commit: commit, ..review });
 }
 
 /// Records the files in conflict, if the card has a review.
 fn in_conflict(draft: &mut Draft<'_>, files: &[String]) {
-    let Some(known) = draft.subject.card.review.clone() else { return };
-    if known.conflict_files != files {
-        put(draft, Review { conflict_files: files.to_vec(), ..known });
+    if let Some(review) = &mut draft.card.review {
+        review.conflict_files = files.to_vec();
     }
 }
 
@@ -293,15 +286,10 @@ fn said(feedback: &str) -> Option<String> {
     Some(feedback.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Puts a decision on the card. The card may have no review yet: a task can come into review without a request.
-pub(crate) fn decided(draft: &mut Draft<'_>, state: ReviewState, feedback: &str) {
-    let review = decision(draft, state, feedback);
-    put(draft, review);
-}
-
+/// A decision about the work. The card may have no review yet: a task can come into review without a request.
 pub(crate) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) -> Review {
     let (by, now) = (draft.actor().clone(), draft.now);
-    let known = draft.subject.card.review.clone();
+    let known = draft.card.review.clone();
     let (summary, requested_at, conflict_files) = match known {
         Some(known) => (known.summary, known.requested_at, known.conflict_files),
         None => (String::new(), now, Vec::new()),
@@ -318,9 +306,4 @@ pub(crate) fn decision(draft: &Draft<'_>, state: ReviewState, feedback: &str) ->
         is_advice: false,
         tree: None,
     }
-}
-
-pub(crate) fn put(draft: &mut Draft<'_>, review: Review) {
-    let card = Card { review: Some(review), ..draft.subject.card.clone() };
-    draft.write(Write::CardPut { task: draft.task.id, card });
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::decide::draft::job_writes;
 use crate::decide::runs::job::own;
 use crate::delivery::{AGAIN_AFTER_S, Delivery, Receipt, Topic, Tried, Webhook, destination};
 use crate::event::{About, Event, EventName};
@@ -137,8 +138,10 @@ pub(crate) fn delivery_try(
     let about = subject.map(|task| About { project: task.project, task: task.id, attempt: None });
     let tried = Tried { at: now, outcome: outcome.to_owned() };
     let job = Job { state, ..job.clone() };
+    let mut writes = job_writes(world, Some(job), None);
+    writes.push(Write::DeliveryTried { job: id, tried });
     Ok(Change {
-        writes: vec![Write::JobUpdate { job }, Write::DeliveryTried { job: id, tried }],
+        writes,
         events: vec![Event { actor: world.actor.clone(), name, about, data }],
         reply: Reply::Job(id),
         but: None,

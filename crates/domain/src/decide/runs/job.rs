@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::command::JobEnd;
+use crate::decide::draft::job_writes;
 use crate::event::{About, Event, EventName};
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
@@ -165,7 +166,7 @@ pub(crate) fn changed(world: &World<'_>, name: EventName, job: Job) -> Change {
     Change {
         events: vec![Event { actor: world.actor.clone(), name, about, data }],
         reply: Reply::Job(job.id),
-        writes: vec![Write::JobUpdate { job }],
+        writes: job_writes(world, Some(job), None),
         but: None,
     }
 }

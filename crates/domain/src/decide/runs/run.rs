@@ -9,7 +9,7 @@ use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::Card;
 use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
 use crate::decide::crew;
-use crate::decide::draft::Draft;
+use crate::decide::draft::{Draft, job_writes};
 use crate::decide::runs::delivery;
 use crate::decide::runs::work;
 use crate::decide::task;
@@ -76,6 +76,15 @@ impl<'w> Step<'w> {
         self.run.summary = Some(line.chars().take(SUMMARY_CHARS_MAX).collect());
     }
 
+    /// Cancels the job. A run that never began has no process that could be left.
+    pub fn set_canceled(&mut self, words: &str) {
+        self.job.state = JobState::Canceled { at: self.now };
+        if self.run.runs_on.is_none() {
+            self.run.gone_at = Some(self.now);
+        }
+        self.summary(words);
+    }
+
     pub fn event(&self, name: EventName, more: Value) -> Event {
         let mut data = Map::new();
         data.insert("job".into(), self.job.id.to_string().into());
@@ -93,27 +102,35 @@ impl<'w> Step<'w> {
         Event { actor, name, about, data: data.into() }
     }
 
-    /// Makes the step: the rows to write and the events to log. A step that ends the job also queues the webhook
-    /// about it.
-    pub fn taken(mut self, name: EventName, more: Value) -> (Vec<Write>, Vec<Event>) {
+    /// Makes the step: the rows to add and the events to log. A step that ends the job also queues the webhook about
+    /// it.
+    fn take(&mut self, name: EventName, more: Value) -> (Vec<Write>, Vec<Event>) {
         self.run.changed_at = self.now;
-        let mut events = vec![self.event(name, more)];
+        let event = self.event(name, more);
         let webhook = self.run.webhook.as_ref();
-        let told = webhook.and_then(|to| delivery::queued(&self.job, to, &events[0], self.now));
-        let mut writes =
-            vec![Write::JobUpdate { job: self.job }, Write::RunUpdate { run: self.run }];
-        if let Some((more, event)) = told {
-            writes.extend(more);
-            events.push(event);
+        let told = webhook.and_then(|to| delivery::queued(&self.job, to, &event, self.now));
+        match told {
+            Some((writes, told)) => (writes.into(), vec![event, told]),
+            None => (Vec::new(), vec![event]),
         }
-        (writes, events)
     }
 
     /// The whole change, when the task has no part in it.
-    pub fn alone(self, name: EventName, more: Value) -> Change {
+    pub fn alone(mut self, name: EventName, more: Value) -> Change {
         let reply = Reply::Run(self.job.id);
-        let (writes, events) = self.taken(name, more);
+        let (told, events) = self.take(name, more);
+        let mut writes = job_writes(self.world, Some(self.job), Some(self.run));
+        writes.extend(told);
         Change { writes, events, reply, but: None }
+    }
+
+    /// Makes the step a part of the change of the job's task. The job's events come after the task's so far: a reader
+    /// of a job event finds the task as that event says.
+    pub fn into_draft(mut self, draft: &mut Draft<'_>, name: EventName, more: Value) {
+        let (told, events) = self.take(name, more);
+        told.into_iter().for_each(|write| draft.write(write));
+        events.into_iter().for_each(|event| draft.event(event.name, event.data));
+        (draft.job, draft.run) = (Some(self.job), Some(self.run));
     }
 
     pub fn unchanged(&self) -> Change {
@@ -123,17 +140,10 @@ impl<'w> Step<'w> {
 
     /// The change together with that of the task.
     pub fn with(self, draft: Option<Draft<'_>>, name: EventName, more: Value) -> Change {
+        let Some(mut draft) = draft else { return self.alone(name, more) };
         let reply = Reply::Run(self.job.id);
-        let (mut writes, steps) = self.taken(name, more);
-        let mut events = Vec::new();
-        if let Some(draft) = draft {
-            let change = draft.done();
-            writes.extend(change.writes);
-            events.extend(change.events);
-        }
-        // The job's events come after the task's: a reader of a job event finds the task as that event says.
-        events.extend(steps);
-        Change { writes, events, reply, but: None }
+        self.into_draft(&mut draft, name, more);
+        Change { reply, ..draft.done() }
     }
 
     /// The job's task; `None` when it was removed.
@@ -429,7 +439,7 @@ pub(crate) fn run_keep(
     }
     // A heartbeat is no visible step: `job.kept` is logged, but the job's version stays.
     let event = step.event(EventName::JobKept, Value::Null);
-    let mut writes = vec![Write::JobUpdate { job: step.job }];
+    let mut writes = job_writes(world, Some(step.job), None);
     writes.extend(beat);
     Ok(Change { writes, events: vec![event], reply: Reply::Run(id), but: None })
 }

@@ -38,7 +38,7 @@ pub(crate) fn moved(draft: &mut Draft<'_>, label: &Label) {
 /// Cancels the task's open run. The runner hears of it and ends the agent.
 pub(crate) fn cancel(draft: &mut Draft<'_>) {
     let (world, now) = (draft.world, draft.now);
-    let (Some(job), Some(run)) = (&world.job, &world.run) else { return };
+    let (Some(job), Some(run)) = (&draft.job, &draft.run) else { return };
     if job.is_over() || job.task != Some(draft.task.id) {
         return;
     }
@@ -46,7 +46,5 @@ pub(crate) fn cancel(draft: &mut Draft<'_>) {
     step.job.state = JobState::Canceled { at: now };
     step.summary(CANCELED);
     let words = step.last_words();
-    let (writes, events) = step.taken(EventName::JobCanceled, words);
-    writes.into_iter().for_each(|write| draft.write(write));
-    events.into_iter().for_each(|event| draft.event(event.name, event.data));
+    step.into_draft(draft, EventName::JobCanceled, words);
 }

@@ -14,7 +14,7 @@ use crate::decide::review;
 use crate::decide::runs::run::{Step, attempt_of, begin_attempt, end_run};
 use crate::decide::runs::start;
 use crate::decide::task::block;
-use crate::event::{About, Event, EventName};
+use crate::event::EventName;
 use crate::job::{Job, JobId, JobState};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
@@ -50,7 +50,8 @@ pub(crate) fn work_submit(
             }
             // A worker is at work already, as requested; the request and its answer stay on record as a job that is
             // done.
-            return Ok(queued(&mut draft, new, JobState::Done { at: now }, Some(now)));
+            queue(&mut draft, new, JobState::Done { at: now }, Some(now));
+            return Ok(draft.done_beside(Reply::Run(new.job)));
         }
         (Some(_), Role::Worker) | (None, _) => {}
     }
@@ -58,7 +59,7 @@ pub(crate) fn work_submit(
         return terminal(draft, new, wish, open);
     }
     if new.order.role == Role::Worker {
-        if draft.subject.card.mode != Mode::Auto {
+        if draft.card.mode != Mode::Auto {
             return Err(Refusal::NotAuto { task: new.task });
         }
         draft.deps_gate()?;
@@ -69,15 +70,16 @@ pub(crate) fn work_submit(
             make_room(&mut draft, open);
         }
     }
-    Ok(queued(&mut draft, new, JobState::Queued { due_at: now }, None))
+    queue(&mut draft, new, JobState::Queued { due_at: now }, None);
+    Ok(draft.done_beside(Reply::Run(new.job)))
 }
 
 /// Cancels a review that is under way, because its task is worked on again.
 fn make_room(draft: &mut Draft<'_>, RunRecord { job, run }: RunRecord) {
-    let step = Step { world: draft.world, job, run, now: draft.now };
-    let change = cancel(step, "An agent works on the task again");
-    change.writes.into_iter().for_each(|write| draft.write(write));
-    change.events.into_iter().for_each(|event| draft.event(event.name, event.data));
+    let mut step = Step { world: draft.world, job, run, now: draft.now };
+    step.set_canceled("An agent works on the task again");
+    let words = step.last_words();
+    step.into_draft(draft, EventName::JobCanceled, words);
 }
 
 fn terminal(
@@ -86,22 +88,18 @@ fn terminal(
     wish: &TerminalStart,
     open: Option<RunRecord>,
 ) -> Result<Change, Refusal> {
-    let (world, now) = (draft.world, draft.now);
     let is_canceled = start::prepare(&mut draft, wish)?;
     if let Some(open) = open.filter(|_| !is_canceled) {
         make_room(&mut draft, open);
     }
-    let before = draft.has_changes().then(|| draft.done());
-    let mut draft = Draft::of_task(world, new.task, now)?;
-    // The effects of time on the task are in `before` already.
-    drop(draft.taken());
-    let due_at = now.plus_s(wish.held_s);
-    let mut change = queued(&mut draft, new, JobState::Queued { due_at }, None);
-    if let Some(before) = before {
-        change.writes = before.writes.into_iter().chain(change.writes).collect();
-        change.events = before.events.into_iter().chain(change.events).collect();
+    let is_prepared = draft.has_changes();
+    let due_at = draft.now.plus_s(wish.held_s);
+    queue(&mut draft, new, JobState::Queued { due_at }, None);
+    let reply = Reply::Run(new.job);
+    match is_prepared {
+        true => Ok(Change { reply, ..draft.done() }),
+        false => Ok(draft.done_beside(reply)),
     }
-    Ok(change)
 }
 
 pub(crate) fn role(run: &Run) -> Option<Role> {
@@ -116,12 +114,12 @@ pub(crate) fn open_work(world: &World<'_>) -> Option<RunRecord> {
 }
 
 /// Queues a run, or records one that is over.
-pub(crate) fn queued(
+pub(crate) fn queue(
     draft: &mut Draft<'_>,
     new: &WorkSubmit,
     state: JobState,
     up_at: Option<Timestamp>,
-) -> Change {
+) {
     let now = draft.now;
     let job = Job {
         id: new.job,
@@ -154,23 +152,15 @@ pub(crate) fn queued(
         webhook: None,
         terminal: None,
     };
-    let step = Step { world: draft.world, job: job.clone(), run: run.clone(), now };
+    let step = Step { world: draft.world, job, run, now };
     let asked = json!({"role": new.order.role.as_str(), "waits": new.waits});
     let asked = step.event(EventName::JobSubmitted, asked);
-    let about = About { project: draft.task.project, task: new.task, attempt: None };
-    let mut events = vec![Event { about: Some(about), ..asked }];
+    draft.event(asked.name, asked.data);
     if up_at.is_some() {
         let up = step.event(EventName::JobSucceeded, Value::Null);
-        events.push(Event { about: Some(about), ..up });
+        draft.event(up.name, up.data);
     }
-    let (mut writes, before) = draft.taken();
-    writes.extend([Write::JobInsert { job }, Write::RunInsert { run, task: new.task }]);
-    Change {
-        writes,
-        events: before.into_iter().chain(events).collect(),
-        reply: Reply::Run(new.job),
-        but: None,
-    }
+    draft.insert_job(step.job, Some(step.run));
 }
 
 /// Lets the agent begin, unless an obstacle came up since the request.
@@ -204,7 +194,7 @@ pub(crate) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
 }
 
 fn obstacle(draft: &Draft<'_>, order: &WorkOrder) -> Option<(WorkFault, String)> {
-    if draft.subject.card.mode != Mode::Auto {
+    if draft.card.mode != Mode::Auto {
         let refusal = Refusal::NotAuto { task: draft.task.id };
         return Some((WorkFault::NotAuto, refusal.message()));
     }
@@ -353,27 +343,23 @@ fn worked(
         }
         draft.entry("run ended", None);
     }
-    let bound_to = step.run.runs_on.clone();
-    let (world, now, task) = (step.world, step.now, step.job.task);
+    let (id, bound_to, now) = (step.job.id, step.run.runs_on.clone(), step.now);
     let words = step.last_words();
-    let mut change = step.with(draft, EventName::JobEnded, words);
-    if let (true, Some(reviewer), Some(task)) = (to_review, reviewer, task)
-        && let Ok(mut draft) = Draft::of_task(world, task, now)
-    {
+    let Some(mut draft) = draft else { return step.alone(EventName::JobEnded, words) };
+    step.into_draft(&mut draft, EventName::JobEnded, words);
+    if let Some(job) = reviewer.filter(|_| to_review) {
         let order = WorkOrder {
             role: Role::Reviewer,
-            asked_by: world.actor.clone(),
+            asked_by: draft.actor().clone(),
             instructions: None,
             model: None,
         };
-        let (waits, ttl_s) = (false, REVIEW_TTL_S);
+        let (task, waits, ttl_s) = (draft.task.id, false, REVIEW_TTL_S);
         let start = Start::Board;
-        let new = WorkSubmit { job: reviewer, task, order, bound_to, waits, ttl_s, start };
-        let asked = queued(&mut draft, &new, JobState::Queued { due_at: now }, None);
-        change.writes.extend(asked.writes);
-        change.events.extend(asked.events);
+        let new = WorkSubmit { job, task, order, bound_to, waits, ttl_s, start };
+        queue(&mut draft, &new, JobState::Queued { due_at: now }, None);
     }
-    change
+    Change { reply: Reply::Run(id), ..draft.done() }
 }
 
 /// How long a review may wait and take.
@@ -390,7 +376,7 @@ fn reviewed(mut step: Step<'_>, ending: Option<&Ending>, agent: &Actor) -> Chang
     let mut draft = step.draft().filter(|draft| draft.task.phase == Phase::Review);
     if let (Some(draft), Some((state, words))) = (&mut draft, verdict) {
         let found = review::decision(draft, state, words);
-        review::put(draft, Review { by: agent.clone(), is_advice: true, ..found });
+        draft.card.review = Some(Review { by: agent.clone(), is_advice: true, ..found });
         let name = match state {
             ReviewState::Approved => EventName::ReviewApproved,
             ReviewState::Requested | ReviewState::Rejected => EventName::ReviewRejected,
@@ -435,11 +421,7 @@ pub(crate) fn work_gone(
 
 /// Cancels a run that is not wanted any more; the task keeps its status.
 pub(crate) fn cancel(mut step: Step<'_>, words: &str) -> Change {
-    step.job.state = JobState::Canceled { at: step.now };
-    if step.run.runs_on.is_none() {
-        step.run.gone_at = Some(step.now);
-    }
-    step.summary(words);
+    step.set_canceled(words);
     let mut draft = step.draft().filter(|_| role(&step.run) == Some(Role::Worker));
     if let Some(draft) = &mut draft {
         end_run(draft, AttemptEnd::Canceled { reason: words.to_owned() });
@@ -472,14 +454,13 @@ pub(crate) fn unassign(draft: &mut Draft<'_>) {
     }
 }
 
-/// Appends to the task's notes. At most once in a change: the text is appended to the notes as they were loaded.
+/// Appends to the task's notes.
 fn noted(draft: &mut Draft<'_>, text: &str) {
     if text.trim().is_empty() {
         return;
     }
-    let text = card::kept(&draft.subject.scratchpad, text);
-    draft.event(EventName::TaskScratchpad, json!({"chars": text.chars().count()}));
-    draft.write(Write::ScratchpadPut { task: draft.task.id, text });
+    draft.scratchpad = card::kept(&draft.scratchpad, text);
+    draft.event(EventName::TaskScratchpad, json!({"chars": draft.scratchpad.chars().count()}));
 }
 
 /// Requests a review with the run's summary, for an agent that did not request it itself.
@@ -497,7 +478,7 @@ fn requested(draft: &mut Draft<'_>, summary: &str, agent: &Actor) {
         is_advice: false,
         tree: None,
     };
-    review::put(draft, review);
+    draft.card.review = Some(review);
     draft.event(EventName::ReviewRequested, json!({"by": agent}));
 }
 

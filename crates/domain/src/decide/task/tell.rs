@@ -12,7 +12,7 @@ use crate::job::JobId;
 use crate::limits::{NOTE_CHARS_MAX, TOLD_MAX};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
-use crate::world::{Change, Reply, World, Write};
+use crate::world::{Change, Reply, World};
 
 pub(crate) fn task_tell(
     world: &World<'_>,
@@ -24,14 +24,13 @@ pub(crate) fn task_tell(
     let mut draft = Draft::of_task(world, id, now)?;
     // No agent starts on a closed task.
     draft.open_gate()?;
-    let mut card = draft.subject.card.clone();
-    if card.told.len() >= TOLD_MAX {
+    let told = &mut draft.card.told;
+    if told.len() >= TOLD_MAX {
         let words = format!("{TOLD_MAX} messages wait for an agent of {id} already");
         return Err(Refusal::invalid(words));
     }
-    let after = card.told.last().map_or(now, |last| Timestamp(last.at.0 + 1));
-    card.told.push(Told { by: world.actor.clone(), at: now.max(after), text: text.to_owned() });
-    draft.write(Write::CardPut { task: id, card });
+    let after = told.last().map_or(now, |last| Timestamp(last.at.0 + 1));
+    told.push(Told { by: world.actor.clone(), at: now.max(after), text: text.to_owned() });
     draft.event(EventName::TaskTold, json!({"text": text}));
     draft.entry("told its agent", Some(text.to_owned()));
     Ok(draft.done())
@@ -46,14 +45,12 @@ pub(crate) fn task_hear(
     now: Timestamp,
 ) -> Result<Change, Refusal> {
     let mut draft = Draft::of_task(world, id, now)?;
-    let mut card = draft.subject.card.clone();
-    let before = card.told.len();
-    card.told.retain(|told| told.at > upto);
-    let heard = before - card.told.len();
+    let before = draft.card.told.len();
+    draft.card.told.retain(|told| told.at > upto);
+    let heard = before - draft.card.told.len();
     if heard == 0 {
         return Ok(draft.unchanged(Reply::Task(id)));
     }
-    draft.write(Write::CardPut { task: id, card });
     draft.event(EventName::TaskHeard, json!({"job": job, "messages": heard}));
     let words = if heard == 1 { "a message".to_owned() } else { format!("{heard} messages") };
     draft.entry("gave its agent", Some(words));

@@ -15,7 +15,7 @@ use crate::policy::{Phase, Policy};
 use crate::refusal::{Refusal, UnmetCheck};
 use crate::task::{PRIORITY_DEFAULT, Task};
 use crate::time::Timestamp;
-use crate::world::{Change, World, Write};
+use crate::world::{Change, World};
 
 pub const BLOCKED_BY_REVIEW: &str = "verification.blocked_by_review";
 pub const CHECKS_FAILED: &str = "verification.checks_failed";
@@ -145,11 +145,10 @@ pub(crate) fn begin(
 /// Queues the one verify job of a task: a job under way is moved up, else a new one is made.
 fn queue(draft: &mut Draft<'_>, id: JobId) {
     let due = JobState::Queued { due_at: draft.now };
-    let job = match draft.world.job.clone() {
+    let id = match &mut draft.job {
         Some(job) => {
-            let job = Job { state: due, ..job };
-            draft.write(Write::JobUpdate { job: job.clone() });
-            job
+            job.state = due;
+            job.id
         }
         None => {
             let job = Job {
@@ -162,11 +161,11 @@ fn queue(draft: &mut Draft<'_>, id: JobId) {
                 created_at: draft.now,
                 state: due,
             };
-            draft.write(Write::JobInsert { job: job.clone() });
-            job
+            draft.insert_job(job, None);
+            id
         }
     };
-    draft.event(EventName::VerificationQueued, json!({"job": job.id.to_string()}));
+    draft.event(EventName::VerificationQueued, json!({"job": id.to_string()}));
 }
 
 /// Makes a pending verification due now, because the thing it waited for (`reason`) has happened.
@@ -174,9 +173,8 @@ pub(crate) fn nudge(draft: &mut Draft<'_>, reason: &str) {
     let waits = draft.task.verification.as_ref().is_some_and(|known| {
         known.status == VerificationStatus::Pending && known.reason.as_deref() == Some(reason)
     });
-    if let Some(job) = draft.world.job.clone().filter(|_| waits) {
-        let state = JobState::Queued { due_at: draft.now };
-        draft.write(Write::JobUpdate { job: Job { state, ..job } });
+    if let Some(job) = draft.job.as_mut().filter(|_| waits) {
+        job.state = JobState::Queued { due_at: draft.now };
     }
 }
 
@@ -265,7 +263,7 @@ pub(crate) fn verification_judge(
             (done, "verification failed", shown)
         }
     };
-    draft.write(Write::JobUpdate { job: Job { state, ..current.clone() } });
+    draft.job = Some(Job { state, ..current.clone() });
     draft.entry(did, text);
     Ok(draft.done())
 }
