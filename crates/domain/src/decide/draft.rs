@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use crate::card::Card;
 use crate::crew::{Agent, AgentId};
 use crate::event::{About, Event, EventName};
@@ -18,6 +18,30 @@ use crate::standing::{Standing, phase_after_lease};
 use crate::task::{Entry, Task};
 use crate::time::Timestamp;
 use crate::world::{Change, CrewWrite, Reply, Subject, World, Write};
+
+/// An attempt that begins now. The draft gives it its fencing token.
+pub(crate) struct NewAttempt {
+    pub id: AttemptId,
+    pub kind: AttemptKind,
+    pub actor: Actor,
+    pub key: Option<String>,
+    pub client: Option<String>,
+    pub model: Option<String>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    /// The commit that the work starts from.
+    pub head: Option<String>,
+    pub lease_s: Option<u32>,
+}
+
+impl NewAttempt {
+    /// An attempt without a lease, of which nothing else is known.
+    pub fn of(id: AttemptId, kind: AttemptKind, actor: Actor) -> Self {
+        let (key, client, model) = (None, None, None);
+        let (worktree, branch, head, lease_s) = (None, None, None, None);
+        Self { id, kind, actor, key, client, model, worktree, branch, head, lease_s }
+    }
+}
 
 pub(crate) struct Draft<'w> {
     pub world: &'w World<'w>,
@@ -268,6 +292,46 @@ impl<'w> Draft<'w> {
         }
     }
 
+    /// Begins the next attempt on the task. The only place that makes an attempt.
+    pub fn begin(&mut self, new: NewAttempt) {
+        self.task.fence += 1;
+        self.task.newest_attempt = Some(new.id);
+        let fence = self.task.fence;
+        let (name, data) = match new.kind {
+            AttemptKind::Graph | AttemptKind::Execution | AttemptKind::Job => {
+                (EventName::AttemptStarted, json!({"kind": new.kind.as_str(), "fence": fence}))
+            }
+            AttemptKind::Pair => {
+                (EventName::SessionCreated, json!({"agent": new.actor, "fence": fence}))
+            }
+            AttemptKind::Crew => {
+                let agent = AgentId::of(&new.actor);
+                (EventName::TaskAssigned, json!({"agentId": agent, "fence": fence}))
+            }
+        };
+        let expires_at = |granted_s| self.now.plus_s(granted_s);
+        let lease =
+            new.lease_s.map(|granted_s| Lease { granted_s, expires_at: expires_at(granted_s) });
+        let attempt = Attempt {
+            id: new.id,
+            task: self.task.id,
+            kind: new.kind,
+            fence,
+            actor: new.actor,
+            key: new.key,
+            client: new.client,
+            model: new.model,
+            worktree: new.worktree,
+            branch: new.branch,
+            head_started: new.head,
+            started_at: self.now,
+            state: AttemptState::Live { heartbeat_at: self.now, progress: None, lease },
+        };
+        self.live = Some(attempt.clone());
+        self.write(Write::AttemptInsert { attempt });
+        self.attempt_event(name, new.id, data);
+    }
+
     pub fn end_live(&mut self, end: AttemptEnd) -> Option<AttemptId> {
         self.end_live_at(self.now, self.world.actor, end)
     }
@@ -283,8 +347,12 @@ impl<'w> Draft<'w> {
     }
 
     pub fn assign(&mut self) {
-        self.task.assignee = Some(self.world.actor.clone());
-        self.event(EventName::TaskClaimed, json!({"assignee": self.world.actor}));
+        self.assign_to(self.world.actor.clone());
+    }
+
+    pub fn assign_to(&mut self, actor: Actor) {
+        self.event(EventName::TaskClaimed, json!({"assignee": actor}));
+        self.task.assignee = Some(actor);
     }
 
     pub fn unassign(&mut self) {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::actor::Actor;
 use crate::ids::{Id, IdError, IdKind, TaskId};
+use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,6 +149,18 @@ impl JobState {
 }
 
 impl Job {
+    /// A new job that is due now, with the default priority. Every job begins here.
+    pub fn queued(
+        id: JobId,
+        kind: JobKind,
+        key: String,
+        task: Option<TaskId>,
+        now: Timestamp,
+    ) -> Self {
+        let state = JobState::Queued { due_at: now };
+        Self { id, kind, key, task, priority: PRIORITY_DEFAULT, tries: 0, created_at: now, state }
+    }
+
     pub fn is_over(&self) -> bool {
         match self.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Stale { .. } => false,

@@ -120,6 +120,30 @@ impl Order {
 }
 
 impl Run {
+    /// The run of a new job, before its first step.
+    pub fn queued(job: JobId, order: Order, now: Timestamp, expires_at: Timestamp) -> Self {
+        Self {
+            job,
+            order,
+            content_hash: String::new(),
+            changed_at: now,
+            summary: None,
+            attempt: 0,
+            fence: 0,
+            started_at: None,
+            up_at: None,
+            gone_at: None,
+            expires_at,
+            bound_to: None,
+            runs_on: None,
+            artifacts: Vec::new(),
+            question: None,
+            pr: None,
+            webhook: None,
+            terminal: None,
+        }
+    }
+
     pub fn artifact(&self, name: ArtifactName) -> Option<&Artifact> {
         self.artifacts.iter().find(|artifact| artifact.name == name)
     }

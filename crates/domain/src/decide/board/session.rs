@@ -7,7 +7,7 @@ use crate::actor::Actor;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::{Card, Mode};
 use crate::command::SessionBegin;
-use crate::decide::draft::Draft;
+use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::task;
 use crate::event::EventName;
 use crate::ids::TaskId;
@@ -15,7 +15,7 @@ use crate::policy::{Phase, Policy};
 use crate::refusal::{Hold, Refusal};
 use crate::task::{Dep, Task};
 use crate::time::Timestamp;
-use crate::world::{Change, Reply, World, Write};
+use crate::world::{Change, Reply, World};
 
 pub(crate) fn session_begin(
     world: &World<'_>,
@@ -32,29 +32,13 @@ pub(crate) fn session_begin(
     session_gate(world.policy, &ground, world.actor, &new.agent, now)?;
     let reason = "another session took its place".into();
     draft.end_live(AttemptEnd::Canceled { reason });
-    draft.task.fence += 1;
-    draft.task.newest_attempt = Some(new.attempt);
-    let attempt = Attempt {
-        id: new.attempt,
-        task: new.task,
-        kind: AttemptKind::Pair,
-        fence: draft.task.fence,
-        actor: new.agent.clone(),
-        key: None,
-        client: None,
-        model: None,
+    draft.begin(NewAttempt {
         worktree: new.worktree.clone(),
         branch: new.branch.clone(),
-        head_started: None,
-        started_at: now,
-        state: AttemptState::Live { heartbeat_at: now, progress: None, lease: None },
-    };
-    draft.write(Write::AttemptInsert { attempt });
-    let data = json!({"agent": new.agent, "fence": draft.task.fence});
-    draft.attempt_event(EventName::SessionCreated, new.attempt, data);
+        ..NewAttempt::of(new.attempt, AttemptKind::Pair, new.agent.clone())
+    });
     if draft.task.assignee.as_ref() != Some(&new.agent) {
-        draft.task.assignee = Some(new.agent.clone());
-        draft.event(EventName::TaskClaimed, json!({"assignee": new.agent}));
+        draft.assign_to(new.agent.clone());
     }
     if draft.task.phase == Phase::Initial
         && let Some(working) = world.policy.working().cloned()

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
+use crate::attempt::{AttemptEnd, AttemptKind};
 use crate::card::{Failed, ReviewState};
 use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
 use crate::crew::letters::{self, Letter};
@@ -12,7 +12,7 @@ use crate::crew::state::{TaskState, worker_of};
 use crate::crew::{Agent, AgentId, Mail, MailId};
 use crate::decide::board::card::{go, label_of};
 use crate::decide::crew;
-use crate::decide::draft::Draft;
+use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
 use crate::decide::pulls;
 use crate::decide::review;
@@ -26,7 +26,7 @@ use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::time::Timestamp;
-use crate::world::{Change, CrewWrite, Reply, World, Write};
+use crate::world::{Change, CrewWrite, Reply, World};
 
 const REASON_CHARS_MAX: usize = 4000;
 const FEEDBACK_BYTES_MAX: usize = 65536;
@@ -127,29 +127,14 @@ fn judge_idle(world: &World<'_>, new: &CrewAssign, worker: &Agent) -> Result<(),
 }
 
 fn begin(draft: &mut Draft<'_>, new: &CrewAssign, actor: &Actor) {
-    draft.task.fence += 1;
-    draft.task.newest_attempt = Some(new.attempt);
-    let attempt = Attempt {
-        id: new.attempt,
-        task: new.task,
-        kind: AttemptKind::Crew,
-        fence: draft.task.fence,
-        actor: actor.clone(),
-        key: None,
-        client: None,
-        model: None,
+    draft.begin(NewAttempt {
         worktree: new.place.worktree.clone(),
         branch: new.place.branch.clone(),
-        head_started: new.place.head.clone(),
-        started_at: draft.now,
-        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
-    };
-    draft.write(Write::AttemptInsert { attempt });
-    let data = json!({"agentId": new.worker, "fence": draft.task.fence});
-    draft.attempt_event(EventName::TaskAssigned, new.attempt, data);
+        head: new.place.head.clone(),
+        ..NewAttempt::of(new.attempt, AttemptKind::Crew, actor.clone())
+    });
     if draft.task.assignee.as_ref() != Some(actor) {
-        draft.task.assignee = Some(actor.clone());
-        draft.event(EventName::TaskClaimed, json!({"assignee": actor}));
+        draft.assign_to(actor.clone());
     }
 }
 

@@ -9,10 +9,10 @@ use crate::crew::state::TaskState;
 use crate::decide::runs::work;
 use crate::decide::task::verification;
 use crate::event::{About, Event, EventName};
-use crate::job::{Job, JobKind, JobState};
+use crate::job::{Job, JobKind};
 use crate::needs::{check_job, check_key};
 use crate::policy::{ChecksOnReview, Phase, Policy};
-use crate::task::{Check, PRIORITY_DEFAULT, Task};
+use crate::task::{Check, Task};
 use crate::time::Timestamp;
 use crate::work::Role;
 use crate::world::{Change, World, Write};
@@ -42,16 +42,8 @@ pub(crate) fn checks_queued(
     if !wanted || change.is_empty() || !has_commands || verifier_runs_them(task, world.policy) {
         return;
     }
-    let job = Job {
-        id: check_job(task.id),
-        kind: JobKind::Check,
-        key: check_key(task.id),
-        task: Some(task.id),
-        priority: PRIORITY_DEFAULT,
-        tries: 0,
-        created_at: now,
-        state: JobState::Queued { due_at: now },
-    };
+    let key = check_key(task.id);
+    let job = Job::queued(check_job(task.id), JobKind::Check, key, Some(task.id), now);
     let about = About { project: task.project, task: task.id, attempt: None };
     let data = json!({"job": job.id.to_string(), "kind": job.kind, "state": job.state.as_str()});
     let (actor, name) = (world.actor.clone(), EventName::JobQueued);

@@ -81,17 +81,9 @@ fn letter(
     priority: u16,
     from: &Event,
 ) -> ([Write; 2], Event) {
-    let now = delivery.ended_at;
-    let job = Job {
-        id: delivery.job,
-        kind: JobKind::Deliver,
-        key: format!("deliver-{}", delivery.about),
-        task,
-        priority,
-        tries: 0,
-        created_at: now,
-        state: JobState::Queued { due_at: now },
-    };
+    let key = format!("deliver-{}", delivery.about);
+    let job = Job::queued(delivery.job, JobKind::Deliver, key, task, delivery.ended_at);
+    let job = Job { priority, ..job };
     let data = json!({
         delivery.about.noun(): delivery.about.to_string(),
         "delivery": delivery.job.to_string(),

@@ -7,7 +7,6 @@ use crate::decide::draft::job_writes;
 use crate::event::{About, Event, EventName};
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::refusal::Refusal;
-use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::world::{Change, Reply, World, Write};
 
@@ -37,17 +36,7 @@ pub(crate) fn job_queue(
         let (writes, events) = Default::default();
         return Ok(Change { writes, events, reply: Reply::Job(job.id), but: None });
     }
-    let state = JobState::Queued { due_at: now };
-    let job = Job {
-        id,
-        kind,
-        key: key.to_owned(),
-        task: None,
-        priority: PRIORITY_DEFAULT,
-        tries: 0,
-        created_at: now,
-        state,
-    };
+    let job = Job::queued(id, kind, key.to_owned(), None, now);
     let mut change = changed(world, EventName::JobQueued, job.clone());
     change.writes = vec![Write::JobInsert { job }];
     Ok(change)

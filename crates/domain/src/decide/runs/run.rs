@@ -9,7 +9,7 @@ use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState};
 use crate::card::Card;
 use crate::command::{RunLease, RunSettle, RunSubmit, TaskCreate};
 use crate::decide::crew;
-use crate::decide::draft::{Draft, job_writes};
+use crate::decide::draft::{Draft, NewAttempt, job_writes};
 use crate::decide::runs::delivery;
 use crate::decide::runs::work;
 use crate::decide::task;
@@ -283,35 +283,14 @@ pub(crate) fn run_submit(
             task.assignee = Some(holder());
         }
     }
-    let job = Job {
-        id: new.job,
-        kind: JobKind::Run,
-        key: run_key(&new.spec.idempotency_key),
-        task: Some(new.task),
-        priority,
-        tries: 0,
-        created_at: now,
-        state: JobState::Queued { due_at: now },
-    };
+    let key = run_key(&new.spec.idempotency_key);
+    let job = Job { priority, ..Job::queued(new.job, JobKind::Run, key, Some(new.task), now) };
+    let order = Order::Patch(Box::new(new.spec.clone()));
     let run = Run {
-        job: new.job,
-        order: Order::Patch(Box::new(new.spec.clone())),
         content_hash: new.spec.content_hash(),
-        changed_at: now,
-        summary: None,
-        attempt: 0,
-        fence: 0,
-        started_at: None,
-        up_at: None,
-        gone_at: None,
-        expires_at: now.plus_s(execution.ttl_s),
         bound_to: new.bound_to.clone(),
-        runs_on: None,
-        artifacts: Vec::new(),
-        question: None,
-        pr: None,
         webhook: new.webhook.clone(),
-        terminal: None,
+        ..Run::queued(new.job, order, now, now.plus_s(execution.ttl_s))
     };
     let about = Some(About { project: new.project, task: new.task, attempt: None });
     let claimed = json!({"assignee": holder()});
@@ -386,35 +365,15 @@ pub(crate) fn run_lease(
     Ok(step.with(Some(draft), EventName::JobStarted, json!({"fence": fence})))
 }
 
-/// Begins the next attempt on a task, for the agent of a run.
+/// Begins the next attempt on a task, for the agent of a run. The lease belongs to the job: this file decides what its
+/// end means, not the task's other rules.
 pub(crate) fn begin_attempt(
     draft: &mut Draft<'_>,
     id: AttemptId,
     actor: Actor,
     model: Option<String>,
 ) {
-    draft.task.fence += 1;
-    draft.task.newest_attempt = Some(id);
-    let attempt = Attempt {
-        id,
-        task: draft.task.id,
-        kind: AttemptKind::Job,
-        fence: draft.task.fence,
-        actor,
-        key: None,
-        client: None,
-        model,
-        worktree: None,
-        branch: None,
-        head_started: None,
-        started_at: draft.now,
-        // The lease belongs to the job: this file decides what its end means, not the task's other rules.
-        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease: None },
-    };
-    draft.live = Some(attempt.clone());
-    draft.write(Write::AttemptInsert { attempt });
-    let data = json!({"kind": AttemptKind::Job.as_str(), "fence": draft.task.fence});
-    draft.attempt_event(EventName::AttemptStarted, id, data);
+    draft.begin(NewAttempt { model, ..NewAttempt::of(id, AttemptKind::Job, actor) });
 }
 
 pub(crate) fn run_keep(

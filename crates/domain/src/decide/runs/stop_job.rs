@@ -29,16 +29,8 @@ pub(crate) fn stop_queue(
     if open.is_none() {
         return Err(Refusal::NotRunning { task });
     }
-    let job = Job {
-        id,
-        kind: JobKind::Stop,
-        key: stop_key(task),
-        task: Some(task),
-        priority: subject.task.priority,
-        tries: 0,
-        created_at: now,
-        state: JobState::Queued { due_at: now },
-    };
+    let priority = subject.task.priority;
+    let job = Job { priority, ..Job::queued(id, JobKind::Stop, stop_key(task), Some(task), now) };
     let mut change = changed(world, EventName::JobSubmitted, job.clone());
     change.writes = vec![Write::JobInsert { job }];
     Ok(change)

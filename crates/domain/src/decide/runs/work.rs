@@ -19,7 +19,6 @@ use crate::job::{Job, JobId, JobState};
 use crate::policy::Phase;
 use crate::refusal::Refusal;
 use crate::run::{Order, Run, RunRecord, Terminal};
-use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
 use crate::work::ending::without_tags;
 use crate::work::{Ending, Role, WorkEnd, WorkFault, WorkOrder, work_key};
@@ -120,37 +119,16 @@ pub(crate) fn queue(
     state: JobState,
     up_at: Option<Timestamp>,
 ) {
-    let now = draft.now;
-    let job = Job {
-        id: new.job,
-        kind: new.order.role.job_kind(),
-        key: work_key(new.order.role, new.task),
-        task: Some(new.task),
-        // First come, first served, whatever the priority of the tasks.
-        priority: PRIORITY_DEFAULT,
-        tries: 0,
-        created_at: now,
-        state,
-    };
+    let (now, role) = (draft.now, new.order.role);
+    // First come, first served, whatever the priority of the tasks.
+    let key = work_key(role, new.task);
+    let job = Job { state, ..Job::queued(new.job, role.job_kind(), key, Some(new.task), now) };
+    let order = Order::Work(new.order.clone());
     let run = Run {
-        job: new.job,
-        order: Order::Work(new.order.clone()),
-        content_hash: String::new(),
-        changed_at: now,
-        summary: None,
-        attempt: 0,
-        fence: 0,
-        started_at: None,
         up_at,
         gone_at: up_at,
-        expires_at: now.plus_s(new.ttl_s),
         bound_to: new.bound_to.clone(),
-        runs_on: None,
-        artifacts: Vec::new(),
-        question: None,
-        pr: None,
-        webhook: None,
-        terminal: None,
+        ..Run::queued(new.job, order, now, now.plus_s(new.ttl_s))
     };
     let step = Step { world: draft.world, job, run, now };
     let asked = json!({"role": new.order.role.as_str(), "waits": new.waits});
@@ -182,8 +160,7 @@ pub(crate) fn admit(mut step: Step<'_>, lease: &RunLease) -> Change {
             }
             let agent = lease.agent.clone().unwrap_or_else(|| order.asked_by.clone());
             begin_attempt(&mut draft, lease.attempt, agent.clone(), order.model.clone());
-            draft.task.assignee = Some(agent.clone());
-            draft.event(EventName::TaskClaimed, json!({"assignee": agent}));
+            draft.assign_to(agent);
             draft.attempt_entry("started a run", None, lease.attempt);
             draft.task.fence
         }

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::actor::Actor;
-use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health, Lease};
+use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Health};
 use crate::command::AttemptBegin;
-use crate::decide::draft::Draft;
+use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
 use crate::decide::task;
 use crate::decide::task::check;
@@ -33,15 +33,18 @@ pub(crate) fn attempt_begin(
         BeginGround { task: &draft.task, deps: &draft.subject.deps, live: draft.live.as_ref() };
     begin_gate(world.policy, &ground, world.actor, new.takeover, now)?;
     let replaced = (new.takeover && task::may_take_over(&draft)).then(|| take_over(&mut draft));
-    draft.task.fence += 1;
-    draft.task.newest_attempt = Some(new.attempt);
-    let attempt = attempt_of(new, &draft);
-    draft.write(Write::AttemptInsert { attempt });
-    draft.attempt_event(
-        EventName::AttemptStarted,
-        new.attempt,
-        json!({"kind": new.kind.as_str(), "fence": draft.task.fence}),
-    );
+    draft.begin(NewAttempt {
+        id: new.attempt,
+        kind: new.kind,
+        actor: world.actor.clone(),
+        key: new.key.clone(),
+        client: new.client.clone().or(new.bound_client.clone()),
+        model: new.model.clone(),
+        worktree: new.worktree.clone(),
+        branch: new.branch.clone(),
+        head: new.head.clone(),
+        lease_s: new.lease_s,
+    });
     if draft.task.assignee.is_none() {
         draft.assign();
     }
@@ -128,26 +131,6 @@ fn take_over(draft: &mut Draft<'_>) -> Option<AttemptId> {
         draft.task.assignee = None;
     }
     draft.end_live(AttemptEnd::Canceled { reason })
-}
-
-fn attempt_of(new: &AttemptBegin, draft: &Draft<'_>) -> Attempt {
-    let lease =
-        new.lease_s.map(|granted_s| Lease { granted_s, expires_at: draft.now.plus_s(granted_s) });
-    Attempt {
-        id: new.attempt,
-        task: new.task,
-        kind: new.kind,
-        fence: draft.task.fence,
-        actor: draft.actor().clone(),
-        key: new.key.clone(),
-        client: new.client.clone().or(new.bound_client.clone()),
-        model: new.model.clone(),
-        worktree: new.worktree.clone(),
-        branch: new.branch.clone(),
-        head_started: new.head.clone(),
-        started_at: draft.now,
-        state: AttemptState::Live { heartbeat_at: draft.now, progress: None, lease },
-    }
 }
 
 /// The session a verb names, if it is the caller's own graph session.

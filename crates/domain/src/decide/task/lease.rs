@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::attempt::{Attempt, AttemptEnd, AttemptKind, AttemptState, Lease};
 use crate::command::{LeaseComplete, LeaseTarget, LeaseUpdate};
 use crate::contract::{VerificationKind, VerificationStatus};
-use crate::decide::draft::Draft;
+use crate::decide::draft::{Draft, NewAttempt};
 use crate::decide::input;
 use crate::decide::knowledge;
 use crate::decide::runs::stop;
@@ -68,27 +68,8 @@ pub(crate) fn lease_take(
     if draft.task.is_plan {
         return stuck(Unactionable::Plan);
     }
-    draft.task.fence += 1;
-    draft.task.newest_attempt = Some(id);
-    let lease = Lease { granted_s: lease_s, expires_at: now.plus_s(lease_s) };
-    let attempt = Attempt {
-        id,
-        task,
-        kind: AttemptKind::Execution,
-        fence: draft.task.fence,
-        actor: world.actor.clone(),
-        key: None,
-        client: None,
-        model: None,
-        worktree: None,
-        branch: None,
-        head_started: None,
-        started_at: now,
-        state: AttemptState::Live { heartbeat_at: now, progress: None, lease: Some(lease) },
-    };
-    draft.write(Write::AttemptInsert { attempt });
-    let data = json!({"kind": AttemptKind::Execution.as_str(), "fence": draft.task.fence});
-    draft.attempt_event(EventName::AttemptStarted, id, data);
+    let attempt = NewAttempt::of(id, AttemptKind::Execution, world.actor.clone());
+    draft.begin(NewAttempt { lease_s: Some(lease_s), ..attempt });
     if !mine {
         draft.assign();
     }

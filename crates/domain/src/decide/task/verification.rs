@@ -11,9 +11,10 @@ use crate::decide::task::check;
 use crate::event::EventName;
 use crate::ids::TaskId;
 use crate::job::{Job, JobId, JobKind, JobState};
+use crate::needs::verify_key;
 use crate::policy::{Phase, Policy};
 use crate::refusal::{Refusal, UnmetCheck};
-use crate::task::{PRIORITY_DEFAULT, Task};
+use crate::task::Task;
 use crate::time::Timestamp;
 use crate::world::{Change, World};
 
@@ -144,23 +145,14 @@ pub(crate) fn begin(
 
 /// Queues the one verify job of a task: a job under way is moved up, else a new one is made.
 fn queue(draft: &mut Draft<'_>, id: JobId) {
-    let due = JobState::Queued { due_at: draft.now };
     let id = match &mut draft.job {
         Some(job) => {
-            job.state = due;
+            job.state = JobState::Queued { due_at: draft.now };
             job.id
         }
         None => {
-            let job = Job {
-                id,
-                kind: JobKind::Verify,
-                key: crate::needs::verify_key(draft.task.id),
-                task: Some(draft.task.id),
-                priority: PRIORITY_DEFAULT,
-                tries: 0,
-                created_at: draft.now,
-                state: due,
-            };
+            let (task, now) = (draft.task.id, draft.now);
+            let job = Job::queued(id, JobKind::Verify, verify_key(task), Some(task), now);
             draft.insert_job(job, None);
             id
         }
