@@ -3,14 +3,13 @@
 use callboard_domain::event::{EventName, LoggedEvent};
 
 pub(crate) fn committed(events: &[LoggedEvent]) {
-    for LoggedEvent { data, .. } in events.iter().filter(|event| event.name == EventName::MailSent)
-    {
-        let text = |key: &str| data[key].as_str().unwrap_or_default();
+    for event in events.iter().filter(|event| event.name == EventName::MailSent) {
+        let data = event.read();
         tracing::info!(
-            mailId = text("mailId"),
-            toAgentId = data["toAgentId"].as_str(),
-            isForHuman = data["isForHuman"].as_bool(),
-            subject = text("subject"),
+            mailId = data.mail().map(|mail| mail.to_string()).unwrap_or_default(),
+            toAgentId = data.mail_to(),
+            isForHuman = data.is_for_human(),
+            subject = data.subject().unwrap_or_default(),
             "mail.sent"
         );
     }

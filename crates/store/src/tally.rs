@@ -34,7 +34,7 @@ pub(crate) fn committed(commands: usize, events: &[LoggedEvent]) {
         match event.name {
             EventName::AttemptExpired => counter!(LEASE_EXPIRIES).increment(1),
             EventName::CheckRan | EventName::CheckAttested => {
-                let result = if event.data["result"] == "pass" { "pass" } else { "fail" };
+                let result = if event.read().is_pass() { "pass" } else { "fail" };
                 counter!(CHECK_RESULTS, "result" => result).increment(1);
             }
             EventName::TaskCreated

@@ -181,7 +181,7 @@ impl Watching {
         let job = event.job;
         let status = view::status_uri(job);
         let all = self.jobs.contains(&job);
-        let artifact = event.data["artifact"].as_str().map(|name| view::artifact_uri(job, name));
+        let artifact = event.read().artifact().map(|name| view::artifact_uri(job, name));
         let artifact = artifact.filter(|uri| all || self.uris.contains(uri));
         let follows = all || self.uris.contains(&status);
         let lists = self.uris.contains(LIST);

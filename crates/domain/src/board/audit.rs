@@ -2,10 +2,9 @@
 //! comes from the event log.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::actor::Actor;
-use crate::event::{EventName, LoggedEvent};
+use crate::event::{EventData, EventName, LoggedEvent};
 use crate::ids::TaskId;
 use crate::time::Timestamp;
 
@@ -78,16 +77,15 @@ pub struct AuditRow {
 impl AuditRow {
     /// Takes names and codes from an event, and no text that a caller wrote.
     pub fn of(event: &LoggedEvent) -> Self {
-        let word = |key: &str| event.data[key].as_str();
-        let action = REVIEW_ACTIONS.into_iter().find(|known| word("action") == Some(known));
+        let data = event.read();
+        let action = REVIEW_ACTIONS.into_iter().find(|known| data.action() == Some(known));
         let (capability, command) = match command(event.name) {
             Some((capability, _)) if event.name == EventName::ReviewFailed => {
                 (capability, action.unwrap_or("merge").to_owned())
             }
             Some((capability, command)) => (capability, command.to_owned()),
-            None => of_tool(word("tool").unwrap_or_default(), action),
+            None => of_tool(data.tool().unwrap_or_default(), action),
         };
-        let named = word("task").and_then(|text| text.parse().ok());
         Self {
             seq: event.seq,
             at: event.at,
@@ -96,10 +94,10 @@ impl AuditRow {
             command,
             success: !is_failure(event.name),
             code: match command_is_called(event.name) {
-                true => word("code").map(str::to_owned),
-                false => code(event.name, &event.data).map(str::to_owned),
+                true => data.code().map(str::to_owned),
+                false => code(event.name, data).map(str::to_owned),
             },
-            task: event.task().or(named),
+            task: event.task().or(data.named_task()),
         }
     }
 }
@@ -209,11 +207,11 @@ fn command(name: EventName) -> Option<(Capability, &'static str)> {
 }
 
 /// The code with which the board's tools answer for this event.
-fn code(name: EventName, data: &Value) -> Option<&'static str> {
+fn code(name: EventName, data: EventData<'_>) -> Option<&'static str> {
     match name {
-        EventName::ReviewFailed => Some(match (data["action"].as_str(), &data["files"]) {
-            (Some("rebase"), Value::Null) => "REBASE_FAILED",
-            (Some("rebase"), _) => "REBASE_CONFLICT",
+        EventName::ReviewFailed => Some(match (data.action(), data.has_conflict()) {
+            (Some("rebase"), false) => "REBASE_FAILED",
+            (Some("rebase"), true) => "REBASE_CONFLICT",
             _ => "MERGE_FAILED",
         }),
         EventName::TaskStatusChanged => Some("MOVED"),

@@ -27,6 +27,7 @@ use runs::{delivery, job, output, run, stop_job, work};
 use task::{attempt, block, check, comment, dependency, lease, tell, update};
 
 use crate::command::Command;
+use crate::event::Event;
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::world::{Change, World};
@@ -36,7 +37,13 @@ pub fn decide(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Ch
     block::answered(world, command, &mut change);
     review::checks::checks_queued(world, command, &mut change, now);
     delivery::told(world, &mut change, now);
+    debug_assert_eq!(unlisted(&change), None, "a key is missing in `event/names.rs`");
     Ok(change)
+}
+
+/// The first event with a key that the table of events does not list.
+fn unlisted(change: &Change) -> Option<&Event> {
+    change.events.iter().find(|event| !event.read().unlisted(event.name).is_empty())
 }
 
 fn judged(world: &World<'_>, command: &Command, now: Timestamp) -> Result<Change, Refusal> {

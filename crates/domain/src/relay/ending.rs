@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::event::EventName;
+use crate::event::{EventData, EventName};
 use crate::job::JobId;
 
 pub fn artifact_uri(job: JobId, name: &str) -> String {
@@ -46,20 +46,20 @@ impl Ending {
             EventName::JobExpired => (false, "EXPIRED"),
             _ => return None,
         };
+        let data = EventData::of(data);
         let mut told = json!({
             "jobId": job.to_string(),
             "state": state,
-            "summary": data["summary"].as_str().unwrap_or_default(),
+            "summary": data.summary().unwrap_or_default(),
         });
         if finished {
-            let names = data["artifacts"].as_array().into_iter().flatten();
-            told["artifacts"] = artifact_uris(job, names.filter_map(Value::as_str));
-        } else if let Some(reason) = data["reason"].as_str() {
+            told["artifacts"] = artifact_uris(job, data.artifacts());
+        } else if let Some(reason) = data.reason() {
             told["reasonCode"] = reason.into();
         }
         told[VERSION] = version.into();
         if finished {
-            let (started, ended) = (data["started_at"].as_i64(), data["finished_at"].as_i64());
+            let (started, ended) = (data.started_at_ms(), data.finished_at_ms());
             if let Some(started) = started {
                 told["startedAt"] = started.into();
             }
@@ -70,7 +70,7 @@ impl Ending {
                 told["durationMs"] = (ended - started).into();
             }
         }
-        told["attempt"] = data["attempt"].clone();
+        told["attempt"] = data.attempt().clone();
         Some(Self { finished, data: told })
     }
 

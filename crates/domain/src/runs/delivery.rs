@@ -38,7 +38,7 @@ impl Topic {
     /// The topic of an event; `None` for events without messages.
     pub fn of(event: &Event) -> Option<Self> {
         match event.name {
-            EventName::MailSent => event.data["mailId"].as_str()?.parse().ok().map(Self::Mail),
+            EventName::MailSent => event.read().mail().map(Self::Mail),
             EventName::TaskCreated => event.about.map(|about| Self::Task(about.task)),
             _ => None,
         }

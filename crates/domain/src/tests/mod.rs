@@ -6,6 +6,7 @@ mod crew;
 mod crew_runs;
 mod crew_states;
 mod crew_tasks;
+mod events;
 mod forge;
 mod invariants;
 mod knowledge;

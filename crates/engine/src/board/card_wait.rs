@@ -230,6 +230,6 @@ fn moved(event: &LoggedEvent) -> Option<(Phase, Timestamp)> {
     if event.name != EventName::TaskStatusChanged {
         return None;
     }
-    let phase = event.data["phase"].as_str().and_then(Phase::parse)?;
-    Some((phase, event.data["at"].as_i64().map_or(event.at, Timestamp)))
+    let data = event.read();
+    Some((data.phase()?, data.moved_at().unwrap_or(event.at)))
 }

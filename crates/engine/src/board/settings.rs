@@ -130,7 +130,7 @@ impl Engine {
     async fn settings_changed_by(&self, org: &str, seq: u64) -> Result<SettingsKept, EngineError> {
         let query = EventQuery { org: Some(org.into()), after: seq - 1, task: None, limit: 1 };
         let events = self.parts.store.events(query).await?;
-        let changes = events.first().and_then(|event| event.data["changes"].as_object());
+        let changes = events.first().and_then(|event| event.read().changes());
         let changes = changes.into_iter().flatten();
         let new = |(key, change): (&String, &Value)| {
             Some((SettingKey::parse(key)?, change["new"].clone()))

@@ -436,8 +436,10 @@ impl AsksFor {
         let number = asked.run.question.map_or(0, |asked| asked.number);
         let answer = async {
             while let Some(event) = feed.next().await {
-                if event.name == EventName::JobAnswered && event.data["question"] == number {
-                    return event.data["granted"] == true;
+                let data = event.read();
+                let is_it = data.question() == Some(u64::from(number));
+                if event.name == EventName::JobAnswered && is_it {
+                    return data.is_granted();
                 }
             }
             false

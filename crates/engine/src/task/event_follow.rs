@@ -50,8 +50,10 @@ impl EventsWanted {
 /// Whether an event tells an agent of mail or of a task that it got.
 fn is_for(event: &LoggedEvent, agent: &AgentId) -> bool {
     match event.name {
-        EventName::MailSent | EventName::MailRead => event.data["toAgentId"] == agent.as_str(),
-        EventName::TaskAssigned | EventName::AgentFreed => event.data["agentId"] == agent.as_str(),
+        EventName::MailSent | EventName::MailRead => event.read().mail_to() == Some(agent.as_str()),
+        EventName::TaskAssigned | EventName::AgentFreed => {
+            event.read().agent() == Some(agent.as_str())
+        }
         _ => false,
     }
 }

@@ -177,7 +177,7 @@ impl Engine {
         };
         let is_freed = |event: &LoggedEvent| {
             event.name == EventName::TaskReady
-                && event.data["unblocked_by"].as_str() == Some(&task.to_string())
+                && event.read().unblocked_by() == Some(&task.to_string())
         };
         let events = self.parts.store.events(query).await?;
         Ok(events.iter().filter(|event| is_freed(event)).filter_map(LoggedEvent::task).collect())

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use callboard_domain::crew::AgentId;
-use callboard_domain::event::{EventName, LoggedEvent, step_of};
+use callboard_domain::event::{EventData, EventName, LoggedEvent, step_of};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::job::JobId;
 use callboard_domain::policy::{Phase, fold};
@@ -42,6 +42,10 @@ pub struct RunEvent {
 }
 
 impl RunEvent {
+    pub fn read(&self) -> EventData<'_> {
+        EventData::of(&self.data)
+    }
+
     /// `None` for an event that is no step of a run.
     fn of(event: &LoggedEvent) -> Option<Self> {
         let job = step_of(event.name, &event.data)?;
@@ -165,7 +169,7 @@ impl EventSink for Waits {
 }
 
 fn inbox_of(event: &LoggedEvent) -> WaitKey {
-    inbox(event.data["toAgentId"].as_str())
+    inbox(event.read().mail_to())
 }
 
 /// Recipients that share a hash wake each other needlessly, and look again.

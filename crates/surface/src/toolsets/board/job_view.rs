@@ -139,7 +139,7 @@ pub(super) fn events(task: TaskId, events: &[RunEvent]) -> Vec<Value> {
             })
         };
         told.push(entry(status, code, message));
-        if event.name == EventName::JobSubmitted && event.data["waits"] == true {
+        if event.name == EventName::JobSubmitted && event.read().waits() {
             told.push(entry("queued", "START_PENDING", "Waiting for a free agent slot"));
         }
         if !matches!(status, "queued" | "running") {
@@ -150,12 +150,12 @@ pub(super) fn events(task: TaskId, events: &[RunEvent]) -> Vec<Value> {
 }
 
 fn step(event: &RunEvent) -> Option<(&'static str, &'static str, &str)> {
-    let stops = event.data["kind"] == "stop";
-    let reason = event.data["reason"].as_str().unwrap_or_default();
-    let words = event.data["summary"].as_str();
+    let data = event.read();
+    let (stops, words) = (data.is_stop(), data.summary());
+    let reason = data.reason().unwrap_or_default();
     Some(match event.name {
         EventName::JobSubmitted => ("queued", "JOB_QUEUED", "Job queued"),
-        EventName::JobStarted if event.data["resumed"] == true => return None,
+        EventName::JobStarted if data.is_resumed() => return None,
         EventName::JobStarted => ("running", "JOB_RUNNING", "Job running"),
         EventName::JobRequeued => ("queued", "JOB_REQUEUED", "Its server was lost"),
         EventName::JobSucceeded if stops => ("succeeded", "STOPPED", "Agent stopped"),

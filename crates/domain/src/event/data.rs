@@ -1,0 +1,174 @@
+//! What the data of events say, as types. Rules write the keys, readers ask here, and the table in `names.rs` lists
+//! the keys. An event of an older version may lack a key, so each accessor may find nothing.
+
+use serde_json::{Map, Value};
+
+use super::EventName;
+use crate::crew::MailId;
+use crate::ids::TaskId;
+use crate::job::JobId;
+use crate::policy::Phase;
+use crate::time::Timestamp;
+
+/// The data of one event.
+#[derive(Clone, Copy, Debug)]
+pub struct EventData<'e>(&'e Value);
+
+impl<'e> EventData<'e> {
+    pub fn of(data: &'e Value) -> Self {
+        Self(data)
+    }
+
+    fn text(self, key: &str) -> Option<&'e str> {
+        self.0[key].as_str()
+    }
+
+    fn is(self, key: &str) -> bool {
+        self.0[key] == true
+    }
+
+    /// `task.status_changed`: the phase the task moved to.
+    pub fn phase(self) -> Option<Phase> {
+        self.text("phase").and_then(Phase::parse)
+    }
+
+    /// `task.status_changed`: the time of the move, where it differs from the event's.
+    pub fn moved_at(self) -> Option<Timestamp> {
+        self.0["at"].as_i64().map(Timestamp)
+    }
+
+    /// `task.ready`: the task or comment that stood in the way.
+    pub fn unblocked_by(self) -> Option<&'e str> {
+        self.text("unblocked_by")
+    }
+
+    /// `check.ran`, `check.attested`: whether the check passed.
+    pub fn is_pass(self) -> bool {
+        self.text("result") == Some("pass")
+    }
+
+    /// The job that the event is about.
+    pub fn job(self) -> Option<JobId> {
+        self.text("job")?.parse().ok()
+    }
+
+    /// Whether the job of the event ends an agent's work.
+    pub fn is_stop(self) -> bool {
+        self.text("kind") == Some("stop")
+    }
+
+    /// `job.submitted`: whether the job waits for a place.
+    pub fn waits(self) -> bool {
+        self.is("waits")
+    }
+
+    /// `job.started`: whether an earlier start goes on.
+    pub fn is_resumed(self) -> bool {
+        self.is("resumed")
+    }
+
+    /// The runs of the job so far.
+    pub fn attempt(self) -> &'e Value {
+        &self.0["attempt"]
+    }
+
+    pub fn summary(self) -> Option<&'e str> {
+        self.text("summary")
+    }
+
+    /// Why a job or a verification failed, or why a task is blocked.
+    pub fn reason(self) -> Option<&'e str> {
+        self.text("reason")
+    }
+
+    /// The names of the artifacts of a job that ended.
+    pub fn artifacts(self) -> impl Iterator<Item = &'e str> {
+        self.0["artifacts"].as_array().into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// `job.artifact`, `job.pr`: the artifact that changed.
+    pub fn artifact(self) -> Option<&'e str> {
+        self.text("artifact")
+    }
+
+    /// The start of a job that ended, in milliseconds.
+    pub fn started_at_ms(self) -> Option<i64> {
+        self.0["started_at"].as_i64()
+    }
+
+    /// The end of a job, in milliseconds.
+    pub fn finished_at_ms(self) -> Option<i64> {
+        self.0["finished_at"].as_i64()
+    }
+
+    /// `job.asked`, `job.answered`: the number of the question.
+    pub fn question(self) -> Option<u64> {
+        self.0["question"].as_u64()
+    }
+
+    /// `job.answered`: whether the answer is yes.
+    pub fn is_granted(self) -> bool {
+        self.is("granted")
+    }
+
+    /// `review.failed`, `call.refused`: the action of a review.
+    pub fn action(self) -> Option<&'e str> {
+        self.text("action")
+    }
+
+    /// `review.failed`: whether files are in conflict.
+    pub fn has_conflict(self) -> bool {
+        !self.0["files"].is_null()
+    }
+
+    /// `call.refused`, `call.answered`: the tool.
+    pub fn tool(self) -> Option<&'e str> {
+        self.text("tool")
+    }
+
+    /// `call.refused`: the code of the refusal.
+    pub fn code(self) -> Option<&'e str> {
+        self.text("code")
+    }
+
+    /// The task that an event names in its data alone.
+    pub fn named_task(self) -> Option<TaskId> {
+        self.text("task")?.parse().ok()
+    }
+
+    /// `settings.updated`: each key with its old and new value.
+    pub fn changes(self) -> Option<&'e Map<String, Value>> {
+        self.0["changes"].as_object()
+    }
+
+    /// `mail.sent`, `mail.read`: the mail.
+    pub fn mail(self) -> Option<MailId> {
+        self.text("mailId")?.parse().ok()
+    }
+
+    /// `mail.sent`, `mail.read`: the recipient; `None` for people.
+    pub fn mail_to(self) -> Option<&'e str> {
+        self.text("toAgentId")
+    }
+
+    /// `mail.sent`, `mail.read`: whether people are the recipient.
+    pub fn is_for_human(self) -> Option<bool> {
+        self.0["isForHuman"].as_bool()
+    }
+
+    /// `mail.sent`: the subject.
+    pub fn subject(self) -> Option<&'e str> {
+        self.text("subject")
+    }
+
+    /// The agent of a crew that the event is about.
+    pub fn agent(self) -> Option<&'e str> {
+        self.text("agentId")
+    }
+
+    /// The keys that the table of events does not give to `name`.
+    pub fn unlisted(self, name: EventName) -> Vec<&'e str> {
+        let keys = self.0.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        keys.filter(|key| !name.keys().contains(key)).collect()
+    }
+}
