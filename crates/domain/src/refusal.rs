@@ -22,6 +22,8 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     InvalidInput {
+        /// The field that is at fault; `None` when the fault is in several fields or in none.
+        field: Option<String>,
         message: String,
     },
     TaskNotFound {
@@ -407,13 +409,20 @@ impl UnmetCheck {
 
 impl Refusal {
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::InvalidInput { message: message.into() }
+        Self::InvalidInput { field: None, message: message.into() }
+    }
+
+    /// Refuses one field. The message names the field in the caller's words.
+    pub fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::InvalidInput { field: Some(field.into()), message: message.into() }
     }
 
     /// Names the place of the refused task in a list. Other refusals name their task themselves.
     pub fn of_task_at(self, place: usize) -> Self {
         match self {
-            Self::InvalidInput { message } => Self::invalid(format!("task {place}: {message}")),
+            Self::InvalidInput { field, message } => {
+                Self::InvalidInput { field, message: format!("task {place}: {message}") }
+            }
             other => other,
         }
     }

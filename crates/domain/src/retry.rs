@@ -108,9 +108,10 @@ pub(crate) fn judge_key(field: &str, key: &str, chars_max: usize) -> Result<(), 
 }
 
 fn unfit(field: &str, chars_max: usize, got: &str) -> Refusal {
-    Refusal::invalid(format!(
+    let words = format!(
         "{field} must be a string of 1..{chars_max} characters without control characters, got {got}"
-    ))
+    );
+    Refusal::invalid_field(field, words)
 }
 
 impl Command {

@@ -107,7 +107,7 @@ pub fn description(text: String) -> Result<String, Refusal> {
     if text.len() > BODY_BYTES_MAX {
         let got = text.len();
         let words = format!("description must be at most {BODY_BYTES_MAX} bytes, got {got}");
-        return Err(Refusal::invalid(words));
+        return Err(Refusal::invalid_field("description", words));
     }
     Ok(text)
 }
@@ -134,7 +134,8 @@ fn object(
     let required = schema.get("required").and_then(Value::as_array);
     for name in required.into_iter().flatten().filter_map(Value::as_str) {
         if !read.contains_key(name) {
-            return Err(Refusal::invalid(format!("{place}{name} is required")));
+            let field = outermost(place, name);
+            return Err(Refusal::invalid_field(field, format!("{place}{name} is required")));
         }
     }
     Ok(Value::Object(read))
@@ -150,7 +151,13 @@ fn unknown(place: &str, name: &str, known: &Map<String, Value>) -> Refusal {
             format!("; known are {}", keys.join(", "))
         }
     };
-    Refusal::invalid(format!("{place}unknown argument '{shown}'{way_out}"))
+    let field = outermost(place, &shown);
+    Refusal::invalid_field(field, format!("{place}unknown argument '{shown}'{way_out}"))
+}
+
+/// The argument in which a fault lies: `name`, unless `place` says that the fault is further inside.
+fn outermost<'a>(place: &'a str, name: &'a str) -> &'a str {
+    if place.is_empty() { name } else { place.split([' ', ':', '[']).next().unwrap_or_default() }
 }
 
 /// The known word that was probably meant.
@@ -198,7 +205,7 @@ fn wrong(label: &str, wanted: &str, got: &Value) -> Refusal {
         Value::Array(_) => "a list".into(),
         Value::Object(_) => "an object".into(),
     };
-    Refusal::invalid(format!("{label} must be {wanted}, got {got}"))
+    Refusal::invalid_field(outermost(label, label), format!("{label} must be {wanted}, got {got}"))
 }
 
 fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {

@@ -10,7 +10,7 @@ use crate::task::{Check, CheckKind};
 pub(crate) fn title(text: &str) -> Result<String, Refusal> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(Refusal::invalid("title cannot be empty"));
+        return Err(Refusal::invalid_field("title", "title cannot be empty"));
     }
     longest("title", text, TITLE_CHARS_MAX)?;
     Ok(text.to_owned())
@@ -19,14 +19,15 @@ pub(crate) fn title(text: &str) -> Result<String, Refusal> {
 pub(crate) fn body(text: &str) -> Result<String, Refusal> {
     if text.len() > BODY_BYTES_MAX {
         let message = format!("body must be at most {BODY_BYTES_MAX} bytes, got {}", text.len());
-        return Err(Refusal::invalid(message));
+        return Err(Refusal::invalid_field("body", message));
     }
     Ok(text.to_owned())
 }
 
 pub(crate) fn priority(given: u16) -> Result<u16, Refusal> {
     if given > crate::task::PRIORITY_MAX {
-        return Err(Refusal::invalid(format!("priority must be 0..1000, got {given}")));
+        let message = format!("priority must be 0..1000, got {given}");
+        return Err(Refusal::invalid_field("priority", message));
     }
     Ok(given)
 }
@@ -39,7 +40,7 @@ pub(crate) fn said<'t>(
     complaint: &str,
 ) -> Result<&'t str, Refusal> {
     if text.trim().is_empty() {
-        return Err(Refusal::invalid(complaint));
+        return Err(Refusal::invalid_field(field, complaint));
     }
     longest(field, text, chars_max)?;
     Ok(text)
@@ -64,7 +65,7 @@ pub(crate) fn longest(field: &str, text: &str, chars_max: usize) -> Result<(), R
     let chars = text.chars().count();
     if chars > chars_max {
         let message = format!("{field} must be at most {chars_max} characters, got {chars}");
-        return Err(Refusal::invalid(message));
+        return Err(Refusal::invalid_field(field, message));
     }
     Ok(())
 }
@@ -95,7 +96,7 @@ pub(crate) fn contract(
         if list.len() > CONTRACT_ITEMS_MAX {
             let got = list.len();
             let words = format!("{field} must have at most {CONTRACT_ITEMS_MAX} items, got {got}");
-            return Err(Refusal::invalid(words));
+            return Err(Refusal::invalid_field(field, words));
         }
         for item in list {
             said(field, item, CONTRACT_ITEM_CHARS_MAX, &format!("{field} has a blank item"))?;
@@ -109,7 +110,9 @@ pub(crate) fn contract(
 /// Refuses a reference that its forge cannot be asked about.
 pub(crate) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Result<(), Refusal> {
     let Some(given) = given else { return Ok(()) };
-    let refuse = |error: PullRefError| Refusal::invalid(format!("externalRef: {error}"));
+    let refuse = |error: PullRefError| {
+        Refusal::invalid_field("externalRef", format!("externalRef: {error}"))
+    };
     match kind.forge() {
         Some(forge) => PullRef::parse(forge, given).map(|_| ()).map_err(refuse),
         None => PullRef::parse(ForgeKind::GitHub, given)
@@ -121,10 +124,12 @@ pub(crate) fn external_ref(kind: VerificationKind, given: Option<&str>) -> Resul
 
 pub(crate) fn execution_contract(given: Option<&String>) -> Result<Option<String>, Refusal> {
     match given {
-        Some(text) if text.len() > CONTRACT_BYTES_MAX => Err(Refusal::invalid(format!(
-            "executionContract must be at most {CONTRACT_BYTES_MAX} bytes, got {}",
-            text.len()
-        ))),
+        Some(text) if text.len() > CONTRACT_BYTES_MAX => {
+            let got = text.len();
+            let words =
+                format!("executionContract must be at most {CONTRACT_BYTES_MAX} bytes, got {got}");
+            Err(Refusal::invalid_field("executionContract", words))
+        }
         given => Ok(given.cloned()),
     }
 }

@@ -11,7 +11,7 @@ use crate::rights::Scope;
 impl Refusal {
     pub fn message(&self) -> String {
         match self {
-            Self::InvalidInput { message }
+            Self::InvalidInput { message, .. }
             | Self::CheckInfrastructure { message }
             | Self::InvalidSetting { message } => message.clone(),
             Self::TaskNotFound { task } | Self::ParentNotFound { task } => {

@@ -31,7 +31,7 @@ fn keys_are_short_strings_without_control_characters() {
     for (key, got) in bad {
         let refused = RetryKey::read("key", &key, digest).expect_err("refused");
         let words = "key must be a string of 1..500 characters without control characters, got";
-        assert_eq!(refused, Refusal::invalid(format!("{words} {got}")));
+        assert_eq!(refused, Refusal::invalid_field("key", format!("{words} {got}")));
     }
 }
 

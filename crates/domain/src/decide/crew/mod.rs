@@ -229,11 +229,11 @@ pub(crate) fn sent(world: &World<'_>, mail: Mail) -> Change {
 
 fn body(field: &str, text: &str, bytes_max: usize) -> Result<String, Refusal> {
     if text.trim().is_empty() {
-        return Err(Refusal::invalid(format!("{field} cannot be blank")));
+        return Err(Refusal::invalid_field(field, format!("{field} cannot be blank")));
     }
     if text.len() > bytes_max {
         let message = format!("{field} must be at most {bytes_max} bytes, got {}", text.len());
-        return Err(Refusal::invalid(message));
+        return Err(Refusal::invalid_field(field, message));
     }
     Ok(text.to_owned())
 }

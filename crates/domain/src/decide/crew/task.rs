@@ -267,7 +267,7 @@ pub(crate) fn crew_return(
     let feedback = &new.feedback;
     if feedback.trim().is_empty() || feedback.len() > FEEDBACK_BYTES_MAX {
         let words = format!("feedback must be 1 to {FEEDBACK_BYTES_MAX} bytes");
-        return Err(Refusal::invalid(words));
+        return Err(Refusal::invalid_field("feedback", words));
     }
     let mut draft = Draft::of_task(world, new.task, now)?;
     leads(world, &new.by, draft.task.parent)?;

@@ -195,7 +195,7 @@ pub(super) fn say(tool: &str, refusal: &Refusal) -> Said {
     let plain = Said::plain(refusal);
     let as_code = |code| Said { code, ..plain.clone() };
     match refusal {
-        Refusal::InvalidInput { message } if tool == "jobs_events" => {
+        Refusal::InvalidInput { message, .. } if tool == "jobs_events" => {
             as_code(match message.split(' ').next() {
                 Some("limit") => "INVALID_LIMIT",
                 Some("offset") => "INVALID_OFFSET",

@@ -105,7 +105,7 @@ pub(super) async fn add_task(
     description: String,
 ) -> Data {
     if description.trim().is_empty() {
-        return Err(Refusal::invalid("description cannot be blank").into());
+        return Err(Refusal::invalid_field("description", "description cannot be blank").into());
     }
     let (op, by) = (seat.op, seat.agent);
     let text = (title, args::description(description)?);
@@ -135,7 +135,7 @@ pub(super) async fn list_tasks(seat: &Seat<'_>, args: ListTasks) -> Data {
     let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
     let after = cursor.map(|cursor| {
         let words = "cursor must be the nextCursor of an earlier answer";
-        Id::parse(cursor).ok_or_else(|| Refusal::invalid(words))
+        Id::parse(cursor).ok_or_else(|| Refusal::invalid_field("cursor", words))
     });
     let (after, limit) = (after.transpose()?, args.limit.unwrap_or(PAGE_DEFAULT) as usize);
     let state = args.state.map(TaskWord::state);

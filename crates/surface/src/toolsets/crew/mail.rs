@@ -34,7 +34,7 @@ pub(super) async fn list_inbox(seat: &Seat<'_>, args: ListInbox) -> Data {
     let cursor = args.cursor.as_deref().map(str::trim).filter(|cursor| !cursor.is_empty());
     let before = cursor.map(|cursor| {
         let words = "cursor must be the nextCursor of an earlier answer, like mail-…";
-        cursor.parse::<MailId>().map_err(|_| Refusal::invalid(words))
+        cursor.parse::<MailId>().map_err(|_| Refusal::invalid_field("cursor", words))
     });
     let filter = MailFilter {
         to: Some(seat.agent.id.clone()),

@@ -27,7 +27,7 @@ pub(super) async fn update_status(seat: &Seat<'_>, args: UpdateStatus) -> Data {
     let to = args.status.state();
     let url = args.pr_url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     if url.is_some() && !matches!(args.status, TaskWord::Review) {
-        return Err(Refusal::invalid("prUrl goes only with REVIEW").into());
+        return Err(Refusal::invalid_field("prUrl", "prUrl goes only with REVIEW").into());
     }
     let said = CrewSaid { to, reason: args.reason, url, mail: MailId(seat.id(0)) };
     let moved = seat.engine.crew_move(seat.op, seat.agent, said).await?;

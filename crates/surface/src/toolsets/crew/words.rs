@@ -14,7 +14,7 @@ pub(super) fn said(refusal: &Refusal) -> Said {
         Refusal::TaskNotFound { task } | Refusal::ParentNotFound { task } => {
             format!("Task with ID '{task}' not found")
         }
-        Refusal::InvalidInput { message } => return invalid(message),
+        Refusal::InvalidInput { field, message } => return invalid(field.as_deref(), message),
         Refusal::DepsNotClosed { open, .. } => {
             let ids: Vec<String> = open.iter().map(|(task, _)| task.to_string()).collect();
             format!("Task has open dependencies: {}", ids.join(", "))
@@ -38,22 +38,13 @@ pub(super) fn said(refusal: &Refusal) -> Said {
     }
 }
 
-/// The fault in the input, with its path.
-fn invalid(message: &str) -> Said {
-    let issue = json!({"path": field(message), "message": message});
+/// The fault in the input, with its path. A fault of the whole input has an empty path.
+fn invalid(field: Option<&str>, message: &str) -> Said {
+    let issue = json!({"path": field.unwrap_or_default(), "message": message});
     Said {
         code: INVALID_INPUT,
         message: format!("Invalid input: {message}"),
         details: json!({"issues": [issue]}),
-    }
-}
-
-/// The field of a message: messages about a field start with it, or name an unknown one.
-fn field(message: &str) -> &str {
-    let unknown = message.strip_prefix("unknown argument '");
-    match unknown.and_then(|rest| rest.split_once('\'')) {
-        Some((name, _)) => name,
-        None => message.split([' ', ':', '[']).next().unwrap_or_default(),
     }
 }
 
@@ -148,12 +139,15 @@ mod tests {
 
     #[test]
     fn an_issue_names_its_field() {
-        for (message, path) in [
-            ("subject is required", "subject"),
-            ("limit must be 1..500, got 0", "limit"),
-            ("unknown argument 'subjet'; did you mean 'subject'?", "subjet"),
+        let of = |field, message| (Refusal::invalid_field(field, message), field, message);
+        let whole = "arguments must be an object";
+        for (refusal, path, message) in [
+            of("subject", "subject is required"),
+            of("limit", "limit must be 1..500, got 0"),
+            of("subjet", "unknown argument 'subjet'; did you mean 'subject'?"),
+            (Refusal::invalid(whole), "", whole),
         ] {
-            let said = said(&Refusal::invalid(message));
+            let said = said(&refusal);
             assert_eq!(said.message, format!("Invalid input: {message}"));
             assert_eq!(said.details, json!({"issues": [{"path": path, "message": message}]}));
         }
