@@ -4,13 +4,13 @@
 //! A mark is a file in the user's data folder, named by a hash of the path and of what is trusted there. Settings
 //! that change, a store that is replaced, and a file that lies elsewhere have another hash and are no longer trusted.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use callboard_domain::hex::hex;
 use sha2::{Digest, Sha256};
 
 use crate::place::{self, Place};
@@ -67,11 +67,7 @@ impl Mark {
         add(kind.as_bytes());
         add(path.as_os_str().as_encoded_bytes());
         parts.for_each(add);
-        let mut digest = String::new();
-        for byte in hash.finalize() {
-            let _ = write!(digest, "{byte:02x}");
-        }
-        Self { digest, path }
+        Self { digest: hex(hash.finalize()), path }
     }
 
     pub fn is_trusted(&self) -> bool {

@@ -3,14 +3,12 @@
 //! The process that runs the call keeps its handle alive. A handle whose process went silent has failed, for all
 //! readers, from one moment on; nothing brings it back.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::actor::Actor;
-use crate::ids::{Id, IdError};
+use crate::ids::id;
 use crate::rights::Scope;
 use crate::time::Timestamp;
 
@@ -21,8 +19,7 @@ pub const FRESH_MS: i64 = 5_000;
 /// How long a handle is kept, counted from its beginning and anew from its end.
 pub const KEPT_MS: i64 = 24 * 3600 * 1000;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HandleId(pub Id);
+id!(HandleId, "call_", "not a handle id");
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handle {
@@ -177,32 +174,12 @@ impl Live {
     }
 }
 
-impl fmt::Display for HandleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "call_{}", self.0)
-    }
-}
-
-impl fmt::Debug for HandleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for HandleId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let id = text.strip_prefix("call_").and_then(Id::parse);
-        id.map(Self).ok_or(IdError::Foreign)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::ids::Id;
 
     fn handle() -> Handle {
         let actor: Actor = "agent:a".parse().expect("an actor");

@@ -187,6 +187,52 @@ impl fmt::Debug for TaskName {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId(pub Id);
 
+/// Makes a typed id: its sign, then the 26 characters. `$not` is the complaint about another text.
+macro_rules! id {
+    ($(#[$about:meta])* $name:ident, $sign:expr, $not:literal) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $crate::ids::Id);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str($sign)?;
+                std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::ids::IdError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let id = text.strip_prefix($sign).and_then($crate::ids::Id::parse);
+                id.map(Self).ok_or($crate::ids::IdError::Foreign)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(from)?;
+                text.parse().map_err(|_| serde::de::Error::custom($not))
+            }
+        }
+    };
+}
+
+pub(crate) use id;
+
 /// The kinds of ids that people type besides those of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdKind {

@@ -1,14 +1,12 @@
 //! Knowledge, kept for later work. An entry never changes: a better one supersedes it, and an entry that is only
 //! true for a while has an expiry.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::ids::{Id, IdError, IdKind, TaskId};
+use crate::ids::{IdKind, TaskId, id};
 use crate::time::Timestamp;
+use crate::words::words;
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const BODY_CHARS_MAX: usize = 32_000;
@@ -19,8 +17,7 @@ pub const LEARNINGS_MAX: usize = 20;
 pub const CONFIDENCE_DEFAULT: u8 = 80;
 pub const CONFIDENCE_MAX: u8 = 100;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KnowledgeId(pub Id);
+id!(KnowledgeId, IdKind::Knowledge.sign(), "not a knowledge id");
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnowledgeEntry {
@@ -46,46 +43,24 @@ impl KnowledgeEntry {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum KnowledgeSource {
-    /// The entry came with the completion of a task.
-    TaskCompletion,
-    /// The entry was stored by itself.
-    Agent,
-}
-
-impl KnowledgeSource {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            KnowledgeSource::TaskCompletion => "task_completion",
-            KnowledgeSource::Agent => "agent",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::TaskCompletion, Self::Agent].into_iter().find(|source| source.as_str() == text)
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum KnowledgeSource {
+        /// The entry came with the completion of a task.
+        TaskCompletion => "task_completion",
+        /// The entry was stored by itself.
+        Agent => "agent",
     }
 }
 
-/// The relation of a task to an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EdgeKind {
-    /// The work on the task produced the entry.
-    Produced,
-    /// The entry should be known to actors that work on the task.
-    References,
-}
-
-impl EdgeKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EdgeKind::Produced => "produced",
-            EdgeKind::References => "references",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Produced, Self::References].into_iter().find(|kind| kind.as_str() == text)
+words! {
+    /// The relation of a task to an entry.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum EdgeKind {
+        /// The work on the task produced the entry.
+        Produced => "produced",
+        /// The entry should be known to actors that work on the task.
+        References => "references",
     }
 }
 
@@ -97,40 +72,4 @@ pub struct NewKnowledge {
     pub body: String,
     pub tags: Vec<String>,
     pub confidence: Option<u8>,
-}
-
-impl fmt::Display for KnowledgeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", IdKind::Knowledge.sign(), self.0)
-    }
-}
-
-impl fmt::Debug for KnowledgeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for KnowledgeId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix(IdKind::Knowledge.sign())
-            .and_then(Id::parse)
-            .map(Self)
-            .ok_or(IdError::Foreign)
-    }
-}
-
-impl Serialize for KnowledgeId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for KnowledgeId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom("not a knowledge id"))
-    }
 }

@@ -32,6 +32,7 @@ pub mod decide;
 pub mod desk;
 pub mod event;
 pub mod handle;
+pub mod hex;
 pub mod ids;
 pub mod knowledge;
 pub mod limits;
@@ -47,6 +48,7 @@ pub mod runs;
 pub mod task;
 pub mod time;
 pub mod token;
+mod words;
 pub mod world;
 
 pub use board::{audit, card, plan, project, settings};

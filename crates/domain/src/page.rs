@@ -7,6 +7,7 @@ use crate::actor::Actor;
 use crate::rights::Rights;
 use crate::time::Timestamp;
 use crate::token::TokenId;
+use crate::words::words;
 
 /// A code or a page session: who acts with it, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +20,14 @@ pub struct PageKey {
     pub expires_at: Timestamp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageKeyKind {
-    /// Stands in an address, opens one session and is gone.
-    Code,
-    /// Stands in a cookie that only pages take.
-    Session,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PageKeyKind {
+        /// Stands in an address, opens one session and is gone.
+        Code => "code",
+        /// Stands in a cookie that only pages take.
+        Session => "session",
+    }
 }
 
 /// Where the rights of a page key come from.
@@ -34,21 +37,6 @@ pub enum PageGrant {
     Token(TokenId),
     /// The terminal of a user who may write to the store, with the rights of that terminal.
     Terminal(Rights),
-}
-
-impl PageKeyKind {
-    pub const ALL: [Self; 2] = [Self::Code, Self::Session];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Code => "code",
-            Self::Session => "session",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
 }
 
 impl PageKey {

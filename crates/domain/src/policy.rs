@@ -6,41 +6,27 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::contract::VerificationKind;
 use crate::refusal::Refusal;
+use crate::words::words;
 
-/// Where a task stands. Labels are configured words; each has exactly one phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// No work has started. Left by `begin` or a transition once every dep is closed.
-    Initial,
-    /// An actor works on the task. Left by `finish` or a transition.
-    Working,
-    /// The work waits for a review. Left by a transition.
-    Review,
-    /// Done; entered only with every check passing. Left by reopening.
-    ClosedDone,
-    /// The task was given up. Left by reopening.
-    ClosedCanceled,
+words! {
+    /// Where a task stands. Labels are configured words; each has exactly one phase.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Phase {
+        /// No work has started. Left by `begin` or a transition once every dep is closed.
+        Initial => "initial",
+        /// An actor works on the task. Left by `finish` or a transition.
+        Working => "working",
+        /// The work waits for a review. Left by a transition.
+        Review => "review",
+        /// Done; entered only with every check passing. Left by reopening.
+        ClosedDone => "closed_done",
+        /// The task was given up. Left by reopening.
+        ClosedCanceled => "closed_canceled",
+    }
 }
 
 impl Phase {
-    pub const ALL: [Phase; 5] =
-        [Phase::Initial, Phase::Working, Phase::Review, Phase::ClosedDone, Phase::ClosedCanceled];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Phase::Initial => "initial",
-            Phase::Working => "working",
-            Phase::Review => "review",
-            Phase::ClosedDone => "closed_done",
-            Phase::ClosedCanceled => "closed_canceled",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.as_str() == text)
-    }
-
     /// Whether the task is over, done or canceled: a canceled dep counts as closed.
     pub fn is_closed(self) -> bool {
         match self {

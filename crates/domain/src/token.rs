@@ -1,17 +1,15 @@
 //! Tokens, which admit a caller over HTTP. Only the holder knows the secret; a store keeps its hash, and nothing
 //! here ever sees either.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::actor::Actor;
-use crate::ids::{Id, IdError};
+use crate::ids::id;
 use crate::rights::Rights;
 use crate::time::Timestamp;
+use crate::words::words;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TokenId(pub Id);
+id!(TokenId, "tok_", "not a token id");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
@@ -32,20 +30,12 @@ pub struct Revoked {
     pub by: Actor,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenState {
-    Live,
-    Expired,
-    Revoked,
-}
-
-impl TokenState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TokenState::Live => "live",
-            TokenState::Expired => "expired",
-            TokenState::Revoked => "revoked",
-        }
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TokenState {
+        Live => "live",
+        Expired => "expired",
+        Revoked => "revoked",
     }
 }
 
@@ -62,30 +52,10 @@ impl Token {
     }
 }
 
-impl fmt::Display for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tok_{}", self.0)
-    }
-}
-
-impl fmt::Debug for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for TokenId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let id = text.strip_prefix("tok_").and_then(Id::parse);
-        id.map(Self).ok_or(IdError::Foreign)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Id;
 
     #[test]
     fn a_token_is_live_until_it_expires_or_is_revoked() {

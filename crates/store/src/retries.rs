@@ -168,7 +168,7 @@ pub(crate) fn earlier(rows: &[Row], op: &Op) -> Result<Option<Kept>, Refusal> {
 
 /// The stored form of a digest.
 pub(crate) fn hex(digest: Digest) -> String {
-    digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    callboard_domain::hex::hex(digest.0)
 }
 
 pub(crate) fn unhex(text: &str) -> Option<Digest> {

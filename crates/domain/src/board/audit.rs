@@ -7,53 +7,28 @@ use crate::actor::Actor;
 use crate::event::{EventData, EventName, LoggedEvent};
 use crate::ids::TaskId;
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// The actions of the review tool; a call of that tool is audited under its action.
 pub const REVIEW_ACTIONS: [&str; 5] = ["approve", "reject", "merge", "rebase", "preview"];
 
-/// A part of the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Capability {
-    Tasks,
-    Projects,
-    Audit,
-    Plan,
-    Jobs,
-    Review,
-    Sessions,
-    Settings,
+words! {
+    /// A part of the board.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Capability {
+        Tasks => "tasks",
+        Projects => "projects",
+        Audit => "audit",
+        Plan => "plan",
+        Jobs => "jobs",
+        Review => "review",
+        Sessions => "sessions",
+        Settings => "settings",
+    }
 }
 
 impl Capability {
-    pub const ALL: [Capability; 8] = [
-        Capability::Tasks,
-        Capability::Projects,
-        Capability::Audit,
-        Capability::Plan,
-        Capability::Jobs,
-        Capability::Review,
-        Capability::Sessions,
-        Capability::Settings,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Capability::Tasks => "tasks",
-            Capability::Projects => "projects",
-            Capability::Audit => "audit",
-            Capability::Plan => "plan",
-            Capability::Jobs => "jobs",
-            Capability::Review => "review",
-            Capability::Sessions => "sessions",
-            Capability::Settings => "settings",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|capability| capability.as_str() == text)
-    }
-
     /// The events that may belong to this part. An event about a call may belong to any; its data says which.
     pub fn events(self) -> Vec<EventName> {
         let may = |name: &&EventName| command(**name).is_none_or(|(of, _)| of == self);

@@ -7,6 +7,7 @@ use crate::actor::Actor;
 use crate::limits::{SEARCH_CHARS_MAX, SEARCH_WORDS_MAX};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
+use crate::words::words;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
@@ -42,55 +43,28 @@ pub struct Told {
     pub text: String,
 }
 
-/// How a task is worked on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Mode {
-    /// By an agent alone.
-    Auto,
-    /// By an agent together with a person.
-    #[default]
-    Pair,
-}
-
-impl Mode {
-    pub const ALL: [Mode; 2] = [Mode::Auto, Mode::Pair];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Auto => "auto",
-            Mode::Pair => "pair",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == text)
+words! {
+    /// How a task is worked on.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum Mode {
+        /// By an agent alone.
+        Auto => "auto",
+        /// By an agent together with a person.
+        #[default]
+        Pair => "pair",
     }
 }
 
-/// Where a person sits beside an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Terminal {
-    #[cfg_attr(not(windows), default)]
-    Tmux,
-    #[cfg_attr(windows, default)]
-    Vscode,
-    Cursor,
-}
-
-impl Terminal {
-    pub const ALL: [Terminal; 3] = [Terminal::Tmux, Terminal::Vscode, Terminal::Cursor];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Terminal::Tmux => "tmux",
-            Terminal::Vscode => "vscode",
-            Terminal::Cursor => "cursor",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|terminal| terminal.as_str() == text)
+words! {
+    /// Where a person sits beside an agent.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Terminal {
+        #[cfg_attr(not(windows), default)]
+        Tmux => "tmux",
+        #[cfg_attr(windows, default)]
+        Vscode => "vscode",
+        Cursor => "cursor",
     }
 }
 
@@ -133,21 +107,13 @@ impl Review {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReviewState {
-    Requested,
-    Approved,
-    Rejected,
-}
-
-impl ReviewState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ReviewState::Requested => "requested",
-            ReviewState::Approved => "approved",
-            ReviewState::Rejected => "rejected",
-        }
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ReviewState {
+        Requested => "requested",
+        Approved => "approved",
+        Rejected => "rejected",
     }
 }
 

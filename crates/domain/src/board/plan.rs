@@ -1,13 +1,10 @@
 //! A plan: a proposal of tasks. No task is created before a person approves it.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::card::Mode;
-use crate::ids::{Id, IdError, IdKind, TaskId};
+use crate::ids::{IdKind, TaskId, id};
 use crate::time::Timestamp;
 
 pub const TASKS_MAX: usize = 100;
@@ -18,8 +15,7 @@ pub const CRITERIA_MAX: usize = 100;
 pub const CRITERION_CHARS_MAX: usize = 1000;
 pub const CONTENT_CHARS_MAX: usize = 200;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlanId(pub Id);
+id!(PlanId, IdKind::Plan.sign(), "not a plan id");
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -112,38 +108,5 @@ impl TodoStatus {
             "failed" => Some(TodoStatus::Failed),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for PlanId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", IdKind::Plan.sign(), self.0)
-    }
-}
-
-impl fmt::Debug for PlanId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for PlanId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix(IdKind::Plan.sign()).and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
-    }
-}
-
-impl Serialize for PlanId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for PlanId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom("not a plan id"))
     }
 }

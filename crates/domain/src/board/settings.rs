@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::card::Terminal;
 use crate::policy::fold;
+use crate::words::words;
 
 macro_rules! setting_keys {
     ($($variant:ident => $name:literal,)*) => {
@@ -61,26 +62,16 @@ impl<'de> Deserialize<'de> for SettingKey {
     }
 }
 
-/// The commit where a task's branch begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BaseRef {
-    /// The remote's branch when there is one.
-    #[default]
-    Remote,
-    /// The local branch only when it has commits that the remote's lacks.
-    LocalIfAhead,
-    Local,
-}
-
-impl BaseRef {
-    pub const ALL: [BaseRef; 3] = [BaseRef::Remote, BaseRef::LocalIfAhead, BaseRef::Local];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BaseRef::Remote => "remote",
-            BaseRef::LocalIfAhead => "local_if_ahead",
-            BaseRef::Local => "local",
-        }
+words! {
+    /// The commit where a task's branch begins.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum BaseRef {
+        /// The remote's branch when there is one.
+        #[default]
+        Remote => "remote",
+        /// The local branch only when it has commits that the remote's lacks.
+        LocalIfAhead => "local_if_ahead",
+        Local => "local",
     }
 }
 

@@ -11,6 +11,7 @@ use crate::actor::Actor;
 use crate::ids::{IdError, TaskId};
 use crate::rights::AgentType;
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// The id of an agent: `worker-123` for the actor `agent:worker-123`. An actor of another kind goes by its whole
 /// name, `human:ana`. Always well formed.
@@ -78,24 +79,15 @@ impl Agent {
     }
 }
 
-/// The activity of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgentState {
-    Idle,
-    Busy,
-    /// Waits for a review, or for the end of a block.
-    Waiting,
-    Failed,
-}
-
-impl AgentState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AgentState::Idle => "IDLE",
-            AgentState::Busy => "BUSY",
-            AgentState::Waiting => "WAITING",
-            AgentState::Failed => "FAILED",
-        }
+words! {
+    /// The activity of an agent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AgentState {
+        Idle => "IDLE",
+        Busy => "BUSY",
+        /// Waits for a review, or for the end of a block.
+        Waiting => "WAITING",
+        Failed => "FAILED",
     }
 }
 

@@ -1,21 +1,16 @@
 //! One row of a crew's log: what was done and why. Calls write their rows themselves.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::AgentId;
-use crate::ids::{Id, IdError, IdKind};
+use crate::ids::{IdKind, id};
 use crate::time::Timestamp;
 
 pub const TITLE_CHARS_MAX: usize = 500;
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 pub const CONTEXT_BYTES_MAX: usize = 64 * 1024;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DecisionId(pub Id);
+id!(DecisionId, IdKind::Decision.sign(), "not a decision id");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -100,42 +95,6 @@ fn cut(value: &Value, size: usize) -> Value {
 fn beginning(text: &str, size: usize) -> String {
     let end = text.floor_char_boundary(size);
     format!("{}[truncated {} bytes]", &text[..end], text.len() - end)
-}
-
-impl fmt::Display for DecisionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", IdKind::Decision.sign(), self.0)
-    }
-}
-
-impl fmt::Debug for DecisionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for DecisionId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix(IdKind::Decision.sign())
-            .and_then(Id::parse)
-            .map(Self)
-            .ok_or(IdError::Foreign)
-    }
-}
-
-impl Serialize for DecisionId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for DecisionId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom("not a decision id"))
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,15 @@
 //! Mail from one agent of a crew to another, or to people.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::AgentId;
-use crate::ids::{Id, IdError, IdKind};
+use crate::ids::{IdKind, id};
 use crate::time::Timestamp;
 
 pub const SUBJECT_CHARS_MAX: usize = 200;
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MailId(pub Id);
+id!(MailId, IdKind::Mail.sign(), "not a mail id");
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
@@ -44,42 +40,10 @@ pub fn reply_subject(subject: &str) -> String {
     answer.chars().take(SUBJECT_CHARS_MAX).collect()
 }
 
-impl fmt::Display for MailId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", IdKind::Mail.sign(), self.0)
-    }
-}
-
-impl fmt::Debug for MailId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for MailId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        text.strip_prefix(IdKind::Mail.sign()).and_then(Id::parse).map(Self).ok_or(IdError::Foreign)
-    }
-}
-
-impl Serialize for MailId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for MailId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom("not a mail id"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Id;
 
     #[test]
     fn a_mail_is_for_those_who_wrote_or_got_it() {

@@ -5,7 +5,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::read;
+use crate::hex::hex;
 use crate::retry::sorted;
+use crate::words::words;
 
 pub const SPEC_BYTES_MAX: usize = 1024 * 1024;
 pub const TITLE_CHARS_MAX: usize = 200;
@@ -83,24 +85,14 @@ pub struct SnippetRef {
     pub to: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Section {
-    Diff,
-    TestPlan,
-    Notes,
-}
-
-impl Section {
-    /// All sections, in the order of an answer.
-    pub const ALL: [Section; 3] = [Section::Diff, Section::TestPlan, Section::Notes];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Section::Diff => "DIFF",
-            Section::TestPlan => "TEST_PLAN",
-            Section::Notes => "NOTES",
-        }
+words! {
+    /// Sections, in the order of an answer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+    pub enum Section {
+        Diff => "DIFF",
+        TestPlan => "TEST_PLAN",
+        Notes => "NOTES",
     }
 }
 
@@ -127,23 +119,13 @@ pub enum AskPolicy {
     Untrusted,
 }
 
-/// The priority of a job; P0 goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Priority {
-    P0,
-    P1,
-    P2,
-}
-
-impl Priority {
-    pub const ALL: [Priority; 3] = [Priority::P0, Priority::P1, Priority::P2];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Priority::P0 => "P0",
-            Priority::P1 => "P1",
-            Priority::P2 => "P2",
-        }
+words! {
+    /// The priority of a job; P0 goes first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Priority {
+        P0 => "P0",
+        P1 => "P1",
+        P2 => "P2",
     }
 }
 
@@ -195,6 +177,6 @@ impl JobSpec {
             fields.shift_remove("notify");
         }
         let digest = Sha256::digest(sorted(whole).to_string());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(digest)
     }
 }

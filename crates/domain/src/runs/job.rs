@@ -1,69 +1,40 @@
 //! One piece of durable outside work: queued in the transaction that wants it, leased by a runner, and retried when
 //! the outcome is not known yet or its runner went away.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::ids::{Id, IdError, IdKind, TaskId};
+use crate::ids::{IdKind, TaskId, id};
 use crate::task::PRIORITY_DEFAULT;
 use crate::time::Timestamp;
+use crate::words::words;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(pub Id);
+id!(JobId, IdKind::Job.sign(), "not a job id");
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobKind {
-    /// Judges a task's verification contract.
-    Verify,
-    /// Makes vectors for stored knowledge.
-    Embed,
-    /// Lets an agent make a patch for a caller.
-    Run,
-    /// Lets an agent work on a task in the task's own workspace.
-    Work,
-    /// Lets a worker of a crew go on with the task it has.
-    Crew,
-    /// Sends a message about the end of a run, or about an event.
-    Deliver,
-    /// Ends the work of an agent on a task.
-    Stop,
-    /// Runs the command checks of a task that came into review.
-    Check,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobKind {
+        /// Judges a task's verification contract.
+        Verify => "verify",
+        /// Makes vectors for stored knowledge.
+        Embed => "embed",
+        /// Lets an agent make a patch for a caller.
+        Run => "run",
+        /// Lets an agent work on a task in the task's own workspace.
+        Work => "work",
+        /// Lets a worker of a crew go on with the task it has.
+        Crew => "crew",
+        /// Sends a message about the end of a run, or about an event.
+        Deliver => "deliver",
+        /// Ends the work of an agent on a task.
+        Stop => "stop",
+        /// Runs the command checks of a task that came into review.
+        Check => "check",
+    }
 }
 
 impl JobKind {
-    pub const ALL: [JobKind; 8] = [
-        JobKind::Verify,
-        JobKind::Embed,
-        JobKind::Run,
-        JobKind::Work,
-        JobKind::Crew,
-        JobKind::Deliver,
-        JobKind::Stop,
-        JobKind::Check,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            JobKind::Verify => "verify",
-            JobKind::Embed => "embed",
-            JobKind::Run => "run",
-            JobKind::Work => "work",
-            JobKind::Crew => "crew",
-            JobKind::Deliver => "deliver",
-            JobKind::Stop => "stop",
-            JobKind::Check => "check",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
     /// The kinds that let agents work in tasks' own workspaces.
     pub const IN_WORKSPACES: [JobKind; 2] = [JobKind::Work, JobKind::Crew];
 
@@ -196,39 +167,5 @@ impl Job {
             | JobState::Expired { .. } => false,
         };
         in_time && self.tries == tries
-    }
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", IdKind::Job.sign(), self.0)
-    }
-}
-
-impl fmt::Debug for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for JobId {
-    type Err = IdError;
-
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let id = text.strip_prefix(IdKind::Job.sign()).and_then(Id::parse);
-        id.map(Self).ok_or(IdError::Foreign)
-    }
-}
-
-impl Serialize for JobId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for JobId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| serde::de::Error::custom("not a job id"))
     }
 }

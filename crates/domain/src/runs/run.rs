@@ -9,6 +9,7 @@ use crate::job::{Job, JobId, JobState};
 use crate::relay::JobSpec;
 use crate::relay::spec::Priority;
 use crate::time::Timestamp;
+use crate::words::words;
 use crate::work::WorkOrder;
 
 /// The actor that holds the tasks of these jobs.
@@ -160,35 +161,18 @@ impl Run {
     }
 }
 
-/// The name of an artifact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ArtifactName {
-    #[serde(rename = "patch.diff")]
-    Patch,
-    #[serde(rename = "out.md")]
-    Out,
-    #[serde(rename = "logs.txt")]
-    Logs,
-    #[serde(rename = "pr.json")]
-    Pr,
-}
-
-impl ArtifactName {
-    /// All names, in the order they are stored.
-    pub const ALL: [ArtifactName; 4] =
-        [ArtifactName::Patch, ArtifactName::Out, ArtifactName::Logs, ArtifactName::Pr];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ArtifactName::Patch => "patch.diff",
-            ArtifactName::Out => "out.md",
-            ArtifactName::Logs => "logs.txt",
-            ArtifactName::Pr => "pr.json",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|name| name.as_str() == text)
+words! {
+    /// The name of an artifact, in the order artifacts are stored.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum ArtifactName {
+        #[serde(rename = "patch.diff")]
+        Patch => "patch.diff",
+        #[serde(rename = "out.md")]
+        Out => "out.md",
+        #[serde(rename = "logs.txt")]
+        Logs => "logs.txt",
+        #[serde(rename = "pr.json")]
+        Pr => "pr.json",
     }
 }
 

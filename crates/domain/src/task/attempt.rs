@@ -6,37 +6,16 @@ use crate::actor::Actor;
 use crate::ids::{AttemptId, TaskId};
 use crate::policy::{Phase, Policy};
 use crate::time::Timestamp;
+use crate::words::words;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AttemptKind {
-    Graph,
-    Execution,
-    Pair,
-    Crew,
-    Job,
-}
-
-impl AttemptKind {
-    pub const ALL: [AttemptKind; 5] = [
-        AttemptKind::Graph,
-        AttemptKind::Execution,
-        AttemptKind::Pair,
-        AttemptKind::Crew,
-        AttemptKind::Job,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AttemptKind::Graph => "graph",
-            AttemptKind::Execution => "execution",
-            AttemptKind::Pair => "pair",
-            AttemptKind::Crew => "crew",
-            AttemptKind::Job => "job",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum AttemptKind {
+        Graph => "graph",
+        Execution => "execution",
+        Pair => "pair",
+        Crew => "crew",
+        Job => "job",
     }
 }
 
@@ -121,47 +100,24 @@ impl AttemptEnd {
     }
 }
 
-/// The health of an attempt right now, as other actors should see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    Active,
-    Stalled,
-    Finished,
-    Canceled,
-}
-
-impl Health {
-    pub const ALL: [Health; 4] =
-        [Health::Active, Health::Stalled, Health::Finished, Health::Canceled];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Health::Active => "active",
-            Health::Stalled => "stalled",
-            Health::Finished => "finished",
-            Health::Canceled => "canceled",
-        }
+words! {
+    /// The health of an attempt right now, as other actors should see it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Health {
+        Active => "active",
+        Stalled => "stalled",
+        Finished => "finished",
+        Canceled => "canceled",
     }
 }
 
-/// What a task's newest attempt means to an actor that looks for work or reviews.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExecutionState {
-    Active,
-    Stalled,
-    AwaitingReview,
-}
-
-impl ExecutionState {
-    pub const ALL: [ExecutionState; 3] =
-        [ExecutionState::Active, ExecutionState::Stalled, ExecutionState::AwaitingReview];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ExecutionState::Active => "active",
-            ExecutionState::Stalled => "stalled",
-            ExecutionState::AwaitingReview => "awaiting_review",
-        }
+words! {
+    /// What a task's newest attempt means to an actor that looks for work or reviews.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ExecutionState {
+        Active => "active",
+        Stalled => "stalled",
+        AwaitingReview => "awaiting_review",
     }
 }
 

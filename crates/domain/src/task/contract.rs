@@ -7,36 +7,21 @@ use crate::actor::Actor;
 use crate::forge::ForgeKind;
 use crate::task::Check;
 use crate::time::Timestamp;
+use crate::words::words;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerificationKind {
-    None,
-    Manual,
-    GithubPr,
-    GitlabMr,
-    Commands,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum VerificationKind {
+        None => "none",
+        Manual => "manual",
+        GithubPr => "github_pr",
+        GitlabMr => "gitlab_mr",
+        Commands => "commands",
+    }
 }
 
 impl VerificationKind {
-    pub const ALL: [VerificationKind; 5] = [
-        VerificationKind::None,
-        VerificationKind::Manual,
-        VerificationKind::GithubPr,
-        VerificationKind::GitlabMr,
-        VerificationKind::Commands,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VerificationKind::None => "none",
-            VerificationKind::Manual => "manual",
-            VerificationKind::GithubPr => "github_pr",
-            VerificationKind::GitlabMr => "gitlab_mr",
-            VerificationKind::Commands => "commands",
-        }
-    }
-
     /// The forge that knows whether the contract is fulfilled.
     pub fn forge(self) -> Option<ForgeKind> {
         match self {
@@ -116,24 +101,14 @@ pub struct Verification {
     pub tree: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerificationStatus {
-    Skipped,
-    AwaitingHuman,
-    Pending,
-    Passed,
-    Failed,
-}
-
-impl VerificationStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VerificationStatus::Skipped => "skipped",
-            VerificationStatus::AwaitingHuman => "awaiting_human",
-            VerificationStatus::Pending => "pending",
-            VerificationStatus::Passed => "passed",
-            VerificationStatus::Failed => "failed",
-        }
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum VerificationStatus {
+        Skipped => "skipped",
+        AwaitingHuman => "awaiting_human",
+        Pending => "pending",
+        Passed => "passed",
+        Failed => "failed",
     }
 }

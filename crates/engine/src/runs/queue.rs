@@ -6,6 +6,7 @@ use std::time::Duration;
 use callboard_domain::command::{Command, NEW_TASK, RunSubmit};
 use callboard_domain::delivery::Webhook;
 use callboard_domain::forge::ForgeKind;
+use callboard_domain::hex::hex;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::{JobId, JobState};
 use callboard_domain::refusal::Refusal;
@@ -343,7 +344,7 @@ impl Engine {
             name,
             file: file.clone(),
             size: bytes.len() as u64,
-            sha256: Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: hex(Sha256::digest(&bytes)),
             fence: of,
         };
         let new = NewFile {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use callboard_domain::hex::hex;
 use callboard_engine::store::knowledge::Calibration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -124,5 +125,5 @@ fn sha256(path: &Path) -> Result<String, InstallError> {
             read => hash.update(&buffer[..read]),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(hash.finalize()))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use callboard_domain::hex::hex;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
@@ -51,7 +52,7 @@ impl Caches {
         commit: &str,
     ) -> Result<Source, String> {
         let digest = Sha256::digest(url);
-        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex(&digest[..16]);
         let caches = jobs.join(".cache");
         let cache = caches.join(format!("{name}.git"));
         let turn = {

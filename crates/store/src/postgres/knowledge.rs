@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 
+use callboard_domain::hex::hex;
 use callboard_domain::ids::{Prefix, TaskId};
 use callboard_domain::knowledge::{KnowledgeEntry, KnowledgeId, KnowledgeSource};
 use callboard_domain::time::Timestamp;
@@ -58,8 +59,8 @@ pub(super) async fn write(db: &Db, batch: &Batch) -> Result<()> {
         *tokens.entry(org).or_default() += indexed.tokens;
         entries.push(row_of(org, number, entry));
         for (term, posting) in indexed.terms {
-            let hex: String = posting.iter().map(|byte| format!("{byte:02x}")).collect();
-            terms.entry((org, term, index::row_of(number))).or_default().push_str(&hex);
+            let row = terms.entry((org, term, index::row_of(number))).or_default();
+            row.push_str(&hex(posting));
         }
     }
     put(

@@ -1,6 +1,7 @@
 //! Migrations: numbered, forward only, checksummed, one process at a time under an advisory lock.
 //! A newer schema is refused.
 
+use callboard_domain::hex::hex;
 use sha2::{Digest, Sha256};
 
 use super::address::Address;
@@ -197,7 +198,7 @@ async fn verify_checksums(db: &Db) -> Result<(), Trouble> {
 }
 
 fn checksum(sql: &str) -> String {
-    Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(Sha256::digest(sql.as_bytes()))
 }
 
 /// Drops the schema that `url` names with everything in it, after the benchmark. Nothing in the product uses this.

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use callboard_domain::hex::hex;
 use futures_util::TryStreamExt;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
@@ -222,10 +223,7 @@ fn unstorable(table: &Table, row: &Row, column: &str, words: &str) -> StoreError
         Cell::Null => format!("{name} null"),
         Cell::Integer(number) => format!("{name} {number}"),
         Cell::Text(text) => format!("{name} {text:?}"),
-        Cell::Bytes(bytes) => {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{name} {hex}")
-        }
+        Cell::Bytes(bytes) => format!("{name} {}", hex(bytes)),
     };
     let which: Vec<String> = table.key().zip(row).map(shown).collect();
     StoreError::Unavailable(format!(

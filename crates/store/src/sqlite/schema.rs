@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use callboard_domain::hex::hex;
 use rusqlite::{Connection, Result, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 
@@ -227,7 +228,7 @@ fn verify_checksums(db: &Connection) -> Result<(), StoreError> {
 }
 
 fn checksum(sql: &str) -> String {
-    Sha256::digest(sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(Sha256::digest(sql.as_bytes()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use callboard_domain::hex::hex;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -153,7 +154,7 @@ impl Outbox {
 
     fn sum_up(&mut self) {
         let (name, rows, hash) = self.table.take().expect("a table was started");
-        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex(hash.finalize());
         self.sums.push(TableSum { name, rows, sha256 });
     }
 }

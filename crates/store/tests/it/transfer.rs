@@ -535,7 +535,7 @@ async fn what_postgres_cannot_keep_is_named() {
     let task = f.create("nul \0 here", &[]).await;
     let target = Target::Schema(schema);
     let said = go(&address(&f), &target.address()).await.unwrap_err().to_string();
-    let hex: String = task.id.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = callboard_domain::hex::hex(task.id.to_bytes());
     for words in ["title of table tasks holds U+0000", "change it in the source", &hex] {
         assert!(said.contains(words), "{said}");
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::ids::TaskId;
 use crate::job::JobKind;
+use crate::words::words;
 
 pub use ending::Ending;
 
@@ -25,26 +26,20 @@ pub struct WorkOrder {
     pub model: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Holds the task and changes its files.
-    Worker,
-    /// Reviews the work; the task has no holder meanwhile.
-    Reviewer,
-    /// A worker of a crew: it has the task before its agent starts and keeps it when the agent ends.
-    Crew,
+words! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Role {
+        /// Holds the task and changes its files.
+        Worker => "worker",
+        /// Reviews the work; the task has no holder meanwhile.
+        Reviewer => "reviewer",
+        /// A worker of a crew: it has the task before its agent starts and keeps it when the agent ends.
+        Crew => "crew",
+    }
 }
 
 impl Role {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Worker => "worker",
-            Role::Reviewer => "reviewer",
-            Role::Crew => "crew",
-        }
-    }
-
     /// The job kind whose queue and places the runs take.
     pub fn job_kind(self) -> JobKind {
         match self {
@@ -64,49 +59,23 @@ pub fn stop_key(task: TaskId) -> String {
     format!("stop-{task}")
 }
 
-/// Why a run came to nothing, as its job keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkFault {
-    /// The task waits for others again.
-    DepsOpen,
-    /// Another actor has the task.
-    Held,
-    /// The task is no longer for agents that work alone.
-    NotAuto,
-    TaskGone,
-    /// There was no executor, no workspace or no process.
-    NotStarted,
-    /// The run began and failed.
-    Failed,
-    /// The runners went away, each time.
-    Lost,
-}
-
-impl WorkFault {
-    const ALL: [WorkFault; 7] = [
-        WorkFault::DepsOpen,
-        WorkFault::Held,
-        WorkFault::NotAuto,
-        WorkFault::TaskGone,
-        WorkFault::NotStarted,
-        WorkFault::Failed,
-        WorkFault::Lost,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WorkFault::DepsOpen => "deps_open",
-            WorkFault::Held => "held",
-            WorkFault::NotAuto => "not_auto",
-            WorkFault::TaskGone => "task_gone",
-            WorkFault::NotStarted => "not_started",
-            WorkFault::Failed => "failed",
-            WorkFault::Lost => "lost",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fault| fault.as_str() == text)
+words! {
+    /// Why a run came to nothing, as its job keeps it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WorkFault {
+        /// The task waits for others again.
+        DepsOpen => "deps_open",
+        /// Another actor has the task.
+        Held => "held",
+        /// The task is no longer for agents that work alone.
+        NotAuto => "not_auto",
+        TaskGone => "task_gone",
+        /// There was no executor, no workspace or no process.
+        NotStarted => "not_started",
+        /// The run began and failed.
+        Failed => "failed",
+        /// The runners went away, each time.
+        Lost => "lost",
     }
 }
 
