@@ -5,9 +5,8 @@
 
 pub(crate) mod body;
 mod connection;
-mod execute;
-mod gate;
-mod hosts;
+pub(crate) mod gate;
+pub(crate) mod hosts;
 mod pages;
 mod peer;
 mod rate;
@@ -34,9 +33,9 @@ use crate::error::STORE_DAMAGED;
 use crate::front::Front;
 use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
 use crate::places::TakenPlace;
+use crate::toolsets::crew::execute::{self, Door};
 use crate::web;
 pub(crate) use connection::Connection;
-use execute::Door;
 use gate::{Admitted, METADATA, Pass};
 pub use gate::{Gate, GateOptions};
 use hosts::Hosts;

@@ -10,7 +10,6 @@ pub mod error;
 pub mod events;
 pub mod front;
 pub mod http;
-mod job_watch;
 pub mod mcp;
 pub mod metrics;
 pub mod output;

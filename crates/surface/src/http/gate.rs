@@ -97,7 +97,7 @@ pub(super) struct Board {
 
 /// An admitted caller.
 #[derive(Clone)]
-pub(super) struct Admitted {
+pub(crate) struct Admitted {
     pub principal: Principal,
     /// Whether a token or the URL names the actor. Otherwise the principal is the user who started the server, which
     /// holds for pages; an MCP client is an agent of its own.
@@ -108,7 +108,7 @@ pub(super) struct Admitted {
 }
 
 #[derive(Debug)]
-pub(super) enum Denied {
+pub(crate) enum Denied {
     NoToken,
     /// A request of another user of this machine, while there are no tokens.
     OtherUser,
@@ -165,7 +165,7 @@ impl Gate {
         self.public_url.as_deref()
     }
 
-    pub(super) async fn admit(&self, parts: &Parts) -> Result<Admitted, Denied> {
+    pub(crate) async fn admit(&self, parts: &Parts) -> Result<Admitted, Denied> {
         let admitted = self.judged(parts).await?;
         if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
             connection.admitted();
@@ -307,7 +307,7 @@ impl Gate {
         }
     }
 
-    pub(super) fn answer(&self, denied: &Denied, parts: &Parts) -> Response {
+    pub(crate) fn answer(&self, denied: &Denied, parts: &Parts) -> Response {
         // A flood of refusals must not fill the log as well.
         if source(&parts.extensions).is_none_or(|source| self.noted.count(source).is_ok()) {
             denied.log(parts.uri.path());

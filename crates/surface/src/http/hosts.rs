@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Uri, header};
 use super::HttpOptions;
 use crate::web;
 
-pub(super) struct Hosts {
+pub(crate) struct Hosts {
     allowed: Vec<Place>,
     /// The host of the pages, when they have a name of their own.
     page: Option<Place>,
@@ -29,7 +29,7 @@ struct Place {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum HostFault {
+pub(crate) enum HostFault {
     Host(String),
     Origin(String),
     /// A request of an agent under the name of the pages.
@@ -79,7 +79,7 @@ impl Hosts {
         }
     }
 
-    pub(super) fn judge(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HostFault> {
+    pub(crate) fn judge(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HostFault> {
         let named = named(uri, headers);
         let host = Place::parse(&named).filter(|host| self.is_ours(host));
         let Some(host) = host else { return Err(HostFault::Host(named)) };

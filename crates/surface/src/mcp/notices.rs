@@ -7,7 +7,7 @@ use rmcp::service::{Peer, RequestContext};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::job_watch::{JobWatch, Notice};
+use crate::toolsets::relay::watch::{JobWatch, Notice};
 
 /// How many notices are kept for a session whose stream is not open.
 const KEPT_MAX: usize = 1000;

@@ -20,8 +20,8 @@ use super::notices::{self, JobStream};
 use super::render;
 use super::sessions::Streams;
 use crate::front::{Front, NoResource};
-use crate::job_watch::{Answered, JobWatch};
 use crate::toolsets::relay::resource::{JobUri, is_ours};
+use crate::toolsets::relay::watch::{Answered, JobWatch};
 
 /// How many changes wait for a slow client; front merges the rest.
 const CHANGES_QUEUED_MAX: usize = 64;

@@ -6,6 +6,7 @@ mod agent;
 mod diff;
 pub mod envelope;
 mod epic;
+pub(crate) mod execute;
 mod hints;
 pub(crate) mod inbox;
 mod mail;

@@ -7,6 +7,7 @@ mod spec;
 pub(crate) mod ticket;
 mod tools;
 pub(crate) mod view;
+pub(crate) mod watch;
 pub(crate) mod words;
 
 use callboard_domain::refusal::Refusal;

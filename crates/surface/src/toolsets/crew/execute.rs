@@ -17,17 +17,17 @@ use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{BrokenCall, CrewRule};
 use serde_json::{Map, Value};
 
-use super::FrontFor;
-use super::body::{Unread, whole};
-use super::gate::{Denied, Gate};
-use super::hosts::Hosts;
 use crate::error::STORE_DAMAGED;
 use crate::front::{Front, Unknown};
+use crate::http::FrontFor;
+use crate::http::body::{Unread, whole};
+use crate::http::gate::{Denied, Gate};
+use crate::http::hosts::Hosts;
 use crate::mcp::caught;
 use crate::toolsets::crew;
 use crate::toolsets::crew::envelope::{self, Said};
 
-pub(super) struct Door {
+pub(crate) struct Door {
     hosts: Arc<Hosts>,
     gate: Arc<Gate>,
     front_for: FrontFor,
@@ -54,7 +54,7 @@ impl No {
     }
 }
 
-pub(super) async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
+pub(crate) async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
     let Some(front) = (door.front_for)(crew::NAME) else {
         return StatusCode::NOT_FOUND.into_response();
     };

@@ -10,8 +10,8 @@ use callboard_engine::{Engine, RunEvent, RunFeed};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::toolsets::relay::resource::{JobUri, LIST};
-use crate::toolsets::relay::view;
+use super::resource::{JobUri, LIST};
+use super::view;
 
 /// How many notices wait for a slow client.
 const NOTICES_QUEUED_MAX: usize = 64;
