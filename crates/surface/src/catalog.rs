@@ -79,8 +79,8 @@ impl Catalog {
 
 impl Listed {
     fn info(&self, principal: &Principal, policy: &Policy) -> Option<ToolInfo> {
-        let allowed: Vec<&Variant> =
-            self.variants.iter().filter(|variant| variant.tool.is_shown(principal)).collect();
+        let is_shown = |variant: &&Variant| variant.toolset.shows(variant.tool, principal);
+        let allowed: Vec<&Variant> = self.variants.iter().filter(is_shown).collect();
         let first = allowed.first()?;
         let lines: Vec<&'static str> = allowed.iter().map(|variant| variant.tool.output).collect();
         Some(ToolInfo {

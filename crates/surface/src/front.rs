@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use callboard_domain::crew::AgentId;
-use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal, Scope};
@@ -14,13 +12,14 @@ use tokio::sync::mpsc;
 
 use crate::catalog::Catalog;
 use crate::error::Speaker;
+use crate::hooks::{Hooks, Resources, Started};
 use crate::metrics::Measured;
 use crate::places::{NoPlace, Places};
 use crate::prompt::OwnPrompts;
 use crate::retry::{self, Asked};
 use crate::ticket::{self, Ticket};
 use crate::tool::{self, About, Call, Toolset};
-use crate::toolsets::{self, board, crew, relay};
+use crate::toolsets;
 use crate::{error, prompt, resource, task_name};
 
 const COMPLETIONS_MAX: usize = 100;
@@ -130,6 +129,8 @@ pub struct PromptArgument {
 pub struct Front {
     engine: Arc<Engine>,
     catalog: Catalog,
+    /// The toolsets in the order of `toolsets::ALL`.
+    hooked: Vec<&'static Toolset>,
     about: About,
     own_prompts: OwnPrompts,
     long_calls: Arc<Places>,
@@ -141,7 +142,9 @@ impl Front {
         let about =
             About { version: env!("CARGO_PKG_VERSION"), toolsets: catalog.names.clone(), repo };
         let (own_prompts, long_calls) = (OwnPrompts::default(), Places::unlimited());
-        Self { engine, catalog, about, own_prompts, long_calls }
+        let mut hooked = toolsets.to_vec();
+        hooked.sort_by_key(|own| toolsets::ALL.iter().position(|known| known.name == own.name));
+        Self { engine, catalog, hooked, about, own_prompts, long_calls }
     }
 
     /// The front with a limit of concurrent long calls per token. Fronts of one server share the limit.
@@ -160,6 +163,15 @@ impl Front {
 
     pub(crate) fn toolsets(&self) -> &[&'static Toolset] {
         &self.catalog.toolsets
+    }
+
+    /// The hooks of one kind, each with its toolset. Their order is that of `toolsets::ALL`, however the toolsets were
+    /// named.
+    pub(crate) fn hooked<H>(
+        &self,
+        kind: fn(&Hooks) -> Option<H>,
+    ) -> impl Iterator<Item = (&'static Toolset, H)> {
+        self.hooked.iter().filter_map(move |toolset| Some((*toolset, kind(&toolset.hooks)?)))
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -181,18 +193,11 @@ impl Front {
         self.about.version
     }
 
-    /// Tools this principal may call, in the toolsets' order. An agent of a crew has the type that the store has on
-    /// record, whatever its connection says.
+    /// Tools this principal may call, in the toolsets' order.
     pub async fn tools(&self, principal: &Principal) -> Vec<ToolInfo> {
-        if !self.has_crew() {
-            return self.catalog.list(principal);
-        }
-        let op = OpContext::new(principal.clone(), "tools");
         let mut principal = principal.clone();
-        match self.engine.agent_find(&op, &AgentId::of(&principal.actor)).await {
-            Ok(Some(agent)) => principal.rights.agent_type = Some(agent.kind),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "nobody knows which tools an agent may call"),
+        for (_, callers) in self.hooked(|hooks| hooks.callers) {
+            principal = callers.on_record(&self.engine, principal).await;
         }
         self.catalog.list(&principal)
     }
@@ -223,9 +228,11 @@ impl Front {
         let action = found.tool.action_named(&arguments);
         let measured = Measured::start(found.tool.name);
         let mut op = context(found.tool.name);
-        let judged = match found.tool.for_crew {
-            true => Ok(()),
-            false => found.tool.judge(&op.principal),
+        // A toolset that knows its callers judges them itself, before it repeats a kept answer.
+        let callers = found.toolset.hooks.callers;
+        let judged = match callers {
+            Some(_) => Ok(()),
+            None => found.tool.judge(&op.principal),
         };
         let judged = judged.and_then(|()| self.catalog.judge(name, &arguments));
         let judged = judged.and_then(|()| op.take_key(&arguments, key.as_ref()));
@@ -243,12 +250,12 @@ impl Front {
             Err(refusal) => Err(refusal.into()),
         };
         let task = tool::task_named(&arguments).and_then(|task| task.parse().ok());
-        let answer = match judged {
-            Err(EngineError::Refused(refusal)) if found.tool.for_crew => {
-                Ok(crew::refused(&self.engine, &refusal))
+        let answer = match (judged, callers) {
+            (Err(EngineError::Refused(refusal)), Some(callers)) => {
+                Ok(callers.refused(&self.engine, &refusal))
             }
-            Err(error) => Err(error),
-            Ok(()) => {
+            (Err(error), _) => Err(error),
+            (Ok(()), _) => {
                 let call = Call {
                     engine: &self.engine,
                     op: &op,
@@ -257,10 +264,9 @@ impl Front {
                     schema: &found.schema,
                     arguments,
                 };
-                match found.tool.for_crew {
-                    // A crew's tool checks the caller itself before it repeats a kept answer.
-                    true => (found.tool.run)(call).await,
-                    false => {
+                match callers {
+                    Some(_) => (found.tool.run)(call).await,
+                    None => {
                         retry::once(&self.engine, &op, found.tool, (found.tool.run)(call)).await
                     }
                 }
@@ -331,53 +337,57 @@ impl Front {
         ticket::cancel(self, principal, id).await
     }
 
+    /// The work that goes on after an answer of a tool, with the toolset of the work.
+    pub(crate) fn started(
+        &self,
+        tool: &str,
+        answer: &Value,
+    ) -> Option<(&'static Toolset, Started)> {
+        let mut hooks = self.hooked(|hooks| hooks.started);
+        hooks.find_map(|(toolset, started)| Some((toolset, started(tool, answer)?)))
+    }
+
     pub fn resource_templates(&self) -> Vec<ResourceTemplate> {
-        let jobs = if self.has_jobs() { relay::resource::TEMPLATES } else { &[] };
-        resource::TEMPLATES.iter().chain(jobs).cloned().collect()
+        let own = self.hooked(|hooks| hooks.resources).flat_map(|(_, own)| own.templates());
+        resource::TEMPLATES.iter().chain(own).cloned().collect()
     }
 
-    /// Whether this front serves jobs for agents.
-    pub fn has_jobs(&self) -> bool {
-        self.about.toolsets.contains(&relay::NAME)
-    }
-
-    /// Whether this front serves agents that work on tasks.
-    pub fn has_board(&self) -> bool {
-        self.about.toolsets.contains(&board::NAME)
-    }
-
-    /// Whether callers of this front are agents of a crew.
-    pub fn has_crew(&self) -> bool {
-        self.about.toolsets.contains(&crew::NAME)
-    }
-
-    /// One page of resources and the cursor of the next: an inbox and jobs where the toolsets have them, then tasks,
-    /// each the newest first.
+    /// One page of resources and the cursor of the next: the resources of the toolsets, then tasks.
     pub async fn resources(
         &self,
         principal: &Principal,
         cursor: Option<&str>,
     ) -> Result<(Vec<ResourceInfo>, Option<String>), EngineError> {
-        let (mut found, next) = self.jobs_and_tasks(principal, cursor).await?;
-        if self.has_crew() && cursor.is_none() {
-            found.insert(0, crew::inbox::info());
+        /// The cursor of the first page of tasks after pages of toolsets.
+        const TASKS: &str = "tasks";
+        let own = || self.hooked(|hooks| hooks.resources).map(|(_, own)| own);
+        let mut found: Vec<ResourceInfo> = match cursor {
+            None => own().flat_map(|own| own.fixed()).collect(),
+            Some(_) => Vec::new(),
+        };
+        let mut after = cursor;
+        let mut has_own = false;
+        for own in own().skip_while(|own| cursor.is_some_and(|cursor| !own.made(cursor))) {
+            let Some((page, next)) = own.page(&self.engine, principal, after.take()).await? else {
+                continue;
+            };
+            found.extend(page);
+            has_own = true;
+            if next.is_some() {
+                return Ok((found, next));
+            }
         }
+        if has_own {
+            return Ok((found, Some(TASKS.to_owned())));
+        }
+        let cursor = cursor.filter(|cursor| *cursor != TASKS);
+        let (tasks, next) = resource::list(&self.engine, principal, cursor).await?;
+        found.extend(tasks);
         Ok((found, next))
     }
 
-    async fn jobs_and_tasks(
-        &self,
-        principal: &Principal,
-        cursor: Option<&str>,
-    ) -> Result<(Vec<ResourceInfo>, Option<String>), EngineError> {
-        const TASKS: &str = "tasks";
-        let job = cursor.map(str::parse::<JobId>).and_then(Result::ok);
-        if self.has_jobs() && (cursor.is_none() || job.is_some()) {
-            let (jobs, next) = relay::resource::list(&self.engine, principal, job).await?;
-            return Ok((jobs, Some(next.map_or_else(|| TASKS.into(), |job| job.to_string()))));
-        }
-        let cursor = cursor.filter(|cursor| *cursor != TASKS);
-        resource::list(&self.engine, principal, cursor).await
+    fn resources_with(&self, uri: &str) -> Option<&'static dyn Resources> {
+        self.hooked(|hooks| hooks.resources).map(|(_, own)| own).find(|own| own.holds(uri))
     }
 
     /// The resource behind a URI.
@@ -386,13 +396,10 @@ impl Front {
         principal: &Principal,
         uri: &str,
     ) -> Result<Result<ResourceText, NoResource>, EngineError> {
-        if self.has_jobs() && relay::resource::is_ours(uri) {
-            return relay::resource::read(&self.engine, principal, uri).await;
+        match self.resources_with(uri) {
+            Some(own) => own.read(&self.engine, principal, uri).await,
+            None => resource::read(&self.engine, principal, uri).await,
         }
-        if self.has_crew() && uri == crew::inbox::URI {
-            return crew::inbox::read(&self.engine, principal).await.map(Ok);
-        }
-        resource::read(&self.engine, principal, uri).await
     }
 
     /// Sends the URI each time the resource behind it changes, until the receiver is dropped. Several changes may
@@ -403,10 +410,10 @@ impl Front {
         uri: &str,
         changes: mpsc::Sender<String>,
     ) -> Result<Result<(), Unknown>, EngineError> {
-        if self.has_crew() && uri == crew::inbox::URI {
-            return crew::inbox::watch(&self.engine, principal, changes).await.map(Ok);
+        match self.resources_with(uri) {
+            Some(own) => own.watch(&self.engine, principal, uri, changes).await,
+            None => resource::watch(&self.engine, principal, uri, changes).await,
         }
-        resource::watch(&self.engine, principal, uri, changes).await
     }
 
     pub fn prompts(&self) -> Vec<PromptInfo> {
@@ -431,13 +438,14 @@ impl Front {
         argument: &str,
         typed: &str,
     ) -> Result<(Vec<String>, bool), EngineError> {
-        if self.has_jobs() && matches!(argument, "jobId" | "name") {
+        for (_, own) in self.hooked(|hooks| hooks.resources) {
             let wanted = COMPLETIONS_MAX + 1;
-            let mut found =
-                relay::resource::complete(&self.engine, principal, argument, typed, wanted).await?;
-            let more = found.len() > COMPLETIONS_MAX;
-            found.truncate(COMPLETIONS_MAX);
-            return Ok((found, more));
+            let found = own.complete(&self.engine, principal, argument, typed, wanted).await?;
+            if let Some(mut found) = found {
+                let more = found.len() > COMPLETIONS_MAX;
+                found.truncate(COMPLETIONS_MAX);
+                return Ok((found, more));
+            }
         }
         if !matches!(argument, "id" | "task") {
             return Ok((Vec::new(), false));

@@ -33,7 +33,7 @@ use crate::error::STORE_DAMAGED;
 use crate::front::Front;
 use crate::mcp::{Asked, Caller, McpOptions, SessionLimits, Streamable};
 use crate::places::TakenPlace;
-use crate::toolsets::crew::execute::{self, Door};
+use crate::toolsets;
 use crate::web;
 pub(crate) use connection::Connection;
 use gate::{Admitted, METADATA, Pass};
@@ -94,14 +94,24 @@ pub struct HttpDoors {
     pub ready: ReadyProbe,
 }
 
+/// The checks before a toolset's own routes, which word their refusals themselves, and the fronts behind them.
+#[derive(Clone)]
+pub struct WayIn {
+    pub(crate) hosts: Arc<Hosts>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) front_for: FrontFor,
+}
+
 /// All routes. `others` (the board, metrics) stand behind this gate and the check of hosts and origins, and find a
 /// `Principal` in the request; must be called inside the runtime.
 pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: Router) -> Router {
     let hosts = Arc::new(Hosts::new(&options, doors.gate.public_url()));
     let ready = Arc::new(Readiness::new(doors.ready.clone()));
     let gate = doors.gate.clone();
-    let door = Door::new(hosts.clone(), gate.clone(), doors.front_for.clone());
-    let execute = any(execute::execute).with_state(Arc::new(door));
+    let way_in =
+        WayIn { hosts: hosts.clone(), gate: gate.clone(), front_for: doors.front_for.clone() };
+    let routes = toolsets::ALL.iter().filter_map(|toolset| toolset.hooks.routes);
+    let own = routes.fold(Router::new(), |all, routes| all.merge(routes(way_in.clone())));
     let metadata = get(protected_resource).with_state(gate.clone());
     let before_sign_in = web::login_routes(gate.clone())
         .route(METADATA, metadata.clone())
@@ -112,8 +122,7 @@ pub fn router(options: HttpOptions, mcp: McpOptions, doors: HttpDoors, others: R
         .layer(middleware::from_fn_with_state(gate, admit))
         .merge(before_sign_in)
         .layer(middleware::from_fn_with_state(hosts, judge_host))
-        // This route refuses in envelopes, so it asks hosts and gate itself.
-        .route("/mcp/execute", execute)
+        .merge(own)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async move || ready.answer().await))
         .layer(middleware::from_fn_with_state(body::Within(options.body_within), body::read_on))

@@ -9,6 +9,7 @@ mod check_argument;
 pub mod error;
 pub mod events;
 pub mod front;
+pub mod hooks;
 pub mod http;
 pub mod mcp;
 pub mod metrics;

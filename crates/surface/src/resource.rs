@@ -1,5 +1,5 @@
-//! Resources: `callboard://tasks/{id}` is graph's `get`, readable and watchable in every toolset; below it
-//! `…/checks/{index}/log`, readable, is the end of a check's output.
+//! The resources of every toolset: `callboard://tasks/{id}` is a task, readable and watchable; below it
+//! `…/checks/{index}/log`, readable, is the end of a check's output. Other resources are a hook of their toolset.
 
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
 use crate::task_name;
-use crate::toolsets::graph::view;
+use crate::toolsets;
 
 const TASKS: &str = "callboard://tasks/";
 const PAGE: usize = 50;
@@ -85,7 +85,7 @@ pub(crate) async fn read(
     let text = match parts_of(engine, &op, uri).await? {
         Some((task, None)) => engine.task_get(&op, task).await.map(|seen| ResourceText {
             media_type: JSON,
-            text: view::task(&seen.it, engine.policy(), seen.now).to_string(),
+            text: toolsets::task_resource(&seen.it, engine.policy(), seen.now).to_string(),
             ttl_ms: None,
         }),
         Some((task, Some(index))) => {

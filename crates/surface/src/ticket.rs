@@ -1,5 +1,5 @@
 //! A caller's ticket for work that goes on without it. The id names the kind of work: `call_…` is a tool call that
-//! outlived its request, `job_…` a job of relay or of the board, whichever has it.
+//! outlived its request, `job_…` a job of the first toolset that has it.
 
 use callboard_domain::handle::{Handle, HandleId, Seen};
 use callboard_domain::job::JobId;
@@ -7,10 +7,11 @@ use callboard_domain::refusal::Refusal;
 use callboard_domain::time::Timestamp;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{At, EngineError, LongCall};
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::front::{Front, ToolReply, Unknown};
-use crate::toolsets::{board, relay};
+use crate::hooks::Tickets;
 
 /// How often a caller should poll.
 pub(crate) const POLL_MS: u64 = 2000;
@@ -48,10 +49,9 @@ enum Source {
 }
 
 impl Source {
-    fn of(front: &Front, id: &str) -> Option<Self> {
+    fn of(id: &str) -> Option<Self> {
         let handle = id.parse().map(Self::Handle).ok();
-        let jobs = front.has_jobs() || front.has_board();
-        handle.or_else(|| id.parse().map(Self::Job).ok().filter(|_| jobs))
+        handle.or_else(|| id.parse().map(Self::Job).ok())
     }
 }
 
@@ -88,17 +88,14 @@ impl From<At<Handle>> for Ticket {
 }
 
 pub async fn find(front: &Front, principal: &Principal, id: &str) -> Answer<Ticket> {
-    let engine = front.engine();
-    match Source::of(front, id) {
+    match Source::of(id) {
         Some(Source::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/get");
-            let found = engine.handle_get(&op, handle).await?;
+            let found = front.engine().handle_get(&op, handle).await?;
             Ok(found.map(Ticket::from).ok_or_else(|| Unknown(id.to_owned())))
         }
         Some(Source::Job(job)) => {
-            let relay = async { relay::ticket::find(engine, principal, job).await };
-            let board = async { board::ticket::find(front, principal, job).await };
-            known(either(front, relay, board).await, id)
+            first(front, id, |tickets| tickets.find(front, principal, job)).await
         }
         None => Ok(Err(Unknown(id.to_owned()))),
     }
@@ -111,17 +108,13 @@ pub async fn answer(
     id: &str,
     answers: Map<String, Value>,
 ) -> Answer<()> {
-    let engine = front.engine();
-    match Source::of(front, id) {
+    match Source::of(id) {
         Some(Source::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/update");
-            Ok(there(engine.handle_answer(&op, handle, answers).await?, id))
+            Ok(there(front.engine().handle_answer(&op, handle, answers).await?, id))
         }
         Some(Source::Job(job)) => {
-            let given = answers.clone();
-            let relay = async { relay::ticket::answer(engine, principal, job, given).await };
-            let board = async { board::ticket::answer(front, principal, job, answers).await };
-            known(either(front, relay, board).await, id)
+            first(front, id, |tickets| tickets.answer(front, principal, job, answers.clone())).await
         }
         None => Ok(Err(Unknown(id.to_owned()))),
     }
@@ -129,44 +122,33 @@ pub async fn answer(
 
 /// Asks the work to stop; it may finish all the same.
 pub async fn cancel(front: &Front, principal: &Principal, id: &str) -> Answer<()> {
-    let engine = front.engine();
-    match Source::of(front, id) {
+    match Source::of(id) {
         Some(Source::Handle(handle)) => {
             let op = OpContext::new(principal.clone(), "tasks/cancel");
-            Ok(there(engine.handle_cancel(&op, handle).await?, id))
+            Ok(there(front.engine().handle_cancel(&op, handle).await?, id))
         }
         Some(Source::Job(job)) => {
-            let relay = async { relay::ticket::cancel(engine, principal, job).await };
-            let board = async { board::ticket::cancel(front, principal, job).await };
-            known(either(front, relay, board).await, id)
+            first(front, id, |tickets| tickets.cancel(front, principal, job)).await
         }
         None => Ok(Err(Unknown(id.to_owned()))),
     }
 }
 
-/// The job of relay or of the board, whichever is on and has it.
-async fn either<T>(
+/// The answer of the first toolset that has the job.
+async fn first<'a, T>(
     front: &Front,
-    relay: impl Future<Output = Result<T, EngineError>>,
-    board: impl Future<Output = Result<T, EngineError>>,
-) -> Result<T, EngineError> {
-    if front.has_jobs() {
-        match relay.await {
-            Err(EngineError::Refused(Refusal::JobNotFound { .. })) if front.has_board() => {}
-            answer => return answer,
+    id: &str,
+    ask: impl Fn(&'static dyn Tickets) -> BoxFuture<'a, Result<T, EngineError>>,
+) -> Answer<T> {
+    for (_, tickets) in front.hooked(|hooks| hooks.tickets) {
+        match ask(tickets).await {
+            Err(EngineError::Refused(Refusal::JobNotFound { .. })) => {}
+            answer => return answer.map(Ok),
         }
     }
-    board.await
+    Ok(Err(Unknown(id.to_owned())))
 }
 
 fn there(there: bool, id: &str) -> Result<(), Unknown> {
     if there { Ok(()) } else { Err(Unknown(id.to_owned())) }
-}
-
-/// Turns a missing job into an unknown id.
-fn known<T>(answer: Result<T, EngineError>, id: &str) -> Answer<T> {
-    match answer {
-        Err(EngineError::Refused(Refusal::JobNotFound { .. })) => Ok(Err(Unknown(id.to_owned()))),
-        answer => answer.map(Ok),
-    }
 }

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use crate::args;
 use crate::error::Voice;
 use crate::front::Hints;
+use crate::hooks::Hooks;
 use crate::prompt::Prompts;
-use crate::toolsets::crew;
 
 /// The code of a wait's answer when the caller or a stopping server ended the wait.
 pub(crate) const WAIT_INTERRUPTED: &str = "WAIT_INTERRUPTED";
@@ -33,15 +33,24 @@ pub struct Toolset {
     pub prompts: Option<&'static Prompts>,
     /// Extracts the code of a refusing answer, where every refusal is logged.
     pub audit: Option<fn(&Value) -> Option<&str>>,
+    /// Everything that the toolset adds besides tools.
+    pub hooks: Hooks,
 }
 
 impl Toolset {
     /// The tools that a caller sees.
     pub fn shown(&self, principal: &Principal) -> Vec<&'static Tool> {
         match principal.rights.may_speak(self.name) {
-            true => self.tools.iter().filter(|tool| tool.is_shown(principal)).collect(),
+            true => self.tools.iter().filter(|tool| self.shows(tool, principal)).collect(),
             false => Vec::new(),
         }
+    }
+
+    /// Whether a caller sees one of the tools.
+    pub fn shows(&self, tool: &Tool, principal: &Principal) -> bool {
+        let callers = self.hooks.callers;
+        tool.judge(principal).is_ok()
+            && callers.is_none_or(|callers| callers.see(principal, tool.name))
     }
 }
 
@@ -64,8 +73,6 @@ pub struct Tool {
     pub may_be_long: bool,
     /// Closed to callers that work on another task than the one that `task_id` names.
     pub on_task: bool,
-    /// For agents of a crew: their type decides who sees the tool, and every refusal is an answer.
-    pub for_crew: bool,
     /// The values of the argument `action`, where a refused call is audited under its action.
     pub actions: &'static [&'static str],
 }
@@ -83,7 +90,7 @@ impl Tool {
     ) -> Self {
         let scope = if hints.read_only { Scope::TasksRead } else { Scope::TasksWrite };
         let (profile, aliases) = (None, &[] as &[_]);
-        let (may_be_long, on_task, for_crew) = (false, false, false);
+        let (may_be_long, on_task) = (false, false);
         let actions = &[] as &[_];
         Self {
             name,
@@ -98,7 +105,6 @@ impl Tool {
             run,
             may_be_long,
             on_task,
-            for_crew,
             actions,
         }
     }
@@ -118,11 +124,6 @@ impl Tool {
         Self { on_task: true, ..self }
     }
 
-    /// The tool for agents of a crew.
-    pub const fn for_crew(self) -> Self {
-        Self { for_crew: true, ..self }
-    }
-
     /// The tool, marked as one that may take longer than a client should wait.
     pub const fn long(self) -> Self {
         Self { may_be_long: true, ..self }
@@ -137,13 +138,6 @@ impl Tool {
     pub fn action_named(&self, arguments: &Value) -> Option<&'static str> {
         let named = fold(arguments.get("action")?.as_str()?);
         self.actions.iter().copied().find(|action| *action == named)
-    }
-
-    /// Whether a caller sees the tool.
-    pub fn is_shown(&self, principal: &Principal) -> bool {
-        let of_type = |kind| crew::is_shown(kind, self.name);
-        self.judge(principal).is_ok()
-            && (!self.for_crew || principal.rights.agent_type.is_some_and(of_type))
     }
 
     pub fn judge(&self, principal: &Principal) -> Result<(), Refusal> {

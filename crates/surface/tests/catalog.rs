@@ -10,6 +10,7 @@ use callboard_surface::args::schema_of;
 use callboard_surface::catalog::Catalog;
 use callboard_surface::error::{Said, Voice};
 use callboard_surface::front::{Hints, ToolInfo};
+use callboard_surface::hooks::Hooks;
 use callboard_surface::output;
 use callboard_surface::tool::{Answer, Call, Tool, Toolset};
 use callboard_surface::toolsets;
@@ -273,7 +274,6 @@ static FIRST: Toolset = Toolset {
         aliases: &[("task", "id")],
         may_be_long: false,
         on_task: false,
-        for_crew: false,
         actions: &[],
         input: schema_of::<ById>,
         output: "id:string state:string",
@@ -283,6 +283,7 @@ static FIRST: Toolset = Toolset {
     instructions: |_| String::new(),
     prompts: None,
     audit: None,
+    hooks: Hooks::NONE,
 };
 
 static SECOND: Toolset = Toolset {
@@ -297,7 +298,6 @@ static SECOND: Toolset = Toolset {
         aliases: &[],
         may_be_long: false,
         on_task: false,
-        for_crew: false,
         actions: &[],
         input: schema_of::<ByJob>,
         output: "job:string state:string",
@@ -307,6 +307,7 @@ static SECOND: Toolset = Toolset {
     instructions: |_| String::new(),
     prompts: None,
     audit: None,
+    hooks: Hooks::NONE,
 };
 
 #[test]

@@ -225,7 +225,7 @@ fn in_toolset(toolset: &Toolset, principal: &Principal) -> String {
     if !rights.may_speak(toolset.name) {
         return "nothing; --toolsets leaves it out".into();
     }
-    if toolset.tools.iter().all(|tool| tool.for_crew) && rights.agent_type.is_none() {
+    if toolset.hooks.callers.is_some() && rights.agent_type.is_none() {
         return "nothing before the agent has a type, by --as-type or callboard agent add".into();
     }
     let shown = toolset.shown(principal);

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use callboard_domain::job::JobId;
 use callboard_engine::context::Principal;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
@@ -30,7 +29,6 @@ use super::identity::Identity;
 use super::subscriptions::{Hearing, Subscriptions};
 use super::{McpOptions, render, tasks};
 use crate::front::{Front, ResourceText, Unknown};
-use crate::toolsets::relay;
 
 /// How long a client may cache lists that change only with the server or its settings.
 const LIST_TTL_MS: u64 = 60_000;
@@ -87,28 +85,20 @@ impl Handler {
     ) -> Result<CallToolResult, ErrorData> {
         let _running = self.running.clone();
         let mut result = call::call(self.asked(name, arguments, ctx)).await?;
-        self.submitted(name, &mut result, ctx);
+        self.started(name, &mut result, ctx);
         Ok(result)
     }
 
-    /// Subscribes the submitter of a job to its notices, in the era that has sessions. A client that knows tasks is
-    /// told that the job is one.
-    fn submitted(&self, name: &str, result: &mut CallToolResult, ctx: &Context) {
-        if name != relay::SUBMIT || !(self.front.has_jobs() || self.front.has_board()) {
-            return;
-        }
+    /// Subscribes the caller to the notices of the work that its call started, in the era that has sessions. A client
+    /// that knows tasks is told that the work is one.
+    fn started(&self, name: &str, result: &mut CallToolResult, ctx: &Context) {
         let Some(answer) = &result.structured_content else { return };
-        let id = |key: &str| answer[key].as_str().and_then(|job| job.parse::<JobId>().ok());
-        let (ours, board) = (id("jobId"), id("job_id"));
-        let Some(job) = ours.or(board) else { return };
+        let Some((toolset, started)) = self.front.started(name, answer) else { return };
         if !is_modern(ctx) {
-            if ours.is_none() {
-                return;
-            }
-            let (principal, is_new) = (self.principal(ctx), answer["deduplicated"] == false);
-            self.subscriptions.follow_job(&self.front, &principal, job, is_new, ctx);
+            let principal = self.principal(ctx);
+            self.subscriptions.follow_work(&self.front, &principal, toolset, &started, ctx);
         } else if self.knows_tasks() && tasks::are_declared(ctx) {
-            tasks::name_in(result, &job.to_string());
+            tasks::name_in(result, &started.id);
         }
     }
 
@@ -235,7 +225,7 @@ impl ServerHandler for Handler {
             let asked = self.asked(&request.name, arguments, &ctx);
             let mut response = call::call_or_task(asked).await?;
             if let CallToolResponse::Complete(result) = &mut response {
-                self.submitted(&request.name, result, &ctx);
+                self.started(&request.name, result, &ctx);
             }
             return Ok(response);
         }
@@ -376,7 +366,7 @@ impl ServerHandler for Handler {
         let principal = self.principal(context.request_context());
         let mut watch =
             self.subscriptions.watch(&self.front, &principal, context.requested()).await?;
-        let mut jobs = self.subscriptions.job_stream(&self.front, &principal, &context);
+        let mut notices = self.subscriptions.notice_stream(&self.front, &principal, &context);
         let mut changes = self.fixtures.as_ref().map(|fixtures| fixtures.changes());
         let sink = context.sink();
         let passing_on = async {
@@ -387,7 +377,7 @@ impl ServerHandler for Handler {
                         // Refused only when the stream is over, and then the change is dropped.
                         let _ = sink.notify_resource_updated(uri).await;
                     }
-                    () = jobs.next() => {}
+                    () = notices.next() => {}
                     () = Fixtures::announce(&mut changes, sink) => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! Notices of jobs as notifications: on the line, on a session's stream when it is open, or on the stream of a listen
+//! Notices of toolsets as notifications: on the line, on a session's stream when it is open, or on the stream of a listen
 //! request.
 
 use rmcp::RoleServer;
@@ -7,7 +7,7 @@ use rmcp::service::{Peer, RequestContext};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use crate::toolsets::relay::watch::{JobWatch, Notice};
+use crate::hooks::{Notice, NoticeWatch};
 
 /// How many notices are kept for a session whose stream is not open.
 const KEPT_MAX: usize = 1000;
@@ -62,7 +62,7 @@ pub(super) async fn forward(
     }
 }
 
-/// Only the newest notice of a URI is kept, in its new place; ends of jobs are all kept.
+/// Only the newest notice of a URI is kept, in its new place; ends of work are all kept.
 fn keep(kept: &mut Vec<Notice>, notice: Notice) {
     if let Notice::Updated { uri, .. } = &notice {
         kept.retain(|old| !matches!(old, Notice::Updated { uri: of, .. } if of == uri));
@@ -73,32 +73,31 @@ fn keep(kept: &mut Vec<Notice>, notice: Notice) {
     kept.push(notice);
 }
 
-/// The notices of jobs for one listen request.
-pub(super) struct JobStream {
-    watched: Option<(JobWatch, mpsc::Receiver<Notice>)>,
+/// The notices for one listen request.
+pub(super) struct NoticeStream {
+    notices: mpsc::Receiver<Notice>,
+    /// The sources of the notices, kept until the stream ends.
+    _watches: Vec<Box<dyn NoticeWatch>>,
     peer: Peer<RoleServer>,
     id: Value,
-    /// Whether the end of a job has a message of its own.
+    /// Whether the end of work has a message of its own.
     ends: bool,
 }
 
-impl JobStream {
+impl NoticeStream {
     pub(super) fn new(
-        watched: Option<(JobWatch, mpsc::Receiver<Notice>)>,
+        notices: mpsc::Receiver<Notice>,
+        watches: Vec<Box<dyn NoticeWatch>>,
         request: &RequestContext<RoleServer>,
         ends: bool,
     ) -> Self {
         let id = serde_json::to_value(&request.id).unwrap_or_default();
-        Self { watched, peer: request.peer.clone(), id, ends }
+        Self { notices, _watches: watches, peer: request.peer.clone(), id, ends }
     }
 
     /// Forwards the next notice; pending forever when there will be none.
     pub(super) async fn next(&mut self) {
-        let notice = match &mut self.watched {
-            Some((_, notices)) => notices.recv().await,
-            None => None,
-        };
-        let Some(notice) = notice else { return std::future::pending().await };
+        let Some(notice) = self.notices.recv().await else { return std::future::pending().await };
         if matches!(notice, Notice::Ended { .. }) && !self.ends {
             return;
         }

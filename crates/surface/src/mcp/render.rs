@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::error::{self, Speaker, TraceId};
 use crate::front;
-use crate::toolsets::graph;
+use crate::toolsets;
 
 pub(super) fn tool(info: front::ToolInfo) -> Tool {
     let hints = ToolAnnotations::new()
@@ -49,7 +49,7 @@ pub(super) fn prompt(info: front::PromptInfo) -> Prompt {
 
 /// A failure outside a tool call, as a protocol error with the words of the tool error.
 pub(super) fn failure(error: EngineError) -> ErrorData {
-    let speaker = Speaker { voice: &graph::TOOLSET.voice, tool: "" };
+    let speaker = Speaker { voice: &toolsets::PLAIN.voice, tool: "" };
     let body = error::render(&error, speaker);
     let message = body["message"].as_str().unwrap_or_default().to_owned();
     match error {

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use callboard_domain::job::JobId;
 use callboard_engine::context::Principal;
 use callboard_engine::error::EngineError;
 use futures_util::FutureExt;
@@ -16,15 +15,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answers::Answers;
-use super::notices::{self, JobStream};
+use super::notices::{self, NoticeStream};
 use super::render;
 use super::sessions::Streams;
 use crate::front::{Front, NoResource};
-use crate::toolsets::relay::resource::{JobUri, is_ours};
-use crate::toolsets::relay::watch::{Answered, JobWatch};
+use crate::hooks::{Answered, NoticeWatch, Notices, Started};
+use crate::tool::Toolset;
 
 /// How many changes wait for a slow client; front merges the rest.
 const CHANGES_QUEUED_MAX: usize = 64;
+/// How many notices wait for a slow client.
+const NOTICES_QUEUED_MAX: usize = 64;
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
 /// How unsolicited messages reach a client.
@@ -38,8 +39,8 @@ pub(super) enum Hearing {
 /// One connection's subscriptions; dropping it ends them.
 pub(super) struct Subscriptions {
     hearing: Hearing,
-    /// The watch on jobs, created on first use.
-    jobs: Mutex<Option<JobWatch>>,
+    /// The watch of each toolset that has notices, by the toolset's name, created on first use.
+    told: Mutex<HashMap<&'static str, Box<dyn NoticeWatch>>>,
     subscribed: Mutex<HashMap<String, DropGuard>>,
     /// Watches prepared while a listen request was judged, until its stream takes them.
     prepared: Mutex<Vec<(Vec<String>, Watch)>>,
@@ -66,13 +67,7 @@ impl Watch {
         let (open, changes) = mpsc::channel(CHANGES_QUEUED_MAX);
         let mut accepted = Vec::new();
         for uri in uris.iter().take(SUBSCRIPTIONS_MAX) {
-            let known = if front.has_jobs() && is_ours(uri) {
-                // Jobs have a watch of their own; a job may be created later.
-                JobUri::parse(uri).is_some()
-            } else {
-                front.resource_watch(principal, uri, open.clone()).await?.is_ok()
-            };
-            if known {
+            if front.resource_watch(principal, uri, open.clone()).await?.is_ok() {
                 accepted.push(uri.clone());
             }
         }
@@ -82,8 +77,8 @@ impl Watch {
 
 impl Subscriptions {
     pub(super) fn new(hearing: Hearing) -> Self {
-        let (jobs, subscribed, prepared) = Default::default();
-        Self { hearing, jobs, subscribed, prepared }
+        let (told, subscribed, prepared) = Default::default();
+        Self { hearing, told, subscribed, prepared }
     }
 
     fn answered(&self, ctx: &RequestContext<RoleServer>) -> Answered {
@@ -93,60 +88,67 @@ impl Subscriptions {
         }
     }
 
-    fn with_jobs(
+    fn with_notices(
         &self,
         front: &Front,
         principal: &Principal,
+        (toolset, hook): (&'static Toolset, &dyn Notices),
         peer: &Peer<RoleServer>,
-        wish: impl FnOnce(&JobWatch),
+        wish: impl FnOnce(&dyn NoticeWatch),
     ) {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let watch = jobs.get_or_insert_with(|| {
-            let (watch, notices) = JobWatch::start(front.engine(), principal);
+        let mut told = self.told();
+        let watch = told.entry(toolset.name).or_insert_with(|| {
+            let (notices, heard) = mpsc::channel(NOTICES_QUEUED_MAX);
             let streams = match &self.hearing {
                 Hearing::Line(_) => None,
                 Hearing::Session(streams) => Some(streams.subscribe()),
             };
-            tokio::spawn(notices::forward(notices, peer.clone(), streams));
-            watch
+            tokio::spawn(notices::forward(heard, peer.clone(), streams));
+            hook.watch(front.engine(), principal, notices)
         });
-        wish(watch);
+        wish(&**watch);
     }
 
-    /// Follows every step of a job that this client submitted.
-    pub(super) fn follow_job(
+    /// Follows the work that a call of this client started.
+    pub(super) fn follow_work(
         &self,
         front: &Front,
         principal: &Principal,
-        job: JobId,
-        is_new: bool,
+        toolset: &'static Toolset,
+        started: &Started,
         ctx: &RequestContext<RoleServer>,
     ) {
+        let (Some(hook), Some(from)) = (toolset.hooks.notices, started.notices) else { return };
         let answered = self.answered(ctx);
-        self.with_jobs(front, principal, &ctx.peer, |watch| {
-            watch.follow_job(job, is_new, answered);
+        self.with_notices(front, principal, (toolset, hook), &ctx.peer, |watch| {
+            watch.follow_work(&started.id, from, answered);
         });
     }
 
-    /// The stream of jobs' notices for a listen request.
-    pub(super) fn job_stream(
+    /// The stream of notices for a listen request.
+    pub(super) fn notice_stream(
         &self,
         front: &Front,
         principal: &Principal,
         context: &SubscriptionContext,
-    ) -> JobStream {
+    ) -> NoticeStream {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let uris = uris.into_iter().filter_map(|uri| Some((JobUri::parse(&uri)?, uri)));
-        let uris: Vec<_> = uris.filter(|_| front.has_jobs()).collect();
-        let watched = (!uris.is_empty()).then(|| JobWatch::start(front.engine(), principal));
-        for (uri, text) in &uris {
-            if let Some((watch, _)) = &watched {
-                watch.follow(*uri, text, None);
+        let (notices, heard) = mpsc::channel(NOTICES_QUEUED_MAX);
+        let mut watches = Vec::new();
+        for (_, hook) in front.hooked(|hooks| hooks.notices) {
+            let told: Vec<&String> = uris.iter().filter(|uri| hook.tell_of(uri)).collect();
+            if told.is_empty() {
+                continue;
             }
+            let watch = hook.watch(front.engine(), principal, notices.clone());
+            for uri in told {
+                watch.follow(uri, None);
+            }
+            watches.push(watch);
         }
         // That revision allows no other message on a separate stream.
         let ends = matches!(self.hearing, Hearing::Line(_));
-        JobStream::new(watched, context.request_context(), ends)
+        NoticeStream::new(heard, watches, context.request_context(), ends)
     }
 
     pub(super) async fn subscribe(
@@ -156,13 +158,11 @@ impl Subscriptions {
         uri: String,
         ctx: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if front.has_jobs() && is_ours(&uri) {
-            let Some(asked) = JobUri::parse(&uri) else {
-                return Err(render::no_such_resource(&NoResource::unknown(&uri)));
-            };
+        let mut hooks = front.hooked(|hooks| hooks.notices);
+        if let Some(hook) = hooks.find(|(_, hook)| hook.tell_of(&uri)) {
             let answered = self.answered(ctx);
-            self.with_jobs(front, principal, &ctx.peer, |watch| {
-                watch.follow(asked, &uri, answered);
+            self.with_notices(front, principal, hook, &ctx.peer, |watch| {
+                watch.follow(&uri, answered);
             });
             return Ok(());
         }
@@ -186,8 +186,7 @@ impl Subscriptions {
 
     pub(super) fn unsubscribe(&self, uri: &str) {
         self.subscribed().remove(uri);
-        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watch) = &*jobs {
+        for watch in self.told().values() {
             watch.leave(uri);
         }
     }
@@ -251,6 +250,10 @@ impl Subscriptions {
         let mut prepared = self.prepared();
         let at = prepared.iter().position(|(of, _)| of == uris)?;
         Some(prepared.swap_remove(at).1)
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Box<dyn NoticeWatch>>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscribed(&self) -> std::sync::MutexGuard<'_, HashMap<String, DropGuard>> {

@@ -8,9 +8,15 @@ pub mod relay;
 
 use crate::tool::Toolset;
 
+/// The text of a task's resource, in every toolset.
+pub(crate) use graph::view::task as task_resource;
+
 /// Every toolset, in the order in which `all` merges them.
 pub const ALL: &[&Toolset] =
     &[&graph::TOOLSET, &execution::TOOLSET, &relay::TOOLSET, &board::TOOLSET, &crew::TOOLSET];
+
+/// The toolset whose words stand where a request names no tool.
+pub(crate) const PLAIN: &Toolset = &graph::TOOLSET;
 
 /// Reads `graph`, `graph,board` or `all`; the error names the unknown word.
 pub fn parse(names: &str) -> Result<Vec<&'static Toolset>, String> {

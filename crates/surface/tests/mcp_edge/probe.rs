@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use callboard_engine::context::Scope;
 use callboard_surface::front::Hints;
+use callboard_surface::hooks::Hooks;
 use callboard_surface::tool::{Answer, Call, Tool, Toolset};
 use callboard_surface::toolsets::graph;
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ pub static TOOLSET: Toolset = Toolset {
     instructions: |_| String::new(),
     prompts: None,
     audit: None,
+    hooks: Hooks::NONE,
 };
 
 static TOOLS: &[Tool] = &[tool("boom", boom), tool("steps", steps), tool("hold", hold)];
@@ -34,7 +36,6 @@ const fn tool(name: &'static str, run: fn(Call<'_>) -> Answer<'_>) -> Tool {
         aliases: &[],
         may_be_long: true,
         on_task: false,
-        for_crew: false,
         actions: &[],
         input: any,
         output: "",

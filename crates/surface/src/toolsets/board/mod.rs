@@ -13,7 +13,7 @@ mod review;
 mod sessions;
 mod settings;
 mod tasks;
-pub(crate) mod ticket;
+mod ticket;
 mod view;
 mod wait;
 mod words;
@@ -24,10 +24,9 @@ use callboard_domain::rights::Profile;
 use crate::args::schema_of;
 use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
+use crate::hooks::Hooks;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 use envelope::answered;
-
-pub(crate) const NAME: &str = "board";
 
 const INSTRUCTIONS: &str = "Callboard keeps a kanban board. status is BACKLOG, IN_PROGRESS, REVIEW or DONE; \
     task_type says whether an agent runs it (AUTO) or works on it with a person (PAIR). Wait \
@@ -37,7 +36,7 @@ const INSTRUCTIONS: &str = "Callboard keeps a kanban board. status is BACKLOG, I
     that tool once with them before any retry.";
 
 pub static TOOLSET: Toolset = Toolset {
-    name: NAME,
+    name: "board",
     tools: TOOLS,
     voice: Voice {
         say: words::say,
@@ -50,7 +49,11 @@ pub static TOOLSET: Toolset = Toolset {
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: Some(envelope::said_no),
+    hooks: HOOKS,
 };
+
+const HOOKS: Hooks =
+    Hooks { tickets: Some(&ticket::Jobs), started: Some(ticket::started), ..Hooks::NONE };
 
 /// The keys of a tool, and those that the answer of every tool with the envelope ends with.
 macro_rules! with_envelope {
@@ -175,7 +178,7 @@ static TOOLS: &[Tool] = &[
         "Lists the actions that jobs_submit takes.",
         Hints::READ, schema_of::<NoArguments>, "actions:[string]",
         handler!(jobs::jobs_list_actions)).for_profile(Profile::PairWorker),
-    Tool::new("jobs_submit", "Jobs submit",
+    Tool::new(ticket::SUBMIT, "Jobs submit",
         and_next!("Starts an agent on an AUTO task, or stops it. Answers at once; confirm with jobs_wait."),
         Hints::WRITE_OUTSIDE, schema_of::<jobs::Submit>, job!(""),
         answered!(jobs::jobs_submit)).for_profile(Profile::PairWorker).on_task(),

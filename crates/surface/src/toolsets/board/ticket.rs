@@ -2,6 +2,7 @@
 //! means. Its final answer is that of `jobs_get`. A started agent may ask a question later than that, and its start
 //! then has an open question again.
 
+use async_trait::async_trait;
 use callboard_domain::ids::TaskId;
 use callboard_domain::job::JobId;
 use callboard_engine::context::{OpContext, Principal};
@@ -11,9 +12,11 @@ use serde_json::{Map, Value, json};
 use super::TOOLS;
 use super::job_view::Shown;
 use crate::front::{Front, ToolReply};
+use crate::hooks::{Started, Tickets};
 use crate::question;
 use crate::ticket::{Ticket, TicketState};
 
+pub(super) const SUBMIT: &str = "jobs_submit";
 const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
 const REVIEW: &str = "review";
@@ -21,60 +24,75 @@ const POLL_MS: u64 = 1500;
 /// How long a ticket is kept after the job's time to live.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
 
-pub(crate) async fn find(
-    front: &Front,
-    principal: &Principal,
-    job: JobId,
-) -> Result<Ticket, EngineError> {
-    let (task, seen) = found(front, principal, GET, job).await?;
-    let shown = Shown::of(&seen);
-    let state = match shown.status {
-        _ if let Some(asked) = &shown.question => TicketState::Asking(question::form(asked)),
-        "cancelled" => TicketState::Cancelled,
-        _ if !shown.is_final => TicketState::Working,
-        "succeeded" => {
-            TicketState::Answered(ToolReply::Done(result(front, principal, task, job).await?))
-        }
-        _ => TicketState::Answered(ToolReply::Refused(result(front, principal, task, job).await?)),
-    };
-    let created_at = seen.job().created_at;
-    let work_ms = match &seen {
-        WorkJob::Start(seen) => seen.record.run.expires_at.ms_since(created_at).unsigned_abs(),
-        WorkJob::Stop(_) => 0,
-    };
-    Ok(Ticket {
-        id: job.to_string(),
-        state,
-        message: Some(format!("{}: {}", shown.code, shown.message)),
-        created_at,
-        updated_at: shown.updated_at,
-        ttl_ms: work_ms + KEPT_MS,
-        poll_ms: POLL_MS,
-    })
+/// The work of a submitted job. Its steps have no notices.
+pub(super) fn started(tool: &str, answer: &Value) -> Option<Started> {
+    let job: JobId = answer["job_id"].as_str().filter(|_| tool == SUBMIT)?.parse().ok()?;
+    Some(Started { id: job.to_string(), notices: None })
 }
 
-/// Cancels the job, unless it is decided.
-pub(crate) async fn cancel(
-    front: &Front,
-    principal: &Principal,
-    job: JobId,
-) -> Result<(), EngineError> {
-    let (task, _) = found(front, principal, CANCEL, job).await?;
-    let op = OpContext::new(principal.clone(), CANCEL);
-    front.engine().work_cancel(&op, task, job).await.map(|_| ())
-}
+pub(super) struct Jobs;
 
-/// Answers the agent's question. Agents that work alone may not answer each other, nor themselves: only callers that
-/// may decide a review may answer.
-pub(crate) async fn answer(
-    front: &Front,
-    principal: &Principal,
-    job: JobId,
-    answers: Map<String, Value>,
-) -> Result<(), EngineError> {
-    found(front, principal, REVIEW, job).await?;
-    let op = OpContext::new(principal.clone(), "tasks/update");
-    question::answer(front.engine(), &op, job, &answers).await
+#[async_trait]
+impl Tickets for Jobs {
+    async fn find(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+    ) -> Result<Ticket, EngineError> {
+        let (task, seen) = found(front, principal, GET, job).await?;
+        let shown = Shown::of(&seen);
+        let state = match shown.status {
+            _ if let Some(asked) = &shown.question => TicketState::Asking(question::form(asked)),
+            "cancelled" => TicketState::Cancelled,
+            _ if !shown.is_final => TicketState::Working,
+            "succeeded" => {
+                TicketState::Answered(ToolReply::Done(result(front, principal, task, job).await?))
+            }
+            _ => TicketState::Answered(ToolReply::Refused(
+                result(front, principal, task, job).await?,
+            )),
+        };
+        let created_at = seen.job().created_at;
+        let work_ms = match &seen {
+            WorkJob::Start(seen) => seen.record.run.expires_at.ms_since(created_at).unsigned_abs(),
+            WorkJob::Stop(_) => 0,
+        };
+        Ok(Ticket {
+            id: job.to_string(),
+            state,
+            message: Some(format!("{}: {}", shown.code, shown.message)),
+            created_at,
+            updated_at: shown.updated_at,
+            ttl_ms: work_ms + KEPT_MS,
+            poll_ms: POLL_MS,
+        })
+    }
+
+    async fn cancel(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+    ) -> Result<(), EngineError> {
+        let (task, _) = found(front, principal, CANCEL, job).await?;
+        let op = OpContext::new(principal.clone(), CANCEL);
+        front.engine().work_cancel(&op, task, job).await.map(|_| ())
+    }
+
+    /// Answers the agent's question. Agents that work alone may not answer each other, nor themselves: only callers that
+    /// may decide a review may answer.
+    async fn answer(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+        answers: Map<String, Value>,
+    ) -> Result<(), EngineError> {
+        found(front, principal, REVIEW, job).await?;
+        let op = OpContext::new(principal.clone(), "tasks/update");
+        question::answer(front.engine(), &op, job, &answers).await
+    }
 }
 
 /// The job, for callers that may call the corresponding tool.

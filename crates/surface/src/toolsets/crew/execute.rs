@@ -5,32 +5,37 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use axum::{Json, Router};
 use callboard_domain::crew::AgentId;
 use callboard_domain::rights::{Lane, Rights};
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{BrokenCall, CrewRule};
 use serde_json::{Map, Value};
 
+use super::envelope::{self, Said};
+use super::pipeline::{unknown_agent, unknown_tool};
+use super::{NAME, tool_named};
 use crate::error::STORE_DAMAGED;
 use crate::front::{Front, Unknown};
-use crate::http::FrontFor;
+use crate::http::WayIn;
 use crate::http::body::{Unread, whole};
 use crate::http::gate::{Denied, Gate};
-use crate::http::hosts::Hosts;
 use crate::mcp::caught;
-use crate::toolsets::crew;
-use crate::toolsets::crew::envelope::{self, Said};
 
-pub(crate) struct Door {
-    hosts: Arc<Hosts>,
-    gate: Arc<Gate>,
-    front_for: FrontFor,
+/// The route, which refuses in envelopes and therefore asks hosts and gate itself.
+pub(super) fn routes(way_in: WayIn) -> Router {
+    let door = Arc::new(Door { way_in, unreported: Mutex::default() });
+    Router::new().route("/mcp/execute", any(execute).with_state(door))
+}
+
+struct Door {
+    way_in: WayIn,
     unreported: Mutex<HashSet<CallKey>>,
 }
 
@@ -54,8 +59,8 @@ impl No {
     }
 }
 
-pub(crate) async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
-    let Some(front) = (door.front_for)(crew::NAME) else {
+async fn execute(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let Some(front) = (door.way_in.front_for)(NAME) else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let (parts, body) = request.into_parts();
@@ -63,7 +68,7 @@ pub(crate) async fn execute(State(door): State<Arc<Door>>, request: Request) -> 
         let said = envelope::no(&said, front.engine().now());
         (status, Json(said)).into_response()
     };
-    if let Err(fault) = door.hosts.judge(&parts.uri, &parts.headers) {
+    if let Err(fault) = door.way_in.hosts.judge(&parts.uri, &parts.headers) {
         return no(No::denied(fault.to_string()));
     }
     if parts.method != Method::POST {
@@ -82,7 +87,7 @@ pub(crate) async fn execute(State(door): State<Arc<Door>>, request: Request) -> 
             {
                 door.report_later(front.clone(), parts.clone(), asked, words.clone());
             }
-            return turned_away(&door.gate, &denied, tries, &parts, no);
+            return turned_away(&door.way_in.gate, &denied, tries, &parts, no);
         }
     };
     if !is_json(&parts) {
@@ -118,10 +123,6 @@ pub(crate) async fn execute(State(door): State<Arc<Door>>, request: Request) -> 
 }
 
 impl Door {
-    pub fn new(hosts: Arc<Hosts>, gate: Arc<Gate>, front_for: FrontFor) -> Self {
-        Self { hosts, gate, front_for, unreported: Mutex::default() }
-    }
-
     fn unreported(&self) -> MutexGuard<'_, HashSet<CallKey>> {
         self.unreported.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,7 +137,7 @@ impl Door {
         asked: Asked,
         words: String,
     ) {
-        let Some(tool) = crew::tool_named(&asked.tool) else { return };
+        let Some(tool) = tool_named(&asked.tool) else { return };
         let token = parts.headers.get(header::AUTHORIZATION).cloned();
         let key = (asked.agent.clone(), tool, token);
         {
@@ -151,7 +152,7 @@ impl Door {
         tokio::spawn(async move {
             let admitted = loop {
                 tokio::time::sleep(ASKS_AGAIN).await;
-                match door.gate.admit(&parts).await {
+                match door.way_in.gate.admit(&parts).await {
                     Err(Denied::Away(_)) => {}
                     admitted => break admitted,
                 }
@@ -172,7 +173,7 @@ impl Door {
     async fn admit(&self, parts: &Parts, rule: &CrewRule) -> Result<Principal, (Denied, u32)> {
         let mut tries = 1;
         loop {
-            match self.gate.admit(parts).await {
+            match self.way_in.gate.admit(parts).await {
                 Err(Denied::Away(_)) if tries <= rule.retry_max => {
                     tokio::time::sleep(rule.retry_delay).await;
                     tries += 1;
@@ -290,12 +291,12 @@ impl Asked {
                 let words = format!("Token does not belong to agent '{}'", self.agent);
                 return Err(No::denied(words));
             }
-            if !caller.rights.may_speak(crew::NAME) {
+            if !caller.rights.may_speak(NAME) {
                 return Err(No::denied("Token does not speak the toolset 'crew'"));
             }
         }
         let Some(agent) = agent else {
-            return Err(No(StatusCode::BAD_REQUEST, crew::unknown_agent(&self.agent)));
+            return Err(No(StatusCode::BAD_REQUEST, unknown_agent(&self.agent)));
         };
         let rights = Rights { agent_type: None, ..caller.rights };
         let principal = Principal { actor: agent.actor(), rights, ..caller };
@@ -308,7 +309,7 @@ impl Judged {
         let Self { asked: Asked { tool, input, .. }, principal } = self;
         let context = |name| OpContext::new(principal.clone(), name);
         let now = || front.engine().now();
-        let asked = match crew::tool_named(&tool) {
+        let asked = match tool_named(&tool) {
             Some(_) => front.ask(&tool, Value::Object(input), context).await,
             None => Err(Unknown(tool.clone())),
         };
@@ -320,7 +321,7 @@ impl Judged {
             }
             Err(Unknown(_)) => {
                 let op = context("mcp/execute");
-                envelope::no(&crew::unknown_tool(front.engine(), &op, &tool).await, now())
+                envelope::no(&unknown_tool(front.engine(), &op, &tool).await, now())
             }
         }
     }

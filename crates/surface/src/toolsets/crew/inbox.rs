@@ -3,27 +3,54 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use callboard_domain::crew::AgentId;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{Engine, EngineError, MailFilter};
 use tokio::sync::mpsc;
 
 use super::mail::{self, PAGE_DEFAULT};
-use crate::front::{ResourceInfo, ResourceText};
+use crate::front::{NoResource, ResourceInfo, ResourceText, Unknown};
+use crate::hooks::Resources;
 
-pub(crate) const URI: &str = "callboard://crew/inbox";
+const URI: &str = "callboard://crew/inbox";
 const JSON: &str = "application/json";
 
-pub(crate) fn info() -> ResourceInfo {
-    let (uri, name, title) = (URI.into(), "crew_inbox".into(), "Your unread mail".into());
-    ResourceInfo { uri, name, title, media_type: JSON }
+pub(super) struct Inbox;
+
+#[async_trait]
+impl Resources for Inbox {
+    fn fixed(&self) -> Vec<ResourceInfo> {
+        let (uri, name, title) = (URI.into(), "crew_inbox".into(), "Your unread mail".into());
+        vec![ResourceInfo { uri, name, title, media_type: JSON }]
+    }
+
+    fn holds(&self, uri: &str) -> bool {
+        uri == URI
+    }
+
+    async fn read(
+        &self,
+        engine: &Engine,
+        principal: &Principal,
+        _uri: &str,
+    ) -> Result<Result<ResourceText, NoResource>, EngineError> {
+        read(engine, principal).await.map(Ok)
+    }
+
+    async fn watch(
+        &self,
+        engine: &Arc<Engine>,
+        principal: &Principal,
+        _uri: &str,
+        changes: mpsc::Sender<String>,
+    ) -> Result<Result<(), Unknown>, EngineError> {
+        watch(engine, principal, changes).await.map(Ok)
+    }
 }
 
 /// The inbox as `mcp__mail__list_inbox` lists it without arguments.
-pub(crate) async fn read(
-    engine: &Engine,
-    principal: &Principal,
-) -> Result<ResourceText, EngineError> {
+async fn read(engine: &Engine, principal: &Principal) -> Result<ResourceText, EngineError> {
     let op = OpContext::new(principal.clone(), "resources");
     let to = Some(AgentId::of(&principal.actor));
     let limit = PAGE_DEFAULT as usize;
@@ -32,7 +59,7 @@ pub(crate) async fn read(
     Ok(ResourceText { media_type: JSON, text, ttl_ms: None })
 }
 
-pub(crate) async fn watch(
+async fn watch(
     engine: &Arc<Engine>,
     principal: &Principal,
     changes: mpsc::Sender<String>,

@@ -3,12 +3,13 @@
 //! reference's order.
 
 mod agent;
+mod callers;
 mod diff;
-pub mod envelope;
+mod envelope;
 mod epic;
-pub(crate) mod execute;
+mod execute;
 mod hints;
-pub(crate) mod inbox;
+mod inbox;
 mod mail;
 mod pipeline;
 mod prompts;
@@ -16,22 +17,14 @@ mod system;
 mod task;
 mod words;
 
-use callboard_domain::crew::permission::{is_for, may_call};
-use callboard_domain::refusal::Refusal;
-use callboard_domain::rights::AgentType;
-use callboard_engine::Engine;
-use callboard_engine::context::OpContext;
-use serde_json::Value;
-
 use crate::args::schema_of;
 use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
+use crate::hooks::Hooks;
 use crate::tool::{NoArguments, Tool, Toolset};
-use envelope::Said;
 use pipeline::seated;
-pub(crate) use pipeline::unknown_agent;
 
-pub const NAME: &str = "crew";
+const NAME: &str = "crew";
 
 const INSTRUCTIONS: &str = "You are one of a crew of agents. mcp__agent__get_status says who you are, \
     mcp__mail__list_inbox what others wrote to you. Every answer has success, and data or error.";
@@ -50,6 +43,14 @@ pub static TOOLSET: Toolset = Toolset {
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
+    hooks: HOOKS,
+};
+
+const HOOKS: Hooks = Hooks {
+    resources: Some(&inbox::Inbox),
+    callers: Some(&callers::Agents),
+    routes: Some(execute::routes),
+    ..Hooks::NONE
 };
 
 /// An answer whose `data` holds these keys.
@@ -69,132 +70,117 @@ static TOOLS: &[Tool] = &[
         "Lists mail that was sent to you, the newest first. Does not mark it as read.",
         Hints::READ, schema_of::<mail::ListInbox>,
         with_envelope!("count:integer unreadCount:integer mails:[object] nextCursor:string|null"),
-        seated!(mail::list_inbox)).for_crew(),
+        seated!(mail::list_inbox)),
     Tool::new("mcp__mail__read", "Read mail",
         "Reads one mail whole and marks it as read.",
         Hints::WRITE_AGAIN, schema_of::<mail::Read>,
         with_envelope!("id:string fromAgentId:string|null fromAgentType:string|null subject:string body:string \
             isRead:boolean createdAt:string readAt:string|null inReplyTo:string|null"),
-        seated!(mail::read)).for_crew(),
+        seated!(mail::read)),
     Tool::new("mcp__mail__send", "Send mail",
         "Sends mail to another agent (toAgentId), or to people (toHuman: true).",
         Hints::WRITE, schema_of::<mail::Send>,
         with_envelope!("mailId:string timestamp:string"),
-        seated!(mail::send)).for_crew(),
+        seated!(mail::send)),
     Tool::new("mcp__mail__reply", "Reply to mail",
         "Answers mail that you received; it goes to whoever sent that.",
         Hints::WRITE, schema_of::<mail::Reply>,
         with_envelope!("mailId:string timestamp:string"),
-        seated!(mail::reply)).for_crew(),
+        seated!(mail::reply)),
     Tool::new("mcp__agent__get_status", "Get own status",
         "Who you are, what state you are in, and your current epic and task.",
         Hints::READ, schema_of::<NoArguments>,
         with_envelope!("id:string type:string state:string currentEpicId:string|null currentTaskId:string|null \
             tmuxSessionName:string|null lastActiveAt:string createdAt:string updatedAt:string"),
-        seated!(agent::get_status)).for_crew(),
+        seated!(agent::get_status)),
     Tool::new("mcp__agent__get_task", "Get own task",
         "The task you work on: text, state, worktree and branch.",
         Hints::READ, schema_of::<NoArguments>,
         with_envelope!("id:string number:integer title:string description:string state:string epicId:string|null \
             worktreePath:string|null branchName:string|null prUrl:string|null createdAt:string \
             updatedAt:string"),
-        seated!(agent::get_task)).for_crew(),
+        seated!(agent::get_task)),
     Tool::new("mcp__agent__get_epic", "Get own epic",
         "The epic you look after, or that your task is part of.",
         Hints::READ, schema_of::<NoArguments>,
         with_envelope!("id:string number:integer title:string description:string state:string createdAt:string \
             updatedAt:string completedAt:string|null"),
-        seated!(agent::get_epic)).for_crew(),
+        seated!(agent::get_epic)),
     Tool::new("mcp__epic__create_task", "Create task",
         "Makes a task of your epic; a worker gets it by itself.",
         Hints::WRITE, schema_of::<epic::CreateTask>,
         with_envelope!("taskId:string title:string worktreeName:string message:string"),
-        seated!(epic::create_task)).for_crew(),
+        seated!(epic::create_task)),
     Tool::new("mcp__epic__list_tasks", "List tasks of the epic",
         "Lists the tasks of your epic, the oldest first.",
         Hints::READ, schema_of::<epic::ListTasks>,
         with_envelope!("epicId:string tasks:[object] nextCursor?:string"),
-        seated!(epic::list_tasks)).for_crew(),
+        seated!(epic::list_tasks)),
     Tool::new("mcp__epic__get_review_queue", "Get review queue",
         "Lists what waits for your review, longest first.",
         Hints::READ, schema_of::<epic::Nothing>,
         with_envelope!("epicId:string queue:[object]"),
-        seated!(epic::get_review_queue)).for_crew(),
+        seated!(epic::get_review_queue)),
     Tool::new("mcp__epic__approve_pr", "Approve and merge PR",
         "Merges a reviewed task into the epic branch, if its checks pass, and tells others to rebase.",
         DESTRUCTIVE_OUTSIDE, schema_of::<epic::OneTask>,
         with_envelope!("taskId:string prUrl:string merged:boolean message:string"),
-        seated!(epic::approve_pr)).for_crew().long(),
+        seated!(epic::approve_pr)).long(),
     Tool::new("mcp__epic__request_changes", "Request changes",
         "Sends a task in review back to its worker, with feedback.",
         Hints::WRITE, schema_of::<epic::RequestChanges>,
         with_envelope!("taskId:string message:string"),
-        seated!(epic::request_changes)).for_crew(),
+        seated!(epic::request_changes)),
     Tool::new("mcp__epic__read_file", "Read file in worktree",
         "Reads a file in the worktree of a task of your epic.",
         Hints::READ, schema_of::<epic::ReadFile>,
         with_envelope!("taskId:string filePath:string content:string"),
-        seated!(epic::read_file)).for_crew(),
+        seated!(epic::read_file)),
     Tool::new("mcp__epic__get_diff", "Get diff of a task",
         "What a task of your epic changes against the epic branch: files, counts and the diff, up to 64 kB.",
         Hints::READ, schema_of::<epic::OneTask>,
         with_envelope!("taskId:string targetBranch:string|null files:[object] fileCount:integer insertions:integer \
             deletions:integer diff:string diffBytes:integer truncated:boolean"),
-        seated!(epic::get_diff)).for_crew(),
+        seated!(epic::get_diff)),
     Tool::new("mcp__epic__create_epic_pr", "Create epic PR",
         "Opens the pull request of the whole epic once its tasks are over, and asks people to look.",
         AGAIN_OUTSIDE, schema_of::<epic::CreateEpicPr>,
         with_envelope!("epicId:string prUrl:string prNumber:integer state:string message:string"),
-        seated!(epic::create_epic_pr)).for_crew().long(),
+        seated!(epic::create_epic_pr)).long(),
     Tool::new("mcp__system__log_decision", "Log decision",
         "Writes down a decision and why you took it.",
         Hints::WRITE, schema_of::<system::LogDecision>,
         with_envelope!("logId:string timestamp:string"),
-        seated!(system::log_decision)).for_crew(),
+        seated!(system::log_decision)),
     Tool::new("mcp__task__update_status", "Update own task",
         "Says where your task stands; REVIEW opens its pull request.",
         Hints::WRITE_OUTSIDE, schema_of::<task::UpdateStatus>,
         with_envelope!("taskId:string state:string previousState:string prUrl:string|null changed:boolean \
             updatedAt:string"),
-        seated!(task::update_status)).for_crew(),
+        seated!(task::update_status)),
     Tool::new("mcp__task__add_comment", "Add comment",
         "Adds a note to a task of your epic.",
         Hints::WRITE, schema_of::<task::AddComment>,
         with_envelope!("commentId:string taskId:string timestamp:string"),
-        seated!(task::add_comment)).for_crew(),
+        seated!(task::add_comment)),
     Tool::new("mcp__task__create", "Create task in an epic",
         "Makes a task of an epic; a worker gets it by itself.",
         Hints::WRITE, schema_of::<task::Create>,
         with_envelope!("taskId:string title:string worktreeName:string message:string"),
-        seated!(task::create)).for_crew(),
+        seated!(task::create)),
     Tool::new("mcp__task__assign", "Assign task",
         "Gives a task to a worker; whoever had it is told.",
         Hints::WRITE_AGAIN, schema_of::<task::Assign>,
         with_envelope!("taskId:string agentId:string state:string message:string"),
-        seated!(task::assign)).for_crew(),
+        seated!(task::assign)),
     Tool::new("mcp__epic__update_status", "Update epic status",
         "Moves your epic. CANCELLED gives up its open tasks.",
         DESTRUCTIVE_AGAIN, schema_of::<epic::UpdateStatus>,
         with_envelope!("epicId:string|null state:string previousState:string skipped:[string] updatedAt:string"),
-        seated!(epic::update_status)).for_crew(),
+        seated!(epic::update_status)),
 ];
 
-/// A refusal as this toolset answers it.
-pub(crate) fn refused(engine: &Engine, refusal: &Refusal) -> Value {
-    envelope::no(&words::said(refusal), engine.now())
-}
-
 /// The tool of this name, if there is one.
-pub(crate) fn tool_named(name: &str) -> Option<&'static str> {
+fn tool_named(name: &str) -> Option<&'static str> {
     TOOLS.iter().map(|tool| tool.name).find(|known| *known == name)
-}
-
-/// The answer to an unknown tool name: first that the caller may not call it, if so.
-pub(crate) async fn unknown_tool(engine: &Engine, op: &OpContext, tool: &str) -> Said {
-    pipeline::unknown_tool(engine, op, tool).await
-}
-
-/// Whether an agent of this type sees a tool: its patterns allow it, and the tool would not refuse it.
-pub(crate) fn is_shown(kind: AgentType, tool: &str) -> bool {
-    may_call(kind, tool) && is_for(kind, tool)
 }

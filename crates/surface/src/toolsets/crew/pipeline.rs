@@ -16,8 +16,10 @@ use callboard_engine::{BrokenCall, CallLine, CrewRule, Engine, EngineError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::callers::Agents;
 use super::envelope::{self, Data, Fault, Said};
 use crate::args;
+use crate::hooks::Callers;
 use crate::retry;
 use crate::tool::{Call, Tool};
 
@@ -86,7 +88,7 @@ pub(super) async fn run(call: Call<'_>, work: Work) -> Value {
     let work = async { Ok(carried_out(call, &agent, &mut tries, work).await) };
     match retry::once(engine, op, tool, work).await {
         Ok(answer) => answer,
-        Err(EngineError::Refused(refusal)) => super::refused(engine, &refusal),
+        Err(EngineError::Refused(refusal)) => Agents.refused(engine, &refusal),
         Err(error) => envelope::no(&broke_before(engine, op, &error, &tries).await, engine.now()),
     }
 }
@@ -170,7 +172,7 @@ async fn broke_before(
     }
 }
 
-pub(crate) fn unknown_agent(id: &str) -> Said {
+pub(super) fn unknown_agent(id: &str) -> Said {
     Said::new(envelope::AGENT_NOT_FOUND, format!("Agent with ID '{id}' not found"))
 }
 

@@ -13,6 +13,7 @@ use callboard_engine::context::Scope;
 use crate::args::schema_of;
 use crate::error::Voice;
 use crate::front::Hints;
+use crate::hooks::Hooks;
 use crate::tool::{Tool, Toolset, handler};
 
 const INSTRUCTIONS: &str = "Callboard leases tasks. get_next_actionable shows what can start and \
@@ -34,6 +35,7 @@ pub static TOOLSET: Toolset = Toolset {
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
+    hooks: Hooks::NONE,
 };
 
 #[rustfmt::skip]

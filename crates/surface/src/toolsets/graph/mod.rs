@@ -11,6 +11,7 @@ use callboard_domain::policy::{Phase, Policy};
 use crate::args::schema_of;
 use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
+use crate::hooks::Hooks;
 use crate::tool::{NoArguments, Tool, Toolset, handler};
 
 /// The instructions, in the project's own words for a status.
@@ -43,6 +44,7 @@ pub static TOOLSET: Toolset = Toolset {
     instructions,
     prompts: Some(&prompts::PROMPTS),
     audit: None,
+    hooks: Hooks::NONE,
 };
 
 // The list has 8 kB for 17 tools, too little for all keys of a task and their types in each. A tool names only the keys

@@ -2,21 +2,24 @@
 //! there. The table is in the reference's order.
 
 mod prompts;
-pub(crate) mod resource;
+mod resource;
 mod spec;
-pub(crate) mod ticket;
+mod ticket;
 mod tools;
-pub(crate) mod view;
-pub(crate) mod watch;
-pub(crate) mod words;
+mod view;
+mod watch;
+mod words;
 
+use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::Profile;
 use callboard_engine::context::Principal;
+use serde_json::Value;
 
 use crate::args::schema_of;
 use crate::error::{STORE_DAMAGED, Voice};
 use crate::front::Hints;
+use crate::hooks::{Hooks, NoticesFrom, Started};
 use crate::tool::{Tool, Toolset, handler};
 
 const INSTRUCTIONS: &str = "Callboard runs coding agents. jobs_submit queues a job on a commit and \
@@ -36,10 +39,19 @@ pub static TOOLSET: Toolset = Toolset {
     instructions: |_| INSTRUCTIONS.into(),
     prompts: Some(&prompts::PROMPTS),
     audit: None,
+    hooks: HOOKS,
 };
 
-pub(crate) const NAME: &str = "relay";
-pub(crate) const SUBMIT: &str = "jobs_submit";
+const HOOKS: Hooks = Hooks {
+    resources: Some(&resource::Jobs),
+    notices: Some(&watch::Jobs),
+    tickets: Some(&ticket::Jobs),
+    started: Some(started),
+    ..Hooks::NONE
+};
+
+const NAME: &str = "relay";
+const SUBMIT: &str = "jobs_submit";
 const GET: &str = "jobs_get";
 const CANCEL: &str = "jobs_cancel";
 
@@ -71,6 +83,16 @@ static TOOLS: &[Tool] = &[
         CANCELS, schema_of::<tools::JobArgument>, "ok:boolean state:string code?:string",
         handler!(tools::jobs_cancel)).for_profile(Profile::PairWorker),
 ];
+
+/// The submitter of a job gets its notices: all of them for a new job, those from now on for a known one.
+fn started(tool: &str, answer: &Value) -> Option<Started> {
+    let job: JobId = answer["jobId"].as_str().filter(|_| tool == SUBMIT)?.parse().ok()?;
+    let from = match answer["deduplicated"] == false {
+        true => NoticesFrom::Start,
+        false => NoticesFrom::Now,
+    };
+    Some(Started { id: job.to_string(), notices: Some(from) })
+}
 
 /// Whether a caller of another interface may do what a tool does.
 fn judge(tool: &str, principal: &Principal) -> Result<(), Refusal> {

@@ -1,18 +1,23 @@
 //! `mcp://jobs/…`: a job's status and its artifacts. Ids and names are matched against fixed forms; no part of a URI
 //! ever becomes part of a path.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use callboard_domain::job::JobId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::run::ArtifactName;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{ArtifactText, Engine, EngineError, RunFilter};
+use tokio::sync::mpsc;
 
 use super::view;
 use super::words::State;
-use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText};
+use crate::front::{NoResource, ResourceInfo, ResourceTemplate, ResourceText, Unknown};
+use crate::hooks::{ResourcePage, Resources};
 
 const JOBS: &str = "mcp://jobs/";
-pub(crate) const LIST: &str = "mcp://jobs/list";
+pub(super) const LIST: &str = "mcp://jobs/list";
 const LISTED: usize = 100;
 /// How many jobs a page has; each has at most five resources.
 const PAGE: usize = 20;
@@ -20,7 +25,7 @@ const KEPT_MS: u64 = 3_600_000;
 
 const JSON: &str = "application/json";
 
-pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
+const TEMPLATES: &[ResourceTemplate] = &[
     ResourceTemplate {
         uri_template: "mcp://jobs/{jobId}/status",
         name: "job_status",
@@ -38,14 +43,14 @@ pub(crate) const TEMPLATES: &[ResourceTemplate] = &[
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JobUri {
+pub(super) enum JobUri {
     List,
     Status(JobId),
     Artifact(JobId, ArtifactName),
 }
 
 impl JobUri {
-    pub(crate) fn parse(uri: &str) -> Option<Self> {
+    pub(super) fn parse(uri: &str) -> Option<Self> {
         if uri == LIST {
             return Some(Self::List);
         }
@@ -61,7 +66,7 @@ impl JobUri {
         }
     }
 
-    pub(crate) fn job(self) -> Option<JobId> {
+    pub(super) fn job(self) -> Option<JobId> {
         match self {
             Self::List => None,
             Self::Status(job) | Self::Artifact(job, _) => Some(job),
@@ -69,8 +74,71 @@ impl JobUri {
     }
 }
 
-pub(crate) fn is_ours(uri: &str) -> bool {
-    uri.starts_with(JOBS)
+pub(super) struct Jobs;
+
+#[async_trait]
+impl Resources for Jobs {
+    fn templates(&self) -> &'static [ResourceTemplate] {
+        TEMPLATES
+    }
+
+    fn made(&self, cursor: &str) -> bool {
+        cursor.parse::<JobId>().is_ok()
+    }
+
+    async fn page(
+        &self,
+        engine: &Engine,
+        principal: &Principal,
+        after: Option<&str>,
+    ) -> Result<Option<ResourcePage>, EngineError> {
+        let after = after.and_then(|cursor| cursor.parse().ok());
+        let (jobs, next) = list(engine, principal, after).await?;
+        Ok(Some((jobs, next.map(|job| job.to_string()))))
+    }
+
+    fn holds(&self, uri: &str) -> bool {
+        uri.starts_with(JOBS)
+    }
+
+    async fn read(
+        &self,
+        engine: &Engine,
+        principal: &Principal,
+        uri: &str,
+    ) -> Result<Result<ResourceText, NoResource>, EngineError> {
+        read(engine, principal, uri).await
+    }
+
+    /// Changes of jobs are notices (`watch.rs`). A job may be created later.
+    async fn watch(
+        &self,
+        _engine: &Arc<Engine>,
+        _principal: &Principal,
+        uri: &str,
+        _changes: mpsc::Sender<String>,
+    ) -> Result<Result<(), Unknown>, EngineError> {
+        Ok(JobUri::parse(uri).map(|_| ()).ok_or_else(|| Unknown(uri.to_owned())))
+    }
+
+    async fn complete(
+        &self,
+        engine: &Engine,
+        principal: &Principal,
+        argument: &str,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<String>>, EngineError> {
+        match argument {
+            "name" => {
+                let names = ArtifactName::ALL.iter().map(|name| name.as_str());
+                let names = names.filter(|name| name.starts_with(typed));
+                Ok(Some(names.map(str::to_owned).collect()))
+            }
+            "jobId" => complete_id(engine, principal, typed, limit).await.map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 fn media_type(name: ArtifactName) -> &'static str {
@@ -85,7 +153,7 @@ fn fresh(media_type: &'static str, text: String) -> ResourceText {
     ResourceText { media_type, text, ttl_ms: Some(0) }
 }
 
-pub(crate) async fn read(
+async fn read(
     engine: &Engine,
     principal: &Principal,
     uri: &str,
@@ -154,7 +222,7 @@ async fn artifact(
 }
 
 /// One page: the list itself, then the status and the artifacts of each job, the newest first.
-pub(crate) async fn list(
+async fn list(
     engine: &Engine,
     principal: &Principal,
     after: Option<JobId>,
@@ -192,18 +260,13 @@ pub(crate) async fn list(
     Ok((infos, next))
 }
 
-/// Job ids that begin with the typed text, the newest first; or names of artifacts.
-pub(crate) async fn complete(
+/// Job ids that begin with the typed text, the newest first.
+async fn complete_id(
     engine: &Engine,
     principal: &Principal,
-    argument: &str,
     typed: &str,
     limit: usize,
 ) -> Result<Vec<String>, EngineError> {
-    if argument == "name" {
-        let names = ArtifactName::ALL.iter().map(|name| name.as_str());
-        return Ok(names.filter(|name| name.starts_with(typed)).map(str::to_owned).collect());
-    }
     const SEARCHED_MAX: usize = 1000;
     let op = OpContext::new(principal.clone(), "complete");
     let jobs = engine.run_history(&op, None, SEARCHED_MAX).await?;

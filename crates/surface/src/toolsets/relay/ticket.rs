@@ -1,54 +1,62 @@
 //! A job as a ticket with the job's id, for clients that follow work by the protocol's own means. The rights are those
 //! of the corresponding tools.
 
+use async_trait::async_trait;
 use callboard_domain::job::{JobId, JobState};
 use callboard_domain::run::RunRecord;
+use callboard_engine::EngineError;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::store::RunSeen;
-use callboard_engine::{Engine, EngineError};
 use serde_json::{Map, Value};
 
 use super::words::State;
 use super::{CANCEL, GET, judge, view};
-use crate::front::ToolReply;
+use crate::front::{Front, ToolReply};
+use crate::hooks::Tickets;
 use crate::question;
 use crate::ticket::{POLL_MS, Ticket, TicketState};
 
 /// How long a ticket is kept after the job's time to live.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
 
-pub(crate) async fn find(
-    engine: &Engine,
-    principal: &Principal,
-    job: JobId,
-) -> Result<Ticket, EngineError> {
-    judge(GET, principal)?;
-    let op = OpContext::new(principal.clone(), GET);
-    Ok(ticket(&engine.run_get(&op, job).await?))
-}
+pub(super) struct Jobs;
 
-/// Answers the open question.
-pub(crate) async fn answer(
-    engine: &Engine,
-    principal: &Principal,
-    job: JobId,
-    answers: Map<String, Value>,
-) -> Result<(), EngineError> {
-    judge(CANCEL, principal)?;
-    let op = OpContext::new(principal.clone(), "tasks/update");
-    engine.run_get(&op, job).await?;
-    question::answer(engine, &op, job, &answers).await
-}
+#[async_trait]
+impl Tickets for Jobs {
+    async fn find(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+    ) -> Result<Ticket, EngineError> {
+        judge(GET, principal)?;
+        let op = OpContext::new(principal.clone(), GET);
+        Ok(ticket(&front.engine().run_get(&op, job).await?))
+    }
 
-/// Cancels the job, unless it is over.
-pub(crate) async fn cancel(
-    engine: &Engine,
-    principal: &Principal,
-    job: JobId,
-) -> Result<(), EngineError> {
-    judge(CANCEL, principal)?;
-    let op = OpContext::new(principal.clone(), CANCEL);
-    engine.run_cancel(&op, job).await.map(|_| ())
+    async fn answer(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+        answers: Map<String, Value>,
+    ) -> Result<(), EngineError> {
+        judge(CANCEL, principal)?;
+        let op = OpContext::new(principal.clone(), "tasks/update");
+        front.engine().run_get(&op, job).await?;
+        question::answer(front.engine(), &op, job, &answers).await
+    }
+
+    async fn cancel(
+        &self,
+        front: &Front,
+        principal: &Principal,
+        job: JobId,
+    ) -> Result<(), EngineError> {
+        judge(CANCEL, principal)?;
+        let op = OpContext::new(principal.clone(), CANCEL);
+        front.engine().run_cancel(&op, job).await.map(|_| ())
+    }
 }
 
 fn ticket(seen: &RunSeen) -> Ticket {

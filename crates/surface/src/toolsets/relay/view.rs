@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::words::State;
 
-pub(crate) use callboard_domain::relay::ending::artifact_uri;
+pub(super) use callboard_domain::relay::ending::artifact_uri;
 
 fn ms(at: Timestamp) -> i64 {
     at.0 / 1000
 }
 
-pub(crate) fn status_uri(job: JobId) -> String {
+pub(super) fn status_uri(job: JobId) -> String {
     format!("mcp://jobs/{job}/status")
 }
 
@@ -157,7 +157,7 @@ pub(super) fn status(seen: &RunSeen) -> Value {
 }
 
 /// The notification at the end of a job: the method and its parameters.
-pub(crate) fn ended(event: &RunEvent) -> Option<(&'static str, Value)> {
+pub(super) fn ended(event: &RunEvent) -> Option<(&'static str, Value)> {
     let ending = Ending::of(event.job, event.name, &event.data, Some(event.seq))?;
     let method = match ending.finished {
         true => "notifications/job/finished",

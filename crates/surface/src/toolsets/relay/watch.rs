@@ -7,54 +7,48 @@ use std::sync::Arc;
 use callboard_domain::job::JobId;
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::{Engine, RunEvent, RunFeed};
-use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::resource::{JobUri, LIST};
 use super::view;
+use crate::hooks::{Answered, Notice, NoticeWatch, Notices, NoticesFrom};
 
-/// How many notices wait for a slow client.
-const NOTICES_QUEUED_MAX: usize = 64;
+pub(super) struct Jobs;
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Notice {
-    Updated {
-        uri: String,
-        version: u64,
-    },
-    /// A job has ended: the method and the parameters of the notice.
-    Ended {
-        method: &'static str,
-        params: Value,
-    },
+impl Notices for Jobs {
+    fn tell_of(&self, uri: &str) -> bool {
+        JobUri::parse(uri).is_some()
+    }
+
+    fn watch(
+        &self,
+        engine: &Arc<Engine>,
+        principal: &Principal,
+        notices: mpsc::Sender<Notice>,
+    ) -> Box<dyn NoticeWatch> {
+        Box::new(JobWatch::start(engine, principal, notices))
+    }
 }
 
 /// A watch on jobs that ends when dropped.
-pub(crate) struct JobWatch {
+struct JobWatch {
     wishes: mpsc::UnboundedSender<Wish>,
 }
 
-/// Resolves when the client has the answer to the request behind a wish.
-pub(crate) type Answered = Option<oneshot::Receiver<()>>;
-
 enum Wish {
     Follow(JobUri, String, Answered),
-    /// All URIs of a job; from its start, or as it is now.
+    /// All URIs of a job.
     FollowJob {
         job: JobId,
-        from_start: bool,
+        from: NoticesFrom,
         answered: Answered,
     },
     Leave(String),
 }
 
 impl JobWatch {
-    pub(crate) fn start(
-        engine: &Arc<Engine>,
-        principal: &Principal,
-    ) -> (Self, mpsc::Receiver<Notice>) {
+    fn start(engine: &Arc<Engine>, principal: &Principal, notices: mpsc::Sender<Notice>) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
-        let (notices, heard) = mpsc::channel(NOTICES_QUEUED_MAX);
         let watching = Watching {
             engine: engine.clone(),
             op: OpContext::new(principal.clone(), "resources"),
@@ -65,24 +59,30 @@ impl JobWatch {
             notices,
         };
         tokio::spawn(watching.run(wished));
-        (Self { wishes }, heard)
-    }
-
-    pub(crate) fn follow(&self, uri: JobUri, text: &str, answered: Answered) {
-        self.wish(Wish::Follow(uri, text.to_owned(), answered));
-    }
-
-    pub(crate) fn follow_job(&self, job: JobId, from_start: bool, answered: Answered) {
-        self.wish(Wish::FollowJob { job, from_start, answered });
-    }
-
-    pub(crate) fn leave(&self, uri: &str) {
-        self.wish(Wish::Leave(uri.to_owned()));
+        Self { wishes }
     }
 
     fn wish(&self, wish: Wish) {
         // The send fails when the watch has ended, because its client is gone.
         let _ = self.wishes.send(wish);
+    }
+}
+
+impl NoticeWatch for JobWatch {
+    fn follow(&self, uri: &str, answered: Answered) {
+        if let Some(job) = JobUri::parse(uri) {
+            self.wish(Wish::Follow(job, uri.to_owned(), answered));
+        }
+    }
+
+    fn follow_work(&self, id: &str, from: NoticesFrom, answered: Answered) {
+        if let Ok(job) = id.parse() {
+            self.wish(Wish::FollowJob { job, from, answered });
+        }
+    }
+
+    fn leave(&self, uri: &str) {
+        self.wish(Wish::Leave(uri.to_owned()));
     }
 }
 
@@ -145,10 +145,10 @@ impl Watching {
                 self.uris.insert(text.clone());
                 self.as_it_is(uri, text).await
             }
-            Wish::FollowJob { job, from_start, answered } => {
+            Wish::FollowJob { job, from, answered } => {
                 heard(answered).await;
                 self.jobs.insert(job);
-                if !from_start {
+                if from == NoticesFrom::Now {
                     return self.as_it_is(JobUri::Status(job), view::status_uri(job)).await;
                 }
                 match self.engine.run_events(&self.op, job).await {

@@ -10,7 +10,7 @@ use crate::error::Said;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-pub(crate) enum State {
+pub(super) enum State {
     Queued,
     Running,
     Succeeded,
@@ -21,7 +21,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    pub(crate) fn of(state: &JobState) -> Self {
+    pub(super) fn of(state: &JobState) -> Self {
         match state {
             JobState::Queued { .. } => State::Queued,
             JobState::Running { .. } => State::Running,
@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    pub(crate) fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             State::Queued => "QUEUED",
             State::Running => "RUNNING",
@@ -46,7 +46,7 @@ impl State {
     }
 
     /// The core's word.
-    pub(crate) fn core(self) -> &'static str {
+    pub(super) fn core(self) -> &'static str {
         match self {
             State::Queued => "queued",
             State::Running => "running",
