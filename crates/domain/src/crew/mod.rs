@@ -6,7 +6,6 @@ pub mod decision;
 pub mod letters;
 pub mod mail;
 pub mod names;
-pub mod permission;
 pub mod shift;
 pub mod state;
 

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callboard_domain::command::MailSend;
-use callboard_domain::crew::permission::{CRITICAL, may_call};
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::TaskId;
+use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 
 use crate::context::OpContext;
@@ -29,6 +29,10 @@ pub struct BrokenCall {
     /// The causes, one a line.
     pub stack: String,
     pub at: Timestamp,
+    /// The types of agents that may call the tool.
+    pub callers: Vec<AgentType>,
+    /// Whether the failure is reported to people as well.
+    pub is_critical: bool,
 }
 
 #[derive(Clone)]
@@ -123,13 +127,13 @@ impl Engine {
             Some(agent) => agent.clone(),
             None => match self.agent_find(op, &report.id()).await? {
                 // An agent that may not call the tool has nothing to report.
-                Some(agent) if may_call(agent.kind, broken.tool) => agent,
+                Some(agent) if broken.callers.contains(&agent.kind) => agent,
                 _ => return Ok(()),
             },
         };
         let supervisor = self.unless_away(self.agent_supervisor(op, &agent).await)?.flatten();
         let standing = self.unless_away(self.agent_standing(op, &agent).await)?;
-        let critical = CRITICAL.contains(&broken.tool);
+        let critical = broken.is_critical;
         let text = |critical| text(&report.broken, &agent, standing.as_ref(), critical);
         let send = |mail: MailId, to: Option<AgentId>, subject: String, body: String| MailSend {
             mail,

@@ -1,6 +1,5 @@
 //! Facts for an agent about itself.
 
-use callboard_domain::crew::permission::is_for;
 use callboard_domain::crew::state::EpicState;
 use callboard_domain::ids::TaskId;
 use callboard_domain::rights::AgentType;
@@ -9,6 +8,7 @@ use callboard_engine::{CardSeen, task_state};
 use serde_json::{Value, json};
 
 use super::envelope::{self, Data, Fault};
+use super::permission::is_for;
 use super::pipeline::Seat;
 use crate::tool::NoArguments;
 use callboard_engine::time::rfc3339_ms;

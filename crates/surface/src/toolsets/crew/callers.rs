@@ -3,13 +3,13 @@
 
 use async_trait::async_trait;
 use callboard_domain::crew::AgentId;
-use callboard_domain::crew::permission::{is_for, may_call};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_engine::Engine;
 use callboard_engine::context::{OpContext, Principal};
 use serde_json::Value;
 
+use super::permission::{is_for, may_call};
 use super::{envelope, words};
 use crate::hooks::Callers;
 

@@ -1,7 +1,6 @@
 //! A supervisor's tools: the tasks of its epic, the review queue, and how both end.
 
 use callboard_domain::crew::MailId;
-use callboard_domain::crew::permission::is_for;
 use callboard_domain::crew::state::{EpicState, TaskState, failure_reason};
 use callboard_domain::ids::{Id, TaskId};
 use callboard_domain::policy::Phase;
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use super::envelope::{
     Data, Fault, INVALID_AGENT_STATE, INVALID_INPUT, PERMISSION_DENIED, RESOURCE_NOT_FOUND, Said,
 };
+use super::permission::is_for;
 use super::pipeline::{Seat, denied};
 use super::{diff, hints};
 use crate::args;

@@ -14,11 +14,12 @@ use axum::routing::any;
 use axum::{Json, Router};
 use callboard_domain::crew::AgentId;
 use callboard_domain::rights::{Lane, Rights};
+use callboard_engine::CrewRule;
 use callboard_engine::context::{OpContext, Principal};
-use callboard_engine::{BrokenCall, CrewRule};
 use serde_json::{Map, Value};
 
 use super::envelope::{self, Said};
+use super::permission::broken_call;
 use super::pipeline::{unknown_agent, unknown_tool};
 use super::{NAME, tool_named};
 use crate::error::STORE_DAMAGED;
@@ -160,8 +161,8 @@ impl Door {
             if let Ok(caller) = admitted
                 && let Ok(Judged { principal, .. }) = asked.judged(caller.principal)
             {
-                let code = envelope::TRANSIENT_ERROR;
-                let broken = BrokenCall { tool, code, message: words.clone(), stack: words, at };
+                let said = Said::new(envelope::TRANSIENT_ERROR, words.clone());
+                let broken = broken_call(tool, &said, words, at);
                 front.engine().call_report(&OpContext::new(principal, tool), None, broken).await;
             }
             door.unreported().remove(&key);

@@ -11,6 +11,7 @@ mod execute;
 mod hints;
 mod inbox;
 mod mail;
+mod permission;
 mod pipeline;
 mod prompts;
 mod system;

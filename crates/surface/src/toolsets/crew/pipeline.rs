@@ -6,7 +6,6 @@ use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use callboard_domain::crew::permission::may_call;
 use callboard_domain::crew::{Agent, AgentId, decision};
 use callboard_domain::ids::Id;
 use callboard_domain::rights::AgentType;
@@ -18,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::callers::Agents;
 use super::envelope::{self, Data, Fault, Said};
+use super::permission::{broken_call, may_call};
 use crate::args;
 use crate::hooks::Callers;
 use crate::retry;
@@ -209,8 +209,7 @@ impl Failure {
     }
 
     fn reported(&self, tool: &'static str, at: Timestamp) -> BrokenCall {
-        let Said { code, message, .. } = self.said.clone();
-        BrokenCall { tool, code, message, stack: self.stack.clone(), at }
+        broken_call(tool, &self.said, self.stack.clone(), at)
     }
 }
 

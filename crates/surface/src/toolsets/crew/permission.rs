@@ -1,7 +1,11 @@
 //! Which tools an agent's type may call, as patterns: first the disallowed ones, then the allowed ones; a name that
 //! matches neither is denied. Names need not exist.
 
-use crate::rights::AgentType;
+use callboard_domain::rights::AgentType;
+use callboard_domain::time::Timestamp;
+use callboard_engine::BrokenCall;
+
+use super::envelope::Said;
 
 /// Patterns of tool names; `*` stands for any characters.
 struct Patterns {
@@ -43,14 +47,14 @@ fn patterns(kind: AgentType) -> Patterns {
     }
 }
 
-pub fn may_call(kind: AgentType, tool: &str) -> bool {
+pub(super) fn may_call(kind: AgentType, tool: &str) -> bool {
     let Patterns { allowed, disallowed } = patterns(kind);
     let fits = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, tool));
     !fits(disallowed) && fits(allowed)
 }
 
 /// Whether a tool that passes the patterns of a type is also meant for that type.
-pub fn is_for(kind: AgentType, tool: &str) -> bool {
+pub(super) fn is_for(kind: AgentType, tool: &str) -> bool {
     match tool {
         "mcp__agent__get_task" => kind == AgentType::Worker,
         "mcp__epic__update_status" => true,
@@ -60,13 +64,31 @@ pub fn is_for(kind: AgentType, tool: &str) -> bool {
 }
 
 /// Tools whose failure is always reported to people.
-pub const CRITICAL: [&str; 5] = [
+const CRITICAL: [&str; 5] = [
     "mcp__mail__send",
     "mcp__agent__get_task",
     "mcp__agent__get_epic",
     "mcp__task__update_status",
     "mcp__epic__update_status",
 ];
+
+/// A broken call, with the types that may call the tool and whether people hear of the failure.
+pub(super) fn broken_call(
+    tool: &'static str,
+    said: &Said,
+    stack: String,
+    at: Timestamp,
+) -> BrokenCall {
+    BrokenCall {
+        tool,
+        code: said.code,
+        message: said.message.clone(),
+        stack,
+        at,
+        callers: AgentType::ALL.iter().copied().filter(|kind| may_call(*kind, tool)).collect(),
+        is_critical: CRITICAL.contains(&tool),
+    }
+}
 
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
