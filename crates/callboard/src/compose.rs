@@ -25,7 +25,8 @@ use callboard_surface::tool::Toolset;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{LOCAL, Settings, StoreUrl, without_password};
+use crate::agent_server;
+use crate::config::{LOCAL, Settings, StoreUrl};
 use crate::door::AgentDoor;
 use crate::embedder;
 use crate::identity;
@@ -285,6 +286,7 @@ fn agents(settings: &Settings, place: Option<&Place>) -> Arc<LocalAgents> {
         git_schemes: settings.runs.spec.git_schemes.clone(),
         git_hosts: settings.runs.spec.git_hosts.clone(),
         local_roots,
+        server_args: agent_server::of_run,
         ..AgentSettings::new(home, folder)
     }))
 }
@@ -303,33 +305,10 @@ fn workshop(
         pairs: Arc::new(LocalPairs::default()),
         workers: Some(workers),
         root: place.map(|place| place.root.clone()),
-        server: server(settings, place),
+        server: agent_server::of_session(settings, place),
         door: Some(Arc::new(door)),
         programs: settings.agents.executors.programs(),
     }
-}
-
-/// The command by which the agent of a person's session starts a server of this board. A password goes into no file
-/// that stays: the address of a session's store must be in the configuration of the user who starts its agent.
-fn server(settings: &Settings, place: Option<&Place>) -> Vec<String> {
-    let program = std::env::current_exe().unwrap_or_else(|_| "callboard".into());
-    let program = program.to_string_lossy().into_owned();
-    let mut words = match place {
-        Some(place) => {
-            let root = place.root.display();
-            vec!["env".into(), format!("{}={root}", place::ROOT_VARIABLE), program]
-        }
-        None => vec![program],
-    };
-    let store = match &settings.store {
-        StoreUrl::Default => None,
-        StoreUrl::File(path) => Some(path.display().to_string()),
-        StoreUrl::Postgres(url) => Some(url.reveal().to_owned()),
-    };
-    if let Some(store) = store.filter(|store| without_password(store) == *store) {
-        words.extend(["--store".into(), store]);
-    }
-    words
 }
 
 /// The forge client. Its tokens are no settings: they come from the environment alone.

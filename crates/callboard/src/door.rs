@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use callboard_domain::work::Role;
 use callboard_engine::Engine;
 use callboard_engine::ports::Door;
 use callboard_surface::front::Front;
@@ -30,6 +31,13 @@ pub struct AgentDoor {
 impl Door for AgentDoor {
     async fn address(&self, engine: &Arc<Engine>) -> Result<String, String> {
         self.address.get_or_try_init(|| self.open(engine)).await.cloned()
+    }
+
+    fn toolset(&self, role: Role) -> &'static str {
+        match role {
+            Role::Worker | Role::Reviewer => toolsets::board::TOOLSET.name,
+            Role::Crew => toolsets::crew::TOOLSET.name,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! No rule lives in this crate. What a command may do is decided in `domain`; a subcommand reads flags, calls
 //! verbs of the engine and prints.
 
+mod agent_server;
 mod cli;
 mod compose;
 mod config;

@@ -29,7 +29,10 @@ pub use merge::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergeWish, MergedPart, Merges,
     PreparedMerge, PreparedPart, settings_files,
 };
-pub use pair::{PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD};
+pub use pair::{
+    PairBackend, PairFault, PairOrder, PairSession, PairSessions, SESSION_RECORD, ServerRequest,
+    SessionServer,
+};
 pub use run::{
     AgentRunner, Answer, Asks, Branch, BranchState, EarlierRuns, NOT_ALLOWED, PatchOrder, Question,
     RunOrder, RunReport,

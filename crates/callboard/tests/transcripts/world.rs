@@ -444,7 +444,7 @@ impl World {
             pairs: Arc::new(LocalPairs::default().with("TMUX_TMPDIR", self.folder.path())),
             workers: Some(self.script.clone()),
             root: Some(self.repo()),
-            server: vec!["callboard".into()],
+            server: Arc::new(|_| vec!["callboard".into()]),
             door: None,
             programs: HashMap::new(),
         }

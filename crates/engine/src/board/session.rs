@@ -17,7 +17,9 @@ use callboard_domain::work::prompt::{Brief, pair_prompt};
 use crate::board::card::CardSeen;
 use crate::board::workspace::{Workshop, WorkspacePart};
 use crate::context::OpContext;
-use crate::ports::{PairBackend, PairFault, PairOrder, PairSession, Worktree, WorktreeFault};
+use crate::ports::{
+    PairBackend, PairFault, PairOrder, PairSession, ServerRequest, Worktree, WorktreeFault,
+};
 use crate::task::place::WorkspaceFault;
 use crate::{At, Engine, EngineError};
 
@@ -222,7 +224,8 @@ impl Engine {
         let terminal = seen.card.terminal.unwrap_or(settings.pair_terminal);
         let agent = seen.card.agent.clone().unwrap_or(settings.default_worker_agent);
         let scratchpad = self.parts.store.scratchpad(org, task).await?.unwrap_or_default();
-        let server = shop.server_for(org, &pair_actor(task), task, Profile::PairWorker);
+        let (actor, profile) = (pair_actor(task), Profile::PairWorker);
+        let server = (shop.server)(&ServerRequest { org, agent: &actor, task, profile });
         Ok(PairOrder {
             title: seen.record.task.title.clone(),
             backend: open.unwrap_or(backend(terminal)),

@@ -5,19 +5,17 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use callboard_domain::actor::Actor;
 use callboard_domain::card::Card;
 use callboard_domain::ids::TaskId;
 use callboard_domain::project::ProjectRepo;
-use callboard_domain::rights::Profile;
 use callboard_domain::settings::{BaseRef, BoardSettings};
 use callboard_domain::task::Task;
 
 use crate::board::card::CardSeen;
 use crate::context::{OpContext, Scope};
 use crate::ports::{
-    BaseFrom, Door, Merges, PairSessions, Removal, RepositoryFault, Workers, Worktree,
-    WorktreeFault, WorktreeOrder, WorktreeState, Worktrees,
+    BaseFrom, Door, Merges, PairSessions, Removal, RepositoryFault, SessionServer, Workers,
+    Worktree, WorktreeFault, WorktreeOrder, WorktreeState, Worktrees,
 };
 use crate::task::place::{WorkspaceFault, place_of};
 use crate::{Engine, EngineError};
@@ -31,34 +29,12 @@ pub struct Workshop {
     pub workers: Option<Arc<dyn Workers>>,
     /// The folder that contains `.callboard`, if there is one here.
     pub root: Option<PathBuf>,
-    /// The command with which the agent of a person's session starts a server of this board: a program and its first
-    /// arguments.
-    pub server: Vec<String>,
+    /// The command with which the agent of a person's session starts a server of this board.
+    pub server: SessionServer,
     /// The door through which agents that work alone reach the board; `None` where there is none.
     pub door: Option<Arc<dyn Door>>,
     /// The programs of executors that are not built in.
     pub programs: HashMap<String, String>,
-}
-
-impl Workshop {
-    /// The server for the agent of a person's session: it acts under the agent's name and may change only this task.
-    pub(crate) fn server_for(
-        &self,
-        org: &str,
-        agent: &Actor,
-        task: TaskId,
-        profile: Profile,
-    ) -> Vec<String> {
-        let mut words = self.server.clone();
-        if org != "default" {
-            words.extend(["--org".to_owned(), org.to_owned()]);
-        }
-        let (task, profile) = (task.to_string(), profile.as_str());
-        let who = ["mcp", "--actor", agent.as_str(), "--toolsets", "board", "--task", &task];
-        let rights = ["--profile", profile, "--lane", "kagan"];
-        words.extend(who.iter().chain(&rights).map(|word| (*word).to_owned()));
-        words
-    }
 }
 
 /// A task's workspace in one repository.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use callboard_domain::work::Role;
 
 use crate::Engine;
 
@@ -13,6 +14,9 @@ use crate::Engine;
 pub trait Door: Send + Sync {
     /// The address of the door, which is opened on the first call. The error says why it cannot be opened.
     async fn address(&self, engine: &Arc<Engine>) -> Result<String, String>;
+
+    /// The toolset that an agent of this role speaks there.
+    fn toolset(&self, role: Role) -> &'static str;
 }
 
 /// The address and the token with which one agent gets in.

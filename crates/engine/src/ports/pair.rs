@@ -2,8 +2,12 @@
 //! that waits there or a command that opens an editor.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use callboard_domain::actor::Actor;
+use callboard_domain::ids::TaskId;
+use callboard_domain::rights::Profile;
 
 use super::{Worktree, WorktreeFault};
 
@@ -60,6 +64,18 @@ pub struct PairOrder {
     /// The command with which the agent reaches this board: a program and its arguments.
     pub server: Vec<String>,
 }
+
+/// A server for the agent of a person's session: it acts under the agent's name and may change only this task.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerRequest<'a> {
+    pub org: &'a str,
+    pub agent: &'a Actor,
+    pub task: TaskId,
+    pub profile: Profile,
+}
+
+/// The command that starts such a server: a program and its arguments.
+pub type SessionServer = Arc<dyn Fn(&ServerRequest<'_>) -> Vec<String> + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairSession {

@@ -32,7 +32,7 @@ use crate::board::card::CardSeen;
 use crate::board::workspace::WorkspacePart;
 use crate::board::workspace::leftovers;
 use crate::context::Principal;
-use crate::ports::{DoorKey, Up, WorkReport, Worked, Workers};
+use crate::ports::{Door, DoorKey, Up, WorkReport, Worked, Workers};
 use crate::runs::follow::{TailKeeper, keep_paced};
 use crate::runs::patch::{AsksFor, Taken};
 use crate::runs::queue::run_of;
@@ -57,17 +57,18 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// The agent's identity at its door, and its rights there.
-    fn principal(&self) -> Principal {
-        let (toolset, profile, agent_type) = match self.order.role {
-            Role::Worker => ("board", Some(Profile::PairWorker), None),
-            Role::Reviewer => ("board", Some(Profile::Viewer), None),
-            Role::Crew => ("crew", None, Some(AgentType::Worker)),
+    fn principal(&self, door: &dyn Door) -> Principal {
+        let role = self.order.role;
+        let (profile, agent_type) = match role {
+            Role::Worker => (Some(Profile::PairWorker), None),
+            Role::Reviewer => (Some(Profile::Viewer), None),
+            Role::Crew => (None, Some(AgentType::Worker)),
         };
         let rights = Rights {
             lane: Lane::Kagan,
             profile_wanted: profile,
             agent_type,
-            toolsets: Some(vec![toolset.to_owned()]),
+            toolsets: Some(vec![door.toolset(role).to_owned()]),
             task: Some(self.record.task.id),
             ..Rights::default()
         };
@@ -399,7 +400,7 @@ impl Engine {
             Ok(url) => url,
             Err(words) => return Ok(Err(words)),
         };
-        let pass = self.run_pass(ground.principal())?;
+        let pass = self.run_pass(ground.principal(door.as_ref()))?;
         let token = pass.text().reveal().to_owned();
         Ok(Ok(Some((DoorKey { url, token }, pass))))
     }

@@ -29,6 +29,8 @@ pub struct AgentSettings {
     pub local_roots: LocalRoots,
     /// This program, by which an agent reaches its board.
     pub program: PathBuf,
+    /// The arguments with which the program forwards messages to the door at an address, with the token in a file.
+    pub server_args: fn(url: &str, token_file: &str) -> Vec<String>,
     /// This process's variables; agents see some of them.
     pub environment: Variables,
 }
@@ -52,6 +54,7 @@ impl AgentSettings {
             git_hosts: Vec::new(),
             local_roots: LocalRoots::Any,
             program: std::env::current_exe().unwrap_or_else(|_| "callboard".into()),
+            server_args: |_, _| Vec::new(),
             environment: std::env::vars_os().collect(),
         }
     }

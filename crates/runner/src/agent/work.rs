@@ -189,7 +189,7 @@ impl LocalAgents {
     ) -> Result<Option<BoardServer>, String> {
         let Some(key) = &call.door else { return Ok(None) };
         log.secrets.add_variables(&vec![("CALLBOARD_TOKEN".into(), key.token.clone().into())]);
-        let placed = BoardServer::place(&self.settings.program, by, scratch, key);
+        let placed = BoardServer::place(&self.settings, by, scratch, key);
         placed.map(Some).map_err(|error| format!("cannot keep the token of the run: {error}"))
     }
 }

@@ -1,5 +1,5 @@
 //! The MCP server of a run, in the forms that agents read. An agent reaches the door of its run over HTTP,
-//! or starts `callboard mcp --server`, which forwards its messages to the door.
+//! or starts this program with arguments that the settings give, which forwards its messages to the door.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,6 +10,7 @@ use callboard_engine::ports::DoorKey;
 use serde_json::{Value, json};
 
 use super::settings::McpBy;
+use crate::agent::AgentSettings;
 use crate::environment::Variables;
 
 /// The name under which agents know their board.
@@ -22,6 +23,7 @@ const TOKEN: &str = "CALLBOARD_TOKEN";
 pub(crate) struct BoardServer {
     by: McpBy,
     program: PathBuf,
+    args: Vec<String>,
     key: DoorKey,
     token_file: PathBuf,
 }
@@ -29,7 +31,7 @@ pub(crate) struct BoardServer {
 impl BoardServer {
     /// Keeps the token in `folder`, readable for this user alone.
     pub(crate) fn place(
-        program: &Path,
+        settings: &AgentSettings,
         by: McpBy,
         folder: &Path,
         key: &DoorKey,
@@ -38,7 +40,9 @@ impl BoardServer {
         let mut file = fs::OpenOptions::new();
         let mut file = file.write(true).create_new(true).mode(0o600).open(&token_file)?;
         file.write_all(key.token.as_bytes())?;
-        Ok(Self { by, program: program.to_owned(), key: key.clone(), token_file })
+        let program = settings.program.clone();
+        let args = (settings.server_args)(&key.url, token_file.to_str().unwrap_or_default());
+        Ok(Self { by, program, args, key: key.clone(), token_file })
     }
 
     /// Variables for programs of Callboard that the agent starts by itself.
@@ -51,11 +55,6 @@ impl BoardServer {
             variables.push((TOKEN.into(), self.key.token.clone().into()));
         }
         variables
-    }
-
-    fn args(&self) -> [&str; 5] {
-        let token_file = self.token_file.to_str().unwrap_or_default();
-        ["mcp", "--server", &self.key.url, "--token-file", token_file]
     }
 
     fn address(&self) -> String {
@@ -71,7 +70,7 @@ impl BoardServer {
     pub(super) fn codex(&self) -> String {
         match self.by {
             McpBy::Stdio => {
-                format!("{{command={}, args={}}}", json!(self.program), json!(self.args()))
+                format!("{{command={}, args={}}}", json!(self.program), json!(self.args))
             }
             McpBy::Http => {
                 let (url, token) = (json!(self.address()), json!(TOKEN));
@@ -84,8 +83,8 @@ impl BoardServer {
     pub(super) fn opencode(&self) -> String {
         let server = match self.by {
             McpBy::Stdio => {
-                let program = self.program.to_str().unwrap_or_default();
-                let command = [&[program][..], &self.args()].concat();
+                let program = self.program.to_str().unwrap_or_default().to_owned();
+                let command = [&[program][..], &self.args].concat();
                 json!({"type": "local", "command": command})
             }
             McpBy::Http => {
@@ -100,7 +99,7 @@ impl BoardServer {
 /// The content of a file in the form of `mcpServers`.
 pub(crate) fn config(server: Option<&BoardServer>) -> Value {
     let entry = |server: &BoardServer| match server.by {
-        McpBy::Stdio => json!({"command": server.program, "args": server.args()}),
+        McpBy::Stdio => json!({"command": server.program, "args": server.args}),
         McpBy::Http => {
             let headers = json!({"Authorization": server.bearer()});
             json!({"type": "http", "url": server.address(), "headers": headers})
@@ -115,7 +114,7 @@ pub(crate) fn config(server: Option<&BoardServer>) -> Value {
 pub(crate) fn session_servers(server: Option<&BoardServer>) -> Value {
     let entry = |server: &BoardServer| match server.by {
         McpBy::Stdio => {
-            json!({"name": SERVER, "command": server.program, "args": server.args(), "env": []})
+            json!({"name": SERVER, "command": server.program, "args": server.args, "env": []})
         }
         McpBy::Http => {
             let headers = json!([{"name": "Authorization", "value": server.bearer()}]);
@@ -131,15 +130,25 @@ mod tests {
 
     use super::*;
 
+    fn settings() -> AgentSettings {
+        AgentSettings {
+            program: "/bin/callboard".into(),
+            server_args: |url, token_file| {
+                ["--at", url, "--with", token_file].map(str::to_owned).into()
+            },
+            ..AgentSettings::new("/home".into(), "/home".into())
+        }
+    }
+
     #[test]
     fn agents_read_one_form_and_the_protocol_another() {
         let folder = tempfile::tempdir().expect("a folder");
         let key = DoorKey { url: "http://127.0.0.1:1".into(), token: "cb_secret".into() };
-        let place = |by, folder| BoardServer::place(Path::new("/bin/callboard"), by, folder, &key);
-        let server = place(McpBy::Stdio, folder.path()).expect("written");
+        let server =
+            BoardServer::place(&settings(), McpBy::Stdio, folder.path(), &key).expect("written");
         let file = config(Some(&server));
         assert_eq!(file["mcpServers"]["callboard"]["command"], "/bin/callboard");
-        assert_eq!(file["mcpServers"]["callboard"]["args"][2], "http://127.0.0.1:1");
+        assert_eq!(file["mcpServers"]["callboard"]["args"][1], "http://127.0.0.1:1");
         let session = session_servers(Some(&server));
         assert_eq!(session[0]["args"], file["mcpServers"]["callboard"]["args"]);
         assert!(!file.to_string().contains("cb_secret"));
@@ -158,9 +167,13 @@ mod tests {
         let [stdio, http] = [("a", McpBy::Stdio), ("b", McpBy::Http)].map(|(name, by)| {
             let folder = folder.path().join(name);
             fs::create_dir(&folder).expect("a folder");
-            BoardServer::place(Path::new("/bin/callboard"), by, &folder, &key).expect("written")
+            BoardServer::place(&settings(), by, &folder, &key).expect("written")
         });
-        assert!(stdio.codex().starts_with(r#"{command="/bin/callboard", args=["mcp","--server","#));
+        assert!(
+            stdio
+                .codex()
+                .starts_with(r#"{command="/bin/callboard", args=["--at","http://127.0.0.1:1","#)
+        );
         assert_eq!(
             http.codex(),
             r#"{url="http://127.0.0.1:1/mcp", bearer_token_env_var="CALLBOARD_TOKEN"}"#

@@ -82,7 +82,7 @@ impl Crew {
                 root: Some(repo.path.clone()),
                 workers: None,
                 door: None,
-                server: Vec::new(),
+                server: Arc::new(|_| Vec::new()),
                 programs: HashMap::new(),
             }),
             is_gone: |_| false,

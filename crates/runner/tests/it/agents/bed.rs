@@ -73,6 +73,9 @@ impl Bed {
         AgentSettings {
             executors: Executors::only(vec![executor]),
             kill_grace: Duration::from_millis(300),
+            server_args: |url, token_file| {
+                ["mcp", "--server", url, "--token-file", token_file].map(str::to_owned).into()
+            },
             ..AgentSettings::new(self.home.clone(), self.home.clone())
         }
     }
