@@ -7,10 +7,10 @@ use std::time::Instant;
 use async_trait::async_trait;
 use callboard_domain::event::EventName;
 use callboard_domain::relay::spec::Repo;
-use callboard_domain::relay::{Problem, RunVerdict};
+use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
 use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
 use callboard_engine::{Alert, Engine, RunRule};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +73,7 @@ async fn submit(engine: &Arc<Engine>, count: usize) -> anyhow::Result<()> {
         let (engine, op) = (engine.clone(), context(&actor(client)?));
         clients.spawn(async move {
             for n in (client..count).step_by(CLIENTS) {
-                engine.run_submit(&op, &spec(n)).await?;
+                engine.run_submit(&op, spec(n)?).await?;
             }
             anyhow::Ok(())
         });
@@ -84,8 +84,8 @@ async fn submit(engine: &Arc<Engine>, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn spec(number: usize) -> Value {
-    json!({
+fn spec(number: usize) -> serde_json::Result<JobSpec> {
+    serde_json::from_value(json!({
         "repo": {
             "type": "git",
             "url": "https://git.example.org/shop/site.git",
@@ -103,7 +103,7 @@ fn spec(number: usize) -> Value {
             "ttlS": 86_400,
         },
         "idempotencyKey": format!("job {number}"),
-    })
+    }))
 }
 
 /// An agent that has nothing to do.

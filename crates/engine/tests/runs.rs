@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_domain::policy::Policy;
 use callboard_domain::relay::spec::Repo;
-use callboard_domain::relay::{Problem, RunVerdict};
+use callboard_domain::relay::{JobSpec, Problem, RunVerdict};
 use callboard_engine::context::{OpContext, Principal};
 use callboard_engine::ids::TimeOrderedIds;
 use callboard_engine::ports::{AgentRunner, Asks, RunOrder, RunReport};
@@ -15,7 +15,7 @@ use callboard_engine::store::clock::SystemClock;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
 use callboard_engine::{Alert, DigestRule, Engine, Parts, Quotas, RunRule, SWEEP_EVERY};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -94,7 +94,7 @@ impl Process {
 
     async fn submit(&self, key: &str) {
         let op = OpContext::new(Principal::local("agent:a".parse().expect("an actor")), "test");
-        self.engine.run_submit(&op, &spec(key)).await.expect("a good spec");
+        self.engine.run_submit(&op, spec(key)).await.expect("a good spec");
     }
 
     async fn begins(&mut self) -> String {
@@ -102,8 +102,8 @@ impl Process {
     }
 }
 
-fn spec(key: &str) -> Value {
-    json!({
+fn spec(key: &str) -> JobSpec {
+    let spec = json!({
         "repo": {
             "type": "git",
             "url": "https://example.org/x.git",
@@ -121,7 +121,8 @@ fn spec(key: &str) -> Value {
             "ttlS": 600,
         },
         "idempotencyKey": key,
-    })
+    });
+    serde_json::from_value(spec).expect("a good spec")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -197,15 +197,20 @@ fn value(schema: &Value, given: Value, label: &str, name: &str) -> Result<Value,
 }
 
 fn wrong(label: &str, wanted: &str, got: &Value) -> Refusal {
-    let got = match got {
+    let words = format!("{label} must be {wanted}, got {}", shown(got));
+    Refusal::invalid_field(outermost(label, label), words)
+}
+
+/// A value in a message about it.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
         Value::Null => "null".to_owned(),
         Value::Bool(b) => b.to_string(),
         Value::Number(n) => n.to_string(),
         Value::String(text) => format!("'{}'", text.chars().take(60).collect::<String>()),
         Value::Array(_) => "a list".into(),
         Value::Object(_) => "an object".into(),
-    };
-    Refusal::invalid_field(outermost(label, label), format!("{label} must be {wanted}, got {got}"))
+    }
 }
 
 fn string(schema: &Value, given: Value, label: &str) -> Result<Value, Refusal> {

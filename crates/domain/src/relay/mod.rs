@@ -1,17 +1,15 @@
 //! Jobs for coding agents: what a job asks for, how it is put to an agent, how the answer is read, and whether the
-//! result may be kept.
+//! result may be kept. The toolset reads a client's JSON and judges each value by `rules`.
 //!
 //! The runner runs the agents; nothing here knows of processes, files or git.
 
 pub mod ask;
 pub mod ending;
 pub mod fail;
-mod fields;
 pub mod patch;
 pub mod prompt;
-mod read;
 pub mod reply;
-mod rules;
+pub mod rules;
 pub mod scope;
 pub mod spec;
 

@@ -1,4 +1,4 @@
-//! Which addresses, branch names and paths a spec may have. Each function says what is wrong.
+//! Which addresses, branch names, commits, paths and keys a spec may have. Each function says what is wrong.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ type Judged = Result<(), String>;
 
 /// Judges the address of a repository. Git runs a program for some addresses (`ext::sh -c …`) and reads a leading
 /// `-` as an option; only an address that is known to be neither passes.
-pub(super) fn git_url(url: &str, rules: &SpecRules) -> Judged {
+pub fn git_url(url: &str, rules: &SpecRules) -> Judged {
     let allowed = |scheme: &str| rules.git_schemes.iter().any(|known| known == scheme);
     if url.starts_with('-') {
         return Err("must not start with '-'".into());
@@ -137,7 +137,7 @@ fn examples(rules: &SpecRules) -> String {
 }
 
 /// The rules of `git check-ref-format --branch`.
-pub(super) fn branch(name: &str) -> Judged {
+pub fn branch(name: &str) -> Judged {
     let bad_char = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let bad_part = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
     let bad = name.starts_with('-')
@@ -150,8 +150,29 @@ pub(super) fn branch(name: &str) -> Judged {
     if bad { Err("must be a valid branch name".into()) } else { Ok(()) }
 }
 
+/// Judges the commit that a job starts from.
+pub fn commit(commit: &str) -> Judged {
+    if commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    let length = commit.chars().count();
+    Err(format!("must be a full commit id of 40 hex digits, got {length} characters"))
+}
+
+/// Judges the path of a local repository, apart from the disk.
+pub fn local_path(path: &str) -> Judged {
+    if path.contains('\0') { Err("must not hold a NUL".into()) } else { Ok(()) }
+}
+
+pub fn idempotency_key(key: &str) -> Judged {
+    match key.contains(char::is_control) {
+        true => Err("must not have control characters".into()),
+        false => Ok(()),
+    }
+}
+
 /// A path inside the repository.
-pub(super) fn inner_path(path: &str) -> Judged {
+pub fn inner_path(path: &str) -> Judged {
     if path.contains('\0') {
         return Err("must not hold a NUL".into());
     }

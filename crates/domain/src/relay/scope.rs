@@ -37,7 +37,7 @@ impl ScopeRule {
         Self { places, globs }
     }
 
-    pub(super) fn judge_glob(glob: &str) -> Result<(), String> {
+    pub fn judge_glob(glob: &str) -> Result<(), String> {
         if glob.is_empty() {
             return Err("must not be empty".into());
         }

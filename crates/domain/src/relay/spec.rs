@@ -1,10 +1,9 @@
-//! The spec of a job. Made by `JobSpec::read` it obeys every limit.
+//! The spec of a job, and its limits. The toolset makes a spec from a client's JSON and keeps to the limits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::read;
 use crate::hex::hex;
 use crate::retry::sorted;
 use crate::words::words;
@@ -12,6 +11,8 @@ use crate::words::words;
 pub const SPEC_BYTES_MAX: usize = 1024 * 1024;
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
+pub const BRANCH_CHARS_MAX: usize = 255;
+pub const PATH_CHARS_MAX: usize = 4096;
 pub const TTL_S_MAX: u32 = 86_400;
 pub const TIMEOUT_S_MAX: u32 = 86_400;
 
@@ -162,10 +163,16 @@ pub struct Problem {
 }
 
 impl JobSpec {
-    /// Reads a client's spec leniently and judges it strictly: every problem is reported, not only the first. Rules
-    /// that need a disk or a network are not judged here.
-    pub fn read(given: &Value, rules: &SpecRules) -> Result<Self, Vec<Problem>> {
-        read::job_spec(given, rules)
+    /// The parts of the content in which two specs differ.
+    pub fn differs_in(&self, other: &Self) -> Vec<&'static str> {
+        let parts = [
+            ("repo", self.repo == other.repo),
+            ("task", self.task == other.task),
+            ("scope", self.scope == other.scope),
+            ("context", self.context == other.context),
+            ("execution", self.execution == other.execution),
+        ];
+        parts.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
 
     /// SHA-256 in hex of everything that makes two jobs the same work. Under one idempotency key, an equal hash is

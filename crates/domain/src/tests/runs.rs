@@ -9,7 +9,7 @@ use crate::ids::{AttemptId, Id, Prefix, TaskId};
 use crate::job::{JobId, JobKind};
 use crate::policy::Policy;
 use crate::pull::LOCAL;
-use crate::relay::{FailReason, JobSpec, RunVerdict, SpecRules};
+use crate::relay::{FailReason, JobSpec, RunVerdict};
 use crate::run::{Artifact, ArtifactName};
 
 struct Jobs {
@@ -46,8 +46,8 @@ impl Jobs {
         let fence = u64::from(count("fence", 1));
         match verb {
             "submit" => {
-                let mut spec =
-                    JobSpec::read(&example(), &SpecRules::default()).expect("the example is valid");
+                let mut spec: JobSpec =
+                    serde_json::from_value(example()).expect("the example is valid");
                 spec.idempotency_key = option("key").unwrap_or_else(|| name.into());
                 spec.execution.ttl_s = count("ttl", 1800);
                 Command::RunSubmit(Box::new(RunSubmit {

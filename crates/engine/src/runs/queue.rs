@@ -16,7 +16,6 @@ use callboard_domain::run::{Artifact, ArtifactName, RunRecord};
 use callboard_store::{
     FileError, FileSpan, NewFile, Outcome, RunOrder, RunPage, RunQuery, RunSeen,
 };
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -122,17 +121,22 @@ pub enum ArtifactText {
 }
 
 impl Engine {
+    /// The rules for the spec of a job, for a caller that may submit one.
+    pub fn spec_rules(&self, op: &OpContext) -> Result<&SpecRules, Refusal> {
+        op.principal.judge_outside(op.tool, NEW_TASK)?;
+        Ok(&self.parts.runs.spec)
+    }
+
+    /// Submits a job whose spec obeys `spec_rules`.
     pub async fn run_submit(
         &self,
         op: &OpContext,
-        given: &Value,
+        spec: JobSpec,
     ) -> Result<Submitted, EngineError> {
         op.principal.judge_outside(op.tool, NEW_TASK)?;
-        let invalid = |problems| Refusal::InvalidSpec { problems };
-        let spec = JobSpec::read(given, &self.parts.runs.spec).map_err(invalid)?;
         let problems = self.repo_problems(&spec.repo).await?;
         if !problems.is_empty() {
-            return Err(invalid(problems).into());
+            return Err(Refusal::InvalidSpec { problems }.into());
         }
         let bound_to = match spec.repo {
             Repo::Git { .. } => None,
@@ -161,7 +165,7 @@ impl Engine {
             self.runs_nudge();
         }
         let known = record.run.order.patch();
-        let differs_in = known.map_or_else(Vec::new, |known| differences(known, &spec));
+        let differs_in = known.map_or_else(Vec::new, |known| known.differs_in(&spec));
         Ok(Submitted { record, deduplicated, differs_in })
     }
 
@@ -387,16 +391,4 @@ pub(crate) fn run_of(outcome: Outcome) -> Result<RunRecord, EngineError> {
         Outcome::Run(record) => Ok(*record),
         _ => Err(EngineError::Internal("a command about a job answered with no job".into())),
     }
-}
-
-/// The parts of a job's content that differ.
-fn differences(known: &JobSpec, given: &JobSpec) -> Vec<&'static str> {
-    let parts = [
-        ("repo", known.repo == given.repo),
-        ("task", known.task == given.task),
-        ("scope", known.scope == given.scope),
-        ("context", known.context == given.context),
-        ("execution", known.execution == given.execution),
-    ];
-    parts.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }

@@ -7,8 +7,8 @@ use callboard_domain::command::{
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{JobId, JobKind, JobState};
 use callboard_domain::pull::{LOCAL, OPEN};
+use callboard_domain::relay::RunVerdict;
 use callboard_domain::relay::spec::Priority;
-use callboard_domain::relay::{JobSpec, RunVerdict, SpecRules};
 use callboard_domain::run::{Artifact, ArtifactName, RunRecord, Terminal};
 use callboard_domain::work::{Role, WorkOrder};
 use callboard_store::{
@@ -63,7 +63,7 @@ pub fn submit(f: &Fixture, key: &str, priority: Priority) -> RunSubmit {
         job: JobId(next_id()),
         task: TaskId { id: next_id(), prefix: f.home.project.prefix },
         project: f.home.project.id,
-        spec: JobSpec::read(&spec, &SpecRules::default()).unwrap(),
+        spec: serde_json::from_value(spec).unwrap(),
         bound_to: None,
         webhook: None,
         window_s: 86_400,

@@ -1,9 +1,13 @@
 //! Jobs for agents: hand over a repository, a commit and a task, go on with other work, and read the patch when it is
 //! there. The table is in the reference's order.
 
+mod fields;
 mod prompts;
+mod read;
 mod resource;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod ticket;
 mod tools;
 mod view;

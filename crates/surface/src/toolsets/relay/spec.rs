@@ -1,5 +1,5 @@
-//! A job's spec as clients see it: the published schema. `domain::relay::JobSpec` reads and judges it, and reports
-//! every problem instead of the first.
+//! A job's spec as clients see it: the published schema. `read.rs` reads and judges a spec, and reports every problem
+//! instead of the first.
 
 #![allow(dead_code, reason = "only the schema of these types is used")]
 

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::view;
 use super::words::State;
+use super::{read, view};
 use crate::tool::{Call, Run};
 
 type Reply = Result<Value, EngineError>;
@@ -30,7 +30,10 @@ pub(super) const JOBS_SUBMIT: Run = |mut call| {
 };
 
 async fn jobs_submit(call: &Call<'_>, arguments: Value) -> Reply {
-    let submitted = call.engine.run_submit(call.op, &spec_of(arguments)?).await?;
+    let given = spec_of(arguments)?;
+    let spec = read::job_spec(&given, call.engine.spec_rules(call.op)?);
+    let spec = spec.map_err(|problems| Refusal::InvalidSpec { problems })?;
+    let submitted = call.engine.run_submit(call.op, spec).await?;
     Ok(view::submitted(&submitted))
 }
 

@@ -1,21 +1,19 @@
-//! Reads a `JobSpec` from JSON as clients write it. The tolerated forms are in `fields.rs`; this file judges the
-//! values.
+//! Reads a `JobSpec` from JSON as clients write it: leniently about forms (`fields.rs`), strictly about values. The
+//! domain has the limits and the rules of each value; rules that need a disk or a network are the engine's.
 
+use callboard_domain::limits::RETRY_KEY_CHARS_MAX;
+use callboard_domain::relay::rules;
+use callboard_domain::relay::scope::ScopeRule;
+use callboard_domain::relay::spec::{
+    AskPolicy, BRANCH_CHARS_MAX, Context, DESCRIPTION_CHARS_MAX, Execution, JobSpec, Notify,
+    PATH_CHARS_MAX, Priority, Problem, Repo, SPEC_BYTES_MAX, Sandbox, Scope, Section, SnippetRef,
+    SpecRules, TIMEOUT_S_MAX, TITLE_CHARS_MAX, TTL_S_MAX, Wanted,
+};
 use serde_json::Value;
 
 use super::fields::{Fields, List};
-use super::rules;
-use super::scope::ScopeRule;
-use super::spec::{
-    AskPolicy, Context, DESCRIPTION_CHARS_MAX, Execution, JobSpec, Notify, Priority, Problem, Repo,
-    SPEC_BYTES_MAX, Sandbox, Scope, Section, SnippetRef, SpecRules, TIMEOUT_S_MAX, TITLE_CHARS_MAX,
-    TTL_S_MAX, Wanted,
-};
-use crate::limits::RETRY_KEY_CHARS_MAX;
 
-const BRANCH_CHARS_MAX: usize = 255;
-const PATH_CHARS_MAX: usize = 4096;
-
+/// The spec, or every problem with it, not only the first.
 pub(super) fn job_spec(given: &Value, rules: &SpecRules) -> Result<JobSpec, Vec<Problem>> {
     let mut problems = Vec::new();
     let bytes = match given {
@@ -54,9 +52,7 @@ fn whole(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option
     let execution =
         fields.required("execution").and_then(|given| execution(given, fields.problems()));
     let key = fields.text("idempotencyKey", 1..=RETRY_KEY_CHARS_MAX);
-    if key.as_ref().is_some_and(|key| key.contains(char::is_control)) {
-        fields.problem("idempotencyKey", "must not have control characters");
-    }
+    let key = fields.judged("idempotencyKey", key, rules::idempotency_key);
     let notify = fields.take("notify").and_then(|given| notify(given, rules, fields.problems()));
     Some(JobSpec {
         repo: repo?,
@@ -78,7 +74,7 @@ fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<
     let base_branch = fields.text("baseBranch", 1..=BRANCH_CHARS_MAX);
     let base_branch = fields.judged("baseBranch", base_branch, rules::branch);
     let baseline_commit = fields.text("baselineCommit", 1..=usize::MAX);
-    let baseline_commit = fields.judged("baselineCommit", baseline_commit, is_commit);
+    let baseline_commit = fields.judged("baselineCommit", baseline_commit, rules::commit);
     let baseline_commit = baseline_commit.map(|commit| commit.to_ascii_lowercase());
     match kind? {
         "git" => {
@@ -90,21 +86,10 @@ fn repo(given: Value, rules: &SpecRules, problems: &mut Vec<Problem>) -> Option<
         _ => {
             let _unused = fields.text_if_given("url", 1..=PATH_CHARS_MAX);
             let path = fields.text("path", 1..=PATH_CHARS_MAX);
-            let path = fields.judged("path", path, |path| match path.contains('\0') {
-                true => Err("must not hold a NUL".into()),
-                false => Ok(()),
-            })?;
+            let path = fields.judged("path", path, rules::local_path)?;
             Some(Repo::Local { path, base_branch: base_branch?, baseline_commit: baseline_commit? })
         }
     }
-}
-
-fn is_commit(commit: &str) -> Result<(), String> {
-    if commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Ok(());
-    }
-    let length = commit.chars().count();
-    Err(format!("must be a full commit id of 40 hex digits, got {length} characters"))
 }
 
 fn task(given: Value, problems: &mut Vec<Problem>) -> Option<Wanted> {

@@ -3,9 +3,10 @@
 
 use std::ops::RangeInclusive;
 
+use callboard_domain::relay::Problem;
 use serde_json::{Map, Value};
 
-use super::spec::Problem;
+use crate::args::{nearest, shown};
 
 pub(super) struct Fields<'p> {
     place: String,
@@ -241,26 +242,9 @@ impl<'p> Fields<'p> {
 /// The shortened name of an unknown key, and the message about it.
 fn unknown(name: &str, known: &[&str]) -> (String, String) {
     let name: String = name.chars().take(60).collect();
-    let fold = |text: &str| text.to_lowercase().replace(['_', '-'], "");
-    let nearest = known
-        .iter()
-        .map(|key| (strsim::damerau_levenshtein(&fold(key), &fold(&name)), *key))
-        .min()
-        .filter(|(distance, key)| *distance <= key.len().max(3) / 2);
-    let way_out = match nearest {
-        Some((_, key)) => format!("did you mean '{key}'?"),
+    let way_out = match nearest(&name, known.iter().copied()) {
+        Some(key) => format!("did you mean '{key}'?"),
         None => format!("known are {}", known.join(", ")),
     };
     (name, format!("is not known; {way_out}"))
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => format!("'{}'", text.chars().take(60).collect::<String>()),
-        Value::Array(_) => "a list".into(),
-        Value::Object(_) => "an object".into(),
-    }
 }
