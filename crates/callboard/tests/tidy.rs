@@ -150,6 +150,29 @@ const RESERVED: &[Reserved] = &[
         fix: "go through surface/src/mcp/, the only place that names the protocol's SDK",
     },
     Reserved {
+        word: "mcp__",
+        // Agents name the tools of any server like this. The rules of a crew write mail and prompts that name tools.
+        only_in: &[
+            "crates/surface/src/toolsets/crew/",
+            "crates/runner/src/executor/acp.rs",
+            "crates/domain/src/crew/decision.rs",
+            "crates/domain/src/crew/letters.rs",
+            "crates/domain/src/decide/",
+            "crates/domain/src/work/prompt.rs",
+        ],
+        fix: "name a crew's tools in its toolset's folder, and pass on what they mean as data",
+    },
+    Reserved {
+        word: "\"--toolsets\"",
+        only_in: &["crates/callboard/"],
+        fix: "take the command line of an agent's server from callboard/src/agent_server.rs",
+    },
+    Reserved {
+        word: "\"--token-file\"",
+        only_in: &["crates/callboard/"],
+        fix: "take the command line of an agent's server from callboard/src/agent_server.rs",
+    },
+    Reserved {
         word: "rusqlite::",
         only_in: &["crates/store/", "crates/bench/"],
         fix: "ask the store; only crates/store names a database",
@@ -191,6 +214,64 @@ fn reserved_words_stay_in_their_place() {
             assert!(allowed || !text.contains(word), "{path} names {word}: {fix}");
         }
     }
+}
+
+/// Files that serve every toolset alike: none of their words is a toolset's name.
+const FOR_ALL_TOOLSETS: &[&str] = &[
+    "crates/surface/src/catalog.rs",
+    "crates/surface/src/front.rs",
+    "crates/surface/src/hooks.rs",
+    "crates/surface/src/mcp/",
+    "crates/surface/src/question.rs",
+    "crates/surface/src/resource.rs",
+    "crates/surface/src/ticket.rs",
+    "crates/surface/src/tool.rs",
+];
+
+/// Besides those files: no other place of the surface uses a toolset's folder, and no other folder of the engine has a
+/// toolset's name as a text.
+#[test]
+fn toolsets_are_named_in_their_own_folders() {
+    let toolsets = root().join("crates/surface/src/toolsets");
+    let entries = fs::read_dir(&toolsets).expect("a folder of the workspace").flatten();
+    let names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().expect("names are UTF-8"))
+        .collect();
+    assert!(names.len() >= 5, "the search for toolsets is broken");
+    let is_name = |word: &&str| names.iter().any(|name| name == word);
+    let fix = "make it a hook (surface/src/hooks.rs), or let the binary pass it in";
+    for file in product_sources() {
+        let (path, text) = (relative(&file), read(&file));
+        // The texts of the official conformance suite.
+        let is_fixture = path.starts_with("crates/surface/src/mcp/conformance/");
+        if FOR_ALL_TOOLSETS.iter().any(|place| path.starts_with(place)) && !is_fixture {
+            let found = words(&text).find(is_name);
+            assert!(found.is_none(), "{path} names the toolset {}: {fix}", found.unwrap());
+        }
+        if path.starts_with("crates/surface/src/") && !path.contains("/toolsets/") {
+            for after in text.split("toolsets::").skip(1) {
+                let used = match after.strip_prefix('{') {
+                    Some(list) => list.split('}').next(),
+                    None => after.split(|c: char| !c.is_ascii_alphanumeric()).next(),
+                };
+                let found = words(used.unwrap_or_default()).find(is_name);
+                assert!(found.is_none(), "{path} uses the toolset {}: {fix}", found.unwrap());
+            }
+        }
+        if let Some(below) = path.strip_prefix("crates/engine/src/") {
+            for name in names.iter().filter(|name| !below.starts_with(&format!("{name}/"))) {
+                assert!(
+                    !text.contains(&format!("\"{name}\"")),
+                    "{path} names the toolset {name}: {fix}"
+                );
+            }
+        }
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty())
 }
 
 /// Files that run git in a folder which is no repository of a person by name, and why they may.
