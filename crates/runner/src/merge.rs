@@ -9,6 +9,7 @@ mod publish;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use callboard_domain::branch::is_branch_name;
 use callboard_engine::ports::{
     MergeFault, MergeFrom, MergeOrder, MergeOutlook, MergePlan, MergedPart, Merges, PreparedMerge,
     PreparedPart, Rebased, Turn, WorktreeFault, settings_files,
@@ -19,8 +20,7 @@ use crate::guarded::AgentTree;
 use crate::scratch::Scratch;
 use crate::worktree::{
     Fork, HEAD_TRAILER, LocalWorktrees, TASK_TRAILER, Tip, Tips, commit_leftovers, commit_of,
-    common_dir, fetch, fork, is_ancestor, is_branch_name, names, rebase_onto, repo_lock, signing,
-    text, to_the_end,
+    common_dir, fetch, fork, is_ancestor, names, rebase_onto, repo_lock, signing, text, to_the_end,
 };
 
 #[async_trait]

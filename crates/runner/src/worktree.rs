@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use callboard_domain::branch::is_branch_name;
 use callboard_engine::ports::{
     Branch, BranchMade, BranchOrder, FileFault, Rebased, ShareOrder, TaskBranch, Worktree,
     WorktreeDiff, WorktreeFault, WorktreeMade, WorktreeOrder, WorktreeRemoved, WorktreeState,
@@ -260,24 +261,6 @@ pub(crate) async fn commit_of(repo: &Path, from: &str) -> Result<String, Worktre
     found.map(|commit| text(&commit)).ok_or_else(|| WorktreeFault::NoBranch(from.into()))
 }
 
-/// Whether a name is valid by `git check-ref-format --branch`, without shorthands.
-pub(crate) fn is_branch_name(name: &str) -> bool {
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && !part.ends_with('.')
-            && !part.ends_with(".lock")
-    };
-    let is_char = |c: char| !c.is_control() && !" ~^:?*[\\".contains(c);
-    name.split('/').all(is_part)
-        && name.chars().all(is_char)
-        && !name.starts_with('-')
-        && !name.contains("..")
-        && !name.contains("@{")
-        && name != "@"
-        && name != "HEAD"
-}
-
 pub(crate) fn text(answer: &[u8]) -> String {
     String::from_utf8_lossy(answer).trim_end().to_owned()
 }
@@ -289,20 +272,4 @@ pub(crate) fn names(answer: &[u8]) -> Vec<String> {
 /// The paths in an answer with `-z`.
 pub(crate) fn paths(answer: &[u8]) -> impl Iterator<Item = &OsStr> {
     answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(OsStr::from_bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_branches_are_those_of_git() {
-        for name in ["main", "callboard/CB-1", "a/b/c", "v1.2", "ümlaut", "a@b", "x-"] {
-            assert!(is_branch_name(name), "{name}");
-        }
-        let bad = "|-x|/x|x/|a//b|.x|a/.b|x.|x.lock|a.lock/b|a..b|a b|a~1|a^|a:b|a?|a*|a[|a\\b|@|a@{1}|HEAD|a\tb";
-        for name in bad.split('|') {
-            assert!(!is_branch_name(name), "{name:?}");
-        }
-    }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::branch::is_branch_name;
 use crate::card::Terminal;
 use crate::policy::fold;
 use crate::words::words;
@@ -267,7 +268,7 @@ impl Judged<'_> {
     }
 
     fn branch(&self) -> Result<String, String> {
-        match self.text().filter(|text| is_branch_name(text)) {
+        match self.text().filter(|text| text.len() <= TEXT_CHARS_MAX && is_branch_name(text)) {
             Some(text) => Ok(text.to_owned()),
             None => self.wrong("the name of a branch"),
         }
@@ -292,24 +293,6 @@ impl Judged<'_> {
             None => self.wrong(&format!("one of {}", all.map(name).join(", "))),
         }
     }
-}
-
-/// Whether git would accept a branch of this name.
-pub fn is_branch_name(text: &str) -> bool {
-    let part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && !part.ends_with('.')
-            && !part.ends_with(".lock")
-    };
-    let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
-    text.len() <= TEXT_CHARS_MAX
-        && text != "@"
-        && !text.starts_with('-')
-        && !text.contains(odd)
-        && !text.contains("..")
-        && !text.contains("@{")
-        && text.split('/').all(part)
 }
 
 /// Settings with a stored value.

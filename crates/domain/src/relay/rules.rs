@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::spec::SpecRules;
+use crate::branch::is_branch_name;
 
 type Judged = Result<(), String>;
 
@@ -136,18 +137,11 @@ fn examples(rules: &SpecRules) -> String {
     schemes.join(" or ")
 }
 
-/// The rules of `git check-ref-format --branch`.
 pub fn branch(name: &str) -> Judged {
-    let bad_char = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
-    let bad_part = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
-    let bad = name.starts_with('-')
-        || name.ends_with('.')
-        || name == "@"
-        || name.contains("..")
-        || name.contains("@{")
-        || name.contains(bad_char)
-        || name.split('/').any(bad_part);
-    if bad { Err("must be a valid branch name".into()) } else { Ok(()) }
+    match is_branch_name(name) {
+        true => Ok(()),
+        false => Err("must be a valid branch name".into()),
+    }
 }
 
 /// Judges the commit that a job starts from.

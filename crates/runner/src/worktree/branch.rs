@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use callboard_domain::branch::is_branch_name;
 use callboard_engine::ports::{BranchMade, BranchOrder, WorktreeFault};
 
 use super::make::base;
 use super::target::Tips;
-use super::{fetch, is_ancestor, is_branch_name};
+use super::{fetch, is_ancestor};
 use crate::git::Git;
 
 /// Makes a branch; an existing one stays as it is.

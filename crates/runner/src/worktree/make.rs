@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use callboard_domain::branch::is_branch_name;
 use callboard_engine::ports::{
     Base, BaseFrom, TaskBranch, Worktree, WorktreeFault, WorktreeMade, WorktreeOrder,
 };
@@ -11,7 +12,7 @@ use callboard_engine::ports::{
 use super::hold::common_dir;
 use super::list::HALF_MADE;
 use super::target::Tips;
-use super::{Listed, exclude, failed, fetch, is_ancestor, is_branch_name, listed, repo_lock, text};
+use super::{Listed, exclude, failed, fetch, is_ancestor, listed, repo_lock, text};
 use crate::git::{Git, GitFault};
 use crate::guarded::AgentTree;
 

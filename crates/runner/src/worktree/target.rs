@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use callboard_domain::branch::is_branch_name;
 use callboard_engine::ports::WorktreeFault;
 
-use super::{is_branch_name, text};
+use super::text;
 use crate::git::{Git, GitFault};
 
 /// A trailer in the commits of `merge.rs`. By it a branch that goes on after its merge begins its work there, and a

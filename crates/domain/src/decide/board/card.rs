@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::attempt::{AttemptEnd, AttemptKind};
+use crate::branch::is_branch_name;
 use crate::card::{Card, Mode};
 use crate::command::CardUpdate;
 use crate::decide::draft::Draft;
@@ -242,20 +243,10 @@ fn named(field: &str, given: Option<&String>) -> Result<Option<Option<String>>, 
 /// A branch name that git would accept; an empty text clears the field.
 fn branch(given: &String) -> Result<Option<String>, Refusal> {
     let Some(Some(name)) = named("base_branch", Some(given))? else { return Ok(None) };
-    let banned = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
-    let part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && !part.ends_with('.')
-            && !part.ends_with(".lock")
-    };
-    let fits = !name.contains(banned)
-        && !name.contains("..")
-        && !name.contains("@{")
-        && !name.starts_with('-')
-        && name != "@"
-        && name.split('/').all(part);
-    if fits { Ok(Some(name)) } else { Err(Refusal::invalid("base_branch is no name of a branch")) }
+    match is_branch_name(&name) {
+        true => Ok(Some(name)),
+        false => Err(Refusal::invalid("base_branch is no name of a branch")),
+    }
 }
 
 fn judge_place(world: &World<'_>, update: &CardUpdate) -> Result<(), Refusal> {
@@ -350,7 +341,7 @@ mod tests {
         let known = |name: &str| branch(&name.to_owned()).ok().flatten();
         assert_eq!(known(" release/1.0 "), Some("release/1.0".into()));
         assert_eq!(known(""), None);
-        for wrong in ["a b", "a..b", "-x", "a//b", "x.lock", ".x", "a:b", "a@{1}"] {
+        for wrong in ["a b", "a..b", "-x", "a//b", "x.lock", ".x", "a:b", "a@{1}", "HEAD"] {
             assert!(branch(&wrong.to_owned()).is_err(), "{wrong}");
         }
     }

@@ -1,5 +1,8 @@
 //! Branches into which work is merged.
 
+use std::process::Command;
+
+use callboard_domain::branch::is_branch_name;
 use callboard_engine::ports::{BaseFrom, BranchMade, BranchOrder, WorktreeFault, Worktrees};
 use callboard_runner::LocalWorktrees;
 
@@ -13,6 +16,27 @@ fn epic(repo: &Repo, branch: &str) -> BranchOrder {
         base: "main".into(),
         base_from: BaseFrom::Remote,
         fetch: true,
+    }
+}
+
+/// Whether git itself accepts the name.
+fn git_accepts(name: &str) -> bool {
+    let mut git = Command::new("git");
+    let output = git.args(["check-ref-format", "--branch", name]).current_dir("/").output();
+    output.expect("git runs").status.success()
+}
+
+#[test]
+fn names_of_branches_are_those_of_git() {
+    let names = "main|callboard/CB-1|a/b/c|rel/1.x|v1.2|ümlaut|no\u{a0}break|a@b|x-|a./b|a/-b|a/HEAD|\
+         head|lock|refs/heads/x||-x|/x|x/|a//b|.x|a/.b|x.|x.lock|a.lock/b|a..b|a b|a\tb|a\u{7f}b|a~1|\
+         a^|a:b|a?|a*|a[|a\\b|@{-1}|a@{1}|HEAD";
+    for name in names.split('|') {
+        assert_eq!(is_branch_name(name), git_accepts(name), "{name:?}");
+    }
+    // `@` is short for HEAD, and a terminal may obey the other one.
+    for name in ["@", "a\u{85}b"] {
+        assert!(!is_branch_name(name) && git_accepts(name), "{name:?}");
     }
 }
 

@@ -87,7 +87,7 @@ fn url_and_path_may_stand_together() {
 
 #[test]
 fn each_rule_names_its_field() {
-    let table: [(&str, Value, &str); 36] = [
+    let table: [(&str, Value, &str); 37] = [
         ("repo.baselineCommit", json!("7fd1a60b01f91b314f59955a4e4d4e80d8edf11"), "40 hex"),
         ("repo.baselineCommit", json!("gfd1a60b01f91b314f59955a4e4d4e80d8edf11d"), "40 hex"),
         ("repo.url", Value::Null, "is required"),
@@ -102,6 +102,7 @@ fn each_rule_names_its_field() {
         ("repo.type", json!("svn"), "one of git, local"),
         ("repo.baseBranch", json!("a..b"), "branch name"),
         ("repo.baseBranch", json!("-x"), "branch name"),
+        ("repo.baseBranch", json!("HEAD"), "branch name"),
         ("repo.baseBranch", json!(""), "empty"),
         ("task.title", json!("x".repeat(201)), "at most 200 characters, got 201"),
         ("task.title", json!(""), "empty"),
