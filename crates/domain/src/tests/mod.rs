@@ -24,6 +24,7 @@ mod rules;
 mod runs;
 mod standing;
 mod states;
+mod verify;
 mod watch;
 mod work;
 

@@ -2,8 +2,9 @@
 
 use callboard_domain::command::{Checked, Command, Found};
 use callboard_domain::contract::VerificationContract;
-use callboard_domain::decide::verification;
-use callboard_domain::forge::{PullRef, PullVerdict, judge_pull};
+use callboard_domain::decide::verification::{self, VerifyFault, VerifyStep};
+use callboard_domain::forge::{ForgeKind, PullRef, judge_pull};
+use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::task::TaskRecord;
 use callboard_store::DueJob;
@@ -17,10 +18,9 @@ impl Engine {
     pub(crate) async fn verify(&self, taken: &Taken) -> Result<(), EngineError> {
         let (found, checked, work) = match self.look(taken).await {
             Ok(judged) => judged,
-            // A check that cannot run here now may run later, or on another machine.
             Err(EngineError::Refused(Refusal::CheckInfrastructure { message })) => {
                 tracing::info!(job = %taken.job.id, reason = message, "cannot verify here");
-                (pending("verification.infrastructure"), None, None)
+                (VerifyFault::ChecksUnavailable.found(), None, None)
             }
             Err(error) => return Err(error),
         };
@@ -52,11 +52,14 @@ impl Engine {
             None => None,
         };
         let Some(record) = record else { return Ok((Found::Passed, None, None)) };
-        if record.task.open_blockers > 0 {
-            return Ok((pending(verification::BLOCKED_BY_REVIEW), None, None));
-        }
         let contract = verification::contract(&record.task, &self.parts.policy);
-        let found = self.ask(&record, &contract).await;
+        let found = match verification::verify_step(&record.task, &contract) {
+            VerifyStep::Found(found) => found,
+            VerifyStep::AskForge { kind, pull } => {
+                self.ask(record.task.id, &contract, kind, &pull).await
+            }
+            VerifyStep::RunChecks => Found::Passed,
+        };
         if found != Found::Passed {
             return Ok((found, None, None));
         }
@@ -64,32 +67,28 @@ impl Engine {
         Ok((Found::Passed, self.checks_now(taken, &record).await?, work))
     }
 
-    /// The answer of the forge of the contract's kind; passes if the contract needs none.
-    async fn ask(&self, record: &TaskRecord, contract: &VerificationContract) -> Found {
-        let Some(kind) = contract.kind.forge() else { return Found::Passed };
-        let told = record.task.verification.as_ref().and_then(|known| known.external_ref.as_ref());
-        let Some(reference) = told.or(contract.external_ref.as_ref()) else {
-            return failed("verification.missing_external_ref");
-        };
-        let Ok(pull) = PullRef::parse(kind, reference) else {
-            return failed("verification.bad_external_ref");
-        };
-        let Some(forge) = &self.parts.forge else {
-            return failed("verification.forge_unconfigured");
-        };
+    /// The answer of a forge about a pull request.
+    async fn ask(
+        &self,
+        task: TaskId,
+        contract: &VerificationContract,
+        kind: ForgeKind,
+        pull: &PullRef,
+    ) -> Found {
+        let Some(forge) = &self.parts.forge else { return VerifyFault::ForgeUnconfigured.found() };
         let wanted = Wanted {
             checks: !contract.required_checks.is_empty(),
             files: !contract.files.is_empty(),
         };
-        let state = match forge.pull(kind, &pull, &wanted).await {
-            Ok(state) => state,
-            Err(fault) => return at_fault(&record.task.id.to_string(), &fault),
-        };
-        let branch = contract.branch.as_deref();
-        match judge_pull(&state, branch, &contract.required_checks, &contract.files) {
-            PullVerdict::Passed => Found::Passed,
-            PullVerdict::Pending(reason) => pending(reason.code),
-            PullVerdict::Failed(reason) => failed(reason.code),
+        match forge.pull(kind, pull, &wanted).await {
+            Ok(state) => {
+                let branch = contract.branch.as_deref();
+                judge_pull(&state, branch, &contract.required_checks, &contract.files).into()
+            }
+            Err(fault) => {
+                tracing::info!(%task, %fault, "the forge gave no answer");
+                VerifyFault::from(&fault).found()
+            }
         }
     }
 
@@ -109,22 +108,13 @@ impl Engine {
     }
 }
 
-/// The verdict for a task whose forge gave no answer.
-fn at_fault(task: &str, fault: &ForgeFault) -> Found {
-    tracing::info!(task, %fault, "the forge gave no answer");
-    match fault {
-        ForgeFault::Unconfigured | ForgeFault::Refused(_) => {
-            failed("verification.forge_unconfigured")
+impl From<&ForgeFault> for VerifyFault {
+    fn from(fault: &ForgeFault) -> Self {
+        match fault {
+            ForgeFault::Unconfigured => Self::ForgeUnconfigured,
+            ForgeFault::Refused(_) => Self::ForgeRefused,
+            ForgeFault::NotFound => Self::PullNotFound,
+            ForgeFault::Unavailable { .. } => Self::ForgeUnavailable,
         }
-        ForgeFault::NotFound => failed("verification.bad_external_ref"),
-        ForgeFault::Unavailable { .. } => pending("verification.forge_unavailable"),
     }
-}
-
-fn failed(reason: &str) -> Found {
-    Found::Failed { reason: reason.to_owned() }
-}
-
-fn pending(reason: &str) -> Found {
-    Found::Pending { reason: reason.to_owned() }
 }

@@ -9,6 +9,7 @@ use crate::decide::runs::job;
 use crate::decide::task;
 use crate::decide::task::check;
 use crate::event::EventName;
+use crate::forge::{ForgeKind, PullRef, PullVerdict};
 use crate::ids::TaskId;
 use crate::job::{Job, JobId, JobKind, JobState};
 use crate::needs::verify_key;
@@ -28,6 +29,83 @@ pub fn contract(task: &Task, policy: &Policy) -> VerificationContract {
     task.contract
         .clone()
         .unwrap_or_else(|| VerificationContract::derived(&task.checks, policy.default_verification))
+}
+
+/// Why a verification has no verdict of a forge or of checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerifyFault {
+    /// Neither the completion nor the contract names a pull request.
+    NoReference,
+    /// The reference is not one of the contract's forge.
+    BadReference,
+    /// The forge does not know the pull request, or hides it.
+    PullNotFound,
+    /// There is no forge to ask, or no token for it.
+    ForgeUnconfigured,
+    /// The forge refuses the token or the settings.
+    ForgeRefused,
+    /// The forge cannot be reached, or asks to be left alone for a while.
+    ForgeUnavailable,
+    /// A check cannot run on this machine now.
+    ChecksUnavailable,
+}
+
+impl VerifyFault {
+    /// The finding that stands for the fault. A fault that only a person can put right fails the verification; one that
+    /// may pass by itself, or on another machine, leaves it pending.
+    pub fn found(self) -> Found {
+        let failed = |reason: &str| Found::Failed { reason: reason.to_owned() };
+        let pending = |reason: &str| Found::Pending { reason: reason.to_owned() };
+        match self {
+            Self::NoReference => failed("verification.missing_external_ref"),
+            Self::BadReference | Self::PullNotFound => failed("verification.bad_external_ref"),
+            Self::ForgeUnconfigured | Self::ForgeRefused => {
+                failed("verification.forge_unconfigured")
+            }
+            Self::ForgeUnavailable => pending("verification.forge_unavailable"),
+            Self::ChecksUnavailable => pending("verification.infrastructure"),
+        }
+    }
+}
+
+/// What a verifier does first about a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerifyStep {
+    /// Nothing is asked: this is the finding.
+    Found(Found),
+    /// The forge is asked about a pull request, then the checks run.
+    AskForge {
+        kind: ForgeKind,
+        pull: PullRef,
+    },
+    RunChecks,
+}
+
+/// The first step of a verification. Review comments that are open hold up everything else. The reference of the
+/// completion counts before the contract's own.
+pub fn verify_step(task: &Task, contract: &VerificationContract) -> VerifyStep {
+    if task.open_blockers > 0 {
+        return VerifyStep::Found(Found::Pending { reason: BLOCKED_BY_REVIEW.to_owned() });
+    }
+    let Some(kind) = contract.kind.forge() else { return VerifyStep::RunChecks };
+    let told = task.verification.as_ref().and_then(|known| known.external_ref.as_ref());
+    let Some(reference) = told.or(contract.external_ref.as_ref()) else {
+        return VerifyStep::Found(VerifyFault::NoReference.found());
+    };
+    match PullRef::parse(kind, reference) {
+        Ok(pull) => VerifyStep::AskForge { kind, pull },
+        Err(_) => VerifyStep::Found(VerifyFault::BadReference.found()),
+    }
+}
+
+impl From<PullVerdict> for Found {
+    fn from(verdict: PullVerdict) -> Self {
+        match verdict {
+            PullVerdict::Passed => Self::Passed,
+            PullVerdict::Pending(reason) => Self::Pending { reason: reason.code.to_owned() },
+            PullVerdict::Failed(reason) => Self::Failed { reason: reason.code.to_owned() },
+        }
+    }
 }
 
 /// Whether a task in review waits for a person. Other tasks in review wait for a verifier, which judges by itself.
