@@ -1,10 +1,11 @@
 //! A project of an org, to which tasks belong, and the repositories with its files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Prefix;
+use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 pub const NAME_CHARS_MAX: usize = 200;
@@ -36,6 +37,44 @@ pub struct ProjectRepo {
     pub position: u32,
 }
 
+/// The folders in which repositories may lie.
+#[derive(Clone, Debug)]
+pub struct RepoRoots<'a> {
+    /// `board.repo_roots`, with every link resolved.
+    pub roots: &'a [PathBuf],
+    /// Whether callers show tokens. Without tokens and without roots, a repository may lie anywhere.
+    pub has_tokens: bool,
+}
+
+impl RepoRoots<'_> {
+    /// Judges the folder that a caller named, before anything looks at it.
+    pub fn judge_named(given: &str) -> Result<&Path, Refusal> {
+        let path = Path::new(given.trim());
+        match path.is_absolute() {
+            true => Ok(path),
+            false => Err(refused(given, "is no absolute path")),
+        }
+    }
+
+    /// Judges the repository that was found there; its links are resolved.
+    pub fn judge_found(&self, given: &str, found: &Path) -> Result<(), Refusal> {
+        let is_inside = self.roots.iter().any(|root| found.starts_with(root));
+        match self.roots.is_empty() {
+            true if !self.has_tokens => Ok(()),
+            true => Err(refused(
+                given,
+                "is in no folder of board.repo_roots, which must name one where tokens are used",
+            )),
+            false if is_inside => Ok(()),
+            false => Err(refused(given, "is outside board.repo_roots")),
+        }
+    }
+}
+
+fn refused(given: &str, why: &str) -> Refusal {
+    Refusal::InvalidRepoPath { path: given.into(), why: why.into() }
+}
+
 /// Numbers for a project that is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRoom {
@@ -52,4 +91,55 @@ pub fn shown_id(id: i64) -> String {
 
 pub fn read_id(text: &str) -> Option<i64> {
     text.trim().strip_prefix("prj_").and_then(|id| id.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a repository: `ok`, or the first words of the refusal.
+    fn said(judged: Result<(), Refusal>) -> String {
+        judged.err().map_or("ok".into(), |refusal| refusal.message())
+    }
+
+    #[test]
+    fn a_repository_is_named_by_an_absolute_path() {
+        for (given, is_path) in [
+            ("/srv/shop", true),
+            ("  /srv/shop ", true),
+            ("/", true),
+            ("shop", false),
+            ("./shop", false),
+            ("../shop", false),
+            ("~/shop", false),
+            ("", false),
+        ] {
+            let judged = RepoRoots::judge_named(given);
+            assert_eq!(judged.is_ok(), is_path, "{given:?}");
+            if let Err(refusal) = judged {
+                assert!(refusal.message().contains("is no absolute path"), "{given:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_repository_lies_below_a_root_where_there_are_roots_or_tokens() {
+        let (none, two) = ("", "/srv/git /home/ana/code");
+        for (roots, has_tokens, found, expected) in [
+            (none, false, "/anywhere", "ok"),
+            (none, true, "/anywhere", "must name one where tokens are used"),
+            (two, false, "/srv/git/shop", "ok"),
+            (two, true, "/srv/git/shop", "ok"),
+            (two, true, "/srv/git", "ok"),
+            (two, true, "/home/ana/code/a/b", "ok"),
+            (two, false, "/srv/gitlab/shop", "is outside board.repo_roots"),
+            (two, false, "/srv", "is outside board.repo_roots"),
+            (two, true, "/home/ana", "is outside board.repo_roots"),
+        ] {
+            let roots: Vec<PathBuf> = roots.split_whitespace().map(PathBuf::from).collect();
+            let judged = RepoRoots { roots: &roots, has_tokens };
+            let said = said(judged.judge_found(found, Path::new(found)));
+            assert!(said.contains(expected), "{found}: {said}");
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! Projects and their repositories: the list, the project that an actor has open, and the project of a new task.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use callboard_domain::command::{Command, NEW_PROJECT, NewRepo, ProjectCreate};
 use callboard_domain::ids::TaskId;
-use callboard_domain::project::{Project, ProjectRepo, shown_id};
+use callboard_domain::project::{Project, ProjectRepo, RepoRoots, shown_id};
 use callboard_domain::refusal::Refusal;
 use callboard_store::{Outcome, Place};
 
@@ -118,31 +118,16 @@ impl Engine {
         let Some(runner) = &self.parts.checks else {
             return Err(refuse("cannot be looked at: this server runs no commands").into());
         };
-        if !Path::new(path.trim()).is_absolute() {
-            return Err(refuse("is no absolute path").into());
-        }
-        let found = runner.repository(Path::new(path.trim())).await;
+        let found = runner.repository(RepoRoots::judge_named(path)?).await;
         let found = found.map_err(|why| refuse(&why.to_string()))?;
-        if !self.may_be_repo(by, &found.path).await? {
-            let why = match self.parts.board.repo_roots.is_empty() {
-                true => {
-                    "is in no folder of board.repo_roots, which must name one where tokens are used"
-                }
-                false => "is outside board.repo_roots",
-            };
-            return Err(refuse(why).into());
-        }
+        let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
+        let roots: Vec<PathBuf> = self.parts.board.repo_roots.iter().map(real).collect();
+        // Whether there are tokens matters only where no root is named.
+        let has_tokens =
+            roots.is_empty() && (by.token.is_some() || self.parts.store.has_tokens().await?);
+        RepoRoots { roots: &roots, has_tokens }.judge_found(path, &found.path)?;
         let default_branch = found.default_branch.or_else(|| Some(BRANCH.into()));
         Ok(NewRepo { path: found.path, default_branch })
-    }
-
-    async fn may_be_repo(&self, by: &Principal, path: &Path) -> Result<bool, EngineError> {
-        let roots = &self.parts.board.repo_roots;
-        if roots.is_empty() {
-            return Ok(by.token.is_none() && !self.parts.store.has_tokens().await?);
-        }
-        let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
-        Ok(roots.iter().map(real).any(|root| path.starts_with(root)))
     }
 
     /// The project of a new task: the named one, else its parent's, else the one its actor has open, else that of the
