@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
+use crate::decide::judge_tags;
 use crate::ids::{IdKind, TaskId, id};
+use crate::refusal::Refusal;
 use crate::time::Timestamp;
 use crate::words::words;
 
@@ -16,6 +18,9 @@ pub const TAG_CHARS_MAX: usize = 50;
 pub const LEARNINGS_MAX: usize = 20;
 pub const CONFIDENCE_DEFAULT: u8 = 80;
 pub const CONFIDENCE_MAX: u8 = 100;
+pub const QUERY_CHARS_MAX: usize = 2000;
+/// The hits of one search.
+pub const HITS_MAX: usize = 50;
 
 id!(KnowledgeId, IdKind::Knowledge.sign(), "not a knowledge id");
 
@@ -72,4 +77,51 @@ pub struct NewKnowledge {
     pub body: String,
     pub tags: Vec<String>,
     pub confidence: Option<u8>,
+}
+
+/// A search, as a caller asked for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnowledgeAsk {
+    pub query: String,
+    pub limit: usize,
+    pub tags: Vec<String>,
+    pub min_score: f64,
+    pub include_superseded: bool,
+    pub include_expired: bool,
+}
+
+impl KnowledgeAsk {
+    pub fn of(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            limit: 10,
+            tags: Vec::new(),
+            min_score: 0.0,
+            include_superseded: false,
+            include_expired: false,
+        }
+    }
+
+    /// Judges the request; tags come back in lower case, each once.
+    pub fn judged(self) -> Result<Self, Refusal> {
+        let chars = self.query.chars().count();
+        if self.query.trim().is_empty() || chars > QUERY_CHARS_MAX {
+            let words = format!("query must be 1..{QUERY_CHARS_MAX} characters, got {chars}");
+            return Err(Refusal::invalid(words));
+        }
+        if !(1..=HITS_MAX).contains(&self.limit) {
+            let words = format!("limit must be 1..{HITS_MAX}, got {}", self.limit);
+            return Err(Refusal::invalid(words));
+        }
+        if !(0.0..=1.0).contains(&self.min_score) {
+            let words = format!("minScore must be 0..1, got {}", self.min_score);
+            return Err(Refusal::invalid(words));
+        }
+        if self.tags.len() > TAGS_MAX {
+            let words = format!("at most {TAGS_MAX} tags, got {}", self.tags.len());
+            return Err(Refusal::invalid(words));
+        }
+        let tags = judge_tags(&self.tags).map_err(Refusal::invalid)?;
+        Ok(Self { tags, ..self })
+    }
 }

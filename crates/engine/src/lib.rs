@@ -55,7 +55,7 @@ pub use crew::task::{CrewMoved, CrewSaid};
 pub use error::EngineError;
 pub use handle::{LongCall, Words};
 pub use knowledge::digest::{Digest, DigestRule, DigestTask};
-pub use knowledge::store::{KnowledgeAsk, KnowledgeDraft, KnowledgeFound, KnowledgeStored};
+pub use knowledge::store::{KnowledgeDraft, KnowledgeFound, KnowledgeStored};
 pub use page::{CODE_LIVES, PageBook, PageSessionId, PageText};
 pub use pulls::look::{PullLook, PullNamed};
 pub use pulls::merge::PullEnd;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use callboard_domain::ids::Id;
+use callboard_domain::knowledge::KnowledgeAsk;
 use callboard_domain::policy::Policy;
 use callboard_domain::retry::{self, RetryKey};
 use callboard_domain::rights::{Rights, Scope};
@@ -18,8 +19,8 @@ use callboard_engine::store::knowledge::Calibration;
 use callboard_engine::store::sqlite::SqliteStore;
 use callboard_engine::store::{Place, Store};
 use callboard_engine::{
-    Digest, DigestRule, DigestTask, Engine, EngineError, KnowledgeAsk, KnowledgeDraft, Parts,
-    Quotas, SWEEP_EVERY, TaskDraft,
+    Digest, DigestRule, DigestTask, Engine, EngineError, KnowledgeDraft, Parts, Quotas,
+    SWEEP_EVERY, TaskDraft,
 };
 
 struct Counting(AtomicU64);

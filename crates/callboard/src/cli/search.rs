@@ -1,7 +1,7 @@
 //! `callboard search`.
 
+use callboard_domain::knowledge::KnowledgeAsk;
 use callboard_domain::knowledge::KnowledgeEntry;
-use callboard_engine::KnowledgeAsk;
 use callboard_engine::store::knowledge::KnowledgeHit;
 use callboard_engine::time::rfc3339_ms;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use super::model::{Model, knowledge_named, task_named};
 use crate::command::{Command, LeaseComplete};
 use crate::event::EventName;
-use crate::knowledge::{EdgeKind, KnowledgeSource, LEARNINGS_MAX, NewKnowledge};
+use crate::knowledge::{EdgeKind, KnowledgeAsk, KnowledgeSource, LEARNINGS_MAX, NewKnowledge};
 use crate::policy::Policy;
 use crate::refusal::{Quota, Refusal};
 
@@ -136,4 +136,43 @@ fn a_quota_is_judged_last() {
     let over = model.act("w1", &complete).expect_err("too many");
     assert_eq!(over.message(), "knowledge_stored: 1 of 1 used in 2026-06, 1 requested");
     assert!(model.rows.knowledge.is_empty());
+}
+
+#[test]
+fn a_search_judges_its_query_first_and_its_tags_last() {
+    let ask = || KnowledgeAsk::of("x");
+    let tags = |tags: &str| tags.split(',').map(str::to_owned).collect::<Vec<String>>();
+    let many = (0..17).map(|n| n.to_string()).collect::<Vec<String>>();
+    for (ask, expected) in [
+        (ask(), ""),
+        (KnowledgeAsk::of("é".repeat(2000)), ""),
+        (KnowledgeAsk { limit: 1, ..ask() }, ""),
+        (KnowledgeAsk { limit: 50, min_score: 1.0, ..ask() }, ""),
+        (KnowledgeAsk { tags: tags("A,a,b-2"), ..ask() }, ""),
+        (KnowledgeAsk::of(""), "query must be 1..2000 characters, got 0"),
+        (KnowledgeAsk::of(" "), "query must be 1..2000 characters, got 1"),
+        (KnowledgeAsk::of("é".repeat(2001)), "query must be 1..2000 characters, got 2001"),
+        (KnowledgeAsk { limit: 0, ..KnowledgeAsk::of("") }, "query must be"),
+        (KnowledgeAsk { limit: 0, ..ask() }, "limit must be 1..50, got 0"),
+        (KnowledgeAsk { limit: 51, min_score: 2.0, ..ask() }, "limit must be 1..50, got 51"),
+        (
+            KnowledgeAsk { min_score: 1.1, tags: tags("a_b"), ..ask() },
+            "minScore must be 0..1, got 1.1",
+        ),
+        (KnowledgeAsk { min_score: -0.1, ..ask() }, "minScore must be 0..1, got -0.1"),
+        (KnowledgeAsk { min_score: f64::NAN, ..ask() }, "minScore must be 0..1, got NaN"),
+        (KnowledgeAsk { tags: many, ..ask() }, "at most 16 tags, got 17"),
+        (KnowledgeAsk { tags: tags("a_b"), ..ask() }, "tag 'a_b' must be"),
+    ] {
+        let shown = format!("{ask:?}");
+        match ask.judged() {
+            Ok(_) => assert_eq!(expected, "", "{shown}"),
+            Err(refusal) => {
+                let words = refusal.message();
+                assert!(!expected.is_empty() && words.starts_with(expected), "{shown}: {words}");
+            }
+        }
+    }
+    let judged = KnowledgeAsk { tags: tags("A,a,b-2"), ..ask() }.judged().expect("well formed");
+    assert_eq!(judged.tags, ["a", "b-2"]);
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use callboard_domain::command::{Command, KnowledgeStore};
-use callboard_domain::decide::judge_tags;
 use callboard_domain::ids::TaskId;
-use callboard_domain::knowledge::{EdgeKind, KnowledgeEntry, KnowledgeId, NewKnowledge, TAGS_MAX};
-use callboard_domain::refusal::Refusal;
+use callboard_domain::knowledge::{
+    EdgeKind, KnowledgeAsk, KnowledgeEntry, KnowledgeId, NewKnowledge,
+};
 use callboard_domain::time::Timestamp;
 use callboard_store::Outcome;
 use callboard_store::knowledge::{KnowledgeHit, KnowledgeQuery, QueryVector};
@@ -15,8 +15,6 @@ use crate::context::{OpContext, Scope};
 use crate::quota::Metric;
 use crate::{Engine, EngineError};
 
-const QUERY_CHARS_MAX: usize = 2000;
-pub(crate) const HITS_MAX: usize = 50;
 /// How long a search waits for the vector of its query.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -40,51 +38,6 @@ pub struct KnowledgeStored {
     pub replayed: bool,
     /// Whether a vector will be made for it.
     pub embeds: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct KnowledgeAsk {
-    pub query: String,
-    pub limit: usize,
-    pub tags: Vec<String>,
-    pub min_score: f64,
-    pub include_superseded: bool,
-    pub include_expired: bool,
-}
-
-impl KnowledgeAsk {
-    pub fn of(query: impl Into<String>) -> Self {
-        Self {
-            query: query.into(),
-            limit: 10,
-            tags: Vec::new(),
-            min_score: 0.0,
-            include_superseded: false,
-            include_expired: false,
-        }
-    }
-
-    fn judged(self) -> Result<Self, Refusal> {
-        let chars = self.query.chars().count();
-        if self.query.trim().is_empty() || chars > QUERY_CHARS_MAX {
-            let words = format!("query must be 1..{QUERY_CHARS_MAX} characters, got {chars}");
-            return Err(Refusal::invalid(words));
-        }
-        if !(1..=HITS_MAX).contains(&self.limit) {
-            let words = format!("limit must be 1..{HITS_MAX}, got {}", self.limit);
-            return Err(Refusal::invalid(words));
-        }
-        if !(0.0..=1.0).contains(&self.min_score) {
-            let words = format!("minScore must be 0..1, got {}", self.min_score);
-            return Err(Refusal::invalid(words));
-        }
-        if self.tags.len() > TAGS_MAX {
-            let words = format!("at most {TAGS_MAX} tags, got {}", self.tags.len());
-            return Err(Refusal::invalid(words));
-        }
-        let tags = judge_tags(&self.tags).map_err(Refusal::invalid)?;
-        Ok(Self { tags, ..self })
-    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,9 @@
 //! Knowledge: arguments and handlers of the tools that store and find it.
 
-use callboard_domain::knowledge::{EdgeKind, KnowledgeId};
+use callboard_domain::knowledge::{EdgeKind, KnowledgeAsk, KnowledgeId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::time::Timestamp;
-use callboard_engine::{EngineError, KnowledgeAsk, KnowledgeDraft, Learning};
+use callboard_engine::{EngineError, KnowledgeDraft, Learning};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
