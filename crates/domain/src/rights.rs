@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actor::Actor;
 use crate::command::Command;
 use crate::ids::TaskId;
 use crate::refusal::Refusal;
@@ -187,6 +188,12 @@ impl Rights {
         self.profile_wanted.map_or(ceiling, |wanted| wanted.min(ceiling))
     }
 
+    /// Whether a caller reads only its own mail and decisions. That is so for an agent that showed a token; people and
+    /// the administrators' lane read those of all agents.
+    pub fn is_kept_to_own(&self, actor: &Actor, has_token: bool) -> bool {
+        has_token && !actor.is_human() && self.lane != Lane::KaganAdmin
+    }
+
     pub fn may_speak(&self, toolset: &str) -> bool {
         self.toolsets.as_ref().is_none_or(|names| names.iter().any(|name| name == toolset))
     }
@@ -211,6 +218,22 @@ mod tests {
                 ..Rights::default()
             };
             assert_eq!(rights.profile().as_str(), got, "{lane} {wanted}");
+        }
+    }
+
+    #[test]
+    fn an_agent_with_a_token_reads_only_its_own_mail() {
+        for (actor, lane, has_token, is_kept) in [
+            ("agent:w1", Lane::Kagan, true, true),
+            ("agent:w1", Lane::Kagan, false, false),
+            ("agent:w1", Lane::KaganAdmin, true, false),
+            ("human:ana", Lane::Kagan, true, false),
+            ("human:ana", Lane::KaganAdmin, true, false),
+            ("human:ana", Lane::Kagan, false, false),
+        ] {
+            let rights = Rights { lane, ..Rights::default() };
+            let actor = actor.parse().expect("an actor");
+            assert_eq!(rights.is_kept_to_own(&actor, has_token), is_kept, "{actor} {lane:?}");
         }
     }
 

@@ -8,7 +8,6 @@ use callboard_domain::crew::AgentId;
 use callboard_domain::ids::TaskId;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::retry::{Digest, RetryKey};
-use callboard_domain::rights::Lane;
 pub use callboard_domain::rights::{Rights, Scope};
 use callboard_domain::token::TokenId;
 use serde_json::Value;
@@ -63,11 +62,10 @@ impl Principal {
         self.rights.judge_outside(what)
     }
 
-    /// The one agent whose mail and decisions this caller may read; `None`: those of all agents. Only an agent that
-    /// showed a token is kept to its own; people and the administrators' lane read all.
+    /// The one agent whose mail and decisions this caller may read; `None`: those of all agents.
     pub(crate) fn kept_to(&self) -> Option<AgentId> {
-        let is_trusted = self.actor.is_human() || self.rights.lane == Lane::KaganAdmin;
-        (self.token.is_some() && !is_trusted).then(|| AgentId::of(&self.actor))
+        let is_kept = self.rights.is_kept_to_own(&self.actor, self.token.is_some());
+        is_kept.then(|| AgentId::of(&self.actor))
     }
 
     /// Refuses a name that several clients share, for a verb that needs exactly one client.

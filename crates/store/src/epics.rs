@@ -1,4 +1,7 @@
 //! Reads of epics: their tasks, the workers for them, and changes that are not recorded yet.
+//!
+//! The conditions only find candidates. The rules are `crew/sweep.rs` and `crew/assignment.rs` in the domain; the tests
+//! of this crate compare both.
 
 use std::sync::Arc;
 

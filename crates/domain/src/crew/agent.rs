@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::state::{EpicState, TaskState};
 use crate::actor::Actor;
 use crate::ids::{IdError, TaskId};
+use crate::refusal::Refusal;
 use crate::rights::AgentType;
 use crate::time::Timestamp;
 use crate::words::words;
@@ -77,6 +78,54 @@ impl Agent {
             AgentType::Worker => false,
         }
     }
+
+    /// The task of a worker.
+    pub fn own_task(&self) -> Result<TaskId, Refusal> {
+        self.task.ok_or_else(no_task)
+    }
+
+    /// The epic that the agent leads.
+    pub fn own_epic(&self) -> Result<TaskId, Refusal> {
+        self.epic.ok_or_else(no_epic)
+    }
+
+    /// Refuses a comment on a task outside the agent's epic; an orchestrator may comment on any. `own_parent` is the
+    /// parent of the agent's own task, `parent` that of the task.
+    pub fn judge_comment(
+        &self,
+        own_parent: Option<TaskId>,
+        task: TaskId,
+        parent: Option<TaskId>,
+    ) -> Result<(), Refusal> {
+        let epic = match self.kind {
+            AgentType::Worker => own_parent,
+            AgentType::Supervisor | AgentType::Orchestrator => self.epic,
+        };
+        let is_in_epic = epic.is_some_and(|epic| task == epic || parent == Some(epic));
+        match is_in_epic || self.task == Some(task) || self.kind == AgentType::Orchestrator {
+            true => Ok(()),
+            false => {
+                Err(Refusal::CrewDenied { message: "Task does not belong to your epic".into() })
+            }
+        }
+    }
+}
+
+pub(crate) fn no_task() -> Refusal {
+    Refusal::AgentState { message: "Agent does not have a current task assigned".into() }
+}
+
+pub(crate) fn no_epic() -> Refusal {
+    Refusal::AgentState { message: "Agent does not have a current epic".into() }
+}
+
+/// Refuses a task that is not one of the epic's.
+pub fn judge_of_epic(epic: TaskId, parent: Option<TaskId>) -> Result<(), Refusal> {
+    if parent == Some(epic) { Ok(()) } else { Err(not_of_epic()) }
+}
+
+pub(crate) fn not_of_epic() -> Refusal {
+    Refusal::CrewDenied { message: "Task does not belong to this epic".into() }
 }
 
 words! {

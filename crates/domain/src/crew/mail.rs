@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AgentId;
 use crate::ids::{IdKind, id};
+use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
 pub const SUBJECT_CHARS_MAX: usize = 200;
@@ -30,6 +31,14 @@ impl Mail {
     /// Whether `who` sent or received the mail; `None`: people.
     pub fn is_between(&self, who: Option<&AgentId>) -> bool {
         self.to.as_ref() == who || self.from.as_ref() == who
+    }
+
+    /// Refuses a reader that neither sent nor received the mail; `None`: people.
+    pub fn judge_reader(&self, who: Option<&AgentId>) -> Result<(), Refusal> {
+        match self.is_between(who) {
+            true => Ok(()),
+            false => Err(Refusal::MailOfAnother { mail: self.id }),
+        }
     }
 }
 

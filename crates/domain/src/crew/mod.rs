@@ -2,12 +2,15 @@
 //! log of what they decided.
 
 pub mod agent;
+pub mod assignment;
 pub mod decision;
 pub mod letters;
 pub mod mail;
+pub mod merge;
 pub mod names;
 pub mod shift;
 pub mod state;
+pub mod sweep;
 
 pub use agent::{Agent, AgentId, AgentState};
 pub use decision::{Decision, DecisionId};

@@ -15,6 +15,11 @@ pub fn worktree(task: TaskId, title: &str) -> String {
     }
 }
 
+/// The id of the `n`th worker that Callboard adds by itself.
+pub fn worker(n: u64) -> AgentId {
+    AgentId::parse(&format!("worker-{n}")).expect("letters and digits are a name")
+}
+
 /// The name for its `n`th user: from the second on with a number.
 pub fn numbered(name: &str, n: usize) -> String {
     if n <= 1 { name.to_owned() } else { format!("{name}-{n}") }

@@ -3,6 +3,7 @@
 
 use super::state::TaskState;
 use crate::job::JobState;
+use crate::policy::Phase;
 use crate::run::RunRecord;
 use crate::time::Timestamp;
 use crate::work::WorkFault;
@@ -13,6 +14,17 @@ const GONE_WITHIN_S: u32 = 20;
 /// Whether a busy worker has been silent for so long that it should be reported. Nothing else follows from it.
 pub fn is_silent(heard_at: Timestamp, after_s: u32, now: Timestamp) -> bool {
     now >= heard_at.plus_s(after_s)
+}
+
+/// Whether a worker is looked at, because its agent may have to be started. `phase` is that of its task. A task in
+/// review rests until its worker gets mail.
+pub fn may_start(phase: Phase, has_run: bool, has_mail: bool) -> bool {
+    !has_run && (phase != Phase::Review || has_mail)
+}
+
+/// Whether a worker is reported, because it should be at work and says nothing.
+pub fn is_overdue(phase: Phase, heard_at: Timestamp, after_s: u32, now: Timestamp) -> bool {
+    phase != Phase::Review && is_silent(heard_at, after_s, now)
 }
 
 /// A worker and the task it has.

@@ -113,6 +113,31 @@ impl TaskState {
         }
     }
 
+    /// Whether the worker's move hands work over, so that a pull request is opened for it.
+    pub fn hands_over(self, to: TaskState) -> bool {
+        to == Self::Review && self.by_worker().contains(&to)
+    }
+
+    /// The moves by which the worker of the task blocks it; none for a task that its worker is not at work on.
+    pub fn steps_to_blocked(self) -> &'static [TaskState] {
+        match self {
+            Self::Assigned => &[Self::InProgress, Self::Blocked],
+            Self::InProgress => &[Self::Blocked],
+            Self::Pending | Self::Review | Self::Blocked | Self::Completed | Self::Failed => &[],
+        }
+    }
+
+    /// The stored phases of tasks that may be in this state. A task whose lease has expired is still stored as at work.
+    pub fn phases(self) -> &'static [Phase] {
+        match self {
+            Self::Pending | Self::Assigned => &[Phase::Initial, Phase::Working],
+            Self::InProgress | Self::Blocked => &[Phase::Working],
+            Self::Review => &[Phase::Review],
+            Self::Completed => &[Phase::ClosedDone],
+            Self::Failed => &[Phase::ClosedCanceled],
+        }
+    }
+
     /// Whether the task may be assigned to another worker.
     pub fn may_change_hands(self) -> bool {
         match self {

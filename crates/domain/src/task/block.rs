@@ -4,10 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::command::Command;
+use crate::limits::REASON_CHARS_MAX;
 use crate::time::Timestamp;
 
 /// The reason on record when an agent names none.
 pub const NO_REASON: &str = "no reason given";
+
+/// The reason on record for a block that an agent or its runner explains in its own words: trimmed, and cut if it is
+/// too long.
+pub fn reason_of(words: &str) -> String {
+    match words.trim() {
+        "" => NO_REASON.to_owned(),
+        words => words.chars().take(REASON_CHARS_MAX).collect(),
+    }
+}
 
 /// The block of a task: given by a worker of the task, or because an agent did not start. A blocked task is not
 /// offered.

@@ -81,3 +81,18 @@ fn a_closed_task_cannot_be_blocked_and_unblocking_twice_is_once() {
     let told: Vec<_> = model.events.iter().filter(|name| names.contains(name)).collect();
     assert_eq!(told, names.iter().collect::<Vec<_>>(), "each once");
 }
+
+#[test]
+fn a_reason_is_trimmed_cut_and_never_empty() {
+    use crate::block::{NO_REASON, reason_of};
+    let max = crate::limits::REASON_CHARS_MAX;
+    for (words, reason) in [
+        ("no key", "no key".to_owned()),
+        ("  no key\n", "no key".to_owned()),
+        ("", NO_REASON.to_owned()),
+        (" \n", NO_REASON.to_owned()),
+        (&"é".repeat(max + 1), "é".repeat(max)),
+    ] {
+        assert_eq!(reason_of(words), reason);
+    }
+}

@@ -137,3 +137,49 @@ fn a_phase_is_dated_by_whatever_brought_it_about() {
         assert!(after >= made);
     }
 }
+
+#[test]
+fn a_worker_hands_over_and_blocks_from_the_states_of_its_work() {
+    use TaskState::*;
+    for (state, hands_over, steps, phases) in [
+        (Pending, false, "", "initial working"),
+        (Assigned, false, "IN_PROGRESS BLOCKED", "initial working"),
+        (InProgress, true, "BLOCKED", "working"),
+        (Review, false, "", "review"),
+        (Blocked, false, "", "working"),
+        (Completed, false, "", "closed_done"),
+        (Failed, false, "", "closed_canceled"),
+    ] {
+        assert_eq!(state.hands_over(Review), hands_over, "{state}");
+        assert!(!state.hands_over(Blocked), "{state}");
+        let words: Vec<&str> = state.steps_to_blocked().iter().map(|to| to.as_str()).collect();
+        assert_eq!(words.join(" "), steps, "{state}");
+        let words: Vec<&str> = state.phases().iter().map(|phase| phase.as_str()).collect();
+        assert_eq!(words.join(" "), phases, "{state}");
+    }
+}
+
+#[test]
+fn a_worker_in_review_is_left_alone_until_it_gets_mail() {
+    use crate::crew::shift::{is_overdue, may_start};
+    use crate::policy::Phase;
+    for (phase, has_run, has_mail, starts) in [
+        (Phase::Initial, false, false, true),
+        (Phase::Working, false, false, true),
+        (Phase::Working, true, true, false),
+        (Phase::Review, false, false, false),
+        (Phase::Review, false, true, true),
+        (Phase::Review, true, true, false),
+    ] {
+        assert_eq!(may_start(phase, has_run, has_mail), starts, "{phase:?} {has_run} {has_mail}");
+    }
+    let heard_at = Timestamp(0);
+    for (phase, after_s, overdue) in [
+        (Phase::Working, 59, false),
+        (Phase::Working, 60, true),
+        (Phase::Initial, 60, true),
+        (Phase::Review, 60, false),
+    ] {
+        assert_eq!(is_overdue(phase, heard_at, 60, heard_at.plus_s(after_s)), overdue, "{phase:?}");
+    }
+}

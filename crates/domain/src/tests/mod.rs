@@ -3,6 +3,7 @@
 mod blocks;
 mod cards;
 mod crew;
+mod crew_merges;
 mod crew_runs;
 mod crew_states;
 mod crew_tasks;

@@ -317,10 +317,8 @@ impl Engine {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let found = self.parts.store.mail(&op.principal.org, mail).await?;
         let seen = found.ok_or_else(|| Refusal::MailNotFound { mail: mail.to_string() })?;
-        match seen.mail.is_between(by) {
-            true => Ok(seen),
-            false => Err(Refusal::MailOfAnother { mail }.into()),
-        }
+        seen.mail.judge_reader(by)?;
+        Ok(seen)
     }
 
     /// The number of unread mails in an inbox.

@@ -3,11 +3,15 @@
 //! task.
 
 use callboard_domain::command::{AGENTS, AgentAdd, Command, CrewAssign, WorkPlace};
+use callboard_domain::crew::assignment::{
+    self, Choice, NextWorker, makes_place_for_new, next_worker,
+};
 use callboard_domain::crew::state::worker_of;
-use callboard_domain::crew::{Agent, AgentId, MailId};
+use callboard_domain::crew::{Agent, AgentId, MailId, names, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
+use callboard_domain::task::Task;
 use callboard_store::{MailQuery, Waiting};
 
 use crate::board::card::CardSeen;
@@ -82,6 +86,11 @@ impl Engine {
     async fn crew_orphan_end(&self, orphan: &Waiting) -> Result<bool, EngineError> {
         let op = crew_op(orphan);
         let At { it: CardSeen { record, card }, now } = self.card_get(&op, orphan.task).await?;
+        // A removed epic cannot be read: then the store's word counts.
+        let epic = self.epic_above(&orphan.org, &record.task).await?;
+        if epic.is_some_and(|epic| !sweep::is_orphan(&record.task, &epic)) {
+            return Ok(false);
+        }
         let row = callboard_store::CardRow {
             task: record.task,
             body: record.body,
@@ -100,13 +109,22 @@ impl Engine {
             Err(EngineError::Refused(_)) => return Ok(Placed::NotHere),
             Err(error) => return Err(error),
         };
-        let repos = self.parts.store.repos(&waiting.org, seen.record.task.project).await?;
-        if !repos.is_empty() && !repos.iter().any(|repo| repo.machine == self.parts.machine) {
+        let CardSeen { record, card } = &seen;
+        let epic = self.epic_above(&waiting.org, &record.task).await?;
+        let is_waiting = epic.is_some_and(|epic| {
+            sweep::is_waiting(&record.task, card, record.newest.as_ref(), &epic, now)
+        });
+        if !is_waiting {
+            return Ok(Placed::NotHere);
+        }
+        let repos = self.parts.store.repos(&waiting.org, record.task.project).await?;
+        if !assignment::is_assigned_here(&repos, &self.parts.machine) {
             return Ok(Placed::NotHere);
         }
         let worker = match self.crew_worker(&op, &seen).await? {
-            Ok(worker) => worker,
-            Err(none) => return Ok(none),
+            Choice::Worker(worker) => worker,
+            Choice::NobodyFree => return Ok(Placed::NobodyFree),
+            Choice::NotThisTask => return Ok(Placed::NotHere),
         };
         let assign = self.crew_assignment(&op, &seen, worker, now).await?;
         match self.act(&op, Command::CrewAssign(Box::new(assign))).await {
@@ -120,31 +138,29 @@ impl Engine {
         }
     }
 
-    /// The worker for a task: the one that was put on it, else the one that has been idle longest, else a new one. The
-    /// worker that gave it back gets it again only if it is the only one.
-    async fn crew_worker(
-        &self,
-        op: &OpContext,
-        seen: &CardSeen,
-    ) -> Result<Result<Agent, Placed>, EngineError> {
+    /// The epic of a task, unless it was removed.
+    async fn epic_above(&self, org: &str, task: &Task) -> Result<Option<Task>, EngineError> {
+        let Some(epic) = task.parent else { return Ok(None) };
+        Ok(self.parts.store.task(org, epic).await?.map(|record| record.task))
+    }
+
+    /// The worker for a task: a known one, else a new one.
+    async fn crew_worker(&self, op: &OpContext, seen: &CardSeen) -> Result<Choice, EngineError> {
         let (org, task) = (&op.principal.org, seen.record.task.id);
         let known = self.parts.store.workers_for(org, task).await?;
-        let gave_back = seen.record.newest.as_ref().map(|newest| AgentId::of(&newest.actor));
-        let (others, same): (Vec<Agent>, Vec<Agent>) = known
-            .into_iter()
-            .partition(|agent| agent.task == Some(task) || gave_back.as_ref() != Some(&agent.id));
-        if let Some(worker) = others.into_iter().next() {
-            return Ok(Ok(worker));
-        }
+        let gave_back = match next_worker(known, task, seen.record.newest.as_ref()) {
+            NextWorker::Known(worker) => return Ok(Choice::Worker(worker)),
+            NextWorker::New { gave_back } => gave_back,
+        };
         if let Some(worker) = self.crew_worker_add(op).await? {
-            return Ok(Ok(worker));
+            return Ok(Choice::Worker(worker));
         }
-        Ok(match same.into_iter().next() {
-            Some(only) if self.parts.store.workers_count(org).await? == 1 => Ok(only),
-            // Other workers may take the tasks behind this one.
-            Some(_) => Err(Placed::NotHere),
-            None => Err(Placed::NobodyFree),
-        })
+        // Counted only for the worker that gave the task back.
+        let workers = match gave_back {
+            Some(_) => self.parts.store.workers_count(org).await?,
+            None => 0,
+        };
+        Ok(assignment::without_new(gave_back, workers))
     }
 
     /// A new worker, under a name that has no mail yet, unless there are enough.
@@ -152,12 +168,11 @@ impl Engine {
         let (org, store) = (&op.principal.org, &self.parts.store);
         let max = self.parts.crew.workers_max;
         let count = store.workers_count(org).await?;
-        if count >= u64::from(max) {
+        if assignment::is_full(count, max) {
             return Ok(None);
         }
         for number in count + 1.. {
-            let agent = AgentId::parse(&format!("worker-{number}"));
-            let agent = agent.expect("letters and digits are a name");
+            let agent = names::worker(number);
             let letters = MailQuery {
                 org: org.clone(),
                 to: Some(agent.clone()),
@@ -279,13 +294,11 @@ impl Engine {
         let found = self.parts.store.agent(&op.principal.org, worker).await?;
         let not_found = || Refusal::AgentNotFound { agent: worker.to_string() };
         let found = found.ok_or_else(not_found)?;
-        let holds = worker_of(seen.record.newest.as_ref(), now).as_ref() == Some(worker);
-        // Nothing is made for a request that will be refused.
-        let (place, misses) =
-            match by.leads(seen.record.task.parent) && !holds && found.kind == AgentType::Worker {
-                true => self.crew_workspace(op, &seen).await?,
-                false => (WorkPlace::default(), None),
-            };
+        let (wanted, newest) = (&seen.record.task, seen.record.newest.as_ref());
+        let (place, misses) = match assignment::makes_place(by, &found, wanted, newest, now) {
+            true => self.crew_workspace(op, &seen).await?,
+            false => (WorkPlace::default(), None),
+        };
         let id = || self.parts.ids.next_id();
         let assign = CrewAssign {
             by: Some(by.id.clone()),
@@ -314,10 +327,8 @@ impl Engine {
         op.principal.judge_outside(op.tool, AGENTS)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let is_new = self.parts.store.agent(&op.principal.org, &agent).await?.is_none();
-        let may_have = kind == AgentType::Worker && !seen.record.task.is_plan;
-        // Nothing is made for a request that will be refused.
-        let (place, misses) = match is_new && may_have && task_state(&seen, now).may_change_hands()
-        {
+        let (wanted, stands) = (&seen.record.task, task_state(&seen, now));
+        let (place, misses) = match makes_place_for_new(is_new, kind, wanted, stands) {
             true => self.crew_workspace(op, &seen).await?,
             false => (WorkPlace::default(), None),
         };

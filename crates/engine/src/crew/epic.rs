@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use callboard_domain::command::{Command, CrewGiveUp, CrewReturn, EpicMove, EpicTaskAdd, NEW_TASK};
+use callboard_domain::crew::agent::judge_of_epic;
 use callboard_domain::crew::names;
 use callboard_domain::crew::state::{EpicState, TaskState, worker_of};
 use callboard_domain::crew::{Agent, AgentId, MailId};
 use callboard_domain::ids::{Id, TaskId};
-use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
@@ -65,9 +65,7 @@ impl Engine {
         op: &OpContext,
         agent: &Agent,
     ) -> Result<At<CardSeen>, EngineError> {
-        let none = || Refusal::AgentState { message: "Agent does not have a current epic".into() };
-        let epic = agent.epic.ok_or_else(none)?;
-        self.epic_get(op, epic).await
+        self.epic_get(op, agent.own_epic()?).await
     }
 
     pub async fn epic_get(
@@ -92,10 +90,8 @@ impl Engine {
     ) -> Result<At<CardSeen>, EngineError> {
         let epic = self.epic_of(op, agent).await?.it.record.task.id;
         let seen = self.card_get(op, task).await?;
-        if seen.it.record.task.parent == Some(epic) {
-            return Ok(seen);
-        }
-        Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() }.into())
+        judge_of_epic(epic, seen.it.record.task.parent)?;
+        Ok(seen)
     }
 
     /// The supervisor of an epic.
@@ -179,12 +175,8 @@ impl Engine {
     ) -> Result<(Vec<EpicTask>, Option<Id>), EngineError> {
         op.principal.judge(op.tool, Scope::TasksRead)?;
         let org = &op.principal.org;
-        let phases = match state.map(phase_of) {
-            None => Vec::new(),
-            // Includes tasks that go back to the start when their lease expires; the state is judged below.
-            Some(Phase::Initial) => vec![Phase::Initial, Phase::Working],
-            Some(phase) => vec![phase],
-        };
+        // The state itself is judged below.
+        let phases = state.map_or_else(Vec::new, |state| state.phases().to_vec());
         let (mut found, mut after) = (Vec::new(), after);
         loop {
             let query = EpicQuery {
@@ -372,16 +364,6 @@ impl Engine {
         let bytes_max = self.parts.crew.file_bytes_max;
         let read = shop.worktrees.file_read(&place.path, path, bytes_max).await;
         Ok(read.map_err(EpicFileFault::File))
-    }
-}
-
-fn phase_of(state: TaskState) -> Phase {
-    match state {
-        TaskState::Pending | TaskState::Assigned => Phase::Initial,
-        TaskState::InProgress | TaskState::Blocked => Phase::Working,
-        TaskState::Review => Phase::Review,
-        TaskState::Completed => Phase::ClosedDone,
-        TaskState::Failed => Phase::ClosedCanceled,
     }
 }
 

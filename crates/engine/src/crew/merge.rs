@@ -2,13 +2,14 @@
 //! their part outside any transaction; a call that is repeated after a crash finds what is done and only finishes.
 
 use callboard_domain::command::{Behind, Command, CrewSettle, EpicFinish};
+use callboard_domain::crew::merge::{self, EpicBranch, FinishGate, ReviewPull};
 use callboard_domain::crew::state::{EpicState, TaskState, failure_reason, worker_of};
-use callboard_domain::crew::{Agent, MailId};
+use callboard_domain::crew::{Agent, MailId, sweep};
 use callboard_domain::decide::{TransitionGate, label_of, transition_gate};
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
 use callboard_domain::project::ProjectRepo;
-use callboard_domain::pull::{LOCAL, MERGED, Pull};
+use callboard_domain::pull::{LOCAL, Pull};
 use callboard_domain::refusal::Refusal;
 use callboard_domain::settings::BoardSettings;
 
@@ -16,10 +17,9 @@ use crate::board::card::CardSeen;
 use crate::board::workspace::leftovers;
 use crate::context::OpContext;
 use crate::crew::epic::{EpicTask, task_state};
-use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan, Turn};
+use crate::ports::{MergeFault, MergeFrom, MergeOrder, MergePlan, Turn, WorktreeFault};
 use crate::pulls::merge::PullEnd;
 use crate::pulls::open::{PullDraft, PullFault};
-use crate::review::merge::LINGERS;
 use crate::task::check::infrastructure;
 use crate::{At, Engine, EngineError};
 
@@ -39,10 +39,6 @@ pub struct EpicFinished {
     pub epic: TaskId,
     pub url: String,
     pub number: u64,
-}
-
-fn state(message: impl Into<String>) -> EngineError {
-    Refusal::AgentState { message: message.into() }.into()
 }
 
 impl Engine {
@@ -79,21 +75,21 @@ impl Engine {
         let _turn = self.approval_turn(&seen).await?;
         let seen = self.in_review(op, by, task).await?;
         // The agent has handed its work over; later changes of it were not reviewed.
-        let Some(seen) = self.agent_made_way(op, &seen).await? else { return Err(state(LINGERS)) };
-        let newest = self.pulls_of_task(op, task).await?.into_iter().find(|it| it.job.is_none());
-        let is_merged =
-            |pull: &Pull| pull.status == MERGED && pull.changed_at >= seen.record.task.phase_at;
-        if let Some(pull) = newest.as_ref().filter(|pull| is_merged(pull))
-            && !self.went_on(&op.principal.org, &seen, pull).await?
-        {
-            // A merge made elsewhere ran no checks.
-            self.crew_clear(op, &seen).await?;
-            let merged = Some(pull.merge_commit.clone());
-            let told = self.crew_settle(op, &seen, pull, merged, true).await?;
-            let url = pull.url.clone();
-            return Ok(CrewApproved { url, merged: true, is_empty: false, told });
-        }
-        let pull = self.crew_pull_of_review(op, &seen, newest).await?;
+        let seen = self.agent_made_way(op, &seen).await?.ok_or_else(merge::agent_lingers)?;
+        let pulls = self.pulls_of_task(op, task).await?;
+        let pull = match ReviewPull::of(pulls, seen.record.task.phase_at) {
+            ReviewPull::Merged(pull) if !self.went_on(&op.principal.org, &seen, &pull).await? => {
+                // A merge made elsewhere ran no checks.
+                self.crew_clear(op, &seen).await?;
+                let merged = Some(pull.merge_commit.clone());
+                let told = self.crew_settle(op, &seen, &pull, merged, true).await?;
+                return Ok(CrewApproved { url: pull.url, merged: true, is_empty: false, told });
+            }
+            ReviewPull::Named(pull) => pull,
+            ReviewPull::Merged(_) | ReviewPull::OfWorktree => {
+                self.crew_pull_of_worktree(op, &seen).await?
+            }
+        };
         self.crew_clear(op, &seen).await?;
         let head = Some(pull.head.as_str()).filter(|head| !head.is_empty());
         match self.pull_merge(op, &pull, head).await? {
@@ -121,10 +117,8 @@ impl Engine {
         task: TaskId,
     ) -> Result<CardSeen, EngineError> {
         let At { it: seen, now } = self.epic_task_of(op, by, task).await?;
-        match task_state(&seen, now) {
-            TaskState::Review => Ok(seen),
-            stands => Err(state(format!("Task is in state {stands}, expected REVIEW"))),
-        }
+        merge::judge_review(task_state(&seen, now))?;
+        Ok(seen)
     }
 
     /// Keeps other approvals in the epic out, also those of other processes on this machine. Only the epic's own checks
@@ -156,27 +150,24 @@ impl Engine {
         };
         let found = self.workspace_find(org, &seen.record.task, &seen.card).await?;
         for part in found? {
-            let Some(place) = part.worktree.filter(|place| place.branch == pull.branch) else {
+            let Some(place) = part.worktree.filter(|place| merge::may_go_on(pull, &place.branch))
+            else {
                 continue;
             };
             let state = shop.worktrees.worktree_state(&place, &part.target).await?;
-            if state.head != pull.head || !state.uncommitted.is_empty() {
+            if merge::went_on(pull, &state.head, state.uncommitted.is_empty()) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The open pull request with all the work of the worktree; a page that a caller named stays as it is.
-    async fn crew_pull_of_review(
+    /// The open pull request with all the work of the worktree.
+    async fn crew_pull_of_worktree(
         &self,
         op: &OpContext,
         seen: &CardSeen,
-        newest: Option<Pull>,
     ) -> Result<Pull, EngineError> {
-        if let Some(named) = newest.filter(|pull| pull.is_open() && pull.head.is_empty()) {
-            return Ok(named);
-        }
         let CardSeen { record, card } = seen;
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
         for part in found? {
@@ -186,7 +177,7 @@ impl Engine {
             }
         }
         self.crew_pull(op, seen, None).await.map_err(|error| match error {
-            EngineError::Refused(Refusal::AgentState { .. }) => state("Task has no PR or branch"),
+            EngineError::Refused(Refusal::AgentState { .. }) => merge::no_pull().into(),
             error => error,
         })
     }
@@ -239,7 +230,7 @@ impl Engine {
         Ok(told)
     }
 
-    /// Completes a task whose pull request was merged meanwhile; returns whether it was.
+    /// Completes a task whose pull request was merged meanwhile; returns whether one was.
     pub(crate) async fn crew_merge_settle(
         &self,
         op: &OpContext,
@@ -247,10 +238,7 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let seen = self.card_get(op, task).await?.it;
         let pulls = self.pulls_of_task(op, task).await?;
-        let Some(pull) = pulls.into_iter().find(|it| it.job.is_none() && it.status == MERGED)
-        else {
-            return Ok(false);
-        };
+        let Some(pull) = sweep::merged_pull(&seen.record.task, pulls) else { return Ok(false) };
         self.crew_settle(op, &seen, &pull, Some(pull.merge_commit.clone()), false).await?;
         Ok(true)
     }
@@ -281,18 +269,15 @@ impl Engine {
         op.principal.judge_on(op.tool, epic)?;
         let finished = |pull: Pull| EpicFinished { epic, url: pull.url, number: pull.number };
         let stands = EpicState::of(&seen.record.task);
-        if stands == EpicState::Completed {
+        if merge::finish_gate(stands)? == FinishGate::Finished {
             let pull = self.pulls_of_task(op, epic).await?.into_iter().next();
-            return pull.map(finished).ok_or_else(|| state("Epic is in state COMPLETED"));
-        }
-        if !stands.is_open() {
-            return Err(state(format!("Epic is in state {stands}")));
+            return Ok(finished(pull.ok_or_else(|| merge::epic_is(stands))?));
         }
         let tasks = self.epic_tasks(op, epic, None).await?;
-        judge_finished(&tasks)?;
+        merge::judge_finished(tasks.iter().map(|task| (&*task.row.task.title, task.state)))?;
         let repo = self.epic_repo(op, &seen).await?;
         let settings = self.board_settings(&op.principal.org).await?;
-        let branch = seen.card.branch.clone().ok_or_else(|| state("Epic branch has no changes"))?;
+        let branch = seen.card.branch.clone().ok_or_else(merge::no_changes)?;
         let base = self.epic_base(&op.principal.org, epic, &repo, &settings).await?;
         self.judge_changes(&repo, &branch, &base).await?;
         let work = self.work_of(&op.principal.org, &seen.record).await?;
@@ -307,7 +292,7 @@ impl Engine {
         };
         let pull = match self.pull_open_for_task(op, draft).await? {
             Ok(pull) => pull,
-            Err(PullFault::NoBranch(_)) => return Err(state("Epic branch has no changes")),
+            Err(PullFault::NoBranch(_)) => return Err(merge::no_changes().into()),
             Err(fault) => return Err(EngineError::Internal(fault.to_string())),
         };
         let count = |of| tasks.iter().filter(|task| task.state == of).count();
@@ -341,14 +326,13 @@ impl Engine {
         base: &str,
     ) -> Result<(), EngineError> {
         let Some(shop) = &self.parts.workshop else { return Ok(()) };
-        match shop.worktrees.branch_contains(&repo.path, base, branch).await {
-            Ok(false) => Ok(()),
-            // A branch that was never made has no changes either.
-            Ok(true) | Err(crate::ports::WorktreeFault::NoBranch(_)) => {
-                Err(state("Epic branch has no changes"))
-            }
-            Err(fault) => Err(fault.into()),
-        }
+        let branch = match shop.worktrees.branch_contains(&repo.path, base, branch).await {
+            Ok(true) => EpicBranch::Merged,
+            Ok(false) => EpicBranch::Ahead,
+            Err(WorktreeFault::NoBranch(_)) => EpicBranch::Missing,
+            Err(fault) => return Err(fault.into()),
+        };
+        Ok(merge::judge_changes(branch)?)
     }
 
     /// Runs the epic's own checks on the files as its pull request would make them.
@@ -391,7 +375,7 @@ impl Engine {
         let Some(part) = prepared.parts.first() else { return Ok(None) };
         if part.plan == MergePlan::Nothing {
             shop.merges.merge_abandon(prepared).await;
-            return Err(state("Epic branch has no changes"));
+            return Err(merge::no_changes().into());
         }
         let checked = match shop.merges.merge_look(part).await {
             Ok(root) => self.checks_for_merging(op, record, root).await,
@@ -418,30 +402,9 @@ impl Engine {
     }
 }
 
-fn judge_finished(tasks: &[EpicTask]) -> Result<(), EngineError> {
-    if tasks.is_empty() {
-        return Err(state("Epic has no tasks"));
-    }
-    let open: Vec<String> = tasks
-        .iter()
-        .filter(|task| task.state.is_open())
-        .map(|task| format!("{} ({})", task.row.task.title, task.state))
-        .collect();
-    if open.is_empty() {
-        return Ok(());
-    }
-    Err(state(format!("Tasks not finished: {}", open.join(", "))))
-}
-
 /// The body of an epic's pull request.
 fn summary(tasks: &[EpicTask]) -> String {
-    let line = |task: &EpicTask| {
-        let title = &task.row.task.title;
-        match failure_reason(&task.row.task, &task.row.card) {
-            _ if task.state == TaskState::Completed => format!("✅ {title}\n"),
-            Some(reason) => format!("❌ {title}: {reason}\n"),
-            None => format!("❌ {title}\n"),
-        }
-    };
-    tasks.iter().map(line).collect()
+    merge::summary(tasks.iter().map(|EpicTask { row, state, .. }| {
+        (&*row.task.title, *state, failure_reason(&row.task, &row.card))
+    }))
 }

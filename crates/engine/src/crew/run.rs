@@ -3,12 +3,11 @@
 
 use callboard_domain::command::{Command, CrewGiveUp, CrewLoss, MailSend, Start, WorkSubmit};
 use callboard_domain::crew::letters;
-use callboard_domain::crew::shift::{Next, Shift, is_silent};
-use callboard_domain::crew::state::worker_of;
+use callboard_domain::crew::shift::{Next, Shift, is_overdue, may_start};
+use callboard_domain::crew::sweep::is_at_post;
 use callboard_domain::crew::{AgentId, MailId};
 use callboard_domain::ids::Id;
 use callboard_domain::job::JobId;
-use callboard_domain::policy::Phase;
 use callboard_domain::refusal::Refusal;
 use callboard_domain::work::prompt::Post as Told;
 use callboard_domain::work::{Role, WorkOrder};
@@ -38,12 +37,10 @@ impl Engine {
         }
         let (rule, is_run_here) = (&self.parts.crew, self.parts.crew.executor.is_some());
         for post in store.crew_posts(POSTS_MAX).await? {
-            // A task in review rests until its worker gets mail.
-            let (in_review, is_written_to) = (post.phase == Phase::Review, post.mail_at.is_some());
-            if is_run_here && !post.is_run && (!in_review || is_written_to) {
+            if is_run_here && may_start(post.phase, post.is_run, post.mail_at.is_some()) {
                 done += seen_to(post.task, self.crew_post_see(&post).await)?;
             }
-            if !in_review && is_silent(post.heard_at, rule.stale_after_s, store.now()) {
+            if is_overdue(post.phase, post.heard_at, rule.stale_after_s, store.now()) {
                 done += seen_to(post.task, self.crew_silence_tell(&post).await)?;
             }
         }
@@ -57,7 +54,7 @@ impl Engine {
         let op = crew_op(&Waiting { org: post.org.clone(), task: post.task });
         let At { it: seen, now } = self.card_get(&op, post.task).await?;
         let Some(newest) = &seen.record.newest else { return Ok(false) };
-        if worker_of(Some(newest), now).as_ref() != Some(&post.agent) {
+        if !is_at_post(&post.agent, &seen.record.task, Some(newest), now) {
             return Ok(false);
         }
         let works = self.parts.store.works(&post.org, &[post.task], 1).await?;

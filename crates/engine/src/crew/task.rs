@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use callboard_domain::block::NO_REASON;
+use callboard_domain::block::reason_of;
 use callboard_domain::command::{Command, CrewMove, PullOpen};
 use callboard_domain::comment::{Comment, CommentKind};
+use callboard_domain::crew::merge;
 use callboard_domain::crew::state::TaskState;
 use callboard_domain::crew::{Agent, AgentId, MailId};
-use callboard_domain::forge::{ForgeKind, PullRef};
 use callboard_domain::ids::TaskId;
-use callboard_domain::limits::REASON_CHARS_MAX;
 use callboard_domain::pull::Pull;
 use callboard_domain::refusal::Refusal;
-use callboard_domain::rights::AgentType;
 use callboard_domain::time::Timestamp;
 
 use crate::board::card::CardSeen;
@@ -47,10 +45,6 @@ pub struct CrewMoved {
 /// How often a move is tried again when the task moved meanwhile.
 const MOVED_MEANWHILE_MAX: u32 = 3;
 
-pub(crate) fn no_task() -> Refusal {
-    Refusal::AgentState { message: "Agent does not have a current task assigned".into() }
-}
-
 impl Engine {
     /// Moves an agent's own task.
     pub async fn crew_move(
@@ -82,19 +76,8 @@ impl Engine {
         let principal = Principal { org: org.clone(), ..Principal::local(worker.actor()) };
         let op = OpContext::new(principal, "crew");
         let At { it: seen, now } = self.card_get(&op, task).await?;
-        let steps: &[TaskState] = match task_state(&seen, now) {
-            TaskState::Assigned => &[TaskState::InProgress, TaskState::Blocked],
-            TaskState::InProgress => &[TaskState::Blocked],
-            TaskState::Pending
-            | TaskState::Review
-            | TaskState::Blocked
-            | TaskState::Completed
-            | TaskState::Failed => &[],
-        };
-        let reason: String = reason.trim().chars().take(REASON_CHARS_MAX).collect();
-        let reason = if reason.is_empty() { NO_REASON.to_owned() } else { reason };
-        for to in steps {
-            let (reason, mail) = (Some(reason.clone()), MailId(self.fresh_id()));
+        for to in task_state(&seen, now).steps_to_blocked() {
+            let (reason, mail) = (Some(reason_of(reason)), MailId(self.fresh_id()));
             let said = CrewSaid { to: *to, reason, url: None, mail };
             match self.crew_move(&op, &agent, said).await {
                 Ok(_) => {}
@@ -115,12 +98,11 @@ impl Engine {
         agent: &Agent,
         said: &CrewSaid,
     ) -> Result<CrewMoved, EngineError> {
-        let task = agent.task.ok_or_else(no_task)?;
+        let task = agent.own_task()?;
         op.principal.judge_on(op.tool, task)?;
         let At { it: seen, now } = self.card_get(op, task).await?;
         let previous = task_state(&seen, now);
-        let opens = said.to == TaskState::Review && previous.by_worker().contains(&said.to);
-        let url = match opens {
+        let url = match previous.hands_over(said.to) {
             true => Some(self.crew_pull(op, &seen, said.url.as_deref()).await?.url),
             false => None,
         };
@@ -175,7 +157,7 @@ impl Engine {
         };
         match self.pull_open_for_task(op, draft).await? {
             Ok(pull) => Ok(pull),
-            Err(PullFault::NoRepo | PullFault::NoBranch(_)) => Err(no_branch().into()),
+            Err(PullFault::NoRepo | PullFault::NoBranch(_)) => Err(merge::no_branch().into()),
             Err(PullFault::Refused(words)) => Err(EngineError::Internal(words)),
         }
     }
@@ -189,18 +171,10 @@ impl Engine {
         let CardSeen { record, card } = seen;
         let found = self.workspace_find(&op.principal.org, &record.task, card).await?;
         let part = found?.into_iter().next();
+        let worktree = part.map(|part| (part.target, part.worktree.map(|place| place.branch)));
         let of_attempt = record.newest.as_ref().and_then(|newest| newest.branch.clone());
-        match part {
-            Some(part) => {
-                let branch = part.worktree.map(|place| place.branch).or(of_attempt);
-                let branch = branch.unwrap_or_else(|| place_of(&record.task, card).1.new);
-                Ok((branch, part.target))
-            }
-            None => match (of_attempt, &card.base_branch) {
-                (Some(branch), Some(base)) => Ok((branch, base.clone())),
-                _ => Err(no_branch().into()),
-            },
-        }
+        let usual = || place_of(&record.task, card).1.new;
+        Ok(merge::branches(worktree, of_attempt, card.base_branch.as_deref(), usual)?)
     }
 
     /// A known pull request of the task, or a page at a forge that is recorded now.
@@ -215,15 +189,7 @@ impl Engine {
         if let Some(pull) = known(self.pulls_of_task(op, task).await?) {
             return Ok(pull);
         }
-        let page = [ForgeKind::GitHub, ForgeKind::GitLab]
-            .into_iter()
-            .find_map(|kind| PullRef::parse(kind, url).ok().map(|pull| (kind, pull)));
-        let is_page = url.starts_with("http://") || url.starts_with("https://");
-        let Some((kind, page)) = page.filter(|_| is_page) else {
-            let words = "prUrl must be a pull request of this task: its page at GitHub or GitLab, or \
-                 callboard://pr/N";
-            return Err(Refusal::CrewInput { message: words.into() }.into());
-        };
+        let (kind, page) = merge::judge_page(url)?;
         let (branch, base) = match self.crew_branches(op, seen).await {
             Ok(branches) => branches,
             // A page at a forge may be of a branch that is not on this machine.
@@ -258,24 +224,12 @@ impl Engine {
             Some(task) => self.parts.store.task(&op.principal.org, task).await?,
             None => None,
         };
-        let task = task.or(agent.task).ok_or_else(no_task)?;
+        let task = task.map_or_else(|| agent.own_task(), Ok)?;
         let record = self.task_get(op, task).await?.it;
-        let epic = match agent.kind {
-            AgentType::Worker => own.and_then(|own| own.task.parent),
-            AgentType::Supervisor | AgentType::Orchestrator => agent.epic,
-        };
-        let is_own = agent.task == Some(task)
-            || epic.is_some_and(|epic| task == epic || record.task.parent == Some(epic));
-        if !is_own && agent.kind != AgentType::Orchestrator {
-            let message = "Task does not belong to your epic".into();
-            return Err(Refusal::CrewDenied { message }.into());
-        }
+        let own_parent = own.and_then(|own| own.task.parent);
+        agent.judge_comment(own_parent, task, record.task.parent)?;
         let kind = CommentKind::Note;
         let draft = CommentDraft { task, kind, body, rationale: None, parent: None };
         Ok(self.comment_add(op, draft).await?.it)
     }
-}
-
-fn no_branch() -> Refusal {
-    Refusal::AgentState { message: "Task has no branch to open a PR from".into() }
 }

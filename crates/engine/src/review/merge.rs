@@ -3,6 +3,7 @@
 
 use callboard_domain::card::Mode;
 use callboard_domain::command::{Checked, Command, MergedBranch, ReviewOutcome, ReviewSettle};
+use callboard_domain::crew::merge::AGENT_LINGERS;
 use callboard_domain::decide::{
     MergeGate, TransitionGate, at_work, label_of, merge_gate, rebase_gate, transition_gate,
 };
@@ -24,7 +25,6 @@ use crate::{Engine, EngineError};
 
 /// How often a merge is tried whose target moves meanwhile.
 const TRIES_MAX: u32 = 3;
-pub(crate) const LINGERS: &str = "the agent on the task does not end; try again";
 
 /// A task after a merge or a rebase, with the result.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Engine {
             }
         }
         let Some(seen) = self.agent_made_way(op, &seen).await? else {
-            let end = ReviewEnd::MergeFailed { words: LINGERS.into(), files: Vec::new() };
+            let end = ReviewEnd::MergeFailed { words: AGENT_LINGERS.into(), files: Vec::new() };
             return Ok(Reviewed { record: seen.record, end });
         };
         if let MergeGate::Occupied(agent) = self.gate_of(org, &seen, needs_approval).await? {
@@ -251,7 +251,7 @@ impl Engine {
         rebase_gate(&seen.record.task, None)?;
         let failed = |words: String| ReviewEnd::RebaseFailed { words };
         let Some(seen) = self.agent_made_way(op, &seen).await? else {
-            return Ok(Reviewed { record: seen.record, end: failed(LINGERS.into()) });
+            return Ok(Reviewed { record: seen.record, end: failed(AGENT_LINGERS.into()) });
         };
         let agent = self.agent_at_work(org, &seen).await?;
         if let MergeGate::Occupied(agent) = rebase_gate(&seen.record.task, agent)? {

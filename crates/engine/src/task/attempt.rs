@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use callboard_domain::attempt::{Attempt, AttemptKind};
 use callboard_domain::command::{AttemptBegin, Command};
-use callboard_domain::decide::{BeginGround, begin_gate, judge_session_key};
+use callboard_domain::decide::{BeginGround, begin_gate, judge_actor, judge_session_key};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::refusal::Refusal;
 
@@ -78,10 +78,7 @@ impl Engine {
     ) -> Result<Option<Worktree>, EngineError> {
         op.principal.judge_one_client(op.tool)?;
         let (actor, org) = (&op.principal.actor, &op.principal.org);
-        if draft.expected_actor != actor.as_str() {
-            let (expected, bound) = (draft.expected_actor.clone(), actor.clone());
-            return Err(Refusal::ActorMismatch { expected, bound }.into());
-        }
+        judge_actor(&draft.expected_actor, actor)?;
         let (task, key) = (Some(draft.task), Some(&draft.key));
         let own = Some(actor.to_string());
         let filter = AttemptFilter { task, actor: own, limit: KEYS_MAX, ..Default::default() };

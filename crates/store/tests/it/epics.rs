@@ -1,13 +1,18 @@
 //! What every store must know of epics: their tasks, the workers for them, and ends that are not recorded yet.
 
 use callboard_domain::command::*;
-use callboard_domain::crew::{AgentId, MailId};
+use callboard_domain::crew::assignment::{by_turn, may_take};
+use callboard_domain::crew::{Agent, AgentId, MailId, sweep};
 use callboard_domain::ids::{AttemptId, TaskId};
 use callboard_domain::job::{JobId, JobKind};
 use callboard_domain::policy::Phase;
+use callboard_domain::pull::Pull;
 use callboard_domain::rights::AgentType;
+use callboard_domain::task::Task;
 use callboard_domain::work::{Role, WorkOrder};
-use callboard_store::{Adrift, EpicQuery, OpenPulls, Post, PullsOf, Stray, Waiting};
+use callboard_store::{
+    Adrift, AgentQuery, CardRow, EpicQuery, OpenPulls, Post, PullQuery, PullsOf, Stray, Waiting,
+};
 
 use crate::conformance::conformance;
 use crate::fixture::{Fixture, next_id};
@@ -69,8 +74,42 @@ fn assign(task: TaskId, worker: &str) -> Command {
     }))
 }
 
-async fn waiting(f: &Fixture) -> Vec<TaskId> {
-    f.store.crew_waiting(10).await.unwrap().into_iter().map(|it| it.task).collect()
+fn ids(found: Vec<Waiting>) -> Vec<TaskId> {
+    found.into_iter().map(|it| it.task).collect()
+}
+
+/// The tasks of an epic for which a rule holds, oldest first.
+async fn judged(f: &Fixture, epic: TaskId, rule: impl Fn(&CardRow, &Task) -> bool) -> Vec<TaskId> {
+    let org = f.home.org.clone();
+    let query = EpicQuery { org, epic, phases: Vec::new(), after: None, limit: 100 };
+    let rows = f.store.epic_tasks(query).await.unwrap();
+    let epic = f.store.task("default", epic).await.unwrap().unwrap().task;
+    rows.iter().filter(|row| rule(row, &epic)).map(|row| row.task.id).collect()
+}
+
+/// The tasks that wait; the store finds those that the rule names.
+async fn waiting(f: &Fixture, epic: TaskId) -> Vec<TaskId> {
+    let found = ids(f.store.crew_waiting(10).await.unwrap());
+    let now = f.store.now();
+    let rule = |row: &CardRow, epic: &Task| {
+        sweep::is_waiting(&row.task, &row.card, row.newest.as_ref(), epic, now)
+    };
+    assert_eq!(found, judged(f, epic, rule).await, "as the rule says");
+    found
+}
+
+/// The tasks that an approved merge completes; the store finds those that the rule names.
+async fn merged(f: &Fixture, epic: TaskId) -> Vec<TaskId> {
+    let found = ids(f.store.crew_merged(10).await.unwrap());
+    let query = PullQuery { limit: 100, ..PullQuery::default() };
+    let pulls: Vec<Pull> =
+        f.store.pulls(query).await.unwrap().into_iter().map(|of| of.pull).collect();
+    let rule = |row: &CardRow, _: &Task| {
+        let own = pulls.iter().filter(|pull| pull.task == Some(row.task.id)).cloned();
+        sweep::merged_pull(&row.task, own.collect()).is_some()
+    };
+    assert_eq!(found, judged(f, epic, rule).await, "as the rule says");
+    found
 }
 
 async fn tasks_of_an_epic_are_paged_and_their_pages_known(f: Fixture) {
@@ -115,18 +154,18 @@ async fn what_waits_is_what_a_worker_could_have(f: Fixture) {
         f.clock.advance_ms(1);
         tasks.push(task(&f, epic, title).await);
     }
-    assert_eq!(waiting(&f).await, tasks);
+    assert_eq!(waiting(&f, epic).await, tasks);
     f.done("system:crew", assign(tasks[0], "w1")).await;
     f.done("human:ana", Command::TaskClaim { task: tasks[1] }).await;
     let dep = f.create("dep", &[]).await;
     f.done("human:ana", Command::DependencyAdd { task: tasks[2], dep }).await;
-    assert_eq!(waiting(&f).await, [tasks[3]]);
+    assert_eq!(waiting(&f, epic).await, [tasks[3]]);
     f.done("human:ana", f.to(dep, "done")).await;
-    assert_eq!(waiting(&f).await, [tasks[2], tasks[3]]);
+    assert_eq!(waiting(&f, epic).await, [tasks[2], tasks[3]]);
     f.done("human:ana", f.to(epic, "canceled")).await;
-    assert!(waiting(&f).await.is_empty());
-    let orphans: Vec<Waiting> = f.store.crew_orphans(10).await.unwrap();
-    assert_eq!(orphans.iter().map(|it| it.task).collect::<Vec<_>>(), tasks);
+    assert!(waiting(&f, epic).await.is_empty());
+    assert_eq!(ids(f.store.crew_orphans(10).await.unwrap()), tasks);
+    assert_eq!(judged(&f, epic, |row, epic| sweep::is_orphan(&row.task, epic)).await, tasks);
     assert!(f.store.verify().await.unwrap().is_empty());
 }
 
@@ -139,6 +178,11 @@ async fn workers_are_offered_longest_idle_first(f: Fixture) {
     let (a, b) = (task(&f, epic, "a").await, task(&f, epic, "b").await);
     let offered = async |task| {
         let found = f.store.workers_for("default", task).await.unwrap();
+        let (org, kind, epic) = (f.home.org.clone(), None, None);
+        let all = f.store.agents(AgentQuery { org, kind, epic, limit: 100 }).await.unwrap();
+        let mut free: Vec<Agent> = all.into_iter().filter(|it| may_take(it, task)).collect();
+        free.sort_by_key(by_turn);
+        assert_eq!(found, free, "as the rule says");
         found.iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(offered(a).await, ["w2", "w1", "w3"]);
@@ -173,7 +217,7 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     };
     f.done("agent:w1", Command::PullOpen(open.clone())).await;
     for step in [PullStep::Awaited, PullStep::Merged { commit: None, asked: false }] {
-        assert!(f.store.crew_merged(10).await.unwrap().is_empty());
+        assert!(merged(&f, epic).await.is_empty());
         let (forge, repo) = ("github".into(), "acme/app".into());
         let settle = PullSettle { task: a, forge, repo, number: 1, step, behind: None };
         f.done("agent:s1", Command::PullSettle(settle)).await;
@@ -181,14 +225,13 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
         let unwanted = OpenPulls { of: PullsOf::Unwanted, after: None, limit: 10 };
         let count = async || f.store.pulls_open(unwanted.clone()).await.unwrap().len();
         assert_eq!(count().await, 0);
-        if f.store.crew_merged(10).await.unwrap().is_empty() {
+        if merged(&f, epic).await.is_empty() {
             f.done("human:ana", f.to(a, "in_progress")).await;
             assert_eq!(count().await, 1);
             f.done("human:ana", f.to(a, "in_review")).await;
         }
     }
-    let merged = f.store.crew_merged(10).await.unwrap();
-    assert_eq!(merged.iter().map(|it| it.task).collect::<Vec<_>>(), [a]);
+    assert_eq!(merged(&f, epic).await, [a]);
     // The merge of a pull request without an approval finishes no task.
     let b = task(&f, epic, "b").await;
     f.done("human:ana", f.to(b, "in_review")).await;
@@ -199,12 +242,12 @@ async fn what_ended_elsewhere_is_found(f: Fixture) {
     let step = PullStep::Merged { commit: None, asked: false };
     let settle = PullSettle { task: b, forge, repo, number: 2, step, behind: None };
     f.done("agent:s1", Command::PullSettle(settle)).await;
-    assert_eq!(f.store.crew_merged(10).await.unwrap().len(), 1);
+    assert_eq!(merged(&f, epic).await, [a]);
     // A task that came into review again since then waits for another merge.
     f.clock.advance_ms(1);
     f.done("human:ana", f.to(a, "in_progress")).await;
     f.done("human:ana", f.to(a, "in_review")).await;
-    assert!(f.store.crew_merged(10).await.unwrap().is_empty());
+    assert!(merged(&f, epic).await.is_empty());
     f.done("human:ana", f.to(a, "done")).await;
     let adrift = f.store.crew_adrift(10).await.unwrap();
     assert_eq!(adrift, [Adrift { org: f.home.org.clone(), agent: id("w1"), task: a }]);

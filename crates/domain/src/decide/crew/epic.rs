@@ -5,7 +5,9 @@ use serde_json::json;
 use crate::card::Card;
 use crate::command::{EpicFinish, EpicMove, EpicTaskAdd, TaskCreate};
 use crate::crew::AgentId;
+use crate::crew::agent::not_of_epic;
 use crate::crew::letters;
+use crate::crew::merge::{FinishGate, epic_is, finish_gate};
 use crate::crew::state::EpicState;
 use crate::decide::board::card::label_of;
 use crate::decide::crew::task::{known, mail, no_way, state};
@@ -32,7 +34,7 @@ pub(crate) fn epic_task_add(
     }
     let stands = EpicState::of(&draft.task);
     if !stands.is_open() {
-        return Err(state(format!("Epic is in state {stands}")));
+        return Err(epic_is(stands));
     }
     let is_branched = draft.card.branch.is_some();
     let epic_branch = draft.card.branch.get_or_insert_with(|| new.epic_branch.clone()).clone();
@@ -130,11 +132,9 @@ pub(crate) fn epic_finish(
 ) -> Result<Change, Refusal> {
     let mut draft = of_epic(world, new.epic, now)?;
     steered_as_own(world, &new.by, new.epic)?;
-    let stands = EpicState::of(&draft.task);
-    match stands {
-        EpicState::Completed => return Ok(draft.unchanged(Reply::Task(new.epic))),
-        EpicState::Cancelled => return Err(state(format!("Epic is in state {stands}"))),
-        EpicState::Planning | EpicState::InProgress | EpicState::Blocked => {}
+    match finish_gate(EpicState::of(&draft.task))? {
+        FinishGate::Finished => return Ok(draft.unchanged(Reply::Task(new.epic))),
+        FinishGate::Open => {}
     }
     let done = label_of(world.policy, Phase::ClosedDone)?.name.clone();
     let seen = (new.checked.as_ref(), new.work.as_deref());
@@ -161,7 +161,7 @@ fn steered_as_own(world: &World<'_>, by: &AgentId, epic: TaskId) -> Result<bool,
     let agent = known(world, by)?;
     match agent.leads(Some(epic)) {
         true => Ok(agent.epic == Some(epic)),
-        false => Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() }),
+        false => Err(not_of_epic()),
     }
 }
 

@@ -8,7 +8,9 @@ pub mod task;
 use serde_json::json;
 
 use crate::command::{AgentAdd, DecisionLog, MailReply, MailSend};
+use crate::crew::assignment::is_full;
 use crate::crew::mail::{self, BODY_BYTES_MAX, SUBJECT_CHARS_MAX};
+use crate::crew::merge::epic_is;
 use crate::crew::state::EpicState;
 use crate::crew::{Agent, AgentId, Decision, Mail, MailId, decision};
 use crate::decide::input;
@@ -31,7 +33,7 @@ pub(crate) fn agent_add(
             false => Err(Refusal::AgentExists { agent: new.agent.clone() }),
         };
     }
-    if let Some(max) = new.workers_max.filter(|max| world.crew.workers >= *max) {
+    if let Some(max) = new.workers_max.filter(|max| is_full(world.crew.workers.into(), *max)) {
         return Err(Refusal::AgentState { message: format!("there are {max} workers already") });
     }
     if new.task.is_some() && new.kind != AgentType::Worker {
@@ -81,7 +83,7 @@ fn judge_open(world: &World<'_>, epic: TaskId) -> Result<(), Refusal> {
         Phase::ClosedDone => EpicState::Completed,
         Phase::ClosedCanceled => EpicState::Cancelled,
     };
-    Err(Refusal::AgentState { message: format!("Epic is in state {stands}") })
+    Err(epic_is(stands))
 }
 
 pub(crate) fn agent_remove(world: &World<'_>, id: &AgentId) -> Result<Change, Refusal> {

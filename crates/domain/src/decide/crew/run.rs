@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use crate::command::{RunLease, WorkSubmit};
 use crate::crew::AgentId;
-use crate::crew::state::{TaskState, worker_of};
-use crate::decide::crew::task::{stands, state};
+use crate::crew::agent::no_task;
+use crate::crew::state::TaskState;
+use crate::crew::sweep;
+use crate::decide::crew::task::stands;
 use crate::decide::draft::Draft;
 use crate::decide::runs::run::{LOST, Step};
 use crate::decide::runs::work;
@@ -22,7 +24,7 @@ pub(crate) fn submit(mut draft: Draft<'_>, new: &WorkSubmit) -> Result<Change, R
         return Ok(draft.unchanged(Reply::Run(open.job.id)));
     }
     if !has_task(&draft, &new.order) {
-        return Err(state("Agent does not have a current task assigned".into()));
+        return Err(no_task());
     }
     draft.deps_gate()?;
     let due_at = draft.now;
@@ -32,8 +34,8 @@ pub(crate) fn submit(mut draft: Draft<'_>, new: &WorkSubmit) -> Result<Change, R
 
 /// Whether the worker of the order still has the task.
 fn has_task(draft: &Draft<'_>, order: &WorkOrder) -> bool {
-    let worker = worker_of(draft.live.as_ref(), draft.now);
-    !draft.task.phase.is_closed() && worker == Some(AgentId::of(&order.asked_by))
+    let worker = AgentId::of(&order.asked_by);
+    sweep::has_task(&worker, &draft.task, draft.live.as_ref(), draft.now)
 }
 
 pub(crate) fn admit(mut step: Step<'_>, draft: Draft<'_>, lease: &RunLease) -> Change {

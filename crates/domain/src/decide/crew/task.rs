@@ -7,8 +7,11 @@ use crate::actor::Actor;
 use crate::attempt::{AttemptEnd, AttemptKind};
 use crate::card::{Failed, ReviewState};
 use crate::command::{CrewAssign, CrewGiveUp, CrewLoss, CrewMove, CrewReturn, CrewSettle};
+use crate::crew::agent::{no_epic, no_task, not_of_epic};
 use crate::crew::letters::{self, Letter};
+use crate::crew::merge::judge_review;
 use crate::crew::state::{TaskState, worker_of};
+use crate::crew::sweep::keeps_task;
 use crate::crew::{Agent, AgentId, Mail, MailId};
 use crate::decide::board::card::{go, label_of};
 use crate::decide::crew;
@@ -148,7 +151,7 @@ pub(crate) fn crew_move(
     }
     let by = known(world, &new.by)?;
     if by.task != Some(new.task) {
-        return Err(state("Agent does not have a current task assigned".into()));
+        return Err(no_task());
     }
     let mut draft = Draft::of_task(world, new.task, now)?;
     let actor = new.by.actor();
@@ -376,12 +379,8 @@ pub(crate) fn crew_free(
     if agent.task != Some(on) {
         return Ok(nothing);
     }
-    let keeps = world.subject.as_ref().is_some_and(|subject| {
-        let actor = id.actor();
-        let holder = subject.task.assignee.as_ref().or(subject.live().map(|live| &live.actor));
-        !subject.task.phase.is_closed() && holder.is_none_or(|holder| *holder == actor)
-    });
-    if keeps {
+    let subject = world.subject.as_ref();
+    if subject.is_some_and(|subject| keeps_task(id, &subject.task, subject.live())) {
         return Ok(nothing);
     }
     let data = json!({"agentId": id, "taskId": on});
@@ -414,9 +413,9 @@ fn leads(world: &World<'_>, by: &AgentId, epic: Option<TaskId>) -> Result<(), Re
         return Ok(());
     }
     if agent.kind == AgentType::Supervisor && agent.epic.is_none() {
-        return Err(state("Agent does not have a current epic".into()));
+        return Err(no_epic());
     }
-    Err(Refusal::CrewDenied { message: "Task does not belong to this epic".into() })
+    Err(not_of_epic())
 }
 
 pub(crate) fn stands(draft: &Draft<'_>) -> TaskState {
@@ -424,10 +423,7 @@ pub(crate) fn stands(draft: &Draft<'_>) -> TaskState {
 }
 
 fn in_review(draft: &Draft<'_>) -> Result<(), Refusal> {
-    match stands(draft) {
-        TaskState::Review => Ok(()),
-        stands => Err(state(format!("Task is in state {stands}, expected REVIEW"))),
-    }
+    judge_review(stands(draft))
 }
 
 fn make_idle(agent: &mut Agent, now: Timestamp) {

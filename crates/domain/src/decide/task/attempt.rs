@@ -102,6 +102,14 @@ pub fn judge_session_key(key: &str) -> Result<(), Refusal> {
     judge_key("idempotency_key", key, KEY_CHARS_MAX)
 }
 
+/// Refuses a caller that takes itself for another actor than it is.
+pub fn judge_actor(expected: &str, bound: &Actor) -> Result<(), Refusal> {
+    match expected == bound.as_str() {
+        true => Ok(()),
+        false => Err(Refusal::ActorMismatch { expected: expected.into(), bound: bound.clone() }),
+    }
+}
+
 fn judge_begin_input(world: &World<'_>, new: &AttemptBegin) -> Result<(), Refusal> {
     if let Some(key) = &new.key {
         judge_session_key(key)?;
@@ -111,9 +119,8 @@ fn judge_begin_input(world: &World<'_>, new: &AttemptBegin) -> Result<(), Refusa
     input::optional("worktree", new.worktree.as_ref(), 1000)?;
     input::optional("branch", new.branch.as_ref(), 300)?;
     input::optional("head", new.head.as_ref(), 300)?;
-    if let Some(expected) = new.expected_actor.as_ref().filter(|e| *e != world.actor.as_str()) {
-        let bound = world.actor.clone();
-        return Err(Refusal::ActorMismatch { expected: expected.clone(), bound });
+    if let Some(expected) = &new.expected_actor {
+        judge_actor(expected, world.actor)?;
     }
     match (&new.client, &new.bound_client) {
         (Some(given), Some(bound)) if given != bound => {
