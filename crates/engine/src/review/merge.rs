@@ -9,7 +9,7 @@ use callboard_domain::decide::{
 };
 use callboard_domain::ids::TaskId;
 use callboard_domain::policy::Phase;
-use callboard_domain::refusal::ReviewAction;
+use callboard_domain::refusal::{Refusal, ReviewAction};
 use callboard_domain::task::TaskRecord;
 
 use crate::board::card::CardSeen;
@@ -51,6 +51,30 @@ pub struct Merged {
     pub pushed: Option<Result<(), String>>,
     /// The branches that were pushed, like `origin/main`; after the repository's name if there are several.
     pub pushed_to: Vec<String>,
+}
+
+/// Why a try to merge came to nothing: by a fault of git, which is the result of the merge, or by an error.
+enum MergeStop {
+    Fault(MergeFault),
+    Error(EngineError),
+}
+
+impl From<MergeFault> for MergeStop {
+    fn from(fault: MergeFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<EngineError> for MergeStop {
+    fn from(error: EngineError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Refusal> for MergeStop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Error(refusal.into())
+    }
 }
 
 impl Engine {
@@ -119,9 +143,11 @@ impl Engine {
         let mut tries = 0;
         let merged = loop {
             tries += 1;
-            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, push)).await? {
-                Err(MergeFault::Moved { .. }) if tries < TRIES_MAX => {}
-                merged => break merged,
+            match self.merge_once(op, shop, task, orders.clone(), (needs_approval, push)).await {
+                Ok(parts) => break Ok(parts),
+                Err(MergeStop::Fault(MergeFault::Moved { .. })) if tries < TRIES_MAX => {}
+                Err(MergeStop::Fault(fault)) => break Err(fault),
+                Err(MergeStop::Error(error)) => return Err(error),
             }
         };
         match merged {
@@ -171,28 +197,18 @@ impl Engine {
         task: TaskId,
         orders: Vec<MergeOrder>,
         (needs_approval, push): (bool, bool),
-    ) -> Result<Result<Vec<MergedPart>, MergeFault>, EngineError> {
-        let prepared = match shop.merges.merge_prepare(orders).await {
-            Ok(prepared) => prepared,
-            Err(fault) => return Ok(Err(fault)),
+    ) -> Result<Vec<MergedPart>, MergeStop> {
+        let prepared = shop.merges.merge_prepare(orders).await?;
+        let cleared = async {
+            let checks = self.checks_of_merge(op, shop, task, &prepared).await?;
+            let (checked, _turn) = checks.unzip();
+            Ok(self.merge_cleared(op, task, needs_approval, checked).await?)
         };
-        let cleared = match self.checks_of_merge(op, shop, task, &prepared).await {
-            Ok(Ok(checks)) => {
-                let (checked, _turn) = checks.unzip();
-                self.merge_cleared(op, task, needs_approval, checked).await.map(Ok)
-            }
-            Ok(Err(fault)) => Ok(Err(fault)),
-            Err(error) => Err(error),
-        };
-        match cleared {
-            Ok(Ok(())) => Ok(shop.merges.merge_publish(prepared, push).await),
-            Ok(Err(fault)) => {
+        match cleared.await {
+            Ok(()) => Ok(shop.merges.merge_publish(prepared, push).await?),
+            Err(stop) => {
                 shop.merges.merge_abandon(prepared).await;
-                Ok(Err(fault))
-            }
-            Err(error) => {
-                shop.merges.merge_abandon(prepared).await;
-                Err(error)
+                Err(stop)
             }
         }
     }
@@ -220,23 +236,18 @@ impl Engine {
         shop: &Workshop,
         task: TaskId,
         prepared: &PreparedMerge,
-    ) -> Result<Result<Option<(Checked, Turn)>, MergeFault>, EngineError> {
+    ) -> Result<Option<(Checked, Turn)>, MergeStop> {
         let record = self.task_get(op, task).await?.it;
         let done = label_of(&self.parts.policy, Phase::ClosedDone)?;
         let gate = transition_gate(&self.parts.policy, &record.task, &record.deps, &done.name)?;
         let has_commands = record.task.checks.iter().any(|check| check.is_command());
         if !has_commands || matches!(gate, TransitionGate::Free(_)) {
-            return Ok(Ok(None));
+            return Ok(None);
         }
         // Checks belong to the primary repository.
-        let root = match prepared.parts.first() {
-            Some(part) => match shop.merges.merge_look(part).await {
-                Ok(root) => root,
-                Err(fault) => return Ok(Err(fault)),
-            },
-            None => return Ok(Ok(None)),
-        };
-        Ok(Ok(Some(self.checks_for_merging(op, &record, root).await?)))
+        let Some(part) = prepared.parts.first() else { return Ok(None) };
+        let root = shop.merges.merge_look(part).await?;
+        Ok(Some(self.checks_for_merging(op, &record, root).await?))
     }
 
     /// Rebases a task's work onto the newest target. On a conflict, the task goes back to work.
