@@ -33,7 +33,7 @@ fn task() -> Task {
     let mut model = Model::new(Policy::default());
     let create = model.command("create A");
     model.act("ana", &create).expect("created");
-    model.tasks[&task_named("A")].clone()
+    model.task("A").clone()
 }
 
 fn in_phase(phase: Phase) -> Task {

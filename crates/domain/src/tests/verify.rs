@@ -63,7 +63,7 @@ fn a_verification_asks_the_forge_that_its_contract_names() {
     let mut model = Model::new(Policy::default());
     let create = model.command("create A");
     model.act("ana", &create).expect("created");
-    let made = &model.tasks[&task_named("A")];
+    let made = model.task("A");
     for line in STEPS.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (given, expected) = line.split_once("=>").expect("a => b");
         let words: Vec<&str> = given.split_whitespace().collect();
