@@ -1,6 +1,6 @@
 //! The first step of a verification, and which of its faults are final, as tables.
 
-use super::model::{Model, actor, task_named};
+use super::model::{Model, actor};
 use crate::command::Found;
 use crate::contract::{Verification, VerificationContract, VerificationKind, VerificationStatus};
 use crate::decide::verification::{VerifyFault, VerifyStep, verify_step};
